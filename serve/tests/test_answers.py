@@ -230,7 +230,7 @@ def test_pages(service):
         assert service.ask("GET", part).status == 200
     assert service.ask("GET", "/openapi.json").json["openapi"].startswith("3.1")
     devices = service.ask("GET", "/v1/devices").json
-    assert devices and devices[0]["memory_limit"] == 2 << 30
+    assert devices and devices[0]["memory_limit"] == 2 << 30 and devices[0]["wrong"] == []
     assert {row["unit"] for row in service.ask("POST", "/v1/benchmark").json} == {"elements/s", "bytes/s", "FLOP/s"}
 
 

@@ -146,6 +146,20 @@ fn a_kernel_that_needs_a_wrong_answer_goes_elsewhere_or_is_warned_of() {
     // Requested by name: it runs there, with an event.
     let (_, events) = long_sum(&engine(&device.backend, device.index, folder.path()));
     assert!(events.contains(&EventKind::WrongAnswer), "{events:?}");
+    // Requested, for others who see no events: it goes to the next device, or nowhere.
+    let strict = |fallback| {
+        let builder = Engine::builder().backend(&device.backend).device(device.index).fallback(fallback);
+        builder.refuse_wrong(true).cache_folder(folder.path()).build().unwrap()
+    };
+    let engine = strict(Fallback::Always);
+    let (sum, events) = long_sum(&engine);
+    assert_eq!(sum, right);
+    assert!(!events.contains(&EventKind::WrongAnswer), "{events:?}");
+    let engine = strict(Fallback::Never);
+    let sums = engine.zeros::<u32>(&[1]).unwrap();
+    let kernel = Kernel::from_wgsl(LONG).unwrap();
+    let refused = engine.dispatch(&kernel).bind("sums", &sums).set("rounds", 100_000_u32).workgroups(1).run();
+    assert!(matches!(refused, Err(cantus::Error::Unsupported { .. })), "{refused:?}");
     // Not requested: the driver alone in the ranking with the CPU below it.
     let mut registry = Registry::with_defaults();
     let backends: Vec<_> = registry.backends().to_vec();

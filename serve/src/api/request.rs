@@ -64,6 +64,10 @@ async fn whole(service: &Service, headers: &HeaderMap, owner: &Arc<str>, body: B
             let whose = if short == Short::Own { "this key sends" } else { "there are" };
             Problem::busy(format!("{whose} too many bytes at once"), 1)
         })?;
+        // By an eighth, not by twice: what it takes is what was counted.
+        if bytes.capacity() - bytes.len() < data.len() {
+            bytes.reserve_exact(data.len().max(bytes.len() / 8));
+        }
         bytes.extend_from_slice(&data);
         let longest = patience.as_secs_f64() + bytes.len() as f64 / SLOWEST;
         if begun.elapsed().as_secs_f64() > longest {

@@ -170,8 +170,11 @@ pub(super) fn limit(memory: u64, seconds: u64, device: &str, parent: Option<u32>
             Err(format!("the process cannot be limited: {}", std::io::Error::last_os_error()))
         }
     };
-    // Addresses are not memory: threads and allocators reserve more than they use. What it holds is watched from outside.
-    set(libc::RLIMIT_AS, memory.saturating_mul(4).saturating_add(4 << 30))?;
+    // What it holds is watched from outside; these are far above, because addresses are not memory: threads and allocators reserve more than they
+    // use, and drivers of GPUs the addresses of all of their memory.
+    if is_processor(device) {
+        set(libc::RLIMIT_AS, memory.saturating_mul(4).saturating_add(4 << 30))?;
+    }
     set(libc::RLIMIT_DATA, memory.saturating_mul(2).saturating_add(1 << 30))?;
     set(libc::RLIMIT_CPU, seconds.saturating_mul(64))?;
     // A driver keeps what it compiles in files.
