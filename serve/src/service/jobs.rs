@@ -187,7 +187,8 @@ impl Service {
                 && let Some(record) = service.alter(&id, |record| {
                     record.job.state = State::Running;
                     record.job.progress = None;
-                    record.attempts += 1;
+                    // What a stop interrupts is no attempt.
+                    record.attempts += u32::from(!service.is_stopping());
                 })
             {
                 let _ = service.store.change(Change::Update(Box::new(record))).await;
@@ -230,11 +231,7 @@ impl Service {
             && !cancelled
             && finished.result.as_ref().is_err_and(|problem| matches!(problem.status, 409 | 503))
         {
-            // Stopped by the service's own end: the next start takes it up. That it was begun is no fault of it.
-            let back = |record: &mut Record| record.attempts = record.attempts.saturating_sub(1);
-            if let Some(record) = self.alter(id, back) {
-                let _ = self.store.change(Change::Update(Box::new(record))).await;
-            }
+            // Stopped by the service's own end: the next start takes it up.
             return;
         }
         let Some(mut record) = self.jobs().get(id).map(|live| live.record.clone()) else { return };
@@ -289,6 +286,18 @@ impl Service {
         self.disk.give(&owner, before.saturating_sub(record.bytes));
         self.metrics.ended(&record.job);
         self.alter(id, |held| *held = record);
+    }
+
+    /// The jobs that are being computed.
+    pub(super) fn running(&self) -> Vec<String> {
+        self.jobs().running()
+    }
+
+    /// An orderly stop interrupts these: that they were begun is no fault of theirs. Those that have ended meanwhile stay as they are.
+    pub(super) async fn interrupt(&self, jobs: Vec<String>) {
+        let back = |record: &mut Record| record.attempts = record.attempts.saturating_sub(1);
+        let changed = jobs.iter().filter_map(|id| self.alter(id, back));
+        join_all(changed.map(|record| self.store.change(Change::Update(Box::new(record))))).await;
     }
 
     /// Takes up what an earlier process left.

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use cantus::backend::CancelFlag;
 use tokio::sync::watch;
 
-use crate::job::{Job, Record};
+use crate::job::{Job, Record, State};
 
 /// A job in memory.
 #[derive(Debug)]
@@ -60,6 +60,12 @@ impl Ledger {
     pub fn over(&self, age: u64, most: usize) -> Vec<Record> {
         let over = self.due.range(..(age.saturating_add(1), String::new()));
         over.take(most).filter_map(|(_, id)| self.jobs.get(id).map(|live| live.record.clone())).collect()
+    }
+
+    /// Those that are being computed.
+    pub fn running(&self) -> Vec<String> {
+        let running = self.jobs.iter().filter(|(_, live)| live.record.job.state == State::Running);
+        running.map(|(id, _)| id.clone()).collect()
     }
 
     /// How many stand in each state.
@@ -136,7 +142,6 @@ impl Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::State;
 
     fn live(id: usize, owner: &str, created: u64, key: Option<&str>) -> Live {
         let id = format!("{id:032x}");

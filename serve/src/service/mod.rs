@@ -333,15 +333,17 @@ impl Service {
 
     /// Takes no more work; lets what runs end for as long as `grace`, then stops it. Jobs that did not end are taken up by the next start.
     pub async fn stop(&self, grace: Duration) {
+        let running = self.running();
         self.stopping.store(true, Ordering::Relaxed);
         self.stop.send_replace(true);
         let until = tokio::time::Instant::now() + grace;
         while self.lanes().any(|lane| lane.load().0 > 0) && tokio::time::Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        for lane in self.lanes() {
-            lane.end(true);
-        }
+        // Before what runs is stopped, which may take a while: nothing begins any more.
+        self.lanes().for_each(|lane| lane.end(false));
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.interrupt(running)).await;
+        self.lanes().for_each(|lane| lane.end(true));
         let _ = tokio::time::timeout(Duration::from_secs(1), self.store.change(crate::store::Change::Age)).await;
         // What was computed to its end is written to its end, and what was not as well.
         let until = tokio::time::Instant::now() + Duration::from_secs(2);
