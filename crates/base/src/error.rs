@@ -298,6 +298,33 @@ impl Error {
     }
 }
 
+/// What a text says happened, without the remedies in Rust that brackets in its first line name: for front ends, which say what to do in
+/// flags or keywords of their own.
+///
+/// ```
+/// let error = cantus::Error::Timeout { what: "sum".to_owned(), device: "GPU".to_owned(), milliseconds: 5 };
+/// assert_eq!(error.to_string(), "sum did not finish within 5 ms on GPU (raise it with Builder::timeout)");
+/// assert_eq!(cantus::error::without_remedies(&error.to_string()), "sum did not finish within 5 ms on GPU");
+/// ```
+#[must_use]
+pub fn without_remedies(text: &str) -> String {
+    const NAMES: [&str; 6] = ["Builder::", "Kernel::", "ops::", "a new Engine", "drop tensors", "to_vec"];
+    let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
+    let mut said = String::with_capacity(text.len());
+    let mut left = first;
+    while let Some(open) = left.find(" (") {
+        let (before, bracket) = left.split_at(open);
+        said.push_str(before);
+        let end = bracket.find(')').map_or(bracket.len(), |close| close + 1);
+        let (bracket, after) = bracket.split_at(end);
+        if !NAMES.iter().any(|name| bracket.contains(name)) {
+            said.push_str(bracket);
+        }
+        left = after;
+    }
+    said + left + rest
+}
+
 fn entry_point_text(wanted: &Option<String>, available: &[String]) -> String {
     let list = if available.is_empty() { "none".to_owned() } else { available.join(", ") };
     match wanted {

@@ -298,6 +298,10 @@ impl Shared {
                 let cancel: Vec<&AtomicBool> = dispatch.cancel.iter().map(CancelFlag::as_atomic).collect();
                 let limits = Limits { deadline, cancel: &cancel, stall: self.limits.stall };
                 program.run(&dispatch, &limits).map_err(|stopped| self.stopped(&dispatch, stopped))?;
+                // Not every program looks at the clock on its way. What ends too late is too late, as on other devices.
+                if deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                    return Err(self.stopped(&dispatch, Fault::Stopped(Stopped::Deadline)));
+                }
                 let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
                 if times.len() < KEPT_TIMES {
                     times.push(KernelTime { label: dispatch.label, start: Some(start), time: start.elapsed() });

@@ -293,6 +293,17 @@ impl Contents {
     }
 }
 
+/// Why there is no device of an index: how many a backend has.
+#[doc(hidden)]
+#[must_use]
+pub fn devices_text(count: usize) -> String {
+    match count {
+        0 => "it has no device".to_owned(),
+        1 => "it has one device, number 0".to_owned(),
+        _ => format!("it has {count} devices, numbered 0 to {}", count - 1),
+    }
+}
+
 /// The size of a buffer that kernels may see: rounded up to WebGPU's multiple of 4.
 #[doc(hidden)]
 pub fn padded(bytes: u64) -> u64 {

@@ -6,16 +6,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use ndarray_npy::npy::header::{Header, Layout};
-use py_literal::Value;
-
 use super::dtype::{DType, Kind, names};
 use crate::error::{Error, Result};
 
 /// NumPy's own limit on a header: what is longer is not one.
 const HEADER_BYTES: usize = 10_000;
-/// A plain array's header nests two deep; the parser of literals recurses, so that depth must be bounded.
-const HEADER_BRACKETS: usize = 8;
 
 /// An array read from a file: `bytes` holds the elements in the machine's byte order, row-major.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,13 +119,13 @@ impl Described {
             Err(HeaderFault::Io(error)) => return Err(Error::unreadable(path, &error)),
             Err(HeaderFault::Invalid(reason)) => return Err(invalid(reason)),
         };
-        let (dtype, swapped) = element(&header.type_descriptor).map_err(&invalid)?;
+        let (dtype, swapped) = element(header.descriptor.as_deref()).map_err(&invalid)?;
         let bytes =
             header.shape.iter().try_fold(dtype.bytes() as u64, |product, &side| product.checked_mul(side as u64));
         let Some(bytes) = bytes.filter(|&bytes| bytes < i64::MAX as u64) else {
             return Err(invalid(format!("its shape {} is more than this system can address", Shape(&header.shape))));
         };
-        Ok(Self { dtype, swapped, fortran: header.layout == Layout::Fortran, shape: header.shape, bytes })
+        Ok(Self { dtype, swapped, fortran: header.fortran, shape: header.shape, bytes })
     }
 
     /// The error for a file that has `held` bytes of elements, too few or too many.
@@ -262,11 +257,8 @@ fn swapped_bytes(dtype: DType) -> usize {
 }
 
 /// The dtype of a type descriptor, and whether its bytes must be swapped; or why not.
-fn element(descriptor: &Value) -> Result<(DType, bool), String> {
-    let text = match descriptor {
-        Value::String(text) => text.as_str(),
-        _ => return Err(foreign("a structured dtype")),
-    };
+fn element(descriptor: Option<&str>) -> Result<(DType, bool), String> {
+    let text = descriptor.ok_or_else(|| foreign("a structured dtype"))?;
     let (order, rest) = match text.split_at_checked(1) {
         Some((order @ ("<" | ">" | "=" | "|"), rest)) => (order, rest),
         _ => ("=", text),
@@ -297,7 +289,87 @@ impl From<io::Error> for HeaderFault {
     }
 }
 
-/// Reads the header, bounded in length and depth before it is parsed.
+/// The dictionary of a header.
+#[derive(Debug, PartialEq, Eq)]
+struct Header {
+    /// None for a structured dtype, which is a list.
+    descriptor: Option<String>,
+    /// Column by column.
+    fortran: bool,
+    shape: Vec<usize>,
+}
+
+impl Header {
+    /// Of the literal that NumPy writes, in any order of its keys; None where it is another.
+    fn parse(text: &str) -> Option<Self> {
+        let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim_start();
+        let (mut descriptor, mut fortran, mut shape) = (None, None, None);
+        while !rest.is_empty() {
+            let (key, after) = quoted(rest)?;
+            let value = after.trim_start().strip_prefix(':')?.trim_start();
+            let after = match key {
+                "descr" if value.starts_with('[') => {
+                    descriptor = Some(None);
+                    after_list(value)?
+                }
+                "descr" => {
+                    let (text, after) = quoted(value)?;
+                    descriptor = Some(Some(text.to_owned()));
+                    after
+                }
+                "fortran_order" => {
+                    fortran = Some(value.starts_with("True"));
+                    value.strip_prefix("True").or_else(|| value.strip_prefix("False"))?
+                }
+                "shape" => {
+                    let (sides, after) = value.strip_prefix('(')?.split_once(')')?;
+                    shape = Some(sides_of(sides)?);
+                    after
+                }
+                _ => return None,
+            };
+            let after = after.trim_start();
+            rest = if after.is_empty() { after } else { after.strip_prefix(',')?.trim_start() };
+        }
+        Some(Self { descriptor: descriptor?, fortran: fortran?, shape: shape? })
+    }
+}
+
+/// A string in quotes without escapes, and what follows it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"'))?;
+    let (inner, after) = text.strip_prefix(quote)?.split_once(quote)?;
+    (!inner.contains('\\')).then_some((inner, after))
+}
+
+/// What follows a list, whose strings may hold brackets.
+fn after_list(text: &str) -> Option<&str> {
+    let (mut depth, mut quote) = (0_usize, None);
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '[') => depth += 1,
+            (None, ']') if depth == 1 => return text.get(at + 1..),
+            (None, ']') => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The sides between a tuple's brackets. Python 2 wrote some of them as `3L`.
+fn sides_of(text: &str) -> Option<Vec<usize>> {
+    if text.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    let (first, rest) = text.split_once(',')?;
+    let rest = rest.split(',').filter(|side| !side.trim().is_empty());
+    std::iter::once(first).chain(rest).map(|side| side.trim().trim_end_matches('L').parse().ok()).collect()
+}
+
+/// Reads the header, bounded in length before it is parsed.
 fn read_header(reader: &mut impl Read) -> Result<Header, HeaderFault> {
     let mut start = [0; 8];
     reader.read_exact(&mut start)?;
@@ -315,11 +387,7 @@ fn read_header(reader: &mut impl Read) -> Result<Header, HeaderFault> {
     }
     let mut text = vec![0; header_bytes];
     reader.read_exact(&mut text)?;
-    if text.iter().filter(|byte| matches!(byte, b'(' | b'[' | b'{')).count() > HEADER_BRACKETS {
-        return Err(unreadable());
-    }
-    let whole = [&start[..], &length[..length_bytes], &text[..]].concat();
-    Header::from_reader(&mut whole.as_slice()).map_err(|_| unreadable())
+    std::str::from_utf8(&text).ok().and_then(Header::parse).ok_or_else(unreadable)
 }
 
 /// Elements of `size` bytes in Fortran order, put into row-major order.
@@ -454,6 +522,32 @@ mod tests {
             assert!(error.is_input(), "{error}");
             let text = error.to_string();
             assert!(text.contains("a.npy") && text.contains(expected), "{text} / {expected}");
+        }
+    }
+
+    #[test]
+    fn headers_as_numpy_and_others_write_them() {
+        let header = |descriptor: Option<&str>, fortran, shape: &[usize]| {
+            Some(Header { descriptor: descriptor.map(str::to_owned), fortran, shape: shape.to_vec() })
+        };
+        for (text, expected) in [
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }   \n", header(Some("<f4"), false, &[3, 4])),
+            ("{\"shape\":(7,),\"fortran_order\":True,\"descr\":\">i2\"}", header(Some(">i2"), true, &[7])),
+            ("{'descr': '|b1', 'fortran_order': False, 'shape': ()}", header(Some("|b1"), false, &[])),
+            ("{'descr': '<f8', 'fortran_order': False, 'shape': (3L, 2L), }", header(Some("<f8"), false, &[3, 2])),
+            (
+                "{'descr': [('a]', '<f4'), ('b', [('c', '<i4')])], 'fortran_order': False, 'shape': (2,), }",
+                header(None, false, &[2]),
+            ),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (3), }", None),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (3.0,), }", None),
+            ("{'descr': '<f4', 'fortran_order': 0, 'shape': (3,), }", None),
+            ("{'descr': '<f4', 'fortran_order': False}", None),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), 'more': 1}", None),
+            ("{'descr': [[, 'fortran_order': False, 'shape': (3,)}", None),
+            ("", None),
+        ] {
+            assert_eq!(Header::parse(text), expected, "{text}");
         }
     }
 

@@ -361,7 +361,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         match setting {
             Setting::Tensor(tensor) | Setting::Raw(tensor) => bound = Some(tensor),
             _ if binding.space == AddressSpace::Storage => {
-                return Err("it is a storage binding: bind a tensor to it (.bind)".to_owned());
+                return Err("it is a storage binding: bind a tensor to it".to_owned());
             }
             Setting::Member(path, value) => {
                 open(&mut block, binding)?.set(&binding.layout, path, value)?;
@@ -377,11 +377,11 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         (None, Some(block)) => block
             .into_bytes(&binding.name, &binding.layout)
             .map(Argument::Uniform)
-            .map_err(|path| format!("\"{path}\" was not set (.set(\"{path}\", value))")),
+            .map_err(|path| format!("\"{path}\" was not set")),
         (None, None) if binding.space == AddressSpace::Uniform => {
-            Err(format!("nothing was set; it is a uniform {} (.set)", binding.layout))
+            Err(format!("nothing was set; it is a uniform {}", binding.layout))
         }
-        (None, None) => Err(format!("nothing was bound; it is a {} (.bind)", binding.layout)),
+        (None, None) => Err(format!("nothing was bound; it is a {}", binding.layout)),
     }
 }
 

@@ -48,7 +48,9 @@ pub use memory::Kept;
 pub use metrics::MetricRow;
 pub use profile::{Profile, ProfileRow};
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
-pub use publish::{DeviceFigures, Figures, KernelFigures, PublishedEvent, publish_folder, published, published_in};
+pub use publish::{
+    DeviceFigures, Figures, KernelFigures, PublishedEvent, publish_as, publish_folder, published, published_in,
+};
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};

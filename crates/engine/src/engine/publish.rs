@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -338,11 +338,14 @@ impl Shared {
             device: event.device.clone(),
             message: short(&event.message),
         });
-        let program = std::env::current_exe().ok();
-        let program = program.as_deref().and_then(Path::file_name).unwrap_or_default();
+        let executable = || {
+            let path = std::env::current_exe().ok();
+            let name = path.as_deref().and_then(Path::file_name).unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        };
         Figures {
             process: std::process::id(),
-            program: program.to_string_lossy().into_owned(),
+            program: PROGRAM.get().cloned().unwrap_or_else(executable),
             engine,
             age: self.events.age().as_secs_f64(),
             selected: self.selection.device.name.clone(),
@@ -364,6 +367,13 @@ fn step(shared: &Weak<Shared>, files: &Files, engine: u32) -> bool {
         tracing::debug!("figures are not published: {error}");
     }
     true
+}
+
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Says what engines of this process publish as their program, in place of the executable's name: `make photos`, not `make`. The first call counts.
+pub fn publish_as(program: &str) {
+    let _ = PROGRAM.set(short(program));
 }
 
 /// A text of bounded length: the whole file is.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::event::EventKind;
 use super::{Shared, Slot};
-use crate::backend::{Backend, Device, DeviceInfo, DeviceKind, Identity, OpenOptions, Registry};
+use crate::backend::{Backend, Device, DeviceInfo, DeviceKind, Identity, OpenOptions, Registry, devices_text};
 use crate::config::{Config, Fallback};
 use crate::error::{Error, Result};
 
@@ -164,7 +164,7 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
             |(backend, device): &(Arc<dyn Backend>, DeviceInfo)| backend.name() == best.name() && device.index == index;
         let Some(place) = found.iter().position(of_best) else {
             let count = found.iter().filter(|(backend, _)| backend.name() == best.name()).count();
-            let reason = format!("it has {count} devices, with the indices 0 to {}", count.saturating_sub(1));
+            let reason = devices_text(count);
             return Err(Error::NoDevice { wanted: wanted(config), reasons: vec![(best.name().to_owned(), reason)] });
         };
         let chosen = found.remove(place);

@@ -387,18 +387,22 @@ impl Wave {
 /// Refuses early, with the remedy, what the memory limit or the device's largest binding cannot hold.
 fn fits(engine: &Engine, part: Part, tiled: &str) -> Result<()> {
     let bytes = part.len().saturating_mul(4);
-    let refuse = |limit: u64, remedy: &str| {
+    let refuse = |limit: u64, what: &str, remedy: &str| {
         Err(Error::InvalidSize {
             what: format!("a grid of {} x {}", part.width, part.height),
-            reason: format!("the result would take {}; {remedy} {} (use ops::{tiled})", Bytes(bytes), Bytes(limit)),
+            reason: format!(
+                "the result would take {}; {what} {} ({remedy}use ops::{tiled})",
+                Bytes(bytes),
+                Bytes(limit)
+            ),
         })
     };
     if let Some(limit) = engine.memory().limit.filter(|&limit| bytes > limit) {
-        return refuse(limit, "the memory limit, which Builder::memory_limit raises, is");
+        return refuse(limit, "the memory limit is", "raise it with Builder::memory_limit, or ");
     }
     let device = &engine.selected().device;
     let binding = device.capabilities.limits.storage_binding_bytes;
-    if bytes > binding { refuse(binding, &format!("one binding of {} holds", device.name)) } else { Ok(()) }
+    if bytes > binding { refuse(binding, &format!("one binding of {} holds", device.name), "") } else { Ok(()) }
 }
 
 /// Elements in a tile: 16 Mi, or less where a binding or the memory limit is small.

@@ -18,7 +18,9 @@ mod target;
 use std::sync::{Arc, OnceLock};
 
 use self::library::Library;
-use crate::backend::{Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, ready};
+use crate::backend::{
+    Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, devices_text, ready,
+};
 use crate::error::{Error, Result};
 
 const NAME: &str = "ascend";
@@ -108,7 +110,7 @@ impl Backend for AscendBackend {
         let opened = match self.found() {
             Ok((library, devices)) => match devices.get(index) {
                 Some(info) => device::open(library, info, options).map(|device| Arc::new(device) as Arc<dyn Device>),
-                None => Err(none(format!("it has {} devices", devices.len()))),
+                None => Err(none(devices_text(devices.len()))),
             },
             Err(reason) => Err(none(reason.clone())),
         };

@@ -14,7 +14,7 @@ mod transfer;
 use std::sync::{Arc, OnceLock};
 
 use self::probe::{Found, GPU, INTEL_GPU, NAME, PROCESSOR};
-use crate::backend::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
+use crate::backend::{Backend, BoxFuture, Device, OpenOptions, Probe, devices_text, ready};
 use crate::error::{Error, Result};
 
 pub use device::OpenClDevice;
@@ -74,7 +74,7 @@ impl Backend for OpenClBackend {
         let opened = match self.found() {
             Err(reason) => Err(missing(reason.clone())),
             Ok((found, _)) => match found.get(index) {
-                None => Err(missing(format!("it has {} devices", found.len()))),
+                None => Err(missing(devices_text(found.len()))),
                 Some(found) => OpenClDevice::open(found, options).map(|device| Arc::new(device) as Arc<dyn Device>),
             },
         };

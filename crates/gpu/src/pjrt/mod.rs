@@ -21,7 +21,9 @@ mod trial;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use self::plugin::{Candidate, Plugin};
-use crate::backend::{Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, ready};
+use crate::backend::{
+    Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, devices_text, ready,
+};
 use crate::error::{Error, Result};
 
 const NAME: &str = "pjrt";
@@ -154,7 +156,7 @@ impl Backend for PjrtBackend {
                 .map(|device| Arc::new(device) as Arc<dyn Device>),
             None => Err(Error::NoDevice {
                 wanted: format!("the backend {NAME}, device {index}"),
-                reasons: vec![(NAME.to_owned(), format!("it has {count} devices"))],
+                reasons: vec![(NAME.to_owned(), devices_text(count))],
             }),
         };
         ready(opened)

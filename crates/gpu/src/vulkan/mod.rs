@@ -49,7 +49,7 @@ use self::device::VulkanDevice;
 pub use self::emulation::Emulation;
 use self::instance::Instance;
 pub use self::instance::take_validation_messages;
-use crate::backend::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
+use crate::backend::{Backend, BoxFuture, Device, OpenOptions, Probe, devices_text, ready};
 use crate::error::{Error, Result};
 
 /// Finds and opens Vulkan devices.
@@ -137,7 +137,7 @@ impl VulkanBackend {
             let count = found.adapters.len();
             let reason = found.reason.clone();
             let reason = reason.filter(|_| count == 0);
-            let reason = reason.unwrap_or_else(|| format!("there are {count} devices, numbered from 0"));
+            let reason = reason.unwrap_or_else(|| devices_text(count));
             return Err(Error::NoDevice {
                 wanted: format!("{NAME} device {index}"),
                 reasons: vec![(NAME.to_owned(), reason)],

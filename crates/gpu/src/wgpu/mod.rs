@@ -42,7 +42,7 @@ use self::device::WgpuDevice;
 #[doc(hidden)]
 pub use self::exported::export;
 use super::matrices::Matrices;
-use crate::backend::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe};
+use crate::backend::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, devices_text};
 use crate::error::{Error, Result};
 
 /// Finds and opens wgpu's adapters.
@@ -91,7 +91,7 @@ impl WgpuBackend {
         let Some(info) = found.probe.devices.get(index) else {
             let reason = found.probe.reason.clone();
             let count = found.probe.devices.len();
-            let reason = reason.unwrap_or_else(|| format!("there are {count} devices, numbered from 0"));
+            let reason = reason.unwrap_or_else(|| devices_text(count));
             return Err(Error::NoDevice {
                 wanted: format!("{NAME} device {index}"),
                 reasons: vec![(NAME.to_owned(), reason)],

@@ -96,6 +96,7 @@ pub unsafe fn execute(
     let entry = compiled.entry();
     let step = |from: u64, to: u64| {
         let watch = limits.begin();
+        watch.check()?;
         let job = watched(&job, limits.are_set().then_some(&watch));
         // SAFETY: the bindings and the number of arguments were checked, and are those of the kernel (the caller's promise); the entry was chosen for
         // this processor; `watch` outlives the run.
