@@ -15,6 +15,7 @@ use super::colormap::Shade;
 use super::field::WaveArguments;
 use super::global::Global;
 use super::grid::GridArguments;
+use super::progress::Progress;
 use super::{parse, report};
 
 /// PHI^PHI: the field's phase advances by this many radians a second.
@@ -56,7 +57,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus animate 256x256 --frames 72 --fps 25 --seamless -o field.gif
-  cantus animate --width 640 --height 480 --frequency unity --fps 60 --frames 173 -o field.png";
+  cantus animate 640x480 --frequency unity --fps 60 --frames 173 -o field.png";
 
 fn frames_per_second(text: &str) -> Result<f64, String> {
     parse::positive(text)
@@ -80,15 +81,15 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let engine = global.engine()?;
     let start = Instant::now();
     let shade = Shade::new(coloring.range.0, coloring.range.1);
-    let bar = report::progress(u64::from(frames), "frames");
+    let bar = Progress::new(u64::from(frames), "frames");
     let base = FieldParams::new(size.width, size.height).frequency(arguments.wave.frequency);
     animation::write(&arguments.output, format, plan, |frame, indices| {
         let params = base.time(arguments.time + f64::from(frame) * step);
         shade.indices(&ops::field::field(&engine, &params)?.to_vec::<f32>()?, indices);
-        bar.inc(1);
+        bar.add(1);
         Ok(())
     })?;
-    bar.finish_and_clear();
+    bar.clear();
     let time = start.elapsed();
     if arguments.json {
         return report::print_json(&json!({

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use cantus::backend::{DeviceInfo, Registry};
 use cantus::config::Fallback;
 use cantus::engine::survey;
+use cantus::error::without_remedies;
 use cantus::{Engine, Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use super::bench_ops::{Op, Work, ops};
 use super::global::Global;
 use super::output::{OutputFile, fault};
 use super::parse::{self, Size};
+use super::progress::Progress;
 use super::{output, report};
 
 const FEWEST_ROUNDS: usize = 5;
@@ -30,7 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf"); several may be given; without it, the usual ones
+    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf"); several may be given;
+    /// without it, the usual ones
     #[arg(long = "filter", value_name = "TEXT")]
     filters: Vec<String>,
     /// Columns and rows; several may be given [default: three squares for each operation]
@@ -54,12 +57,14 @@ const EXAMPLES: &str = "\
 Examples:
   cantus bench --filter field
   cantus bench --html bench.html --json bench.json
-  cantus --backend cpu bench --growth --filter cumsum --filter transpose --html growth.html
+  cantus --backend cpu bench --growth --filter cumsum --html growth.html
   cantus --backend cpu bench --size 1024x1024 --json
   cantus bench --limit 30s
 
-Each figure is the time from the call until the result is there on the device; of coherence, on the host. The devices take
-turns; one run of each goes uncounted, then at least five, for about a second. Ctrl-C ends it early, with the rows that there are.";
+A figure is the time from the call until the result is there on the device; of
+coherence, on the host. The devices take turns; one run of each goes uncounted,
+then at least five, for about a second. Half of the runs took between LOW and
+HIGH. Ctrl-C ends it early, with the rows that there are.";
 
 /// A device with the engine that holds it.
 struct Contestant {
@@ -78,11 +83,12 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn median(&self) -> Duration {
-        self.times.get(self.times.len() / 2).copied().unwrap_or_default()
+        self.quarter(2)
     }
 
-    fn least(&self) -> Duration {
-        self.times.first().copied().unwrap_or_default()
+    /// The time that so many quarters of the runs took at most: 0 is the least, 4 the greatest.
+    fn quarter(&self, quarters: usize) -> Duration {
+        self.times.get(self.times.len().saturating_sub(1) * quarters / 4).copied().unwrap_or_default()
     }
 
     fn giga_per_second(&self, amount: Option<f64>) -> Option<f64> {
@@ -125,7 +131,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     output::stop_first();
     report::done(&expectation(all, contestants.len(), limit.map_or(expected, |limit| limit.min(expected))));
     let start = Instant::now();
-    let bar = report::progress(all as u64, "cases");
+    let bar = Progress::new(all as u64, "cases");
     let mut done = 0;
     // The operation that has grown as far as it goes.
     let mut grown = None;
@@ -140,10 +146,10 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             }
             rows.extend(timed);
         }
-        bar.inc(1);
+        bar.add(1);
         done += 1;
     }
-    bar.finish_and_clear();
+    bar.clear();
     if done < all {
         report::done(&format!("stopped after {done} of {all} cases"));
     }
@@ -295,6 +301,7 @@ fn points(rows: &[Row<'_>]) -> Vec<super::bench_page::Point> {
             device: format!("{} {}: {}", row.device.backend, row.device.index, row.device.name),
             elements: row.size.width as f64 * row.size.height as f64,
             milliseconds: report::milliseconds(row.median()),
+            spread: [1, 3].map(|quarters| report::milliseconds(row.quarter(quarters))),
             gb_per_s: row.gb_per_s(),
             gflop_per_s: row.gflop_per_s(),
         })
@@ -310,19 +317,30 @@ fn text(rows: &[Row<'_>], failures: &[Failure]) -> String {
                 format!("{}x{}", row.size.width, row.size.height),
                 format!("{} {}", row.device.backend, row.device.index),
                 report::time_text(row.median()),
-                report::time_text(row.least()),
+                report::time_text(row.quarter(1)),
+                report::time_text(row.quarter(3)),
                 row.gb_per_s().map_or_else(String::new, |rate| format!("{rate:.1}")),
                 row.gflop_per_s().map_or_else(String::new, |rate| format!("{rate:.1}")),
                 row.times.len().to_string(),
-                row.device.name.clone(),
             ]
         })
         .collect();
-    let mut text =
-        report::table(&["OP", "SIZE", "DEVICE", "MEDIAN", "LEAST", "GB/S", "GFLOP/S", "RUNS", "NAME"], &cells);
+    let heading = ["OP", "SIZE", "DEVICE", "MEDIAN", "LOW", "HIGH", "GB/S", "GFLOP/S", "RUNS"];
+    let mut text = report::fitted_table(&heading, &cells, 0);
+    let mut devices: Vec<String> = Vec::new();
+    for device in rows.iter().map(|row| format!("{} {}: {}", row.device.backend, row.device.index, row.device.name)) {
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    if !devices.is_empty() {
+        text.push_str(&report::wrapped(&format!("\n{}\n", devices.join("\n")), 2));
+    }
     for failure in failures {
         let Failure { what, device, error } = failure;
-        text.push_str(&format!("\n{what} did not run on {} {}: {error}\n", device.backend, device.index));
+        let error = without_remedies(&error.to_string());
+        let line = format!("\n{what} did not run on {} {}: {error}\n", device.backend, device.index);
+        text.push_str(&report::wrapped(&line, 2));
     }
     text
 }
@@ -339,7 +357,10 @@ fn json(machine: &Value, rows: &[Row<'_>], failures: &[Failure]) -> Value {
                 "device": row.device.name,
                 "index": row.device.index,
                 "median_ms": report::milliseconds(row.median()),
-                "min_ms": report::milliseconds(row.least()),
+                "min_ms": report::milliseconds(row.quarter(0)),
+                "low_ms": report::milliseconds(row.quarter(1)),
+                "high_ms": report::milliseconds(row.quarter(3)),
+                "max_ms": report::milliseconds(row.quarter(4)),
                 "gb_per_s": row.gb_per_s(),
                 "gflop_per_s": row.gflop_per_s(),
                 "runs": row.times.len(),

@@ -15,6 +15,8 @@ pub struct Point {
     pub device: String,
     pub elements: f64,
     pub milliseconds: f64,
+    /// Half of the runs took between these.
+    pub spread: [f64; 2],
     pub gb_per_s: Option<f64>,
     pub gflop_per_s: Option<f64>,
 }
@@ -24,7 +26,7 @@ const COLOURS: [&str; 8] = ["#1f6feb", "#d1480f", "#2c8a4b", "#8a4fbf", "#b8860b
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 220.0;
 /// Room for the axes' words: left, right, top, bottom.
-const MARGIN: [f64; 4] = [52.0, 18.0, 12.0, 34.0];
+const MARGIN: [f64; 4] = [52.0, 18.0, 24.0, 34.0];
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1c2128; --faint: #8b949e; --line: #d0d7de; --page: #ffffff; }
@@ -81,7 +83,7 @@ fn page(machine: &Value, points: &[Point]) -> String {
     for device in &devices {
         let _ = writeln!(page, "<li><span style=\"background:{}\"></span>{}</li>", colour(device), escaped(device));
     }
-    page.push_str("</ul>\n<h2>Time by size</h2>\n<p>Milliseconds, median, over elements of a side by side; both axes are logarithmic.</p>\n<div class=\"plots\">\n");
+    page.push_str("</ul>\n<h2>Time by size</h2>\n<p>Milliseconds, median, over elements of a side by side; both axes are logarithmic. Half of the runs took what a stroke covers.</p>\n<div class=\"plots\">\n");
     for op in &ops {
         let lines: Vec<Line<'_>> = devices
             .iter()
@@ -90,7 +92,8 @@ fn page(machine: &Value, points: &[Point]) -> String {
                 Line {
                     colour: colour(device),
                     dashed: false,
-                    places: of.map(|point| (point.elements, point.milliseconds)).collect(),
+                    places: of.clone().map(|point| (point.elements, point.milliseconds)).collect(),
+                    spreads: of.map(|point| (point.elements, point.spread)).collect(),
                 }
             })
             .collect();
@@ -112,22 +115,24 @@ fn page(machine: &Value, points: &[Point]) -> String {
                 let of = points.iter().filter(|point| point.op == op && point.device == *device);
                 of.filter_map(|point| Some((point.elements, point.gb_per_s?))).collect::<Vec<_>>()
             };
-            lines.push(Line { colour: colour(device), dashed: false, places: rates(op) });
-            lines.push(Line { colour: colour(device), dashed: true, places: rates("copy") });
+            lines.push(Line { colour: colour(device), dashed: false, places: rates(op), spreads: Vec::new() });
+            lines.push(Line { colour: colour(device), dashed: true, places: rates("copy"), spreads: Vec::new() });
         }
         if lines.iter().any(|line| !line.dashed && !line.places.is_empty()) {
             plot(&mut page, op, "GB/s", &lines);
         }
     }
-    page.push_str("</div>\n<h2>Figures</h2>\n<div class=\"wide\"><table>\n<tr><th>operation</th><th>elements</th><th>ms</th><th>GB/s</th><th>GFLOP/s</th><th>device</th></tr>\n");
+    page.push_str("</div>\n<h2>Figures</h2>\n<div class=\"wide\"><table>\n<tr><th>operation</th><th>elements</th><th>ms</th><th>low</th><th>high</th><th>GB/s</th><th>GFLOP/s</th><th>device</th></tr>\n");
     for point in points {
         let rate = |rate: Option<f64>| rate.map_or_else(String::new, |rate| format!("{rate:.1}"));
         let _ = writeln!(
             page,
-            "<tr><td>{}</td><td>{}</td><td>{:.3}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             point.op,
             point.elements,
             point.milliseconds,
+            point.spread[0],
+            point.spread[1],
             rate(point.gb_per_s),
             rate(point.gflop_per_s),
             escaped(&point.device)
@@ -155,7 +160,12 @@ fn growth<'a>(
     }
     page.push_str("</div>\n<h2>Growth</h2>\n<p>Nanoseconds for each element, over elements: falling while a call costs more than its work, level while memory holds the pace.</p>\n<div class=\"plots\">\n");
     for op in shown {
-        let line = |device: &&'a str| Line { colour: colour(device), dashed: false, places: of(op, device) };
+        let line = |device: &&'a str| Line {
+            colour: colour(device),
+            dashed: false,
+            places: of(op, device),
+            spreads: Vec::new(),
+        };
         plot(page, op, "ns", &devices.iter().map(line).collect::<Vec<_>>());
     }
 }
@@ -164,6 +174,8 @@ struct Line<'a> {
     colour: &'a str,
     dashed: bool,
     places: Vec<(f64, f64)>,
+    /// From where to where a figure spreads.
+    spreads: Vec<(f64, [f64; 2])>,
 }
 
 /// The powers of ten around some values.
@@ -203,7 +215,8 @@ fn plot(page: &mut String, name: &str, unit: &str, lines: &[Line<'_>]) {
             y + 4.0
         );
     }
-    let _ = write!(page, "<text x=\"2\" y=\"{:.1}\">{unit}</text>", top + 2.0);
+    // Above the highest label, which stands at the plot's upper edge.
+    let _ = write!(page, "<text x=\"{:.1}\" y=\"10\" text-anchor=\"end\">{unit}</text>", left - 6.0);
     for line in lines {
         let places: Vec<String> = line
             .places
@@ -221,6 +234,14 @@ fn plot(page: &mut String, name: &str, unit: &str, lines: &[Line<'_>]) {
             _ => places.join("L"),
         };
         let _ = write!(page, "<path d=\"M{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{dash}/>", line.colour);
+        for &(x, [low, high]) in line.spreads.iter().filter(|(_, [low, _])| *low > 0.0) {
+            let (x, from, to) = (x_at(x), y_at(low), y_at(high));
+            let _ = write!(
+                page,
+                "<path d=\"M{x:.1} {from:.1}V{to:.1}\" stroke=\"{}\" stroke-width=\"5\" opacity=\".4\"/>",
+                line.colour
+            );
+        }
         if !line.dashed {
             for place in &places {
                 if let Some((x, y)) = place.split_once(' ') {
@@ -237,7 +258,15 @@ mod tests {
     use super::*;
 
     fn point(op: &'static str, elements: f64, gb_per_s: Option<f64>) -> Point {
-        Point { op, device: "cpu 0: x".to_owned(), elements, milliseconds: 1.0, gb_per_s, gflop_per_s: None }
+        Point {
+            op,
+            device: "cpu 0: x".to_owned(),
+            elements,
+            milliseconds: 1.0,
+            spread: [0.9, 1.2],
+            gb_per_s,
+            gflop_per_s: None,
+        }
     }
 
     #[test]

@@ -47,15 +47,20 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus compile saxpy.wgsl --target cuda
-  cantus compile blur.wgsl --target spirv --set RADIUS=3 -o blur.spv
+  cantus compile life.wgsl --target spirv --set WIDTH=64 -o life.spv
   cantus compile field --target ptx --arch compute_75 -o field.ptx
   cantus compile softmax --target stablehlo --shape 37x53 -o softmax.mlir
-  cantus compile matmul --target plan --shape 1024x1024      how a device of tiles would share it out
-  cantus compile saxpy.wgsl --target all -o saxpy/        one file for each language, and why the others cannot be had
+  cantus compile matmul --target plan --shape 1024x1024
+      how a device of tiles would share it out
+  cantus compile saxpy.wgsl --target all -o saxpy/
+      a file for each language, and why the others cannot be had
 
-cuda, hip, opencl and c are Cantus's own translations, rust is the form that is compiled ahead (Kernel::with_ahead); spirv, msl, hlsl, glsl and wgsl are naga's. ptx and cubin need NVRTC
-(the library of CUDA 12 or 13; CANTUS_NVRTC_LIBRARY names it where it lies elsewhere), and no GPU.
-stablehlo and plan are of operations, by the names of cantus bench: the graph that PJRT plugins compile, and a cost model of its tiles.";
+cuda, hip, opencl and c are Cantus's own translations, rust is the form that an
+app compiles ahead (see the crate cantus-build); spirv, msl, hlsl, glsl and wgsl
+are naga's. ptx and cubin need NVRTC (the library of CUDA 12 or 13;
+CANTUS_NVRTC_LIBRARY names it where it lies elsewhere), and no GPU. stablehlo and
+plan are of operations, by the names of cantus bench: the graph that PJRT plugins
+compile, and a cost model of its tiles.";
 
 /// A language to compile to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use cantus::Result;
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
 use super::report;
@@ -19,7 +19,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus completions bash > ~/.local/share/bash-completion/completions/cantus
-  cantus completions zsh > ~/.zfunc/_cantus                 with fpath+=~/.zfunc before compinit
+  cantus completions zsh > ~/.zfunc/_cantus      fpath+=~/.zfunc before compinit
   cantus completions fish > ~/.config/fish/completions/cantus.fish
   cantus completions powershell >> $PROFILE";
 
@@ -29,6 +29,6 @@ Examples:
 /// When stdout cannot be written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::Cli::command(), "cantus", &mut text);
+    clap_complete::generate(arguments.shell, &mut super::described(), "cantus", &mut text);
     report::print(&String::from_utf8_lossy(&text))
 }

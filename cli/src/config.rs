@@ -10,7 +10,7 @@ use cantus::{Config, Error, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::global::{Global, known_backend};
+use super::global::{Global, canonical, known_backend};
 use super::output::{self, OutputFile};
 use super::{parse, report};
 
@@ -66,12 +66,15 @@ fn show(global: &Global, as_json: bool) -> Result<ExitCode> {
         Some(path) if path.exists() => Config::from_file(path)?,
         _ => Config::default(),
     };
-    let loaded = Config::load()?;
-    // The last of file, variable and flag that gave the value.
+    let (mut loaded, told) = (Config::load()?, global.told()?);
+    loaded.backend = loaded.backend.map(|name| canonical(&name));
+    // The last of file, variable and flag that gave the value; what none did is the program's own.
     let origin = |key: &str| -> Option<String> {
         let value = effective.get(key)?;
         let variable = format!("CANTUS_{}", key.to_uppercase());
-        if loaded.get(key).as_ref() != Some(&value) {
+        if told.get(key).as_ref() != Some(&value) {
+            Some("this program".to_owned())
+        } else if loaded.get(key).as_ref() != Some(&value) {
             Some("flag".to_owned())
         } else if std::env::var_os(&variable).is_some_and(|value| !value.is_empty()) {
             Some(variable)

@@ -28,7 +28,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus devices
-  cantus devices -v        drivers and limits as well
+  cantus devices -v        drivers, features, limits, wrong answers as well
   cantus devices --check   is each driver right?
   cantus devices --json";
 
@@ -79,13 +79,13 @@ fn text(survey: &Survey, verbose: bool) -> String {
             device.kind.name().to_owned(),
             device.memory_bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string()),
             device.priority.to_string(),
-            extras(&device.capabilities).join(" "),
+            Answers::of(device).status(),
         ]);
     }
     let mut text = if rows.is_empty() {
         "No device.\n".to_owned()
     } else {
-        report::table(&["  BACKEND", "DEVICE", "KIND", "MEMORY", "PRIORITY", "EXTRAS"], &rows)
+        report::fitted_table(&["  BACKEND", "DEVICE", "KIND", "MEMORY", "PRIORITY", "WRONG"], &rows, 1)
     };
     let remarks: Vec<&BackendSurvey> = survey.backends.iter().filter(|backend| backend.reason.is_some()).collect();
     if !remarks.is_empty() {
@@ -93,55 +93,84 @@ fn text(survey: &Survey, verbose: bool) -> String {
     }
     for backend in remarks {
         let state = if backend.available { "" } else { " is not available" };
-        let _ = writeln!(text, "{}{state}: {}", backend.name, backend.reason.as_deref().unwrap_or_default());
+        let line = format!("{}{state}: {}\n", backend.name, backend.reason.as_deref().unwrap_or_default());
+        text.push_str(&report::wrapped(&line, 2));
     }
-    for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
-        for (construct, wrong) in wrong_answers(device) {
-            let _ =
-                writeln!(text, "{} {} computes wrong results for {construct}: {wrong}", device.backend, device.index);
-        }
+    let devices = || survey.backends.iter().flat_map(|backend| &backend.devices);
+    if devices().any(|device| !Answers::of(device).wrong.is_empty()) {
+        let told = "WRONG counts constructs that a driver gets wrong (-v says which): kernels that need one go to the next device.";
+        text.push_str(&report::wrapped(&format!("\n{told}\n"), 0));
     }
     match (&survey.selected, &survey.refusal) {
         (Some(selected), _) => {
             let device = &selected.device;
-            let _ = writeln!(text, "\n* chosen: {} {}, {}", device.backend, device.index, selected.why);
+            let line = format!("\n* chosen: {} {}, {}\n", device.backend, device.index, selected.why);
+            text.push_str(&report::wrapped(&line, 2));
         }
         (None, Some(refusal)) => {
-            let _ = writeln!(text, "\nNone is chosen: {refusal}");
+            text.push_str(&report::wrapped(&format!("\nNone is chosen: {refusal}\n"), 2));
         }
         (None, None) => text.push_str("\nNone is chosen.\n"),
     }
     if verbose {
-        for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
-            details(&mut text, device);
-        }
+        devices().for_each(|device| details(&mut text, device));
     }
     text
+}
+
+/// What is remembered of a device's answers to kernels whose answers are known: only what isn't right.
+struct Answers {
+    /// Numbers that differ: the construct, and how.
+    wrong: Vec<(String, String)>,
+    /// Kernels that it does not take: it has no such feature.
+    refused: Vec<(String, String)>,
+}
+
+impl Answers {
+    fn of(device: &DeviceInfo) -> Self {
+        let (refused, wrong) =
+            wrong_answers(device).into_iter().partition(|(_, answer)| answer.starts_with("it refuses the kernel"));
+        Self { wrong, refused }
+    }
+
+    /// How many are wrong; a dash where none is known to be.
+    fn status(&self) -> String {
+        if self.wrong.is_empty() { "-".to_owned() } else { self.wrong.len().to_string() }
+    }
 }
 
 fn details(text: &mut String, device: &DeviceInfo) {
     let limits = &device.capabilities.limits;
     let [x, y, z] = limits.workgroup_size;
     let _ = writeln!(text, "\n{} {}: {}", device.backend, device.index, device.name);
-    let _ = writeln!(text, "  driver      {}", device.driver);
-    let _ = writeln!(
-        text,
-        "  memory      buffers to {}, one storage binding to {}, one uniform binding to {}",
-        Bytes(limits.buffer_bytes),
-        Bytes(limits.storage_binding_bytes),
-        Bytes(limits.uniform_binding_bytes),
+    let mut line = |name: &str, what: &str| {
+        text.push_str(&report::wrapped(&format!("  {name:<10}  {what}\n"), 14));
+    };
+    let extras = extras(&device.capabilities);
+    let buffers = [limits.buffer_bytes, limits.storage_binding_bytes, limits.uniform_binding_bytes].map(Bytes);
+    let memory = format!(
+        "buffers to {}, one storage binding to {}, one uniform binding to {}",
+        buffers[0], buffers[1], buffers[2]
     );
-    let _ = writeln!(
-        text,
-        "  bindings    {} storage and {} uniform in one kernel",
-        limits.storage_bindings, limits.uniform_bindings,
-    );
-    let _ = writeln!(
-        text,
-        "  workgroup   {} invocations ({x}, {y}, {z} by axis), {} of workgroup memory",
+    let bindings = format!("{} storage and {} uniform in one kernel", limits.storage_bindings, limits.uniform_bindings);
+    let workgroup = format!(
+        "{} invocations ({x}, {y}, {z} by axis), {} of workgroup memory",
         limits.workgroup_invocations,
         Bytes(u64::from(limits.workgroup_bytes)),
     );
+    line("driver", &device.driver);
+    line("has", &if extras.is_empty() { "nothing beyond plain WGSL".to_owned() } else { extras.join(" ") });
+    line("memory", &memory);
+    line("bindings", &bindings);
+    line("workgroup", &workgroup);
+    let Answers { wrong, refused } = Answers::of(device);
+    for (construct, answer) in wrong {
+        line("wrong", &format!("{construct}: {answer}"));
+    }
+    let refused: Vec<String> = refused.into_iter().map(|(construct, _)| construct).collect();
+    if !refused.is_empty() {
+        line("refuses", &refused.join(", "));
+    }
 }
 
 fn is_selected(survey: &Survey, device: &DeviceInfo) -> bool {
@@ -200,6 +229,10 @@ fn json(survey: &Survey) -> Value {
 }
 
 fn device_json(device: &DeviceInfo) -> Value {
+    let Answers { wrong, refused } = Answers::of(device);
+    let named = |answers: Vec<(String, String)>| -> Map<String, Value> {
+        answers.into_iter().map(|(construct, answer)| (construct, answer.into())).collect()
+    };
     json!({
         "index": device.index,
         "name": device.name,
@@ -208,6 +241,7 @@ fn device_json(device: &DeviceInfo) -> Value {
         "memory_bytes": device.memory_bytes,
         "priority": device.priority,
         "capabilities": capabilities_json(&device.capabilities),
+        "answers": { "wrong": named(wrong), "refused": named(refused) },
     })
 }
 

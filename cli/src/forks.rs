@@ -82,7 +82,7 @@ fn serve_copy(first: &str) -> ! {
     }
     let mut line = first.to_owned();
     // Described once: that takes as long as a list.
-    let mut command = Cli::command();
+    let mut command = super::described();
     for number in 1.. {
         let words = line.trim_end_matches('\n');
         CHECKS.store(words.starts_with(CHECK), Ordering::Relaxed);

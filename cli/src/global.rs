@@ -14,19 +14,21 @@ const STALL_MS: u64 = 10_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device and diagnostics")]
 pub struct Global {
-    /// Use this backend (see: cantus devices) or fail; by default the best device is chosen
+    /// Compute on this backend (see: cantus devices) or fail, unless fallback = "always" is set as well; by default the best device is
+    /// chosen, and the next one where it fails
     #[arg(long, global = true, value_name = "NAME")]
     backend: Option<String>,
     /// Use the backend's device of this index
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     device: Option<usize>,
-    /// Fail when the device fails, instead of going on with the next one
+    /// Fail when the device fails, instead of going on with the next one; where a backend is named, that is so anyway
     #[arg(long, global = true)]
     no_fallback: bool,
     /// Hold at most so much on a device: bytes, or with a unit as in 512MB, 16GiB
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse::bytes, allow_negative_numbers = true)]
     memory_limit: Option<u64>,
-    /// Give up when one step takes longer: milliseconds, or with a unit as in 500ms, 30s, 2m
+    /// Give up when one step takes longer: kernels that were handed to the device together, or a transfer; milliseconds, or with a unit as in
+    /// 500ms, 30s, 2m
     #[arg(long, global = true, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
     /// Run the portable kernels alone: no native kernel, no library of the device's own
@@ -41,22 +43,36 @@ pub struct Global {
 }
 
 impl Global {
-    /// The machine's configuration with the flags on top.
+    /// The machine's configuration with the flags on top, and what this program decides where neither says anything.
     ///
     /// # Errors
     /// What [`Config::load`] says of the file and the variables.
     pub fn config(&self) -> Result<Config> {
+        let mut config = self.told()?;
+        if config.backend.is_some() {
+            // Whoever names a backend wants to know what it computes, or that it can't.
+            config.fallback.get_or_insert(Fallback::Never);
+        }
+        // Whoever runs a kernel of a stranger's should not need a second window to end it.
+        config.stall_ms.get_or_insert(STALL_MS);
+        Ok(config)
+    }
+
+    /// What the file, the variables and the flags say.
+    ///
+    /// # Errors
+    /// As [`Self::config`].
+    pub fn told(&self) -> Result<Config> {
         let mut config = Config::load()?;
-        if let Some(backend) = &self.backend {
+        config.backend = config.backend.map(|name| canonical(&name));
+        if let Some(backend) = self.backend.as_deref().map(canonical) {
             // A device of the file or the environment belongs to the backend named there.
-            config.device = if config.backend.as_ref() == Some(backend) { config.device } else { None };
-            config.backend = Some(backend.clone());
+            config.device = if config.backend.as_ref() == Some(&backend) { config.device } else { None };
+            config.backend = Some(backend);
         }
         config.device = self.device.or(config.device);
         config.memory_limit = self.memory_limit.or(config.memory_limit);
         config.timeout_ms = self.timeout.or(config.timeout_ms);
-        // Whoever runs a kernel of a stranger's should not need a second window to end it.
-        config.stall_ms.get_or_insert(STALL_MS);
         if self.no_native {
             config.native = Some(false);
         }
@@ -106,6 +122,7 @@ impl Global {
         let config = self.usable_config()?;
         let open = |name: &String| {
             let (backend, index) = device_name(name)?;
+            let backend = &canonical(backend);
             known_backend(backend)?;
             let builder = Engine::builder().registry(Registry::with_defaults()).config(config.clone());
             let builder = builder.backend(backend).fallback(Fallback::Never);
@@ -113,6 +130,13 @@ impl Global {
         };
         Group::new(devices.iter().map(open).collect::<Result<Vec<_>>>()?)
     }
+}
+
+/// The name of a backend in the case that backends have it.
+pub fn canonical(name: &str) -> String {
+    let registry = Registry::with_defaults();
+    let known = registry.backends().iter().find(|backend| backend.name().eq_ignore_ascii_case(name));
+    known.map_or_else(|| name.to_owned(), |backend| backend.name().to_owned())
 }
 
 /// A backend of this program. One that only an app brings is for that app's own settings.

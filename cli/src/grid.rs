@@ -1,12 +1,11 @@
 //! What everything that makes a grid of values shares: the arguments for its size and its colours, and a progress bar.
 
 use clap::Args;
-use indicatif::ProgressBar;
 
 use super::colormap::Colormap;
 use super::parse::{self, Size};
 use super::picture::Coloring;
-use super::report;
+use super::progress::Progress;
 
 /// Size and colours.
 #[derive(Debug, Args)]
@@ -44,7 +43,7 @@ impl GridArguments {
 
 /// A progress bar for grids that take a while; nothing for others.
 #[derive(Debug)]
-pub struct GridProgress(Option<ProgressBar>);
+pub struct GridProgress(Option<Progress>);
 
 impl GridProgress {
     /// From this many values on a bar is worth a line.
@@ -53,13 +52,13 @@ impl GridProgress {
     /// For a grid of that size.
     pub fn new(size: Size) -> Self {
         let values = (size.width as u64).saturating_mul(size.height as u64);
-        Self((values >= Self::LONG).then(|| report::progress(values, "values")))
+        Self((values >= Self::LONG).then(|| Progress::new(values, "values")))
     }
 
     /// Notes that this many more values are done.
     pub fn advance(&self, values: usize) {
         if let Some(bar) = &self.0 {
-            bar.inc(values as u64);
+            bar.add(values as u64);
         }
     }
 }
@@ -67,7 +66,7 @@ impl GridProgress {
 impl Drop for GridProgress {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
+            bar.clear();
         }
     }
 }

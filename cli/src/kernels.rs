@@ -80,7 +80,7 @@ fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {
             bindings.join(", "),
         ]);
     }
-    Ok(report::table(&["KERNEL", "FAMILY", "WORKGROUP", "ON THE CPU", "BINDINGS"], &rows))
+    Ok(report::fitted_table(&["KERNEL", "FAMILY", "WORKGROUP", "ON THE CPU", "BINDINGS"], &rows, 4))
 }
 
 /// How the CPU backend runs it.

@@ -13,6 +13,7 @@ mod bench_zk;
 mod coherence;
 mod colormap;
 mod compile;
+#[cfg(feature = "shell")]
 mod completions;
 mod config;
 mod devices;
@@ -24,14 +25,17 @@ mod grid;
 mod job;
 mod kernels;
 mod log;
+#[cfg(feature = "shell")]
 mod man;
 mod new;
 mod output;
 mod parse;
 mod pattern;
 mod picture;
+mod progress;
 mod report;
 mod run;
+#[cfg(feature = "top")]
 mod top;
 mod tune;
 mod verify;
@@ -44,7 +48,8 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use cantus::Error;
-use clap::{Parser, Subcommand};
+use cantus::error::without_remedies;
+use clap::{Arg, Args, Command as Described, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use global::Global;
 
@@ -60,12 +65,14 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus devices                                   what this machine has, and which device is chosen
-  cantus field 1024x1024 -o field.png              a picture, computed by a WGSL kernel
-  cantus --backend cpu field 1024x1024 -o f.npy    the values themselves, on the CPU
-  cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 --invocations 1024 -o y=out.npy
+  cantus devices                        this machine's devices, the chosen one
+  cantus field 1024x1024 -o field.png   a picture, computed by a WGSL kernel
+  cantus --backend cpu field -o f.npy   the values themselves, on the CPU
+  cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 \\
+      --invocations @y -o y=out.npy     a kernel of one's own, over files
 
-Exit codes: 0 done, 1 failed while running, 2 bad input or usage.";
+Exit codes: 0 done, also where another device took over, which a warning says;
+1 failed while running; 2 bad input or usage.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -81,7 +88,11 @@ enum Command {
     New(new::Arguments),
     Config(config::Arguments),
     Bench(bench::Arguments),
+    #[cfg(feature = "top")]
     Top(top::Arguments),
+    /// Watch devices and engines (this program was built without it)
+    #[cfg(not(feature = "top"))]
+    Top(NotBuilt),
     Tune(tune::Arguments),
     Verify(verify::Arguments),
     #[cfg(feature = "zk")]
@@ -90,20 +101,47 @@ enum Command {
     View(view::Arguments),
     /// A window with a moving picture (this program was built without it)
     #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]
-    View {
-        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-        anything: Vec<String>,
-    },
+    View(NotBuilt),
     #[cfg(feature = "serve")]
     Serve(Box<cantus_serve::Arguments>),
     /// Serve this machine's devices over HTTP (this program was built without it)
     #[cfg(not(feature = "serve"))]
-    Serve {
-        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-        anything: Vec<String>,
-    },
+    Serve(NotBuilt),
+    #[cfg(feature = "shell")]
     Completions(completions::Arguments),
+    /// Print a shell's completions (this program was built without it)
+    #[cfg(not(feature = "shell"))]
+    Completions(NotBuilt),
+    #[cfg(feature = "shell")]
     Man(man::Arguments),
+    /// Write the manual pages (this program was built without it)
+    #[cfg(not(feature = "shell"))]
+    Man(NotBuilt),
+}
+
+/// What a subcommand that is in other builds is given.
+#[cfg_attr(
+    all(feature = "top", feature = "viewer", feature = "serve", feature = "shell"),
+    expect(dead_code, reason = "every subcommand is built")
+)]
+#[derive(Debug, Args)]
+struct NotBuilt {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    anything: Vec<String>,
+}
+
+#[cfg_attr(
+    all(feature = "top", feature = "viewer", feature = "serve", feature = "shell"),
+    expect(dead_code, reason = "every subcommand is built")
+)]
+fn not_built(subcommand: &str, what: &str, feature: &str) -> Error {
+    Error::InvalidInput {
+        what: format!("cantus {subcommand}"),
+        reason: format!(
+            "this program was built without {what} (cargo install --path cli --features {feature} builds it with it, --features full \
+             with everything)"
+        ),
+    }
 }
 
 fn main() -> ExitCode {
@@ -111,7 +149,28 @@ fn main() -> ExitCode {
     if let Some(code) = forks::serve() {
         return code;
     }
-    run(Cli::parse())
+    let matches = described().get_matches();
+    match Cli::from_arg_matches(&matches) {
+        Ok(cli) => {
+            if let Some(name) = matches.subcommand_name() {
+                cantus::engine::publish_as(&format!("cantus {name}"));
+            }
+            run(cli)
+        }
+        Err(error) => error.exit(),
+    }
+}
+
+/// The arguments, words of a choice in any case.
+fn described() -> Described {
+    fn forgiving(command: Described) -> Described {
+        let any_case = |argument: Arg| match argument.get_action().takes_values() {
+            true => argument.ignore_case(true),
+            false => argument,
+        };
+        command.mut_args(any_case).mut_subcommands(forgiving)
+    }
+    forgiving(Cli::command())
 }
 
 fn run(cli: Cli) -> ExitCode {
@@ -133,41 +192,47 @@ fn run(cli: Cli) -> ExitCode {
         Command::New(arguments) => new::run(&arguments),
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),
+        #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(global, &arguments),
+        #[cfg(not(feature = "top"))]
+        Command::Top(_) => Err(not_built("top", "the monitor", "top")),
         Command::Tune(arguments) => tune::run(global, &arguments),
         Command::Verify(arguments) => verify::run(global, &arguments),
         #[cfg(feature = "zk")]
         Command::Zk(arguments) => zk::run(global, &arguments),
         #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
         Command::View(arguments) => view::run(global, &arguments),
-        #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]
-        Command::View { .. } => Err(Error::InvalidInput {
-            what: "cantus view".to_owned(),
-            reason: "this program was built without the window (cargo install --path cli --features viewer builds it with one)".to_owned(),
-        }),
+        #[cfg(not(all(
+            feature = "viewer",
+            not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))
+        )))]
+        Command::View(_) => Err(not_built("view", "the window", "viewer")),
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => match cantus_serve::run(&arguments, &["serve"]) {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(reason) => Err(Error::InvalidInput { what: "cantus serve".to_owned(), reason }),
         },
         #[cfg(not(feature = "serve"))]
-        Command::Serve { .. } => Err(Error::InvalidInput {
-            what: "cantus serve".to_owned(),
-            reason: "this program was built without the service (cargo install --path cli --features serve builds it with one)".to_owned(),
-        }),
+        Command::Serve(_) => Err(not_built("serve", "the service", "serve")),
+        #[cfg(feature = "shell")]
         Command::Completions(arguments) => completions::run(&arguments),
+        #[cfg(not(feature = "shell"))]
+        Command::Completions(_) => Err(not_built("completions", "shells' completions", "shell")),
+        #[cfg(feature = "shell")]
         Command::Man(arguments) => man::run(&arguments),
+        #[cfg(not(feature = "shell"))]
+        Command::Man(_) => Err(not_built("man", "the manual pages", "shell")),
     };
     let mut stderr = std::io::stderr().lock();
-    let message = result.as_ref().err().map(ToString::to_string);
+    let message = result.as_ref().err().map(|error| without_remedies(&error.to_string()));
     for warning in log::warnings(message.as_deref()) {
         let _ = writeln!(stderr, "warning: {warning}");
     }
     match result {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(stderr, "error: {error}");
-            if let Some(hint) = hint(&error) {
+            let _ = writeln!(stderr, "error: {}", message.unwrap_or_default());
+            if let Some(hint) = hint(&error, global) {
                 let _ = writeln!(stderr, "hint: {hint}");
             }
             ExitCode::from(if error.is_input() { 2 } else { 1 })
@@ -176,9 +241,14 @@ fn run(cli: Cli) -> ExitCode {
 }
 
 /// How to do in the program what the library's remedy says for code.
-fn hint(error: &Error) -> Option<&'static str> {
+fn hint(error: &Error, global: &Global) -> Option<&'static str> {
+    let named = || global.told().is_ok_and(|told| told.backend.is_some());
     match error {
-        Error::TensorLost { cause, .. } => hint(cause),
+        Error::TensorLost { cause, .. } => hint(cause, global),
+        Error::Unsupported { .. } if named() => {
+            Some("without a backend's name another device runs it; CANTUS_FALLBACK=always allows that with one")
+        }
+        Error::OutOfMemory { .. } => Some("a smaller size takes less"),
         Error::InvalidSize { reason, .. } if reason.contains("memory limit") => {
             Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit")
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cantus::Result;
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 
 use super::output::{self, OutputFile};
 use super::report;
@@ -30,7 +30,7 @@ Examples:
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let folder = &arguments.folder;
     std::fs::create_dir_all(folder).map_err(|error| output::fault(folder, &error))?;
-    let mut program = super::Cli::command();
+    let mut program = super::described();
     program.build();
     let mut pages = vec![("cantus".to_owned(), program.clone())];
     for command in program.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set()) {

@@ -26,10 +26,12 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus new heat                 a Rust program with a kernel of its own: cd heat && cargo run
-  cantus new sea --kind window    a window whose picture a kernel computes: cd sea && cargo run
-  cantus new waves --kind page    a page that moves: cd waves && npm install && npx vite
-  cantus new coral --kind job     a simulation from a TOML file: cd coral && cantus job reaction.toml";
+  cantus new heat                a Rust program with a kernel of its own
+  cantus new sea --kind window   a window whose picture a kernel computes
+  cantus new waves --kind page   a page that moves
+  cantus new coral --kind job    a simulation from a TOML file
+
+Each says what to type next.";
 
 /// What is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -93,6 +93,24 @@ pub fn extent(text: &str) -> Result<[u32; 3], String> {
     Ok(extent)
 }
 
+/// How many invocations: counts, or one for each element of a binding (`@x`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invocations {
+    /// By x, y and z.
+    Counts([u32; 3]),
+    /// Of that binding.
+    Like(String),
+}
+
+/// `1024`, `64,64` or `@x`.
+pub fn invocations(text: &str) -> Result<Invocations, String> {
+    match text.strip_prefix('@') {
+        Some("") => Err("@ goes before a binding's name, as in @x: one for each of its elements".to_owned()),
+        Some(name) => Ok(Invocations::Like(name.to_owned())),
+        None => extent(text).map(Invocations::Counts),
+    }
+}
+
 /// `NAME=VALUE`, the value still text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
@@ -109,6 +127,15 @@ impl FromStr for Assignment {
         let (name, value) = split_named(text, "NAME=VALUE, as in params.a=2 or SIZE=64")?;
         Ok(Self { name, value })
     }
+}
+
+/// Two names: `A,B`.
+#[cfg(feature = "viewer")]
+pub fn pair(text: &str) -> Result<[String; 2], String> {
+    let wanted = || "it takes two bindings, as in cells,after".to_owned();
+    let (a, b) = text.split_once(',').ok_or_else(wanted)?;
+    let [a, b] = [a.trim(), b.trim()].map(str::to_owned);
+    if a.is_empty() || b.is_empty() || a == b || b.contains(',') { Err(wanted()) } else { Ok([a, b]) }
 }
 
 /// `NAME=FILE`.
@@ -205,6 +232,9 @@ mod tests {
         for bad in ["", "0", "1,0", "1,2,3,4", "-1", "4294967296", "1,,2"] {
             assert!(extent(bad).is_err(), "{bad}");
         }
+        assert_eq!(invocations("64,64"), Ok(Invocations::Counts([64, 64, 1])));
+        assert_eq!(invocations("@x"), Ok(Invocations::Like("x".to_owned())));
+        assert!(invocations("@").is_err() && invocations("x").is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the program says: data on stdout, one line about what was done on stderr, tables, JSON, progress.
+//! What the program says: data on stdout, one line about what was done on stderr, tables, JSON.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use cantus::backend::DeviceInfo;
 use cantus::{Engine, Error, Result};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 /// Writes text to stdout. A reader that has seen enough (`| head`) is no error.
@@ -80,14 +79,76 @@ pub fn time_text(time: Duration) -> String {
     }
 }
 
-/// A table with a heading, columns as wide as they need. Cells must not span lines.
-pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+/// Columns of the terminal that stdout is; without one those of `COLUMNS`, and without that none: lines are as long as they are.
+pub fn columns() -> Option<usize> {
+    let terminal = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into());
+    terminal.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok())
+}
+
+/// A text's lines within the terminal, broken between words; what goes on is set in by `indent`.
+pub fn wrapped(text: &str, indent: usize) -> String {
+    columns().map_or_else(|| text.to_owned(), |most| wrapped_at(text, indent, most))
+}
+
+fn wrapped_at(text: &str, indent: usize, most: usize) -> String {
+    let mut wrapped = String::new();
+    for line in text.split_inclusive('\n') {
+        let (mut start, mut used) = (0, 0);
+        for word in line.split_inclusive(' ') {
+            let length = word.trim_end().chars().count();
+            if used > start && used + length > most {
+                wrapped.truncate(wrapped.trim_end().len());
+                wrapped.push('\n');
+                wrapped.extend(std::iter::repeat_n(' ', indent));
+                (start, used) = (indent, indent);
+            }
+            wrapped.push_str(word);
+            used += word.chars().count();
+        }
+    }
+    wrapped
+}
+
+/// A text of at most so many characters.
+pub fn short(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// The least that is left of a column which gives way.
+const NARROWEST: usize = 8;
+
+/// As [`table`], within the terminal: the cells of the column `wide` are cut where the table would not fit.
+pub fn fitted_table(heading: &[&str], rows: &[Vec<String>], wide: usize) -> String {
+    let Some(most) = columns() else { return table(heading, rows) };
+    let widths = widths(heading, rows);
+    let over = (widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(2)).saturating_sub(most);
+    let width = widths.get(wide).map_or(0, |width| width.saturating_sub(over)).max(NARROWEST);
+    let cut = |row: &Vec<String>| {
+        let mut row = row.clone();
+        if let Some(cell) = row.get_mut(wide) {
+            *cell = short(cell, width);
+        }
+        row
+    };
+    table(heading, &rows.iter().map(cut).collect::<Vec<_>>())
+}
+
+fn widths(heading: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
+    widths
+}
+
+/// A table with a heading, columns as wide as they need. Cells must not span lines.
+pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let widths = widths(heading, rows);
     let mut text = String::new();
     let mut line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut line = String::new();
@@ -105,12 +166,15 @@ pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A progress bar on stderr, shown only when that is a terminal.
-pub fn progress(total: u64, unit: &str) -> ProgressBar {
-    let bar = ProgressBar::new(total);
-    let template = format!("{{bar:40}} {{pos}} of {{len}} {unit}, {{eta}} left");
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_between_words_and_set_in() {
+        let text = "cpu 0: a word after a word\nshort\n";
+        assert_eq!(wrapped_at(text, 2, 14), "cpu 0: a word\n  after a word\nshort\n");
+        // A word that is longer than the line stays whole.
+        assert_eq!(wrapped_at("a incomprehensibilities b", 2, 8), "a\n  incomprehensibilities\n  b");
     }
-    bar
 }

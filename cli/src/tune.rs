@@ -29,11 +29,13 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus tune                           the device that is chosen here, for a minute
+  cantus tune                        the device that is chosen here, for a minute
   cantus --backend vulkan tune --again --seconds 300
 
-Matrix products and reductions of usual sizes are run in each of their variants. The choices are kept in the user's cache folder
-by device and driver; a program that is interrupted keeps what it has measured. Without them, a default for the kind of device runs.";
+Matrix products and reductions of usual sizes are run in each of their variants.
+The choices are kept in the user's cache folder by device and driver; a program
+that is interrupted keeps what it has measured. Without them, a default for the
+kind of device runs.";
 
 /// Runs the subcommand.
 ///

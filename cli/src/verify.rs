@@ -16,14 +16,14 @@ use cantus_verify::engine::EngineDevice;
 use cantus_verify::outcome::Outcome;
 use cantus_verify::record::{Absent, Device, HEADING, Record};
 use clap::Args;
-use indicatif::ProgressBar;
 use serde::{Deserialize, Serialize};
 
 use super::global::Global;
 use super::output::{OutputFile, extension, fault};
+use super::progress::Progress;
 use super::report;
 
-/// Check every device, or the one of --backend and --device, with 950 kernels and operations whose answers are known
+/// Check every device, or the one of --backend and --device, with a thousand kernels and operations whose answers are known
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -46,10 +46,10 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus verify                                every device of this machine, some minutes
-  cantus verify --backend vulkan               one of them
-  cantus verify -o report.json                 a report to send in: docs/hardware tells where to
-  cantus verify atomics --backend wgpu -v      a part, with the reasons for what did not run
+  cantus verify                             every device, some minutes
+  cantus verify --backend vulkan            one of them
+  cantus verify -o report.json              to send in: docs/hardware tells where
+  cantus verify atomics --backend wgpu -v   a part, and why what did not run did not
 
 Exit codes: 0 all is right, 1 something is wrong.";
 
@@ -131,7 +131,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     if let (Some(first), [info]) = (arguments.child, devices.as_slice()) {
         return child(info, items.get(first..).unwrap_or_default());
     }
-    let bar = report::progress((devices.len() * items.len()) as u64, "cases");
+    let bar = Progress::new((devices.len() * items.len()) as u64, "cases");
     let mut record = Record {
         cantus: env!("CARGO_PKG_VERSION").to_owned(),
         date: today(),
@@ -173,7 +173,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             save(&record, path)?;
         }
     }
-    bar.finish_and_clear();
+    bar.clear();
     let json = serde_json::to_value(&record).unwrap_or_default();
     if let Some(path) = kept {
         if file.is_none() {
@@ -227,15 +227,16 @@ fn text(record: &Record, verbose: bool) -> String {
     for (device, title, (reason, cases)) in groups.filter(|_| verbose) {
         let _ = writeln!(text, "{title} on {}: {reason}: {}", device.name, cases.join(" "));
     }
+    let mut text = report::wrapped(&text, 2);
     if !text.is_empty() {
         text.push('\n');
     }
     let heading: Vec<String> = HEADING.iter().map(|cell| cell.to_uppercase()).collect();
     let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
     let rows: Vec<Vec<String>> = record.devices.iter().map(Device::cells).collect();
-    text.push_str(&report::table(&heading, &rows));
+    text.push_str(&report::fitted_table(&heading, &rows, 1));
     for absent in &record.absent {
-        let _ = writeln!(text, "{} is not available: {}", absent.backend, absent.reason);
+        text.push_str(&report::wrapped(&format!("{} is not available: {}\n", absent.backend, absent.reason), 2));
     }
     text
 }
@@ -261,7 +262,7 @@ fn device(
     info: &DeviceInfo,
     items: &[Item],
     filter: &str,
-    bar: &ProgressBar,
+    bar: &Progress,
     keep: &mut dyn FnMut(&Device) -> Result<()>,
 ) -> Result<Device> {
     let started = Instant::now();
@@ -274,14 +275,13 @@ fn device(
     };
     let (mut next, mut deaths) = (0, 0);
     while next < items.len() {
-        bar.set_message(info.name.clone());
         let mut refused = None;
         let end = drive(info, filter, next, |outcome| {
             if let Some(item) = items.get(next) {
                 device.add(item.name(), outcome);
             }
             next += 1;
-            bar.inc(1);
+            bar.add(1);
             device.seconds = tenths(started);
             refused = refused.take().or(keep(&device).err());
         })?;
@@ -298,7 +298,7 @@ fn device(
             End::Died(how) => {
                 device.add(item.name(), Outcome::Failed(how));
                 deaths += 1;
-                (next, _) = (next + 1, bar.inc(1));
+                (next, _) = (next + 1, bar.add(1));
                 (deaths == MOST_DEATHS).then(|| format!("the driver took its process along {deaths} times"))
             }
         };
@@ -306,7 +306,7 @@ fn device(
             items.get(next..).unwrap_or_default().iter().for_each(|item| {
                 device.add(item.name(), Outcome::NotRun(reason.clone()));
             });
-            bar.inc(rest as u64);
+            bar.add(rest as u64);
             break;
         }
     }

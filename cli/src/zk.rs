@@ -15,6 +15,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::global::Global;
 use super::output::{self, OutputFile, fault};
+use super::progress::Progress;
 use super::report;
 
 /// Compute with finite fields and curves, as zero-knowledge proofs need it
@@ -33,9 +34,12 @@ Examples:
   cantus zk msm bls12381-g1 --vectors msm_G1_bls.json
   cantus zk hash keccak256 *.bin
 
-Elements are in .npy files of uint32, little-endian limbs along the last axis (8 for 254 bits, no axis for 31), or in other files as big-endian bytes, 32 for
-254 bits. Points are bytes as in EIP-196 and EIP-2537. What is not below its modulus, not on its curve or not in its group is an error.
-Nothing here takes the same time for all values: it is not for secrets that others may watch being computed with.";
+Elements are in .npy files of uint32, little-endian limbs along the last axis (8
+for 254 bits, no axis for 31), or in other files as big-endian bytes, 32 for 254
+bits. Points are bytes as in EIP-196 and EIP-2537. What is not below its modulus,
+not on its curve or not in its group is an error. Nothing here takes the same
+time for all values: it is not for secrets that others may watch being computed
+with.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -356,7 +360,7 @@ where
 {
     let bad = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
     let list: Vec<Vector> = serde_json::from_slice(&read(path)?).map_err(|error| bad(error.to_string()))?;
-    let bar = report::progress(list.len() as u64, "cases");
+    let bar = Progress::new(list.len() as u64, "cases");
     let mut wrong = Vec::new();
     for vector in &list {
         let input = unhex(&vector.input).ok_or_else(|| bad(format!("the input of {} is no hex", vector.name)))?;
@@ -369,9 +373,9 @@ where
         if result != expected {
             wrong.push(vector.name.clone());
         }
-        bar.inc(1);
+        bar.add(1);
     }
-    bar.finish_and_clear();
+    bar.clear();
     report::done(&format!(
         "{} of {} cases as expected on {}",
         list.len() - wrong.len(),

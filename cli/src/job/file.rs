@@ -7,6 +7,7 @@ use cantus::{Error, Result};
 use serde::Deserialize;
 
 use crate::colormap::Colormap;
+use crate::run::contents::stdin_text;
 
 /// A whole file.
 #[derive(Debug, Deserialize)]
@@ -114,16 +115,19 @@ fn once() -> u32 {
 }
 
 impl JobFile {
-    /// Reads the file.
+    /// Reads the file, or standard input (`-`).
     ///
     /// # Errors
     /// [`Error::Unreadable`], and [`Error::InvalidInput`] with the line of what isn't understood.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
-        toml::from_str(&text).map_err(|error| Error::InvalidInput {
-            what: path.display().to_string(),
-            reason: error.to_string().trim_end().to_owned(),
-        })
+        let (text, name) = if path == Path::new("-") {
+            (stdin_text()?, "standard input".to_owned())
+        } else {
+            let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
+            (text, path.display().to_string())
+        };
+        toml::from_str(&text)
+            .map_err(|error| Error::InvalidInput { what: name, reason: error.to_string().trim_end().to_owned() })
     }
 }
 

@@ -20,6 +20,7 @@ use self::file::{JobFile, OutputTable, StepTable};
 use self::film::Film;
 use super::global::Global;
 use super::output::OutputFile;
+use super::progress::Computed;
 use super::run::contents::{self, Colors, Format, Input};
 use super::run::job::{Amount, Source, Step};
 use super::run::read_kernel;
@@ -29,7 +30,7 @@ use super::{animation, output, parse, report};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What to run, in the format below; paths in it begin at its folder
+    /// What to run, in the format below, or - for standard input; paths in it begin at its folder
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
     /// Run the steps so many times, instead of as often as the file says
@@ -41,26 +42,27 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = r#"The file:
-  repeat = 200                           # rounds; a round is all steps in order
+  repeat = 200           # rounds; a round is all steps in order
 
-  [buffers]                              # as after --in of cantus run: a file, zeros, iota or random:SEED, with a shape or
-  now = "random:7[256,256]"              # one number for each invocation of the first step that uses it
-  next = "zeros[@now]"
+  [buffers]              # as after --in of cantus run: a file, zeros, iota or
+  now = "random:7:2[256,256]"   # random:SEED, with a shape or one number for
+  next = "zeros[@now]"   # each invocation of the first step that uses it
 
   [[step]]
-  kernel = "life.wgsl"                   # a file, or a shipped kernel's name
-  bind = { cells = "now", after = "next" }   # buffers by bindings, where the names differ
-  invocations = [256, 256]               # or workgroups
-  set = { birth = 3, params.rate = 0.5 } # overrides, uniforms, members of uniforms
-  advance = { "params.time" = [0.0, 0.01] }  # in the first round, and what each further round adds
-  repeat = 2                             # so many times in a row; once = true: in the first round only
-  swap = ["now", "next"]                 # buffers that change places afterwards
+  kernel = "life.wgsl"   # a file, or a shipped kernel's name
+  bind = { cells = "now", after = "next" }   # where the names differ
+  invocations = [256, 256]   # or workgroups
+  set = { birth = 3, params.rate = 0.5 }   # overrides, uniforms, their members
+  advance = { "params.time" = [0.0, 0.01] }   # in the first round, and what
+                         # each further round adds
+  repeat = 2             # in a row; once = true: in the first round only
+  swap = ["now", "next"] # buffers that change places afterwards
 
   [[output]]
   buffer = "now"
-  file = "life.gif"                      # .npy, .safetensors, .csv, .png, .bin; .gif and .apng move; a {} in the name becomes a number
-  every = 4                              # a frame after so many rounds; without it one file at the end
-  fps = 25
+  file = "life.gif"      # .npy, .safetensors, .csv, .png, .bin; .gif and .apng
+  every = 4              # move; a {} in the name becomes a number. A frame after
+  fps = 25               # so many rounds; without it one file at the end
   colormap = "gray"
   range = [0, 1]
 
@@ -88,6 +90,16 @@ enum What {
     Swap(usize, usize),
 }
 
+impl What {
+    /// How often a kernel runs in one round.
+    fn dispatches(&self) -> u32 {
+        match self {
+            Self::Kernel { repeat, .. } => *repeat,
+            Self::Swap(..) => 0,
+        }
+    }
+}
+
 /// What becomes of a buffer.
 struct Output {
     buffer: usize,
@@ -110,6 +122,7 @@ enum To {
 /// As `cantus run`; and when the file isn't understood, naming the line or the step.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let file = JobFile::read(&arguments.file)?;
+    // What came from standard input begins at the current folder: it has no parent.
     let folder = arguments.file.parent().unwrap_or(Path::new("")).to_owned();
     let rounds = arguments.repeat.unwrap_or(file.repeat);
     let wrong = |reason: String| Error::InvalidInput { what: arguments.file.display().to_string(), reason };
@@ -121,6 +134,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     }
     let names: Vec<&str> = file.buffers.keys().map(String::as_str).collect();
     let mut actions = Vec::new();
+    let steps = file.steps.len();
     for (number, table) in file.steps.iter().enumerate() {
         let whats = actions_of(table, &folder, &names).map_err(|error| in_step(number + 1, error))?;
         actions.extend(whats.into_iter().map(|what| Action { number: number + 1, once: table.once, what }));
@@ -153,10 +167,12 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         });
     }
     let start = Instant::now();
-    let bar = report::progress(rounds.into(), "rounds");
+    let mut progress = Computed::new(rounds.into(), "rounds");
+    let mut dispatches = 0_u64;
     for round in 0..rounds {
         for action in actions.iter().filter(|action| round == 0 || !action.once) {
             state.act(&engine, &action.what, &tensors, round).map_err(|error| in_step(action.number, error))?;
+            dispatches += u64::from(action.what.dispatches());
         }
         for (output, film) in outputs.iter().zip(&mut films) {
             let Some(every) = output.table.every.filter(|every| (round + 1).is_multiple_of(*every)) else { continue };
@@ -170,10 +186,10 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
                 (None, _) => {}
             }
         }
-        bar.inc(1);
+        progress.recorded(&engine)?;
     }
     engine.finish()?;
-    bar.finish_and_clear();
+    drop(progress);
     let time = start.elapsed();
     for ((output, file), film) in outputs.iter().zip(last).zip(films) {
         match (&output.to, file, film) {
@@ -196,7 +212,8 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         return report::print_json(&json!({
             "job": arguments.file,
             "rounds": rounds,
-            "steps": actions.len(),
+            "steps": steps,
+            "dispatches": dispatches,
             "device": report::device_json(&device),
             "ran_on": report::ran_on(&engine),
             "ms": report::milliseconds(time),

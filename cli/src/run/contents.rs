@@ -40,13 +40,13 @@ pub enum Made {
     Zeros,
     /// 0, 1, 2 …
     Iota,
-    /// Uniform in 0 to 1, or of all values of an integer, by seed.
-    Random(u64),
+    /// Uniform by seed: below a bound that is given, else from 0 to 1, and of all values of an integer.
+    Random(u64, Option<u64>),
 }
 
 /// What `--in` takes.
 const WANTED: &str = "NAME=FILE (.npy, .csv, .png, .safetensors, or .bin: bytes in WGSL's layout), NAME=- (.npy on standard input), or \
-                      NAME=zeros, NAME=iota, NAME=random:SEED, with a shape as in iota[480,640]";
+                      NAME=zeros, NAME=iota, NAME=random:SEED or NAME=random:SEED:BELOW, with a shape as in iota[480,640]";
 
 impl FromStr for Input {
     type Err = String;
@@ -61,9 +61,18 @@ impl FromStr for Input {
             None if word == "zeros" => Some(Made::Zeros),
             None if word == "iota" => Some(Made::Iota),
             None if word == "random" => return Err("random takes a seed, as in x=random:7".to_owned()),
-            Some(("random", seed)) => {
+            Some(("random", given)) => {
+                let (seed, below) = given.split_once(':').map_or((given, None), |(seed, below)| (seed, Some(below)));
                 let seed = seed.parse().map_err(|_| format!("the seed \"{seed}\" is not a whole number"))?;
-                Some(Made::Random(seed))
+                let bound = |text: &str| {
+                    let bound = text.parse().ok().filter(|&bound| bound > 0_u64);
+                    bound.ok_or_else(|| {
+                        format!(
+                            "the bound \"{text}\" is not a whole number of at least 1, as in x=random:7:2 for 0 and 1"
+                        )
+                    })
+                };
+                Some(Made::Random(seed, below.map(bound).transpose()?))
             }
             Some((word @ ("zeros" | "iota"), _)) => {
                 return Err(format!("the shape of {word} goes in brackets, as in x={word}[480,640]"));
@@ -136,7 +145,8 @@ pub fn make(made: Made, dtype: DType, shape: &[usize]) -> Result<Array> {
     let bytes = match made {
         Made::Zeros => vec![0; count * dtype.bytes()],
         Made::Iota => encode(dtype, (0..count).map(|index| index as f64)),
-        Made::Random(seed) => random(seed, dtype, count),
+        Made::Random(seed, None) => random(seed, dtype, count),
+        Made::Random(seed, Some(below)) => random_below(seed, below, dtype, count)?,
     };
     Array::new(dtype, shape, bytes)
 }
@@ -164,13 +174,48 @@ fn encode(dtype: DType, values: impl Iterator<Item = f64>) -> Vec<u8> {
 }
 
 /// SplitMix64 by place, so that the first numbers of a longer tensor are those of a shorter one.
-fn random(seed: u64, dtype: DType, count: usize) -> Vec<u8> {
-    let word = |place: usize| {
-        let mut z = seed.wrapping_add((place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+fn word(seed: u64, place: usize) -> u64 {
+    let mut z = seed.wrapping_add((place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Whole numbers below `below`, or fractions of it.
+fn random_below(seed: u64, below: u64, dtype: DType, count: usize) -> Result<Vec<u8>> {
+    let whole = |bits: u32| {
+        if below > 1 << bits {
+            return Err(Error::InvalidInput {
+                what: format!("random:{seed}:{below}"),
+                reason: format!("{dtype} holds no number that large"),
+            });
+        }
+        Ok((0..count).map(|place| ((u128::from(word(seed, place)) * u128::from(below)) >> 64) as u64))
     };
+    fn bytes<T: bytemuck::NoUninit>(values: impl Iterator<Item = u64>, to: impl Fn(u64) -> T) -> Vec<u8> {
+        values.flat_map(|value| bytemuck::bytes_of(&to(value)).to_vec()).collect()
+    }
+    Ok(match dtype {
+        DType::Bool => bytes(whole(1)?, |value| value as u8),
+        DType::I8 => bytes(whole(7)?, |value| value as i8),
+        DType::U8 => bytes(whole(8)?, |value| value as u8),
+        DType::I16 => bytes(whole(15)?, |value| value as i16),
+        DType::U16 => bytes(whole(16)?, |value| value as u16),
+        DType::I32 => bytes(whole(31)?, |value| value as i32),
+        DType::U32 => bytes(whole(32)?, |value| value as u32),
+        DType::I64 => bytes(whole(63)?, |value| value as i64),
+        DType::U64 => bytes(whole(63)?, |value| value),
+        _ => {
+            // As fine as without a bound: steps of 2^-24 of it, and of 2^-11 for halves.
+            let bits = if dtype == DType::F16 { 11 } else { 24 };
+            let part = |place| (word(seed, place) >> (64 - bits)) as f64 / f64::from(1 << bits) * below as f64;
+            encode(dtype, (0..count).map(part))
+        }
+    })
+}
+
+fn random(seed: u64, dtype: DType, count: usize) -> Vec<u8> {
+    let word = |place: usize| word(seed, place);
     match dtype {
         DType::I32 | DType::U32 => (0..count).flat_map(|place| ((word(place) >> 32) as u32).to_ne_bytes()).collect(),
         DType::I16 | DType::U16 => (0..count).flat_map(|place| ((word(place) >> 48) as u16).to_ne_bytes()).collect(),
@@ -379,24 +424,28 @@ pub fn write(mut file: OutputFile, format: Format, array: &Array, name: &str, co
 
 /// The elements as numbers; complex ones as two.
 pub fn numbers(array: &Array) -> Vec<f64> {
+    numbers_of(array.dtype, &array.bytes)
+}
+
+fn numbers_of(dtype: DType, bytes: &[u8]) -> Vec<f64> {
     fn all<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(bytes: &[u8], to: impl Fn(T) -> f64) -> Vec<f64> {
         bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(to).collect()
     }
-    match array.dtype {
-        DType::F16 => all(&array.bytes, half::f16::to_f64),
-        DType::BF16 => all(&array.bytes, half::bf16::to_f64),
-        DType::F64 => all(&array.bytes, |value: f64| value),
-        DType::Bool => all(&array.bytes, |value: u8| f64::from(u8::from(value != 0))),
-        DType::I8 => all(&array.bytes, |value: i8| value.into()),
-        DType::U8 => all(&array.bytes, |value: u8| value.into()),
-        DType::I16 => all(&array.bytes, |value: i16| value.into()),
-        DType::U16 => all(&array.bytes, |value: u16| value.into()),
-        DType::I32 => all(&array.bytes, |value: i32| value.into()),
-        DType::U32 => all(&array.bytes, |value: u32| value.into()),
-        DType::I64 => all(&array.bytes, |value: i64| value as f64),
-        DType::U64 => all(&array.bytes, |value: u64| value as f64),
-        DType::Complex128 => all(&array.bytes, |value: f64| value),
-        _ => all(&array.bytes, |value: f32| value.into()),
+    match dtype {
+        DType::F16 => all(bytes, half::f16::to_f64),
+        DType::BF16 => all(bytes, half::bf16::to_f64),
+        DType::F64 => all(bytes, |value: f64| value),
+        DType::Bool => all(bytes, |value: u8| f64::from(u8::from(value != 0))),
+        DType::I8 => all(bytes, |value: i8| value.into()),
+        DType::U8 => all(bytes, |value: u8| value.into()),
+        DType::I16 => all(bytes, |value: i16| value.into()),
+        DType::U16 => all(bytes, |value: u16| value.into()),
+        DType::I32 => all(bytes, |value: i32| value.into()),
+        DType::U32 => all(bytes, |value: u32| value.into()),
+        DType::I64 => all(bytes, |value: i64| value as f64),
+        DType::U64 => all(bytes, |value: u64| value as f64),
+        DType::Complex128 => all(bytes, |value: f64| value),
+        _ => all(bytes, |value: f32| value.into()),
     }
 }
 
@@ -409,6 +458,39 @@ fn refuse_complex(array: &Array, path: &Path) -> Result<()> {
         what: format!("the output {}", path.display()),
         reason: format!("{} has two parts, and this format holds numbers of one (write a .npy)", array.dtype),
     })
+}
+
+/// Numbers that a summary shows.
+const SHOWN: usize = 8;
+
+/// An array in a line: its first numbers, and the least and the greatest where there are more.
+pub fn summary(array: &Array) -> String {
+    let count = array.bytes.len() / array.dtype.bytes().max(1);
+    let shown = array.bytes.get(..SHOWN.min(count) * array.dtype.bytes()).unwrap_or(&array.bytes);
+    let mut text = format!("{}{:?}: {}", array.dtype, array.shape, texts(array.dtype, shown).join(", "));
+    if count > SHOWN {
+        let values = numbers(array);
+        let (least, greatest) = extremes(values.iter().copied());
+        text.push_str(", …");
+        if least <= greatest {
+            text.push_str(&format!("; {least} at least, {greatest} at most"));
+        }
+        let nans = values.iter().filter(|value| value.is_nan()).count();
+        if nans > 0 {
+            text.push_str(&format!("; {nans} NaN"));
+        }
+    }
+    text
+}
+
+/// Elements, as short as they can be without loss.
+fn texts(dtype: DType, bytes: &[u8]) -> Vec<String> {
+    match dtype {
+        DType::F32 => bytemuck::pod_collect_to_vec::<u8, f32>(bytes).iter().map(f32::to_string).collect(),
+        DType::I64 => bytemuck::pod_collect_to_vec::<u8, i64>(bytes).iter().map(i64::to_string).collect(),
+        DType::U64 => bytemuck::pod_collect_to_vec::<u8, u64>(bytes).iter().map(u64::to_string).collect(),
+        _ => numbers_of(dtype, bytes).iter().map(f64::to_string).collect(),
+    }
 }
 
 /// A line for each row; the numbers as short as they can be without loss.
@@ -424,16 +506,11 @@ fn lines(array: &Array, path: &Path) -> Result<String> {
             });
         }
     };
-    let texts: Vec<String> = match array.dtype {
-        DType::F32 => bytemuck::pod_collect_to_vec::<u8, f32>(&array.bytes).iter().map(f32::to_string).collect(),
-        DType::I64 => bytemuck::pod_collect_to_vec::<u8, i64>(&array.bytes).iter().map(i64::to_string).collect(),
-        DType::U64 => bytemuck::pod_collect_to_vec::<u8, u64>(&array.bytes).iter().map(u64::to_string).collect(),
-        _ => numbers(array).iter().map(f64::to_string).collect(),
-    };
-    Ok(texts.chunks(columns.max(1)).map(|row| row.join(",") + "\n").collect())
+    Ok(texts(array.dtype, &array.bytes).chunks(columns.max(1)).map(|row| row.join(",") + "\n").collect())
 }
 
-/// A picture: one value for each pixel through a colour map; three or four from 0 to 1 as they are; `u32` as four bytes, red first.
+/// A picture: one value for each pixel through a colour map; three or four from 0 to 1 as they are; `u32` as four bytes, red first, unless a
+/// range says that they are numbers.
 fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
     let invalid =
         |reason: String| Error::InvalidInput { what: format!("the output {}", file.shown().display()), reason };
@@ -454,7 +531,7 @@ fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
     let values = numbers(array);
     let byte = |value: &f64| (value.clamp(0.0, 1.0) * 255.0).round() as u8;
     match (array.dtype, parts) {
-        (DType::U32, 1) => picture::colored(file, width, height, &array.bytes, 4),
+        (DType::U32, 1) if colors.range.is_none() => picture::colored(file, width, height, &array.bytes, 4),
         (DType::U8, 3 | 4) => picture::colored(file, width, height, &array.bytes, parts),
         (DType::F16 | DType::BF16 | DType::F32 | DType::F64, 3 | 4) => {
             picture::colored(file, width, height, &values.iter().map(byte).collect::<Vec<u8>>(), parts)
@@ -472,10 +549,13 @@ fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
 
 /// The least and the greatest of the finite ones; 0 and 1 where all are alike.
 pub fn spread(values: impl Iterator<Item = f64>) -> (f32, f32) {
-    let finite = values.filter(|value| value.is_finite());
-    let (least, greatest) = finite
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), value| (least.min(value), greatest.max(value)));
+    let (least, greatest) = extremes(values.filter(|value| value.is_finite()));
     if least < greatest { (least as f32, greatest as f32) } else { (0.0, 1.0) }
+}
+
+/// The least and the greatest, past NaN; of nothing, infinities the wrong way round.
+fn extremes(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), value| (least.min(value), greatest.max(value)))
 }
 
 /// All of standard input, as text.

@@ -1,6 +1,5 @@
 //! What to run: the arguments checked against the kernel, so that what does not fit is said in terms of files and flags.
 
-use std::path::Path;
 use std::time::Instant;
 
 use cantus::engine::{DispatchBuilder, Value};
@@ -9,9 +8,12 @@ use cantus::tensor::npy::Array;
 use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
 
 use super::contents;
+use super::fit::{
+    check_dtype, check_file, conversion, fault, found, known, near, read_raw, results, shape_of, sides, spread, unbound,
+};
 use super::{Given, Outcome, shown};
-use crate::parse::{self, Assignment, NamedFile, Shape};
-use crate::report;
+use crate::parse::{Assignment, Invocations, NamedFile, NamedTensor};
+use crate::progress::Computed;
 
 /// A kernel with everything it is to be given.
 pub struct Job {
@@ -23,19 +25,19 @@ pub struct Job {
 
 /// A kernel with its settings, and how much of it runs.
 pub struct Step {
-    kernel: Kernel,
-    reflection: Reflection,
+    pub(super) kernel: Kernel,
+    pub(super) reflection: Reflection,
     uniforms: Vec<(String, Value)>,
     amount: Amount,
 }
 
 /// A binding's tensor before it is on a device.
 pub struct Source {
-    name: String,
-    contents: Contents,
+    pub(super) name: String,
+    pub(super) contents: Contents,
 }
 
-enum Contents {
+pub(super) enum Contents {
     Values(Array),
     /// Bytes in WGSL's own layout.
     Raw(Array),
@@ -82,9 +84,11 @@ impl Job {
     /// # Errors
     /// [`Error::Binding`], [`Error::Override`] or [`Error::InvalidInput`] naming the flag or file, [`Error::Unreadable`].
     pub fn new(kernel: Kernel, arguments: &Given) -> Result<Self> {
-        let amount = match (arguments.workgroups, arguments.invocations) {
-            (Some(count), _) => Amount::Workgroups(count),
-            (None, Some(count)) => Amount::Invocations(count),
+        let (amount, like) = match (arguments.workgroups, &arguments.invocations) {
+            (Some(count), _) => (Amount::Workgroups(count), None),
+            (None, Some(Invocations::Counts(count))) => (Amount::Invocations(*count), None),
+            // Known below.
+            (None, Some(Invocations::Like(name))) => (Amount::Invocations([1; 3]), Some(name)),
             (None, None) => {
                 return Err(Error::InvalidInput {
                     what: "the dispatch".to_owned(),
@@ -93,27 +97,94 @@ impl Job {
             }
         };
         let step = Step::new(kernel, &arguments.set, amount)?;
-        let reflection = &step.reflection;
-        let mut tensors: Vec<Source> = Vec::new();
-        let mut from_stdin = false;
-        for input in &arguments.inputs {
-            unbound(reflection, &tensors, &input.name, "--in")?;
-            let first = input.source != contents::Source::Stdin || !std::mem::replace(&mut from_stdin, true);
-            if !first {
-                return Err(fault(reflection, &input.name, "standard input was read already".to_owned()));
+        if let Some(again) = arguments.inputs.iter().filter(|input| input.source == contents::Source::Stdin).nth(1) {
+            return Err(step.fault(&again.name, "standard input was read already"));
+        }
+        let mut job = Self { step, tensors: Vec::new(), results: Vec::new() };
+        // What decides how much runs comes first: others may have a number for each invocation.
+        let input = |name: &String| arguments.inputs.iter().find(|input| input.name == *name);
+        let zeros = |name: &String| arguments.zeros.iter().find(|zeros| zeros.name == *name);
+        let (first_input, first_zeros) = (like.and_then(input), like.and_then(zeros));
+        match (like, first_input, first_zeros) {
+            (None, ..) => {}
+            (Some(name), Some(input), _) => {
+                if matches!(input.source, contents::Source::Made(_, None)) {
+                    return Err(job.fault(name, format!("--invocations @{name} takes its shape, and it has none (give it one, as in --in {name}=iota[480,640])")));
+                }
+                job.fill(input)?;
             }
-            tensors.push(Source::read(&step, &tensors, &input.name, &input.name, &input.source)?);
+            (Some(_), None, Some(zeros)) => job.make(zeros)?,
+            (Some(name), None, None) => {
+                found(&job.step, name, "--invocations")?;
+                return Err(job.fault(
+                    name,
+                    format!("--invocations @{name} takes its shape, and neither --in nor --out gives it one"),
+                ));
+            }
+        }
+        if let Some(name) = like {
+            job.step.amount = Amount::Invocations(job.each_element(name)?);
+        }
+        for input in &arguments.inputs {
+            if first_input.is_none_or(|first| !std::ptr::eq(first, input)) {
+                job.fill(input)?;
+            }
         }
         for zeros in &arguments.zeros {
-            let binding = unbound(reflection, &tensors, &zeros.name, "--out")?;
-            if binding.access == Access::Read {
-                return Err(fault(reflection, &zeros.name, "it is only read: fill it with --in, not --out".to_owned()));
+            if first_input.is_some() || first_zeros.is_none_or(|first| !std::ptr::eq(first, zeros)) {
+                job.make(zeros)?;
             }
-            let shape = sides(reflection, &tensors, &zeros.name, &zeros.shape)?;
-            check_dtype(reflection, binding, zeros.dtype, "--out makes")?;
-            tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
         }
-        Ok(Self { step, tensors, results: Vec::new() })
+        Ok(job)
+    }
+
+    /// Takes an `--in`.
+    fn fill(&mut self, input: &contents::Input) -> Result<()> {
+        unbound(&self.step, &self.tensors, &input.name, "--in")?;
+        self.tensors.push(Source::read(&self.step, &self.tensors, &input.name, &input.name, &input.source)?);
+        Ok(())
+    }
+
+    /// Takes an `--out`.
+    fn make(&mut self, zeros: &NamedTensor) -> Result<()> {
+        let binding = unbound(&self.step, &self.tensors, &zeros.name, "--out")?;
+        if binding.access == Access::Read {
+            return Err(self.fault(&zeros.name, "it is only read: fill it with --in, not --out"));
+        }
+        let shape = sides(&self.step.reflection, &self.tensors, &zeros.name, &zeros.shape)?;
+        check_dtype(&self.step.reflection, binding, zeros.dtype, "--out makes", "")?;
+        self.tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
+        Ok(())
+    }
+
+    /// An invocation for each element of a binding: along as many axes as workgroups have.
+    fn each_element(&self, name: &str) -> Result<[u32; 3]> {
+        let mut shape = shape_of(&self.tensors, name).unwrap_or_default();
+        let reflection = &self.step.reflection;
+        if let Some((_, Binding { layout: Layout::Array { element, .. }, .. })) = reflection.binding(name)
+            && let Layout::Vector(parts, _) = **element
+            && shape.last() == Some(&usize::from(parts))
+        {
+            shape.pop();
+        }
+        let axes = reflection.workgroup_size.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
+        spread(&shape, axes).ok_or_else(|| Error::InvalidSize {
+            what: format!("--invocations @{name}"),
+            reason: format!("its shape {shape:?} has a side of more than {}", u32::MAX),
+        })
+    }
+
+    /// The names of the bindings that the kernel may write.
+    pub fn written(&self) -> impl Iterator<Item = &str> {
+        let reflection = &self.step.reflection;
+        let names = self.tensors.iter().map(|source| source.name.as_str());
+        names.filter(|name| reflection.binding(name).is_some_and(|(_, binding)| binding.access == Access::ReadWrite))
+    }
+
+    /// Their bytes.
+    pub fn written_bytes(&self) -> u64 {
+        let of = |name: &str| self.tensors.iter().find(|source| source.name == name).map_or(0, Source::bytes);
+        self.written().map(of).fold(0, u64::saturating_add)
     }
 
     /// Says what [`Job::execute`] reads back: what `outputs` name, and with `all` everything that the kernel may write.
@@ -121,7 +192,7 @@ impl Job {
     /// # Errors
     /// [`Error::Binding`] for an output that the kernel does not write or that was given nothing.
     pub fn read_back(&mut self, outputs: &[NamedFile], all: bool) -> Result<()> {
-        self.results = results(&self.step.reflection, &self.tensors, outputs, all)?;
+        self.results = results(&self.step, &self.tensors, outputs, all)?;
         Ok(())
     }
 
@@ -155,7 +226,7 @@ impl Job {
         let tensors = self.tensors.iter().map(|source| source.on(engine)).collect::<Result<Vec<Tensor>>>()?;
         let start = Instant::now();
         let mut runs = Vec::new();
-        let bar = (repeat > 1).then(|| report::progress(repeat.into(), "runs"));
+        let mut progress = (repeat > 1).then(|| Computed::new(repeat.into(), "runs"));
         for _ in 0..repeat {
             let start = Instant::now();
             self.record(engine, &tensors, &[]).run()?;
@@ -163,15 +234,13 @@ impl Job {
                 engine.finish()?;
                 runs.push(start.elapsed());
             }
-            if let Some(bar) = &bar {
-                bar.inc(1);
+            if let Some(progress) = &mut progress {
+                progress.recorded(engine)?;
             }
         }
         engine.finish()?;
         let time = start.elapsed();
-        if let Some(bar) = bar {
-            bar.finish_and_clear();
-        }
+        drop(progress);
         let mut results = Vec::with_capacity(self.results.len());
         for name in &self.results {
             let place = self.tensors.iter().position(|source| source.name == *name);
@@ -196,15 +265,15 @@ impl Job {
     /// # Errors
     /// [`Error::Binding`] where it does not.
     pub fn check_rows(&self, name: &str, from: &str, dtype: DType, row: &[usize]) -> Result<()> {
-        let binding = unbound(&self.step.reflection, &self.tensors, name, "--stream")?;
+        let binding = unbound(&self.step, &self.tensors, name, "--stream")?;
         let shape: Vec<usize> = std::iter::once(0).chain(row.iter().copied()).collect();
-        check_dtype(&self.step.reflection, binding, dtype, &format!("{from} holds"))?;
+        check_dtype(&self.step.reflection, binding, dtype, &format!("{from} holds"), &conversion(binding))?;
         Array::new(dtype, &shape, Vec::new()).map(drop)
     }
 
     /// The error for what a binding cannot be.
     pub fn fault(&self, name: &str, reason: impl Into<String>) -> Error {
-        fault(&self.step.reflection, name, reason.into())
+        self.step.fault(name, reason)
     }
 }
 
@@ -270,6 +339,11 @@ impl Step {
         &self.reflection
     }
 
+    /// The error for what a binding cannot be.
+    pub(super) fn fault(&self, name: &str, reason: impl Into<String>) -> Error {
+        fault(&self.reflection, name, reason.into())
+    }
+
     /// A dispatch with everything set: `bound` are bindings, their tensors, and whether those are bytes in WGSL's layout; `more` uniforms beside
     /// those that were given.
     pub fn dispatch<'a>(
@@ -310,7 +384,7 @@ impl Source {
     /// [`Error::Binding`] when it doesn't fit the binding, [`Error::Unreadable`] and [`Error::InvalidInput`] naming the file.
     pub fn read(step: &Step, earlier: &[Self], name: &str, binding: &str, source: &contents::Source) -> Result<Self> {
         let reflection = &step.reflection;
-        let binding = found(reflection, binding, "the input")?;
+        let binding = found(step, binding, "the input")?;
         let of = |contents| Self { name: name.to_owned(), contents };
         let (array, from) = match source {
             contents::Source::File(path, _) if contents::is_raw(path) => {
@@ -343,6 +417,15 @@ impl Source {
     /// Whether it is bytes in WGSL's layout.
     pub fn is_raw(&self) -> bool {
         matches!(self.contents, Contents::Raw(_))
+    }
+
+    fn bytes(&self) -> u64 {
+        match &self.contents {
+            Contents::Values(array) | Contents::Raw(array) => array.bytes.len() as u64,
+            Contents::Zeros(dtype, shape) => {
+                shape.iter().fold(dtype.bytes() as u64, |bytes, &side| bytes.saturating_mul(side as u64))
+            }
+        }
     }
 
     /// A fresh tensor of it.
@@ -444,133 +527,4 @@ fn value(text: &str) -> Option<Value> {
         return Some(Value::from(values.as_slice()));
     }
     all::<f64>(&parts).map(|values| Value::from(values.as_slice()))
-}
-
-/// The binding of that name.
-fn found<'a>(reflection: &'a Reflection, name: &str, flag: &str) -> Result<&'a Binding> {
-    reflection.binding(name).map(|(_, binding)| binding).ok_or_else(|| {
-        let (entry, near) = (&reflection.entry_point, near(reflection, name));
-        let reason = format!("{flag} names no binding that the entry point {entry} uses{near}: {}", known(reflection));
-        fault(reflection, name, reason)
-    })
-}
-
-/// The binding that a flag names, if it is there and has nothing yet.
-fn unbound<'a>(reflection: &'a Reflection, tensors: &[Source], name: &str, flag: &str) -> Result<&'a Binding> {
-    let binding = found(reflection, name, flag)?;
-    if tensors.iter().any(|source| source.name == name) {
-        return Err(fault(reflection, name, format!("{flag} names it a second time")));
-    }
-    Ok(binding)
-}
-
-/// The names of the bindings to read back: those asked for with `-o`; with `--compare`, everything that the kernel may write.
-fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], all: bool) -> Result<Vec<String>> {
-    let mut names: Vec<String> = Vec::new();
-    for output in outputs {
-        let name = &output.name;
-        let binding = found(reflection, name, "-o")?;
-        if binding.access == Access::Read {
-            return Err(fault(reflection, name, "-o asks for it, but the kernel only reads it".to_owned()));
-        }
-        if !tensors.iter().any(|source| source.name == *name) {
-            let remedy =
-                format!("-o asks for it, but it was given neither --in {name}=FILE nor --out {name}=DTYPE[SHAPE]");
-            return Err(fault(reflection, name, remedy));
-        }
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    if all {
-        let written = reflection.bindings.iter().filter(|binding| binding.access == Access::ReadWrite);
-        for binding in written.filter(|binding| tensors.iter().any(|source| source.name == binding.name)) {
-            if !names.contains(&binding.name) {
-                names.push(binding.name.clone());
-            }
-        }
-    }
-    Ok(names)
-}
-
-/// A shape that was given, or that of another binding.
-fn sides(reflection: &Reflection, tensors: &[Source], name: &str, shape: &Shape) -> Result<Vec<usize>> {
-    match shape {
-        Shape::Sides(sides) => Ok(sides.clone()),
-        Shape::Like(other) => shape_of(tensors, other).ok_or_else(|| {
-            fault(reflection, name, format!("there is no --in or earlier --out \"{other}\" to take the shape of"))
-        }),
-    }
-}
-
-fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
-    tensors.iter().find(|source| source.name == name).map(|source| match &source.contents {
-        Contents::Values(array) | Contents::Raw(array) => array.shape.clone(),
-        Contents::Zeros(_, shape) => shape.clone(),
-    })
-}
-
-/// The bytes of a file, as the binding's numbers where it has one kind of them.
-fn read_raw(reflection: &Reflection, binding: &Binding, path: &Path) -> Result<Array> {
-    let file = shown(path);
-    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
-    let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::U32);
-    let (found, least) = (bytes.len() as u64, binding.layout.min_bytes());
-    if found < least {
-        let reason = format!("{file} has {found} bytes; {} takes at least {least}", binding.layout);
-        return Err(fault(reflection, &binding.name, reason));
-    }
-    if !bytes.len().is_multiple_of(dtype.bytes()) {
-        let reason = format!("{file} has {found} bytes, no whole number of {dtype}: bytes in WGSL's layout are needed");
-        return Err(fault(reflection, &binding.name, reason));
-    }
-    Array::new(dtype, &[bytes.len() / dtype.bytes()], bytes)
-}
-
-/// A file's dtype and size against the binding.
-fn check_file(reflection: &Reflection, binding: &Binding, file: &str, array: &Array) -> Result<()> {
-    let holds = format!("{file} holds");
-    check_dtype(reflection, binding, array.dtype, &holds)?;
-    let (held, least) = (array.bytes.len() as u64, binding.layout.min_bytes());
-    let what = format!("{holds} {}{:?}, {held} bytes", array.dtype, array.shape);
-    // Elements that share a word fill the last one with zeros.
-    let packed = binding.layout.scalar().is_some_and(|scalar| scalar.bytes() as usize > array.dtype.bytes());
-    let bytes = if packed { held.next_multiple_of(4) } else { held };
-    if bytes < least {
-        return Err(fault(reflection, &binding.name, format!("{what}; {} takes at least {least}", binding.layout)));
-    }
-    if let Layout::Array { element, count: None, stride } = &binding.layout
-        && bytes % u64::from(*stride) != 0
-    {
-        let reason = format!(
-            "{what}, no whole number of elements: {element} takes {stride} bytes in an array (a .bin file may have a rest)"
-        );
-        return Err(fault(reflection, &binding.name, reason));
-    }
-    Ok(())
-}
-
-fn check_dtype(reflection: &Reflection, binding: &Binding, dtype: DType, holds: &str) -> Result<()> {
-    let Some(scalar) = binding.layout.scalar() else { return Ok(()) };
-    if dtype.binds(scalar) {
-        return Ok(());
-    }
-    Err(fault(reflection, &binding.name, format!("{holds} {dtype}, the shader has {}", binding.layout)))
-}
-
-/// The binding, override or member that was meant, where one is close.
-fn near(reflection: &Reflection, name: &str) -> String {
-    let bindings = reflection.bindings.iter().map(|binding| binding.name.as_str());
-    let overrides = reflection.overrides.iter().map(|known| known.name.as_str());
-    parse::closest(name, &bindings.chain(overrides).collect::<Vec<_>>())
-}
-
-fn known(reflection: &Reflection) -> String {
-    let names: Vec<String> =
-        reflection.bindings.iter().map(|binding| format!("{}: {}", binding.name, binding.layout)).collect();
-    if names.is_empty() { "the kernel has none".to_owned() } else { format!("the kernel has {}", names.join(", ")) }
-}
-
-fn fault(reflection: &Reflection, binding: &str, reason: String) -> Error {
-    Error::Binding { kernel: reflection.entry_point.clone(), binding: binding.to_owned(), reason }
 }

@@ -2,6 +2,7 @@
 
 mod compare;
 pub mod contents;
+mod fit;
 pub mod job;
 mod serve;
 mod stream;
@@ -23,14 +24,14 @@ use self::compare::{Difference, Tolerance};
 use self::contents::{Colors, Format, Input};
 pub use self::job::Job;
 use super::colormap::Colormap;
-use super::global::Global;
+use super::global::{Global, canonical};
 use super::output::OutputFile;
-use super::parse::{self, Assignment, NamedFile, NamedTensor};
+use super::parse::{self, Assignment, Invocations, NamedFile, NamedTensor};
 use super::report;
 
 /// Run a WGSL kernel over files, or as many as another program asks for
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
 #[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations", "stream", "serve"])))]
 pub struct Arguments {
     /// The kernel: a file, the name of a shipped one (cantus kernels), or - for standard input
@@ -79,7 +80,8 @@ pub struct Given {
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Fill a binding: from a file (.npy, .csv, .png, .safetensors[#TENSOR], .bin: bytes in WGSL's layout), from standard input (-, a .npy), or
-    /// with zeros, iota or random:SEED, one for each invocation or of a shape as in iota[480,640]
+    /// with zeros, iota (0, 1, 2 …), random:SEED (floats from 0 to 1, integers of all their values) or random:SEED:N (below N); one number
+    /// for each invocation, or of a shape as in iota[480,640]
     #[arg(long = "in", value_name = "NAME=FROM")]
     pub inputs: Vec<Input>,
     /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x
@@ -91,20 +93,33 @@ pub struct Given {
     /// Run this many workgroups by x, y and z
     #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
     pub workgroups: Option<[u32; 3]>,
-    /// Run at least this many invocations by x, y and z, rounded up to whole workgroups
-    #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
-    pub invocations: Option<[u32; 3]>,
+    /// Run at least this many invocations by x, y and z, rounded up to whole workgroups; @NAME: one for each element of that binding
+    #[arg(long, value_name = "X,Y,Z|@NAME", value_parser = parse::invocations, allow_hyphen_values = true)]
+    pub invocations: Option<Invocations>,
 }
+
+/// By hand: what clap makes of the group is one long line.
+const USAGE: &str = "\
+cantus run [OPTIONS] KERNEL.wgsl --invocations X,Y,Z|@NAME
+       cantus run [OPTIONS] KERNEL.wgsl --workgroups X,Y,Z
+       cantus run [OPTIONS] KERNEL.wgsl --stream NAME,NAME
+       cantus run [OPTIONS] --serve";
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 --invocations 1024 -o y=out.npy
-  cantus run blur.wgsl --in image=in.npy --out blurred=f32[@image] --set RADIUS=3 \\
-      --invocations 640,480 -o blurred=out.npy
-  cantus run waves.wgsl --out image=f32[480,640] --invocations 640,480 -o image=waves.png --colormap magma
-  cantus run life.wgsl --in cells=random:7[256,256] --invocations 256,256 --repeat 100 --time -o cells=cells.png
-  cantus run saxpy.wgsl --stream x,y --in x=huge-x.npy --in y=huge-y.npy --set params.a=2 -o y=out.npy
-  cantus --backend cpu run kernel.wgsl --in x=x.npy --out y=f32[4096] --workgroups 64 --compare wgpu:1";
+  cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 \\
+      --invocations @y -o y=out.npy
+  cantus run saxpy.wgsl --in x=iota --in y=zeros --set params.a=2 \\
+      --invocations 8           prints the first results, since no -o keeps them
+  cantus run saxpy.wgsl --in x=iota[1000000] --in y=zeros[1000000] \\
+      --set params.a=2 --invocations @x --repeat 100 --time
+  cantus run life.wgsl --in cells=random:7:2[256,256] --out after=u32[@cells] \\
+      --invocations @cells -o after=cells.png --range 0,1
+      one round, of a kernel that cantus new coral --kind job writes
+  cantus run saxpy.wgsl --stream x,y --in x=huge-x.npy --in y=huge-y.npy \\
+      --set params.a=2 -o y=out.npy
+  cantus --backend cpu run saxpy.wgsl --in x=x.npy --in y=y.npy \\
+      --set params.a=2 --invocations @y --compare wgpu:1";
 
 /// What one device made of it.
 pub struct Outcome {
@@ -148,7 +163,9 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 fn once(global: &Global, file: &Path, arguments: &Arguments, engine: Option<&Engine>) -> Result<ExitCode> {
     let kernel = read_kernel(file, arguments.given.entry.as_deref())?;
     let mut job = Job::new(kernel, &arguments.given)?;
-    job.read_back(&arguments.outputs, arguments.compare.is_some())?;
+    // Without a file to write, a person sees the first numbers, unless they are too many to fetch.
+    let summarised = arguments.outputs.is_empty() && !arguments.json && job.written_bytes() <= SUMMARISED;
+    job.read_back(&arguments.outputs, arguments.compare.is_some() || summarised)?;
     if arguments.json && arguments.outputs.iter().any(|file| file.path == Path::new("-")) {
         return Err(Error::InvalidInput {
             what: "--json with -o NAME=-".to_owned(),
@@ -178,6 +195,9 @@ fn once(global: &Global, file: &Path, arguments: &Arguments, engine: Option<&Eng
         report::print_json(&json(arguments, &job, &outcome, compared.as_ref())?)?;
     } else {
         say(arguments, &job, engine, &outcome);
+        if arguments.outputs.is_empty() {
+            dropped(&job, &outcome);
+        }
         if let Some((other, differences)) = &compared {
             report::print(&compare::text(&outcome.device, &other.device, differences))?;
         }
@@ -191,6 +211,22 @@ fn once(global: &Global, file: &Path, arguments: &Arguments, engine: Option<&Eng
         }
     }
     Ok(code)
+}
+
+/// Results of more bytes are not fetched to be summarised.
+const SUMMARISED: u64 = 16 << 20;
+
+/// Says what becomes of results that no file was named for.
+fn dropped(job: &Job, outcome: &Outcome) {
+    for (name, array) in job.results().zip(&outcome.results) {
+        report::done(&format!("{name} {} (-o {name}=FILE keeps it)", contents::summary(array)));
+    }
+    if outcome.results.is_empty() {
+        let names: Vec<&str> = job.written().collect();
+        if !names.is_empty() {
+            report::done(&format!("dropped: {} (-o NAME=FILE keeps one)", names.join(", ")));
+        }
+    }
 }
 
 /// The kernel of a file, or the shipped one of that name.
@@ -241,7 +277,7 @@ fn compare(
         }
         None => (other, None),
     };
-    config.backend = Some(backend.to_owned());
+    config.backend = Some(canonical(backend));
     config.device = device;
     // A substitute would compare something else than what was asked for.
     config.fallback = Some(Fallback::Never);

@@ -15,11 +15,13 @@ use clap::Args;
 use serde_json::json;
 
 use super::contents::{self, Colors, Format};
+use super::fit::spread;
 use super::job::{Amount, Job};
 use super::{Given, read_kernel, shown};
 use crate::global::Global;
 use crate::output::{self, OutputFile};
-use crate::parse::{self, Shape};
+use crate::parse::{self, Invocations, Shape};
+use crate::progress::Progress;
 use crate::report;
 
 /// How a kernel runs over rows.
@@ -121,7 +123,7 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
     let kernel = read_kernel(file, arguments.given.entry.as_deref())?;
     let is_streamed = |name: &str| rows.stream.iter().any(|streamed| streamed == name);
     // What is there once is what a run of one dispatch would be given.
-    let mut given = Given { invocations: Some([1; 3]), ..arguments.given.clone() };
+    let mut given = Given { invocations: Some(Invocations::Counts([1; 3])), ..arguments.given.clone() };
     given.inputs.retain(|input| !is_streamed(&input.name));
     given.zeros.retain(|zeros| !matches!(&zeros.shape, Shape::Like(other) if is_streamed(other)));
     given.set.retain(|setting| !setting.value.starts_with('@'));
@@ -191,6 +193,13 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
     for source in whole {
         bound.push((source.name().to_owned(), Bound::Whole(source.on(&engine)?, source.is_raw())));
     }
+    let total: Option<u64> = sources.first().and_then(cantus::stream::Source::rows);
+    let bytes: u64 = sources
+        .iter()
+        .map(|source| source.row().iter().product::<usize>() as u64 * source.dtype().bytes() as u64)
+        .sum();
+    let bar = total.filter(|rows| rows.saturating_mul(bytes) > 1 << 28).map(|rows| Progress::new(rows, "rows"));
+    let counts_alone = bar.is_some() && paths.is_empty();
     let two_axes = step.reflection().workgroup_size[1] > 1;
     let work = |chunk: &Chunk| {
         let tensors = bound.iter().map(|(_, bound)| match bound {
@@ -204,17 +213,15 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
             let of = of.map(|((name, bound), tensor)| (name.as_str(), tensor, matches!(bound, Bound::Whole(_, true))));
             let more: Vec<(String, Value)> = set.iter().map(|(path, of)| (path.clone(), of.value(chunk))).collect();
             step.dispatch_of(&engine, of, &more, amount(chunk.tensor(), two_axes)?).run()?;
+            // Nothing is read back that would say how far it is.
+            if counts_alone {
+                engine.finish()?;
+            }
         }
         let result =
             |name: &String| bound.iter().position(|(known, _)| known == name).map(|place| tensors[place].expr());
         Ok(paths.iter().filter_map(|(name, _)| result(name)).collect())
     };
-    let total: Option<u64> = sources.first().and_then(cantus::stream::Source::rows);
-    let bytes: u64 = sources
-        .iter()
-        .map(|source| source.row().iter().product::<usize>() as u64 * source.dtype().bytes() as u64)
-        .sum();
-    let bar = total.filter(|rows| rows.saturating_mul(bytes) > 1 << 28).map(|rows| report::progress(rows, "rows"));
     let mut sources = sources.into_iter();
     let Some(first) = sources.next() else { return Ok(ExitCode::SUCCESS) };
     let mut stream = sources.fold(Stream::new(&engine, first), |stream, source| stream.with(source));
@@ -230,7 +237,7 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
     let told = bar.clone();
     let stream = stream.on_progress(move |progress| {
         if let Some(bar) = &told {
-            bar.set_position(progress.rows);
+            bar.set(progress.rows);
         }
     });
     let sinks = paths.iter().map(|(_, path)| -> Result<Box<dyn Sink>> {
@@ -242,7 +249,7 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
     let sinks = sinks.collect::<Result<Vec<_>>>()?;
     let done = stream.map_each(work, sinks);
     if let Some(bar) = bar {
-        bar.finish_and_clear();
+        bar.clear();
     }
     done?;
     engine.finish()?;
@@ -304,16 +311,9 @@ impl Sink for RowsFile {
 
 /// An invocation for each element.
 fn amount(tensor: &Tensor, two_axes: bool) -> Result<Amount> {
-    let shape = tensor.shape();
-    let (across, down) = match shape.split_last() {
-        Some((&last, rest)) if two_axes && !rest.is_empty() => (last, rest.iter().product()),
-        _ => (tensor.len(), 1),
-    };
-    let count = |side: usize| {
-        u32::try_from(side).map_err(|_| Error::InvalidSize {
-            what: "a chunk".to_owned(),
-            reason: format!("{side} invocations pass {} (make it smaller with --chunk-rows)", u32::MAX),
-        })
-    };
-    Ok(Amount::Invocations([count(across)?, count(down)?, 1]))
+    let counts = spread(tensor.shape(), 1 + usize::from(two_axes)).ok_or_else(|| Error::InvalidSize {
+        what: "a chunk".to_owned(),
+        reason: format!("its invocations pass {} (make it smaller with --chunk-rows)", u32::MAX),
+    })?;
+    Ok(Amount::Invocations(counts))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use cantus::error::without_remedies;
 use cantus::{Error, Result};
 
 use super::contents::Source;
@@ -27,20 +28,35 @@ pub fn again_and_again(global: &Global, kernel: &Path, arguments: &Arguments) ->
             reason: format!("{} is standard input, which cannot be read again", stream.display()),
         });
     }
+    // A name that is wrong from the start is mended on the command line. Later a file may be gone for a moment: editors replace it.
+    if let Some(missing) = files.iter().find(|file| from_nowhere(file)) {
+        let error = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(Error::unreadable(missing, &error));
+    }
     let engine = global.engine()?;
     loop {
         let seen = states(&files);
-        match once(global, kernel, arguments, Some(&engine)) {
-            Ok(_) => {}
-            // What only another command line mends ends here.
-            Err(error) if files.iter().all(|file| !file.exists()) => return Err(error),
-            Err(error) => {
-                let _ = writeln!(std::io::stderr(), "error: {error}");
-            }
+        if let Err(error) = once(global, kernel, arguments, Some(&engine)) {
+            let _ = writeln!(std::io::stderr(), "error: {}", without_remedies(&error.to_string()));
         }
         report::done("waiting for a change (Ctrl-C ends)");
-        while states(&files) == seen {
-            std::thread::sleep(LOOK);
+        await_change(&files, &seen);
+    }
+}
+
+/// Whether there is neither such a file nor, where it looks like a name, a shipped kernel.
+fn from_nowhere(file: &Path) -> bool {
+    !file.exists() && (file.components().count() > 1 || file.extension().is_some())
+}
+
+/// Waits until a file is another one than was seen, and all that were there are there again.
+fn await_change(files: &[PathBuf], seen: &[State]) {
+    loop {
+        std::thread::sleep(LOOK);
+        let now = states(files);
+        let complete = now.iter().zip(seen).all(|(now, seen)| now.is_some() || seen.is_none());
+        if complete && now != seen {
+            return;
         }
     }
 }
@@ -55,8 +71,10 @@ fn files(kernel: &Path, arguments: &Arguments) -> Vec<PathBuf> {
     std::iter::once(kernel.to_owned()).chain(inputs).collect()
 }
 
-/// What tells that a file has changed: when it was written, and its length.
-fn states(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
+/// What tells that a file has changed: when it was written, and its length. None of a file that isn't there.
+type State = Option<(SystemTime, u64)>;
+
+fn states(files: &[PathBuf]) -> Vec<State> {
     let state = |file: &PathBuf| {
         let facts = std::fs::metadata(file).ok()?;
         Some((facts.modified().ok()?, facts.len()))

@@ -8,7 +8,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Clear, Paragraph, Sparkline, Wrap};
 
 use super::screen::{Series, State};
-use super::table::{NO_ENGINE, bytes, details, engine_row, figure, rate, short};
+use super::table::{NO_ENGINE, bytes, details, engine_row, figure, rate};
+use crate::report::short;
 
 const HELP: &str = "\
 q, Esc     end

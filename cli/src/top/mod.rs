@@ -1,8 +1,6 @@
 //! `cantus top`: what devices and engines do, in a terminal, as a table or as JSON. Looking is `cantus-monitor`'s.
 
-#[cfg(feature = "top")]
 mod draw;
-#[cfg(feature = "top")]
 mod screen;
 mod table;
 
@@ -38,11 +36,12 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus top
-  cantus top --once -v             a table, with the reasons of what nobody tells
+  cantus top --once -v             a table, and why nobody tells the rest
   cantus top --json --interval 5s  one line of JSON every five seconds
   CANTUS_PUBLISH=1 cantus bench    an engine that can be watched meanwhile
 
-Keys: q ends, up and down select a device, s sorts the engines, p pauses, ? explains.";
+Keys: q ends, up and down select a device, s sorts the engines, p pauses, ?
+explains.";
 
 /// Runs the subcommand.
 ///
@@ -54,7 +53,6 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json && !arguments.once {
         return lines(monitor, interval);
     }
-    #[cfg(feature = "top")]
     if !arguments.once && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
         return screen::run(monitor, interval);
     }

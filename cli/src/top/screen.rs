@@ -89,6 +89,11 @@ impl State {
             push(memory, share.map_or(0.0, |(&used, &total)| used as f64 / total.max(1) as f64 * 100.0));
         }
         push(&mut self.rate, sample.engines.iter().map(|engine| engine.dispatches_per_second).sum());
+        if self.sample.is_none() {
+            // The one that tells most: somebody who looks wants to see something.
+            let most = sample.devices.iter().enumerate().rev().max_by_key(|(_, device)| told(device));
+            self.selected = most.map_or(0, |(place, _)| place);
+        }
         self.selected = self.selected.min(sample.devices.len().saturating_sub(1));
         sort(&mut sample.engines, self.order);
         self.sample = Some(sample);
@@ -116,6 +121,14 @@ impl State {
         }
         true
     }
+}
+
+/// How many figures a device tells.
+fn told(device: &cantus_monitor::Device) -> usize {
+    let numbers = [&device.utilisation_percent, &device.temperature_celsius, &device.power_watts, &device.clock_mhz];
+    let bytes = [&device.memory_used_bytes, &device.memory_total_bytes];
+    numbers.iter().filter(|reading| reading.value().is_some()).count()
+        + bytes.iter().filter(|reading| reading.value().is_some()).count()
 }
 
 fn sort(engines: &mut [Engine], order: Order) {

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use cantus::error::Bytes;
 use cantus_monitor::{Device, Engine, Reading, Sample};
 
-use crate::report;
+use crate::report::{self, short};
 
 pub fn text(sample: &Sample, verbose: bool) -> String {
     let devices: Vec<Vec<String>> = sample.devices.iter().map(row).collect();
-    let mut text = report::table(&["DEVICE", "USED", "FREE", "MEMORY", "LOAD", "TEMP", "POWER", "CLOCK"], &devices);
+    let heading = ["DEVICE", "USED", "FREE", "MEMORY", "LOAD", "TEMP", "POWER", "CLOCK"];
+    let mut text = report::fitted_table(&heading, &devices, 0);
     text.push('\n');
     if sample.engines.is_empty() {
         let _ = writeln!(text, "{NO_ENGINE}");
@@ -31,7 +32,7 @@ pub fn text(sample: &Sample, verbose: bool) -> String {
     for remark in &sample.remarks {
         let _ = writeln!(text, "{remark}");
     }
-    text
+    report::wrapped(&text, 2)
 }
 
 pub const NO_ENGINE: &str =
@@ -72,7 +73,8 @@ pub fn engine_row(engine: &Engine) -> Vec<String> {
 }
 
 pub fn rate(per_second: f64) -> String {
-    match per_second {
+    // The sum of no rates is -0.
+    match per_second + 0.0 {
         rate if rate >= 1e6 => format!("{:.1} M", rate / 1e6),
         rate if rate >= 1e4 => format!("{:.1} k", rate / 1e3),
         rate if rate >= 100.0 || rate == 0.0 => format!("{rate:.0}"),
@@ -86,14 +88,6 @@ pub fn bytes(reading: &Reading<u64>) -> String {
 
 pub fn figure(reading: &Reading<f64>, decimals: usize, unit: &str) -> String {
     reading.value().map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}{unit}"))
-}
-
-/// A text of at most so many characters.
-pub fn short(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Every figure of a device by its name, with the reason where there is none.

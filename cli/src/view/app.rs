@@ -190,6 +190,11 @@ impl View {
         self.dirty = true;
         self.measurements.forget_frames();
         self.measurements.forget_coherence();
+        self.start_over();
+    }
+
+    /// Reads the kernel again, whose tensors begin with what they were given.
+    pub(super) fn start_over(&mut self) {
         if let Some(watch) = &self.watch {
             watch.resize(self.settings.size);
         }
@@ -247,7 +252,10 @@ impl View {
     /// Saves the movement from here on.
     pub(super) fn save_movement(&mut self, context: &egui::Context) {
         if !self.moves() {
-            return self.say("the picture does not move (a kernel moves by a uniform f32 \"time\")".to_owned(), true);
+            return self.say(
+                "the picture does not move (a kernel moves by a uniform f32 \"time\", or with --keep)".to_owned(),
+                true,
+            );
         }
         if self.saving.is_some() {
             return;
@@ -268,7 +276,7 @@ impl View {
         }
     }
 
-    fn hear_files(&mut self) {
+    fn hear_files(&mut self, context: &egui::Context) {
         while let Some(reading) = self.watch.as_ref().and_then(|watch| watch.readings.try_recv().ok()) {
             match reading {
                 Ok(kernel) => {
@@ -282,7 +290,7 @@ impl View {
                     self.measurements.forget_frames();
                     self.measurements.forget_coherence();
                 }
-                Err(problem) => self.problem = Some(problem),
+                Err((error, text)) => self.fail(&error, &text, context),
             }
         }
         if let Some(outcome) = self.saving.as_ref().and_then(Saving::outcome)
@@ -342,8 +350,7 @@ impl View {
         }
         if error.is_input() || matches!(error, Error::Unsupported { .. }) {
             // The same again would fail again: it waits for a change.
-            self.problem = Some(Problem::new(error, ""));
-            return;
+            return self.fail(error, "", context);
         }
         // An engine goes on with the next device after a failure: once more.
         self.failures += 1;
@@ -355,14 +362,23 @@ impl View {
         }
     }
 
+    /// Shows an error, `text` being the kernel's where it concerns one. Nobody is there to mend it while frames are counted: it ends the window.
+    fn fail(&mut self, error: &Error, text: &str, context: &egui::Context) {
+        self.problem = Some(Problem::new(error, text));
+        if self.ending.frames.is_some() && !self.ended {
+            self.ended = true;
+            self.legacy().failure = Some(error.clone());
+            context.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
+    }
+
     /// The device is of no use: on with the processor, unless that was it.
     fn leave(&mut self, error: &Error, context: &egui::Context) {
         self.waiting = false;
         self.devices.forget(&self.settings.choice);
         let cpu = Choice::cpu();
         if self.settings.choice.is(&cpu) {
-            self.problem = Some(Problem::new(error, ""));
-            return;
+            return self.fail(error, "", context);
         }
         let label = self.settings.choice.label();
         self.record(Some(EventKind::FellBack), format!("{label} is left for the processor: {error}"));
@@ -432,7 +448,7 @@ impl View {
     pub(super) fn advance(&mut self, context: &egui::Context, ui_time: Option<f32>) {
         // First, so that what was counted last has been laid out.
         self.end(context);
-        self.hear_files();
+        self.hear_files(context);
         self.hear_device(context);
         self.order(context);
         if self.fresh {
@@ -490,6 +506,6 @@ impl Drop for View {
 impl Settings {
     /// The moment to show.
     pub fn moment(&self) -> Moment {
-        Moment { size: self.size, frequency: self.frequency, time: self.time }
+        Moment { size: self.size, frequency: self.frequency, time: self.time, mouse: self.mouse }
     }
 }

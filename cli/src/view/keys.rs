@@ -4,6 +4,7 @@ use eframe::egui::{self, Key, Modifiers, RichText, ThemePreference};
 
 use super::app::View;
 use super::look;
+use super::source::Source;
 use crate::colormap::Colormap;
 use clap::ValueEnum as _;
 
@@ -11,7 +12,7 @@ use clap::ValueEnum as _;
 const KEYS: [(&str, &str); 15] = [
     ("Space", "play or pause"),
     ("→ ←", "a tenth of a second on or back"),
-    ("Home", "time to 0"),
+    ("Home", "time to 0; what is kept starts over"),
     ("↑ ↓", "frequency by 1 Hz; with Shift by 10"),
     ("+ −", "speed"),
     ("Z", "the next size; with Shift the one before"),
@@ -69,7 +70,12 @@ impl View {
             Key::Space => settings.playing = !settings.playing,
             Key::ArrowRight => settings.time += 0.1,
             Key::ArrowLeft => settings.time -= 0.1,
-            Key::Home => settings.time = 0.0,
+            Key::Home => {
+                settings.time = 0.0;
+                if self.source.as_ref().is_some_and(Source::keeps) {
+                    self.start_over();
+                }
+            }
             Key::ArrowUp => settings.frequency += if shift { 10.0 } else { 1.0 },
             Key::ArrowDown => settings.frequency = (settings.frequency - if shift { 10.0 } else { 1.0 }).max(1.0),
             Key::Plus | Key::Equals => settings.speed = (settings.speed + 0.25).min(4.0),

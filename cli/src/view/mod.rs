@@ -22,7 +22,7 @@ mod watch;
 mod worker;
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,10 +38,11 @@ use self::app::{Legacy, Parts, View};
 use self::devices::{Devices, WindowDevice};
 use self::ending::Ending;
 use self::settings::Settings;
-use self::source::KernelFile;
+use self::source::{KernelFile, Mouse};
 use super::colormap::Colormap;
 use super::field::WaveArguments;
 use super::global::Global;
+use super::output::OutputFile;
 use super::parse::{self, Size};
 use super::report;
 use super::run::Given;
@@ -55,9 +56,16 @@ pub struct Arguments {
     kernel: Option<PathBuf>,
     #[command(flatten)]
     given: Given,
-    /// The binding of the kernel to show: read_write, of f32 [default: the first such]
+    /// The binding of the kernel to show: read_write, of f32, u32 or i32 (numbers, through the colours) or vec4f (red, green, blue, opacity)
+    /// [default: the first such]
     #[arg(long, value_name = "NAME", requires = "kernel")]
     show: Option<String>,
+    /// Begin each frame with what the one before left in the bindings, as simulations need; Home starts over
+    #[arg(long, requires = "kernel")]
+    keep: bool,
+    /// Let two bindings change places after each frame, and keep what they hold
+    #[arg(long, value_name = "A,B", requires = "kernel", value_parser = parse::pair)]
+    swap: Option<[String; 2]>,
     /// Columns and rows of the picture
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "512x512")]
     size: Size,
@@ -90,7 +98,7 @@ pub struct Arguments {
     /// Where pictures are saved [default: the current folder]
     #[arg(long, value_name = "FOLDER")]
     save_to: Option<PathBuf>,
-    /// Close after this many frames, and print their times
+    /// Close after this many frames, and print their times; an error ends it too
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     frames: Option<u32>,
     /// With --frames: save a picture of the window before it closes
@@ -117,15 +125,20 @@ enum Theme {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus view                                      the field; F1 lists the keys
-  cantus view waves.wgsl --size 800x600            a kernel, run again whenever it is saved
-  cantus view blur.wgsl --in image=in.npy --out blurred=f32[@image] --show blurred --invocations 640,480
+  cantus view                              the field; F1 lists the keys
+  cantus view waves.wgsl --size 800x600    a kernel, run again when it is saved
+  cantus view life.wgsl --in cells=random:7:2[256,256] --size 256x256 \\
+      --swap cells,after --range 0,1       a simulation
   cantus --backend cpu view --frames 120 --screenshot window.png
 
-A kernel's picture is a read_write binding of f32, row by row: a tensor of two axes, of --size many values, or a
-square number of them. Without --in or --out it gets --size zeros; without --workgroups or --invocations one
-invocation runs for each value, by x and y if the workgroup has both, else by x. Uniforms, or members of them, of
-the names time and frequency (f32) and width and height (u32) follow the window unless --set sets them.";
+A kernel's picture is a read_write binding of f32, u32, i32 or vec4f, row by
+row: a tensor of rows and columns (and four parts), of --size many values, or a
+square number of them. Without --in or --out it gets --size zeros; without
+--workgroups or --invocations one invocation runs for each value, by x and y if
+the workgroup has both, else by x. Uniforms, or members of them, of these names
+follow the window unless --set sets them: time and frequency (f32), width and
+height (u32), mouse (vec2f: column and row on the picture), pressed (u32: 1
+while a button is).";
 
 /// Windows that may be lost within `LOST_WITHIN`, before the program gives up.
 const LOST_AT_MOST: usize = 3;
@@ -145,6 +158,19 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             reason: "there is no such folder (make it first)".to_owned(),
         });
     }
+    let kernel = arguments.kernel.clone().map(|path| KernelFile {
+        path,
+        given: arguments.given.clone(),
+        show: arguments.show.clone(),
+        keep: arguments.keep,
+        swap: arguments.swap.clone(),
+    });
+    if let Some(kernel) = &kernel {
+        check(kernel, arguments)?;
+    }
+    if let Some(path) = &arguments.screenshot {
+        OutputFile::create(path)?;
+    }
     display()?;
     keep_quiet_when_lost();
     let registry = Registry::with_defaults();
@@ -154,7 +180,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let summary = loop {
         let again = inherited.is_some();
         LOST.store(false, Ordering::Release);
-        window(arguments, &config, &registry, inherited.take(), &legacy)?;
+        window(arguments, kernel.as_ref(), &config, &registry, inherited.take(), &legacy)?;
         let mut left = legacy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = left.failure.take() {
             return Err(error);
@@ -181,9 +207,24 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
+/// Refuses what no window can mend: a file that isn't there, and with a number of frames, after which nobody is waited for, any error.
+fn check(kernel: &KernelFile, arguments: &Arguments) -> Result<()> {
+    if kernel.path == Path::new("-") {
+        return Err(Error::InvalidInput {
+            what: "cantus view -".to_owned(),
+            reason: "a window reads a file again whenever it is saved: name one".to_owned(),
+        });
+    }
+    match kernel.load(arguments.size) {
+        Err(error) if arguments.frames.is_some() || matches!(error, Error::Unreadable { .. }) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Opens a window and stays until it is closed.
 fn window(
     arguments: &Arguments,
+    kernel: Option<&KernelFile>,
     config: &Config,
     registry: &Registry,
     inherited: Option<(Settings, String)>,
@@ -205,15 +246,12 @@ fn window(
     };
     let again = inherited.is_some();
     let (config, registry, legacy) = (config.clone(), registry.clone(), legacy.clone());
-    let kernel = arguments.kernel.clone().map(|path| KernelFile {
-        path,
-        given: arguments.given.clone(),
-        show: arguments.show.clone(),
-    });
+    let kernel = kernel.cloned();
     let first = |devices: &Devices| Settings {
         frequency: arguments.wave.frequency.hertz(),
         speed: arguments.speed,
         time: arguments.time,
+        mouse: Mouse::default(),
         size: arguments.size,
         map: arguments.colormap,
         range: arguments.range,

@@ -10,14 +10,16 @@ use eframe::{egui, wgpu};
 
 use crate::colormap::{COLORS, Colormap};
 use crate::parse::Size;
+use crate::view::source::Pixels;
 
 /// Values on the device that draws.
 #[derive(Debug, Clone)]
 pub struct Drawable {
-    /// Holds `size.width * size.height` float32 from its first byte on; may be longer.
+    /// Holds the pixels of all rows from its first byte on; may be longer.
     pub buffer: wgpu::Buffer,
     /// Columns and rows.
     pub size: Size,
+    pub pixels: Pixels,
     /// Keeps the buffer from being written again while it is drawn.
     pub _held: Held,
 }
@@ -54,6 +56,8 @@ struct Parameters {
     gain: f32,
     smoothly: u32,
     linear: u32,
+    pixels: u32,
+    padding: u32,
 }
 
 /// The pipeline with what it reads, kept among egui's resources.
@@ -63,7 +67,7 @@ struct Painter {
     colors: wgpu::Buffer,
     linear: bool,
     map: Option<Colormap>,
-    group: Option<(wgpu::Buffer, Size, wgpu::BindGroup)>,
+    group: Option<(wgpu::Buffer, u64, wgpu::BindGroup)>,
 }
 
 /// Makes the pipeline for a window.
@@ -115,7 +119,7 @@ impl Painter {
     }
 
     fn prepare(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, drawing: &Drawing, pixels_per_point: f32) {
-        let Drawable { buffer, size, .. } = &drawing.values;
+        let Drawable { buffer, size, pixels: kind, .. } = &drawing.values;
         let (low, high) = drawing.range;
         let pixels = drawing.place * pixels_per_point;
         let sides = [size.width as u32, size.height as u32];
@@ -128,6 +132,14 @@ impl Painter {
             gain: (COLORS as f64 / (f64::from(high) - f64::from(low))) as f32,
             smoothly: drawing.smooth.into(),
             linear: self.linear.into(),
+            // As `picture.wgsl` counts them.
+            pixels: match kind {
+                Pixels::F32 => 0,
+                Pixels::U32 => 1,
+                Pixels::I32 => 2,
+                Pixels::Rgba => 3,
+            },
+            padding: 0,
         };
         queue.write_buffer(&self.parameters, 0, bytemuck::bytes_of(&parameters));
         if self.map != Some(drawing.map) {
@@ -135,9 +147,9 @@ impl Painter {
             let colors: Vec<[u8; 4]> = drawing.map.palette().iter().map(|&[r, g, b]| [r, g, b, 255]).collect();
             queue.write_buffer(&self.colors, 0, bytemuck::cast_slice(&colors));
         }
-        if self.group.as_ref().is_none_or(|(bound, bound_size, _)| bound != buffer || bound_size != size) {
-            let bytes = wgpu::BufferSize::new(size.width as u64 * size.height as u64 * 4);
-            let values = wgpu::BufferBinding { buffer, offset: 0, size: bytes };
+        let bytes = size.width as u64 * size.height as u64 * kind.parts() as u64 * 4;
+        if self.group.as_ref().is_none_or(|(bound, bound_bytes, _)| bound != buffer || *bound_bytes != bytes) {
+            let values = wgpu::BufferBinding { buffer, offset: 0, size: wgpu::BufferSize::new(bytes) };
             let resources = [
                 self.parameters.as_entire_binding(),
                 self.colors.as_entire_binding(),
@@ -150,7 +162,7 @@ impl Painter {
                 layout: &self.pipeline.get_bind_group_layout(0),
                 entries: &entries,
             });
-            self.group = Some((buffer.clone(), *size, group));
+            self.group = Some((buffer.clone(), bytes, group));
         }
     }
 }

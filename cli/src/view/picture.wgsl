@@ -1,4 +1,4 @@
-// Draws a grid of float32 values through a colour map, straight from the buffer that a kernel wrote. One triangle covers the picture.
+// Draws a grid of numbers through a colour map, or of colours, straight from the buffer that a kernel wrote. One triangle covers the picture.
 
 struct Picture {
     // The picture's corner in the window, in pixels, and its values per pixel.
@@ -13,45 +13,78 @@ struct Picture {
     smoothly: u32,
     // 1: the window's format turns linear colours into sRGB by itself.
     linear: u32,
+    // What a pixel is: 0 f32, 1 u32, 2 i32, 3 red, green, blue and opacity as f32.
+    pixels: u32,
+    padding: u32,
 }
 
 const COLORS = 256u;
 
 @group(0) @binding(0) var<uniform> picture: Picture;
 @group(0) @binding(1) var<storage, read> colors: array<u32, COLORS>;
-@group(0) @binding(2) var<storage, read> values: array<f32>;
+@group(0) @binding(2) var<storage, read> values: array<u32>;
 
 @vertex
 fn corner(@builtin(vertex_index) index: u32) -> @builtin(position) vec4f {
     return vec4f(f32(index & 1u) * 4.0 - 1.0, f32(index >> 1u) * 4.0 - 1.0, 0.0, 1.0);
 }
 
-fn value(column: u32, row: u32) -> f32 {
+// The place of a pixel.
+fn pixel_at(column: u32, row: u32) -> u32 {
     let last = picture.size - vec2u(1u);
-    return values[min(row, last.y) * picture.size.x + min(column, last.x)];
+    return min(row, last.y) * picture.size.x + min(column, last.x);
+}
+
+fn value(column: u32, row: u32) -> f32 {
+    let word = values[pixel_at(column, row)];
+    switch picture.pixels {
+        case 1u: { return f32(word); }
+        case 2u: { return f32(bitcast<i32>(word)); }
+        default: { return bitcast<f32>(word); }
+    }
+}
+
+// Over black where it is transparent.
+fn colour(column: u32, row: u32) -> vec3f {
+    let at = pixel_at(column, row) * 4u;
+    let rgba = vec4f(bitcast<f32>(values[at]), bitcast<f32>(values[at + 1u]), bitcast<f32>(values[at + 2u]), bitcast<f32>(values[at + 3u]));
+    return clamp(rgba.rgb, vec3f(0.0), vec3f(1.0)) * clamp(rgba.a, 0.0, 1.0);
 }
 
 @fragment
 fn pixel(@builtin(position) place: vec4f) -> @location(0) vec4f {
     let at = max((place.xy - picture.origin) * picture.scale, vec2f(0.0));
-    var shown: f32;
-    if picture.smoothly == 1u {
-        let corner_of = max(at - 0.5, vec2f(0.0));
-        let cell = vec2u(corner_of);
-        let part = fract(corner_of);
-        let above = mix(value(cell.x, cell.y), value(cell.x + 1u, cell.y), part.x);
-        let below = mix(value(cell.x, cell.y + 1u), value(cell.x + 1u, cell.y + 1u), part.x);
-        shown = mix(above, below, part.y);
+    let from = max(at - 0.5, vec2f(0.0));
+    let smooth_cell = vec2u(from);
+    let part = fract(from);
+    var shown: vec3f;
+    if picture.pixels == 3u {
+        if picture.smoothly == 1u {
+            let above = mix(colour(smooth_cell.x, smooth_cell.y), colour(smooth_cell.x + 1u, smooth_cell.y), part.x);
+            let below =
+                mix(colour(smooth_cell.x, smooth_cell.y + 1u), colour(smooth_cell.x + 1u, smooth_cell.y + 1u), part.x);
+            shown = mix(above, below, part.y);
+        } else {
+            let cell = vec2u(at);
+            shown = colour(cell.x, cell.y);
+        }
     } else {
-        let cell = vec2u(at);
-        shown = value(cell.x, cell.y);
+        var number: f32;
+        if picture.smoothly == 1u {
+            let above = mix(value(smooth_cell.x, smooth_cell.y), value(smooth_cell.x + 1u, smooth_cell.y), part.x);
+            let below = mix(value(smooth_cell.x, smooth_cell.y + 1u), value(smooth_cell.x + 1u, smooth_cell.y + 1u), part.x);
+            number = mix(above, below, part.y);
+        } else {
+            let cell = vec2u(at);
+            number = value(cell.x, cell.y);
+        }
+        let index = u32(clamp((number - picture.low) * picture.gain, 0.0, f32(COLORS - 1u)));
+        shown = unpack4x8unorm(colors[index]).rgb;
     }
-    let index = u32(clamp((shown - picture.low) * picture.gain, 0.0, f32(COLORS - 1u)));
-    let color = unpack4x8unorm(colors[index]);
     if picture.linear == 1u {
-        let low = color.rgb / 12.92;
-        let high = pow((color.rgb + 0.055) / 1.055, vec3f(2.4));
-        return vec4f(select(high, low, color.rgb <= vec3f(0.04045)), 1.0);
+        let low = shown / 12.92;
+        let high = pow((shown + 0.055) / 1.055, vec3f(2.4));
+        return vec4f(select(high, low, shown <= vec3f(0.04045)), 1.0);
     }
-    return color;
+    return vec4f(shown, 1.0);
 }

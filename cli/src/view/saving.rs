@@ -7,16 +7,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
 use cantus::backend::CancelFlag;
+use cantus::tensor::npy::Array;
 use cantus::{Engine, Error, Result};
 use eframe::egui;
 
-use super::source::{Moment, Running, Source};
-use super::worker::Values;
+use super::source::{Made, Moment, Pixels, Running, Source};
+use super::worker::{Values, array};
 use crate::animate::PHASE_SPEED;
 use crate::animation::{self, Format, Plan};
 use crate::colormap::Shade;
+use crate::output::OutputFile;
 use crate::parse::Size;
-use crate::picture::{Coloring, GridFile};
+use crate::picture::Coloring;
+use crate::run::contents::{self, Colors};
 
 /// Frames of a GIF, and how many of them make a second: the field's period of 2.884 seconds takes 72.
 const FRAMES: u32 = 72;
@@ -39,15 +42,20 @@ impl Saving {
     /// [`Error::Io`] when the system has no thread left.
     pub fn values(path: PathBuf, values: Values, size: Size, coloring: Coloring, wake: egui::Context) -> Result<Self> {
         Self::start(path, 1, wake, move |path, _, _| {
-            let values = match values {
-                Values::Tensor(tensor) => Arc::new(tensor.to_vec::<f32>()?),
-                Values::Host(values) => values,
-            };
-            GridFile::create(path, size.width, size.height, coloring)?.write(|rows| rows(&values))
+            let values = values.array()?;
+            // As the rows and columns that the window shows, whatever axes the tensor has.
+            let parts = values.bytes.len() / values.dtype.bytes() / (size.width * size.height).max(1);
+            let mut shape = vec![size.height, size.width];
+            if parts > 1 {
+                shape.push(parts);
+            }
+            let values = Array::new(values.dtype, &shape, values.bytes.clone())?;
+            let colors = Colors { map: coloring.map, range: Some(coloring.range) };
+            contents::write(OutputFile::create(path)?, contents::Format::of(path)?, &values, "picture", colors)
         })
     }
 
-    /// Writes the movement from `moment` on: the field's whole period, or as many seconds of a kernel.
+    /// Writes the movement from `moment` on: the field's whole period, or as many seconds of a kernel. One that keeps what it wrote starts anew.
     ///
     /// # Errors
     /// [`Error::Io`] when the system has no thread left.
@@ -64,8 +72,15 @@ impl Saving {
             let mut running = Running::new(engine);
             let mut picture = |frame: u32| {
                 let moment = Moment { time: moment.time + f64::from(frame) * step, ..moment };
-                let (tensor, size) = running.compute(&source, &moment, cancelled)?;
-                Ok::<_, Error>((tensor.to_vec::<f32>()?, size))
+                let Made { tensor, size, pixels } = running.compute(&source, &moment, cancelled)?;
+                if pixels == Pixels::Rgba {
+                    return Err(Error::InvalidInput {
+                        what: path.display().to_string(),
+                        reason: "a GIF has one value a pixel, and this kernel writes colours (save a PNG)".to_owned(),
+                    });
+                }
+                let values = contents::numbers(&array(&tensor)?).into_iter().map(|value| value as f32);
+                Ok::<_, Error>((values.collect::<Vec<f32>>(), size))
             };
             let (mut first, size) = picture(0)?;
             let plan = Plan { width: size.width, height: size.height, frames: FRAMES, fps: FPS, map: coloring.map };

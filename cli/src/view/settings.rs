@@ -3,6 +3,7 @@
 use eframe::egui::ThemePreference;
 
 use super::devices::Choice;
+use super::source::Mouse;
 use crate::colormap::Colormap;
 use crate::parse::Size;
 
@@ -15,6 +16,7 @@ pub struct Settings {
     pub speed: f64,
     /// In seconds.
     pub time: f64,
+    pub mouse: Mouse,
     /// Columns and rows.
     pub size: Size,
     pub map: Colormap,

@@ -1,4 +1,4 @@
-//! What is shown: the field, or what a kernel file writes. Makes tensors of `[height, width]` float32; knows nothing of windows.
+//! What is shown: the field, or what a kernel file writes. Makes tensors of `[height, width]` numbers or colours; knows nothing of windows.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use cantus::ops::{
 };
 use cantus::{DType, Engine, Error, Result, Tensor};
 
-use crate::parse::{NamedTensor, Shape, Size};
+use crate::parse::{Invocations, NamedTensor, Shape, Size};
 use crate::run::{Given, Job, read_kernel};
 
 /// Something that makes a picture for a moment.
@@ -33,6 +33,62 @@ pub struct Moment {
     pub frequency: f64,
     /// In seconds.
     pub time: f64,
+    pub mouse: Mouse,
+}
+
+/// Where the mouse is on the picture, in its columns and rows, and whether a button is down there.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Mouse {
+    pub at: [f32; 2],
+    pub pressed: bool,
+}
+
+/// What the values of a picture are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pixels {
+    /// Numbers of 32 bits, which a colour map shows.
+    F32,
+    U32,
+    I32,
+    /// Red, green, blue and opacity from 0 to 1.
+    Rgba,
+}
+
+impl Pixels {
+    /// What an array of that layout shows.
+    fn of(layout: &Layout) -> Option<Self> {
+        match layout {
+            Layout::Array { element, .. } => Self::of(element),
+            Layout::Scalar(Scalar::F32) => Some(Self::F32),
+            Layout::Scalar(Scalar::U32) => Some(Self::U32),
+            Layout::Scalar(Scalar::I32) => Some(Self::I32),
+            Layout::Vector(size, Scalar::F32) if *size == 4 => Some(Self::Rgba),
+            _ => None,
+        }
+    }
+
+    /// Of a tensor's elements.
+    pub fn dtype(self) -> DType {
+        match self {
+            Self::F32 | Self::Rgba => DType::F32,
+            Self::U32 => DType::U32,
+            Self::I32 => DType::I32,
+        }
+    }
+
+    /// Elements of a tensor for each pixel.
+    pub fn parts(self) -> usize {
+        if self == Self::Rgba { 4 } else { 1 }
+    }
+
+    /// The shape of a tensor for a picture.
+    fn shape(self, size: Size) -> Vec<usize> {
+        let mut shape = vec![size.height, size.width];
+        if self == Self::Rgba {
+            shape.push(4);
+        }
+        shape
+    }
 }
 
 impl Source {
@@ -40,7 +96,7 @@ impl Source {
     pub fn moves(&self) -> bool {
         match self {
             Self::Field => true,
-            Self::Kernel(kernel) => kernel.wired.iter().any(|(_, what)| *what == Wire::Time),
+            Self::Kernel(kernel) => kernel.keep || kernel.is_wired(Wire::Time),
         }
     }
 
@@ -48,8 +104,21 @@ impl Source {
     pub fn is_tuned(&self) -> bool {
         match self {
             Self::Field => true,
-            Self::Kernel(kernel) => kernel.wired.iter().any(|(_, what)| *what == Wire::Frequency),
+            Self::Kernel(kernel) => kernel.is_wired(Wire::Frequency),
         }
+    }
+
+    /// Whether the mouse changes the picture.
+    pub fn follows_mouse(&self) -> bool {
+        match self {
+            Self::Field => false,
+            Self::Kernel(kernel) => kernel.is_wired(Wire::Mouse) || kernel.is_wired(Wire::Pressed),
+        }
+    }
+
+    /// Whether a frame begins with what the one before left.
+    pub fn keeps(&self) -> bool {
+        matches!(self, Self::Kernel(kernel) if kernel.keep)
     }
 }
 
@@ -58,8 +127,19 @@ pub struct KernelSource {
     job: Job,
     /// The place of the shown binding among the job's tensors.
     shown: usize,
+    pixels: Pixels,
+    /// What is written stays for the next frame.
+    keep: bool,
+    /// Places of tensors that change places after each frame.
+    swap: Option<(usize, usize)>,
     wired: Vec<(String, Wire)>,
     size: Size,
+}
+
+impl KernelSource {
+    fn is_wired(&self, wire: Wire) -> bool {
+        self.wired.iter().any(|(_, known)| *known == wire)
+    }
 }
 
 /// A uniform that the viewer sets.
@@ -69,6 +149,8 @@ enum Wire {
     Frequency,
     Width,
     Height,
+    Mouse,
+    Pressed,
 }
 
 /// The kernel on the command line.
@@ -80,13 +162,17 @@ pub struct KernelFile {
     pub given: Given,
     /// The binding to show, if one is named.
     pub show: Option<String>,
+    /// Each frame begins with what the one before left.
+    pub keep: bool,
+    /// Two bindings that change places after each frame.
+    pub swap: Option<[String; 2]>,
 }
 
 impl KernelFile {
     /// Reads the file and checks it against what it is given, for pictures of `size`.
     ///
-    /// The shown binding is the one that is named, or the first that the kernel writes and that is made of float32. Unless `--in` or
-    /// `--out` gave it a tensor, it gets zeros of `[height, width]`. Where no amount is given, one invocation runs for each value: in
+    /// The shown binding is the one that is named, or the first that the kernel writes and that is made of numbers of 32 bits or of colours
+    /// (`vec4f`). Unless `--in` or `--out` gave it a tensor, it gets zeros of `[height, width]`. Where no amount is given, one invocation runs for each value: in
     /// two dimensions if the workgroup has two, else in one.
     ///
     /// # Errors
@@ -95,46 +181,51 @@ impl KernelFile {
         let kernel = read_kernel(&self.path, self.given.entry.as_deref())?;
         let mut given = self.given.clone();
         let reflection = kernel.reflection()?;
-        let shown = self.shown(reflection)?.name.clone();
+        let (shown, pixels) = self.shown(reflection)?;
         let has =
             given.inputs.iter().any(|input| input.name == shown) || given.zeros.iter().any(|zeros| zeros.name == shown);
         if !has {
-            let shape = Shape::Sides(vec![size.height, size.width]);
-            given.zeros.push(NamedTensor { name: shown.clone(), dtype: DType::F32, shape });
+            let shape = Shape::Sides(pixels.shape(size));
+            given.zeros.push(NamedTensor { name: shown.clone(), dtype: pixels.dtype(), shape });
         }
         if given.workgroups.is_none() && given.invocations.is_none() {
             let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-            given.invocations = Some(match reflection.workgroup_size {
+            given.invocations = Some(Invocations::Counts(match reflection.workgroup_size {
                 [_, 1, 1] => [side(size.width.saturating_mul(size.height)), 1, 1],
                 _ => [side(size.width), side(size.height), 1],
-            });
+            }));
         }
         let job = Job::new(kernel, &given)?;
-        let Some(shown) = job.bound().position(|(name, _)| name == shown) else {
-            return Err(self.nothing("the binding has no tensor".to_owned()));
+        let place = |name: &str| {
+            let place = job.bound().position(|(known, _)| known == name);
+            place.ok_or_else(|| job.fault(name, "it has no tensor: give it one with --in or --out"))
+        };
+        let shown = place(&shown)?;
+        let swap = match &self.swap {
+            Some([a, b]) => Some((place(a)?, place(b)?)),
+            None => None,
         };
         let wired = wired(job.reflection()).into_iter().filter(|(path, _)| !job.is_set(path)).collect();
-        Ok(KernelSource { job, shown, wired, size })
+        Ok(KernelSource { job, shown, pixels, keep: self.keep || swap.is_some(), swap, wired, size })
     }
 
-    fn shown<'a>(&self, reflection: &'a Reflection) -> Result<&'a Binding> {
-        let drawn = |binding: &&Binding| {
-            binding.space == AddressSpace::Storage
-                && binding.access == Access::ReadWrite
-                && binding.layout.scalar() == Some(Scalar::F32)
+    fn shown(&self, reflection: &Reflection) -> Result<(String, Pixels)> {
+        let drawn = |binding: &Binding| {
+            let written = binding.space == AddressSpace::Storage && binding.access == Access::ReadWrite;
+            Some((binding.name.clone(), Pixels::of(&binding.layout).filter(|_| written)?))
         };
-        let mut candidates = reflection.bindings.iter().filter(drawn);
-        let names = || {
-            let names: Vec<&str> =
-                reflection.bindings.iter().filter(drawn).map(|binding| binding.name.as_str()).collect();
-            names.join(", ")
-        };
+        let mut candidates = reflection.bindings.iter().filter_map(drawn);
+        let names =
+            || reflection.bindings.iter().filter_map(drawn).map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         match &self.show {
             Some(name) => candidates
-                .find(|binding| binding.name == *name)
+                .find(|(known, _)| known == name)
                 .ok_or_else(|| self.nothing(format!("--show {name}: the bindings that can be shown are: {}", names()))),
             None => candidates.next().ok_or_else(|| {
-                self.nothing("it needs a var<storage, read_write> of f32 for the values of the picture".to_owned())
+                self.nothing(
+                    "it needs a var<storage, read_write> of f32, u32, i32 or vec4f for the values of the picture"
+                        .to_owned(),
+                )
             }),
         }
     }
@@ -151,6 +242,8 @@ fn wired(reflection: &Reflection) -> Vec<(String, Wire)> {
         ("frequency", Layout::Scalar(Scalar::F32)) => Some(Wire::Frequency),
         ("width", Layout::Scalar(Scalar::U32)) => Some(Wire::Width),
         ("height", Layout::Scalar(Scalar::U32)) => Some(Wire::Height),
+        ("mouse", Layout::Vector(size, Scalar::F32)) if *size == 2 => Some(Wire::Mouse),
+        ("pressed", Layout::Scalar(Scalar::U32)) => Some(Wire::Pressed),
         _ => None,
     };
     let mut wired = Vec::new();
@@ -168,40 +261,48 @@ fn wired(reflection: &Reflection) -> Vec<(String, Wire)> {
     wired
 }
 
-/// A source on one engine: keeps the inputs there.
+/// A source on one engine: keeps the inputs there, and what was written where the next frame begins with it.
 pub struct Running {
     engine: Engine,
-    inputs: Option<(Arc<KernelSource>, Vec<Option<Tensor>>)>,
+    kept: Option<(Arc<KernelSource>, Vec<Option<Tensor>>)>,
+}
+
+/// A picture before it is drawn.
+pub struct Made {
+    pub tensor: Tensor,
+    pub size: Size,
+    pub pixels: Pixels,
 }
 
 impl Running {
     /// On `engine`.
     pub fn new(engine: Engine) -> Self {
-        Self { engine, inputs: None }
+        Self { engine, kept: None }
     }
 
-    /// Records the picture's kernel: `[height, width]` float32. `cancel` ends a user's kernel that is under way on the CPU.
+    /// Records the picture's kernel. `cancel` ends a user's kernel that is under way on the CPU.
     ///
     /// # Errors
     /// As the operation or dispatch; [`Error::InvalidInput`] when the kernel's tensor is no picture.
-    pub fn compute(&mut self, source: &Source, moment: &Moment, cancel: &CancelFlag) -> Result<(Tensor, Size)> {
+    pub fn compute(&mut self, source: &Source, moment: &Moment, cancel: &CancelFlag) -> Result<Made> {
         match source {
             Source::Field => {
                 let params = FieldParams::new(moment.size.width, moment.size.height);
                 let params = params.frequency(Frequency::Hertz(moment.frequency)).time(moment.time);
-                Ok((ops::field::field(&self.engine, &params)?, moment.size))
+                let tensor = ops::field::field(&self.engine, &params)?;
+                Ok(Made { tensor, size: moment.size, pixels: Pixels::F32 })
             }
             Source::Kernel(kernel) => self.run(kernel, moment, cancel),
         }
     }
 
-    fn run(&mut self, kernel: &Arc<KernelSource>, moment: &Moment, cancel: &CancelFlag) -> Result<(Tensor, Size)> {
-        if self.inputs.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, kernel)) {
-            self.inputs = Some((kernel.clone(), self.inputs_of(kernel)?));
+    fn run(&mut self, kernel: &Arc<KernelSource>, moment: &Moment, cancel: &CancelFlag) -> Result<Made> {
+        if self.kept.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, kernel)) {
+            self.kept = Some((kernel.clone(), self.kept_of(kernel)?));
         }
-        let inputs = self.inputs.iter().flat_map(|(_, inputs)| inputs).enumerate();
-        // What the kernel writes starts over each time, so that the same moment gives the same picture.
-        let tensors = inputs
+        let kept = self.kept.iter().flat_map(|(_, kept)| kept).enumerate();
+        // What isn't kept starts over each time, so that the same moment gives the same picture.
+        let tensors = kept
             .map(|(place, kept)| match kept {
                 Some(tensor) => Ok(Some(tensor.clone())),
                 None => kernel.job.tensor(&self.engine, place),
@@ -215,14 +316,22 @@ impl Running {
             what: "the shown binding".to_owned(),
             reason: "it has no tensor".to_owned(),
         })?;
-        let size = picture_size(&shown, kernel.size)?;
-        Ok((shown, size))
+        if let (Some((a, b)), Some((_, kept))) = (kernel.swap, &mut self.kept) {
+            kept.swap(a, b);
+        }
+        let size = picture_size(&shown, kernel.pixels, kernel.size)?;
+        Ok(Made { tensor: shown, size, pixels: kernel.pixels })
     }
 
-    fn inputs_of(&self, kernel: &KernelSource) -> Result<Vec<Option<Tensor>>> {
+    fn kept_of(&self, kernel: &KernelSource) -> Result<Vec<Option<Tensor>>> {
         let bound = kernel.job.bound().enumerate();
+        let starts_over = |written: bool| written && !kernel.keep;
         bound
-            .map(|(place, (_, written))| if written { Ok(None) } else { kernel.job.tensor(&self.engine, place) })
+            .map(
+                |(place, (_, written))| {
+                    if starts_over(written) { Ok(None) } else { kernel.job.tensor(&self.engine, place) }
+                },
+            )
             .collect()
     }
 }
@@ -235,16 +344,21 @@ impl Moment {
             Wire::Frequency => (self.frequency as f32).into(),
             Wire::Width => side(self.size.width).into(),
             Wire::Height => side(self.size.height).into(),
+            Wire::Mouse => self.mouse.at.into(),
+            Wire::Pressed => u32::from(self.mouse.pressed).into(),
         }
     }
 }
 
-/// Columns and rows of a tensor: its own, where it has two axes; the asked ones, where their product fits; else a square.
-fn picture_size(tensor: &Tensor, asked: Size) -> Result<Size> {
-    let count: usize = tensor.shape().iter().product();
-    if tensor.dtype() == DType::F32 && count > 0 {
-        if let &[height, width] = tensor.shape() {
-            return Ok(Size { width, height });
+/// Columns and rows of a tensor: its own, where it has two axes, and a third one for the parts of colours; the asked ones, where their product
+/// fits; else a square.
+fn picture_size(tensor: &Tensor, pixels: Pixels, asked: Size) -> Result<Size> {
+    let count = tensor.shape().iter().product::<usize>() / pixels.parts();
+    if tensor.dtype() == pixels.dtype() && count > 0 {
+        match *tensor.shape() {
+            [height, width] if pixels != Pixels::Rgba => return Ok(Size { width, height }),
+            [height, width, 4] if pixels == Pixels::Rgba => return Ok(Size { width, height }),
+            _ => {}
         }
         if count == asked.width.saturating_mul(asked.height) {
             return Ok(asked);
@@ -256,7 +370,7 @@ fn picture_size(tensor: &Tensor, asked: Size) -> Result<Size> {
     }
     Err(Error::InvalidInput {
         what: format!("the shown tensor, {}{:?},", tensor.dtype(), tensor.shape()),
-        reason: "is no picture: it must be float32 with two axes, of --size many values, or a square number of them"
+        reason: "is no picture: it must have rows and columns (and four parts of each colour), --size many values, or a square number of them"
             .to_owned(),
     })
 }

@@ -8,6 +8,7 @@ use super::keys;
 use super::look::{self, Palette};
 use super::picture::Drawing;
 use super::problem::{Excerpt, Problem};
+use super::source::Source;
 
 /// Free space around the picture, in points.
 const MARGIN: f32 = 20.0;
@@ -31,7 +32,7 @@ impl View {
     }
 
     fn draw(&mut self, ui: &egui::Ui, palette: &Palette, space: egui::Rect) {
-        let Some(picture) = &self.picture else {
+        let Some(picture) = self.picture.clone() else {
             let text = if self.problem.is_some() { "No picture yet" } else { "Opening a device…" };
             ui.painter().text(space.center(), Align2::CENTER_CENTER, text, FontId::proportional(14.0), palette.quiet);
             return;
@@ -64,8 +65,22 @@ impl View {
         if self.problem.is_some() {
             ui.painter_at(space).rect_filled(place, 0.0, palette.sunk.gamma_multiply(0.45));
         }
-        let response = ui.interact(place.intersect(space), ui.scope_id().with("picture"), Sense::hover());
+        let response = ui.interact(place.intersect(space), ui.scope_id().with("picture"), Sense::click_and_drag());
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, "the picture"));
+        self.follow_mouse(&response, place, values);
+    }
+
+    /// Tells the kernel where the mouse is. It stays where it left the picture.
+    fn follow_mouse(&mut self, response: &egui::Response, place: egui::Rect, values: egui::Vec2) {
+        let before = self.settings.mouse;
+        if let Some(at) = response.hover_pos().or_else(|| response.interact_pointer_pos()) {
+            let on = ((at - place.min) / place.size() * values).clamp(egui::Vec2::ZERO, values);
+            self.settings.mouse.at = [on.x, on.y];
+        }
+        self.settings.mouse.pressed = response.is_pointer_button_down_on();
+        if self.settings.mouse != before && self.source.as_ref().is_some_and(Source::follows_mouse) {
+            self.change();
+        }
     }
 
     fn notes(&mut self, ui: &mut egui::Ui, palette: &Palette, space: egui::Rect) {

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 use cantus::Error;
 use eframe::egui;
 
-use super::problem::Problem;
 use super::source::{KernelFile, KernelSource};
 use crate::parse::Size;
 
@@ -17,8 +16,8 @@ const EVERY: Duration = Duration::from_millis(150);
 /// Looks in a row without a file after which it has gone: an editor that replaces it is quicker.
 const GONE: u32 = 10;
 
-/// What a reading gave.
-pub type Reading = Result<Arc<KernelSource>, Problem>;
+/// What a reading gave: where it failed, with the kernel's text.
+pub type Reading = Result<Arc<KernelSource>, (Error, String)>;
 
 /// The window's end. Dropping it ends the thread.
 pub struct Watch {
@@ -88,16 +87,13 @@ fn watch(file: &KernelFile, mut size: Size, inbox: &Receiver<Size>, tell: impl F
 }
 
 fn read(file: &KernelFile, size: Size) -> Reading {
-    file.load(size).map(Arc::new).map_err(|error| {
-        let text = std::fs::read_to_string(&file.path).unwrap_or_default();
-        Problem::new(&error, &text)
-    })
+    file.load(size).map(Arc::new).map_err(|error| (error, std::fs::read_to_string(&file.path).unwrap_or_default()))
 }
 
 /// The last picture stays.
-fn gone(path: &Path) -> Problem {
+fn gone(path: &Path) -> (Error, String) {
     let reason = "the file has gone (the picture stays as it was; once the file is back, it is read again)".to_owned();
-    Problem::new(&Error::Unreadable { path: path.display().to_string(), reason }, "")
+    (Error::Unreadable { path: path.display().to_string(), reason }, String::new())
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use cantus::backend::{CancelFlag, DeviceInfo, wgpu::raw_buffer};
 use cantus::engine::Event;
+use cantus::tensor::npy::Array;
 use cantus::{Engine, Error, Result, Tensor, ops};
 use eframe::{egui, wgpu};
 
 use super::devices::{Choice, Devices, Opened};
 use super::picture::{Drawable, Held};
-use super::source::{Moment, Running, Source};
+use super::source::{Made, Moment, Pixels, Running, Source};
 use crate::parse::Size;
 
 /// Threads that have not ended yet.
@@ -62,7 +63,25 @@ pub enum Values {
     /// On the window's device.
     Tensor(Tensor),
     /// Here.
-    Host(Arc<Vec<f32>>),
+    Host(Arc<Array>),
+}
+
+impl Values {
+    /// As an array, read from where they are.
+    ///
+    /// # Errors
+    /// As the library's transfers.
+    pub fn array(&self) -> Result<Arc<Array>> {
+        match self {
+            Self::Tensor(tensor) => array(tensor).map(Arc::new),
+            Self::Host(array) => Ok(array.clone()),
+        }
+    }
+}
+
+/// A tensor's values here.
+pub fn array(tensor: &Tensor) -> Result<Array> {
+    Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)
 }
 
 /// The thread's time for one picture.
@@ -233,27 +252,30 @@ impl Worker {
 
     fn make(&mut self, order: &Order) -> Result<(Picture, Tensor)> {
         let start = Instant::now();
-        let (tensor, size) = self.running.compute(&order.source, &order.moment, &order.cancel)?;
+        let Made { tensor, size, pixels } = self.running.compute(&order.source, &order.moment, &order.cancel)?;
         let recorded = Instant::now();
         self.engine.finish()?;
         let computed = Instant::now();
-        let (drawable, values) = self.bring(&tensor, size)?;
+        let (drawable, values) = self.bring(&tensor, size, pixels)?;
         let copied = if matches!(values, Values::Host(_)) { computed.elapsed() } else { Duration::ZERO };
         let cost = Cost { record: recorded - start, kernel: computed - recorded, copy: copied };
         Ok((Picture { drawable, values, moment: order.moment, cost }, tensor))
     }
 
     /// The values on the window's device: where they are, or as a copy.
-    fn bring(&mut self, tensor: &Tensor, size: Size) -> Result<(Drawable, Values)> {
+    fn bring(&mut self, tensor: &Tensor, size: Size, pixels: Pixels) -> Result<(Drawable, Values)> {
         if self.opened.shares
             && let Some(shared) = tensor.buffer()
             && let Some(buffer) = raw_buffer(&*shared)
         {
             let held = Held::Tensor(tensor.clone());
-            return Ok((Drawable { buffer: buffer.clone(), size, _held: held }, Values::Tensor(tensor.clone())));
+            return Ok((
+                Drawable { buffer: buffer.clone(), size, pixels, _held: held },
+                Values::Tensor(tensor.clone()),
+            ));
         }
-        let values = tensor.to_vec::<f32>()?;
-        let drawable = self.copies.copy(&values, size)?;
+        let values = array(tensor)?;
+        let drawable = self.copies.copy(&values.bytes, size, pixels)?;
         Ok((drawable, Values::Host(Arc::new(values))))
     }
 }
@@ -266,8 +288,8 @@ struct Copies {
 }
 
 impl Copies {
-    fn copy(&mut self, values: &[f32], size: Size) -> Result<Drawable> {
-        let bytes = size_of_val(values) as u64;
+    fn copy(&mut self, values: &[u8], size: Size, pixels: Pixels) -> Result<Drawable> {
+        let bytes = values.len() as u64;
         let limit = self.device.limits().max_storage_buffer_binding_size.min(self.device.limits().max_buffer_size);
         if bytes > limit {
             return Err(Error::InvalidSize {
@@ -293,7 +315,7 @@ impl Copies {
                 (buffer, self.buffers.last().map(|(_, token)| token.clone()).unwrap_or_default())
             }
         };
-        self.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(values));
-        Ok(Drawable { buffer, size, _held: Held::Copy(token) })
+        self.queue.write_buffer(&buffer, 0, values);
+        Ok(Drawable { buffer, size, pixels, _held: Held::Copy(token) })
     }
 }

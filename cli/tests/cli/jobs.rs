@@ -119,7 +119,8 @@ fn steps_in_order_with_what_changes() {
         file = "sum.npy"
         "#,
     );
-    place.succeed("job count.toml");
+    let said = place.json("job count.toml --json");
+    assert_eq!((&said["rounds"], &said["steps"], &said["dispatches"]), (&3.into(), &2.into(), &7.into()));
     // Two times scale by 0.5, 0.75 and 1, and 100 once.
     let expected = |rounds: u32| -> Vec<f32> {
         let times: f32 = (0..rounds).map(|round| 2.0 * 2.0 * (0.5 + 0.25 * round as f32)).sum();
@@ -199,4 +200,51 @@ fn what_does_not_fit_is_said() {
     refuse(&output("buffer = \"now\"\nfile = \"x.png\"\nrange = [1, 0]"), &["range"]);
     // One axis is no picture; found at the first frame, and no file stays.
     refuse(&output("buffer = \"now\"\nfile = \"x.gif\""), &["rows and columns"]);
+}
+
+#[test]
+fn a_job_on_standard_input() {
+    let place = Place::new();
+    place.write("life.wgsl", LIFE);
+    let text = "[buffers]\nnow = \"random:7:2[256,256]\"\nnext = \"zeros[@now]\"\n[[step]]\nkernel = \"life.wgsl\"\nbind = { cells = \"now\", after = \"next\" }\n\
+                invocations = [256, 256]\n[[output]]\nbuffer = \"next\"\nfile = \"next.npy\"\n";
+    let (code, _, said) = place.serve("--backend cpu job -", text.as_bytes());
+    assert_eq!(code, Some(0), "{said}");
+    let (shape, cells) = super::run::read::<u32>(&place, "next.npy");
+    assert!(shape == [256, 256] && cells.iter().all(|&cell| cell < 2) && cells.contains(&1));
+    let (code, _, said) = place.serve("--backend cpu job -", b"repeat = ");
+    assert!(code == Some(2) && said.starts_with("error: standard input: "), "{said}");
+}
+
+/// What a terminal is shown counts rounds that were computed: recording them takes no time at all.
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_counts_what_was_computed() {
+    let place = Place::new();
+    place.write(
+        "slow.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+            var value = x[id.x];
+            for (var i = 0u; i < 4000u; i++) { value = value * 1664525u + 1013904223u; }
+            x[id.x] = value;
+        }",
+    );
+    place.write(
+        "slow.toml",
+        "repeat = 40\n[buffers]\nx = \"iota[4096]\"\n[[step]]\nkernel = \"slow.wgsl\"\ninvocations = 4096\n",
+    );
+    let program = place.command().get_program().to_owned();
+    let typed = format!("{} --backend cpu job slow.toml", program.to_str().unwrap());
+    let mut command = assert_cmd::Command::new("script");
+    command.args(["-qec", &typed, "/dev/null"]).current_dir(place.path("")).env("HOME", place.path(""));
+    let Ok(output) = command.env("TERM", "xterm").output() else {
+        return println!("not run: there is no script (util-linux), which gives a terminal");
+    };
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let counts: Vec<u32> =
+        shown.split(" of 40 rounds").filter_map(|before| before.rsplit(' ').next()?.parse().ok()).collect();
+    assert!(counts.is_sorted() && counts.len() >= 3, "{shown}");
+    assert!(counts.first().is_some_and(|&first| first <= 20), "{shown}");
+    assert!(shown.contains("s left") && shown.contains("40 rounds on "), "{shown}");
 }

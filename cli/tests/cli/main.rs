@@ -12,7 +12,7 @@ mod pictures;
 mod proofs;
 mod run;
 mod tools;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "top"))]
 mod top;
 mod verify;
 

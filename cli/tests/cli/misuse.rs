@@ -116,7 +116,7 @@ fn files_that_do_not_fit() {
     place.refuse(
         &format!("run k.wgsl --in x=wide.npy --in y=y.npy {rest}"),
         2,
-        &["wide.npy holds f64", "array<f32>", "\"x\""],
+        &["wide.npy holds f64", "array<f32>", "\"x\"", "x.astype(\"f4\")"],
     );
     place.refuse(
         &format!("run k.wgsl --in x=whole.npy --in y=y.npy {rest}"),
@@ -341,6 +341,8 @@ fn memory_and_time_limits() {
         &["200 ms", "--timeout"],
     );
     assert!(started.elapsed().as_secs() < 10);
+    // Kernels without a loop end late, and are told so all the same.
+    place.refuse("--timeout 1ms field 4096x4096 -o f.npy", 1, &["did not finish within 1 ms", "--timeout"]);
 }
 
 #[test]
@@ -417,8 +419,17 @@ fn subcommands_of_other_builds_say_how_to_get_them() {
     place.refuse("view field", 2, &["built without the window", "cargo install --path cli --features viewer"]);
     #[cfg(not(feature = "serve"))]
     place.refuse("serve --port 1", 2, &["built without the service", "cargo install --path cli --features serve"]);
+    #[cfg(not(feature = "top"))]
+    place.refuse("top --once", 2, &["built without the monitor", "--features top", "--features full"]);
+    #[cfg(not(feature = "shell"))]
+    place.refuse("man pages", 2, &["built without the manual pages", "--features shell"]);
     let help = place.succeed("--help");
-    for (name, built) in [("view", cfg!(feature = "viewer")), ("serve", cfg!(feature = "serve"))] {
+    for (name, built) in [
+        ("view", cfg!(feature = "viewer")),
+        ("serve", cfg!(feature = "serve")),
+        ("top", cfg!(feature = "top")),
+        ("completions", cfg!(feature = "shell")),
+    ] {
         let line = help.lines().find(|line| line.trim_start().starts_with(name)).expect("a line for each");
         assert_eq!(line.contains("was built without it"), !built, "{line}");
     }

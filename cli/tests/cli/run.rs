@@ -384,3 +384,177 @@ fn what_cannot_be_streamed_says_so() {
     }
     assert_eq!(names(&place), ["integers.npy", "saxpy.wgsl", "x.npy", "y.npy"]);
 }
+
+#[test]
+fn results_that_no_file_keeps_are_shown() {
+    let place = Place::new();
+    place.write("saxpy.wgsl", PLAIN_SAXPY);
+    let run = |count: &str| {
+        let done =
+            place.run(&format!("run saxpy.wgsl --in x=iota --in y=zeros --set params.a=2 --invocations {count}"));
+        assert_eq!((done.code, done.stdout.as_str()), (Some(0), ""), "{}", done.stderr);
+        done.stderr
+    };
+    assert!(run("3").contains("\ny f32[3]: 0, 2, 4 (-o y=FILE keeps it)\n"), "{}", run("3"));
+    let long = run("1000");
+    let shown = "\ny f32[1000]: 0, 2, 4, 6, 8, 10, 12, 14, …; 0 at least, 1998 at most (-o y=FILE keeps it)\n";
+    assert!(long.contains(shown), "{long}");
+    // What would take long to fetch is only named.
+    assert!(run("5000000").contains("\ndropped: y (-o NAME=FILE keeps one)\n"));
+}
+
+#[test]
+fn an_invocation_for_each_element() {
+    let place = Place::new();
+    place.write(
+        "count.wgsl",
+        "@group(0) @binding(0) var<storage> like: array<vec2f>;
+        @group(0) @binding(1) var<storage, read_write> grid: array<atomic<u32>>;
+        @compute @workgroup_size(1) fn line(@builtin(global_invocation_id) id: vec3u) { _ = like[0]; atomicAdd(&grid[id.x], 1 + 10 * id.y); }
+        @compute @workgroup_size(1, 2) fn plane(@builtin(global_invocation_id) id: vec3u) { _ = like[0]; atomicAdd(&grid[id.x], 1 + 10 * id.y); }",
+    );
+    let count = |entry: &str, like: &str| {
+        place.succeed(&format!(
+            "run count.wgsl --entry {entry} --in like={like} --out grid=u32[32] --invocations @like -o grid=grid.npy"
+        ));
+        let grid = read::<u32>(&place, "grid.npy").1;
+        (grid.iter().filter(|&&value| value > 0).count(), grid[0])
+    };
+    // The parts of a vector are one element.
+    assert_eq!(count("line", "zeros[3,4,2]"), (12, 1));
+    assert_eq!(count("plane", "zeros[3,4,2]"), (4, 4 + 10 * (1 + 2 + 3)), "rows round up to whole workgroups");
+    assert_eq!(count("plane", "zeros[2,3,4,2]"), (4, 6 + 10 * 15));
+    place.refuse(
+        "run count.wgsl --entry line --in like=zeros --out grid=u32[8] --invocations @like",
+        2,
+        &["@like", "like=iota[480,640]"],
+    );
+    place.refuse(
+        "run count.wgsl --entry line --in like=zeros[2] --out grid=u32[8] --invocations @lik",
+        2,
+        &["did you mean \"like\"?"],
+    );
+    place.refuse("run count.wgsl --entry line --out grid=u32[8] --invocations @like", 2, &["neither --in nor --out"]);
+    place.refuse("run count.wgsl --entry line --in like=zeros[2,2] --out grid=u32[8] --invocations @", 2, &["@x"]);
+}
+
+/// Numbers below a bound: all of them, and no other.
+#[test]
+fn random_numbers_below_a_bound() {
+    let place = Place::new();
+    place.write(
+        "copy.wgsl",
+        "@group(0) @binding(0) var<storage> x: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { if id.x < arrayLength(&y) { y[id.x] = x[id.x]; } }",
+    );
+    place.write("floats.wgsl", std::fs::read_to_string(place.path("copy.wgsl")).unwrap().replace("u32>;", "f32>;"));
+    let numbers = |from: &str| {
+        place.succeed(&format!("run copy.wgsl --in x={from} --out y=u32[@x] --invocations @x -o y=y.npy"));
+        read::<u32>(&place, "y.npy").1
+    };
+    let faces = numbers("random:7:6[6000]");
+    for face in 0..6 {
+        let count = faces.iter().filter(|&&value| value == face).count();
+        assert!((850..1150).contains(&count), "{face}: {count}");
+    }
+    assert!(faces.iter().all(|&face| face < 6));
+    assert_ne!(faces, numbers("random:8:6[6000]"));
+    assert_eq!(numbers("random:7:1[4]"), [0; 4]);
+    place.succeed("run floats.wgsl --in x=random:7:10[1000] --out y=f32[@x] --invocations @x -o y=y.npy");
+    let floats = place.read_f32("y.npy").1;
+    assert!(floats.iter().all(|value| (0.0..10.0).contains(value)) && floats.iter().any(|&value| value > 9.0));
+    for (from, says) in [
+        ("random:7:0[4]", "at least 1"),
+        ("random:7:x[4]", "at least 1"),
+        ("random:7:4294967297[4]", "holds no number that large"),
+    ] {
+        place.refuse(&format!("run copy.wgsl --in x={from} --out y=u32[4] --workgroups 1"), 2, &[says]);
+    }
+}
+
+#[test]
+fn a_binding_that_is_declared_and_not_used() {
+    let place = Place::new();
+    place.write(
+        "k.wgsl",
+        "@group(0) @binding(0) var<storage> unused: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(1) fn main() { y[0] = 1.0; }",
+    );
+    place.refuse("run k.wgsl --in unused=zeros --in y=zeros --invocations 1", 2, &["declares it and does not use it"]);
+    place.refuse("run k.wgsl --in none=zeros --in y=zeros --invocations 1", 2, &["not there"]);
+}
+
+/// Editors put a new file in the old one's place, and for a moment there is none.
+#[test]
+fn a_watch_outlives_the_file() {
+    use std::io::{BufRead as _, BufReader};
+    let place = Place::new();
+    let arguments = "--backend cpu run k.wgsl --in y=zeros[1] --invocations 1 --watch";
+    place.refuse(
+        "run k.wgsl --in y=zeros[1] --invocations 1 --watch",
+        2,
+        &["cannot read k.wgsl: there is no such file"],
+    );
+    let kernel = |value: u32| {
+        format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>; @compute @workgroup_size(1) fn main() {{ y[0] = {value}u; }}"
+        )
+    };
+    place.write("k.wgsl", kernel(11));
+    let mut watch = std::process::Command::new(place.command().get_program());
+    watch.args(crate::words(arguments)).current_dir(place.path("")).env("HOME", place.path(""));
+    let mut watch = watch.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(watch.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let mut until = |wanted: &str| assert!(said.any(|line| line.contains(wanted)), "{wanted}");
+    until("y u32[1]: 11");
+    until("waiting for a change");
+    std::fs::remove_file(place.path("k.wgsl")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    place.write("k.wgsl", kernel(22));
+    until("y u32[1]: 22");
+    until("waiting for a change");
+    place.write("k.wgsl", "nonsense");
+    until("error: ");
+    until("waiting for a change");
+    place.write("other", kernel(33));
+    std::fs::rename(place.path("other"), place.path("k.wgsl")).unwrap();
+    until("y u32[1]: 33");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}
+
+/// Whoever names a backend gets what it computes, or an error; with leave, what another one does.
+#[test]
+fn a_backend_that_is_named_computes_or_fails() {
+    let place = Place::new();
+    // Nobody but the processor has these.
+    place.write(
+        "wide.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> y: array<u64>;
+        @compute @workgroup_size(1) fn main() { y[0] = 7lu; }",
+    );
+    let json = place.json("devices --json");
+    let unable = json["backends"].as_array().unwrap().iter().find(|backend| {
+        backend["name"] != "cpu"
+            && backend["devices"]
+                .as_array()
+                .is_some_and(|devices| devices.first().is_some_and(|device| device["capabilities"]["int64"] == false))
+    });
+    let Some(unable) = unable.and_then(|backend| backend["name"].as_str()) else {
+        return println!("not run: every device of this machine has 64-bit integers");
+    };
+    let run = |backend: Option<&str>, variables: &[(&str, &str)]| {
+        let mut command = place.command();
+        command.envs(variables.iter().copied()).args(backend.map(|name| format!("--backend={name}")));
+        crate::run(command.args(crate::words("run wide.wgsl --in y=zeros --invocations 1 -o y=y.npy")))
+    };
+    for done in [run(Some(unable), &[]), run(None, &[("CANTUS_BACKEND", unable)])] {
+        done.refused(unable, 1, &["cannot run on", "CANTUS_FALLBACK=always"]);
+        assert!(!place.path("y.npy").exists());
+    }
+    let done = run(Some(unable), &[("CANTUS_FALLBACK", "always")]);
+    assert!(done.code == Some(0) && done.stderr.contains("warning: "), "{}", done.stderr);
+    assert_eq!(read::<u64>(&place, "y.npy").1, [7]);
+}

@@ -167,8 +167,16 @@ fn config_is_set_shown_and_taken_out() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, "# mine\nmemory_limit = 8589934592\nbackend = \"wgpu\"\n");
     let shown = run("config show");
-    assert!(shown.contains("backend = \"wgpu\"  # from ") && shown.contains("# fallback is not set"), "{shown}");
-    assert!(run("--backend cpu config show").contains("backend = \"cpu\"  # from flag"));
+    assert!(shown.contains("backend = \"wgpu\"  # from "), "{shown}");
+    let shown = run("--backend cpu config show");
+    assert!(shown.contains("backend = \"cpu\"  # from flag"), "{shown}");
+    // What nobody has set is the program's own.
+    assert!(shown.contains("fallback = \"never\"  # from this program"), "{shown}");
+    run("config set backend ''");
+    let shown = run("config show");
+    assert!(shown.contains("stall_ms = 10000  # from this program"), "{shown}");
+    assert!(!shown.contains("# from flag") && shown.contains("# fallback is not set"), "{shown}");
+    run("config set backend wgpu");
     let done = crate::run(place.command().env("CANTUS_BACKEND", "cpu").args(["config", "show", "--json"]));
     let json: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!(json["settings"]["backend"], serde_json::json!({ "value": "cpu", "from": "CANTUS_BACKEND" }));
@@ -194,7 +202,8 @@ fn bench_says_how_long_and_ends_early() {
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert!(done.stderr.contains("on 1 device, about 1 s (Ctrl-C ends early)"), "{}", done.stderr);
     assert!(done.stderr.contains("stopped after 1 of "), "{}", done.stderr);
-    assert_eq!(done.stdout.lines().count(), 2, "{}", done.stdout);
+    let rows: Vec<&str> = done.stdout.split("\n\n").collect();
+    assert!(rows.len() == 2 && rows[0].lines().count() == 2 && rows[1].starts_with("cpu 0: "), "{}", done.stdout);
 }
 
 #[cfg(unix)]
@@ -246,7 +255,8 @@ fn bench_has_the_keys_that_its_readers_need() {
             (&serde_json::json!([16, 32]), &"f32".into(), &"cpu".into())
         );
         let (median, least) = (row["median_ms"].as_f64().unwrap(), row["min_ms"].as_f64().unwrap());
-        assert!(least > 0.0 && median >= least, "{row}");
+        let quarters = ["min_ms", "low_ms", "median_ms", "high_ms", "max_ms"].map(|key| row[key].as_f64().unwrap());
+        assert!(least > 0.0 && median >= least && quarters.is_sorted(), "{row}");
         let (gb_per_s, gflop_per_s) = (row["gb_per_s"].as_f64(), row["gflop_per_s"].as_f64());
         assert_eq!(
             gflop_per_s.is_some(),
@@ -324,4 +334,72 @@ fn help_has_a_line_for_every_flag_and_examples() {
         }
     }
     assert!(place.succeed("--version").starts_with("cantus "));
+}
+
+/// At 80 columns nothing runs over: help of every subcommand, the devices, the rows of the bench.
+#[test]
+fn everything_fits_a_terminal_of_80_columns() {
+    let place = Place::new();
+    let narrow = |arguments: &str| {
+        let done = crate::run(place.command().env("COLUMNS", "80").args(crate::words(arguments)));
+        assert_eq!(done.code, Some(0), "cantus {arguments}\n{}", done.stderr);
+        for line in done.stdout.lines() {
+            assert!(line.chars().count() <= 80, "cantus {arguments}: {line}");
+        }
+        done.stdout
+    };
+    let help = narrow("--help");
+    let commands = help.split("Commands:").nth(1).unwrap().lines().skip(1).take_while(|line| !line.is_empty());
+    let names: Vec<&str> =
+        commands.filter(|line| !line.starts_with("     ")).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() >= 15, "{help}");
+    for name in names.iter().filter(|name| **name != "help") {
+        let not_built = help.lines().any(|line| line.trim_start().starts_with(name) && line.contains("built without"));
+        if !not_built {
+            narrow(&format!("{name} --help"));
+        }
+    }
+    for arguments in ["devices", "devices -v", "kernels", "--backend cpu bench --size 8x8 --filter add --limit 1ms"] {
+        narrow(arguments);
+    }
+}
+
+#[test]
+fn backends_targets_and_choices_in_any_case() {
+    let place = Place::new();
+    place.write("k.wgsl", "@compute @workgroup_size(1) fn main() {}");
+    let run = |arguments: &str| {
+        let done = place.run_plain(arguments);
+        assert_eq!(done.code, Some(0), "cantus {arguments}\n{}", done.stderr);
+        done
+    };
+    run("--backend CPU field 4x4 -o f.npy");
+    run("run k.wgsl --workgroups 1 --backend Cpu --compare CPU");
+    assert_eq!(run("compile k.wgsl --target CUDA").stdout, run("compile k.wgsl --target cuda").stdout);
+    run("new coral --kind JOB");
+    let done = crate::run(place.command().env("CANTUS_BACKEND", "CPU").args(["config", "show"]));
+    assert!(done.stdout.contains("backend = \"cpu\"  # from CANTUS_BACKEND"), "{}", done.stdout);
+}
+
+/// White noise, alternating columns and a field from standard input: what the help says of coherence.
+#[test]
+fn coherence_is_what_its_help_says() {
+    let place = Place::new();
+    // A normal distribution by Box and Muller.
+    let uniform = noise(2 * 512 * 512);
+    let normal: Vec<f32> = uniform
+        .chunks_exact(2)
+        .map(|pair| ((-2.0 * (pair[0] + 0.5).max(1e-12).ln()).sqrt() * (std::f64::consts::TAU * pair[1]).cos()) as f32)
+        .collect();
+    place.npy("noise.npy", &[512, 512], &normal);
+    let of = |file: &str| place.succeed(&format!("coherence {file}")).trim().parse::<f64>().unwrap();
+    assert!((of("noise.npy") - 0.9).abs() < 0.01, "{}", of("noise.npy"));
+    let columns: Vec<f32> = (0..64 * 64).map(|at| if at % 2 == 0 { -1.0 } else { 1.0 }).collect();
+    place.npy("columns.npy", &[64, 64], &columns);
+    assert!(of("columns.npy").abs() < 1e-6);
+    let bytes = std::fs::read(place.path("noise.npy")).unwrap();
+    let (code, said, errors) = place.serve("--backend cpu coherence -", &bytes);
+    assert_eq!((code, String::from_utf8(said).unwrap()), (Some(0), place.succeed("coherence noise.npy")), "{errors}");
+    let (code, _, errors) = place.serve("--backend cpu coherence -", &bytes[..bytes.len() - 1]);
+    assert!(code == Some(2) && errors.starts_with("error: standard input: it is truncated"), "{errors}");
 }

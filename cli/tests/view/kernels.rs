@@ -12,6 +12,10 @@ pub const CASES: &[Case] = &[
     ("a kernel is watched: error, place, recovery", watched),
     ("a kernel with inputs and settings", with_inputs),
     ("a kernel that cannot be shown says why", not_shown),
+    ("with a number of frames an error ends the window", ended_by_errors),
+    ("whole numbers and colours", kinds),
+    ("the mouse on the picture", mouse),
+    ("what is kept from frame to frame", kept),
 ];
 
 const SIDE: u32 = 256;
@@ -195,12 +199,116 @@ fn not_shown(screen: &Screen) {
     let path = folder.path().join("whole.wgsl");
     write(
         &path,
-        "@group(0) @binding(0) var<storage, read_write> counts: array<u32>;\n\
-         @compute @workgroup_size(64) fn whole(@builtin(global_invocation_id) id: vec3u) { counts[id.x] = id.x; }\n",
+        "@group(0) @binding(0) var<storage, read_write> pairs: array<vec2u>;\n\
+         @compute @workgroup_size(64) fn whole(@builtin(global_invocation_id) id: vec3u) { pairs[id.x] = id.xx; }\n",
     );
     let name = path.display().to_string();
     let mut window = screen.open(&["view", &name]);
     window.wait_title("whole.wgsl, error");
     let (took, _) = window.close();
     assert!(took < Duration::from_secs(5), "closing took {took:?}");
+}
+
+/// Nobody is there who would mend it.
+fn ended_by_errors(screen: &Screen) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        write(&path, text);
+        path.display().to_string()
+    };
+    let shot = folder.path().join("window.png").display().to_string();
+    let bound = "@group(0) @binding(0) var<storage, read_write> values: array<f32>;\n";
+    let broken =
+        file("broken.wgsl", &format!("{bound}@compute @workgroup_size(64) fn f() {{ values[0] = nowhere; }}\n"));
+    let pairs = file(
+        "pairs.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> p: array<vec2u>;\n@compute @workgroup_size(64) fn f() { p[0].x = 1u; }\n",
+    );
+    let odd = file("odd.wgsl", &format!("{bound}@compute @workgroup_size(64) fn f() {{ values[0] = 1.0; }}\n"));
+    let missing = folder.path().join("missing.wgsl").display().to_string();
+    for (arguments, says) in [
+        (vec![broken.as_str()], "broken.wgsl:2:"),
+        (vec![pairs.as_str()], "nothing of"),
+        // Known when the first picture is there.
+        (vec![odd.as_str(), "--out", "values=f32[7]"], "is no picture"),
+        (vec![missing.as_str()], "there is no such file"),
+    ] {
+        let mut command = screen.command(&["--backend", "cpu", "view"]);
+        let output = command.args(arguments).args(["--frames", "3", "--screenshot", &shot]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("error: ") && said.contains(says), "{says}: {said}");
+        assert!(!Path::new(&shot).exists(), "{says}");
+    }
+    // Without a number of frames a file that is not there opens no window either.
+    let output = screen.command(&["view", &missing]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The middle of a window after some frames.
+fn shown(screen: &Screen, folder: &Path, text: &str, more: &[&str]) -> RgbImage {
+    let (path, shot) = (folder.join("kernel.wgsl"), folder.join("window.png"));
+    write(&path, text);
+    let mut command = screen.command(&["view"]);
+    command.arg(&path).args(["--size", "256x256", "--actual-size", "--theme", "light"]).args(more);
+    let output = command.arg("--screenshot").arg(&shot).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    middle(&image::open(shot).unwrap().to_rgb8())
+}
+
+fn kinds(screen: &Screen) {
+    let folder = tempfile::tempdir().unwrap();
+    for backend in ["cpu", "wgpu"] {
+        for (kind, value, range) in [("u32", "id.x", "0,256"), ("i32", "i32(id.x) - 128", "-128,128")] {
+            let text = ramp(value).replace("array<f32>", &format!("array<{kind}>"));
+            let more = ["--colormap", "gray", "--range", range, "--frames", "1", "--backend", backend];
+            let difference = mean_difference(&shown(screen, folder.path(), &text, &more), &expected(true));
+            assert!(difference < 1.0, "{kind} on {backend}: {difference}");
+        }
+        let text = ramp("vec4f(f32(id.x) / 255.0, f32(id.y) / 255.0, 0.25, 1.0)").replace("array<f32>", "array<vec4f>");
+        let found = shown(screen, folder.path(), &text, &["--frames", "1", "--backend", backend]);
+        let colours = RgbImage::from_fn(SIDE, SIDE, |x, y| image::Rgb([x as u8, y as u8, 64]));
+        let difference = mean_difference(&found, &colours);
+        assert!(difference < 1.0, "colours on {backend}: {difference}");
+    }
+}
+
+fn mouse(screen: &Screen) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mouse.wgsl");
+    // White to the left of the mouse, black to its right.
+    let text = ramp("select(-1.0, 1.0, f32(id.x) < picture.mouse.x)");
+    write(&path, &text.replace("height: u32 }", "height: u32, pressed: u32, mouse: vec2f }"));
+    let name = path.display().to_string();
+    let arguments = ["view", &name, "--size", "256x256", "--colormap", "gray", "--actual-size", "--theme", "light"];
+    let mut window = screen.open(&arguments);
+    window.wait_title("mouse.wgsl, ");
+    for column in [64, 200] {
+        let left = (1120 - 284 - SIDE) / 2 + 284;
+        window.click(left + column, 760 / 2);
+        wait("the picture that follows the mouse", || {
+            let picture = middle(&window.picture(folder.path()));
+            let white = (0..SIDE).filter(|&x| picture.get_pixel(x, 10).0[0] > 127).count() as i64;
+            ((white - i64::from(column)).abs() <= 2).then_some(())
+        });
+    }
+    window.close();
+}
+
+fn kept(screen: &Screen) {
+    let folder = tempfile::tempdir().unwrap();
+    let grow = ramp("values[at] + 1.0");
+    let brightness = |more: &[&str]| {
+        let more = [&["--colormap", "gray", "--range", "0,256", "--frames", "20", "--backend", "cpu"], more].concat();
+        shown(screen, folder.path(), &grow, &more).get_pixel(9, 9).0[0]
+    };
+    assert_eq!(brightness(&[]), 1, "each frame begins anew");
+    assert!(brightness(&["--keep"]) >= 20, "each frame goes on");
+    // By turns: what was written is read in the next frame.
+    let turns = ramp("before[at] + 1.0")
+        .replace("@compute", "@group(0) @binding(2) var<storage, read_write> before: array<f32>;\n@compute");
+    let more = ["--colormap", "gray", "--range", "0,256", "--frames", "20", "--show", "values"];
+    let more = [&more[..], &["--in", "before=zeros[256,256]", "--swap", "before,values"]].concat();
+    let found = shown(screen, folder.path(), &turns, &more).get_pixel(9, 9).0[0];
+    assert!(found >= 20, "{found}");
 }
