@@ -38,9 +38,8 @@ fn crates() -> &'static BTreeMap<String, Source> {
         let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
         let names = folders.filter(|entry| entry.path().join("src").is_dir()).map(|entry| entry.file_name());
         let names = names.map(|name| name.into_string().unwrap());
-        let parsed = |name: &String| {
-            Source::parse(&sources(name).join("lib.rs"), &|path| std::fs::read_to_string(path).ok())
-        };
+        let parsed =
+            |name: &String| Source::parse(&sources(name).join("lib.rs"), &|path| std::fs::read_to_string(path).ok());
         names.map(|name| (parsed(&name), name)).map(|(source, name)| (name, source)).collect()
     });
     &CRATES
