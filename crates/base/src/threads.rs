@@ -2,6 +2,8 @@
 //! nobody a wait. Which threads those are is said by [`within`]; without it, they are rayon's of wherever the caller is. On the web they are the
 //! workers that came to help.
 
+use std::sync::{Mutex, PoisonError};
+
 #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
 pub use shared::{Pool, alone, within};
 
@@ -12,20 +14,45 @@ pub use shared::workers::help;
 pub use shared::workers::alone;
 
 #[cfg(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics")))]
-pub use shared::{count, try_each};
+pub use shared::count;
+#[cfg(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics")))]
+use shared::spread;
 
 #[cfg(not(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics"))))]
-pub use one::{count, try_each};
+pub use one::count;
+#[cfg(not(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics"))))]
+use one::spread;
 
 #[cfg(all(feature = "cpu", target_arch = "wasm32", not(target_feature = "atomics")))]
 pub use one::alone;
 
 /// Calls `work` for each number below `tasks`, in any order, on any of the threads.
 pub fn each(tasks: usize, work: impl Fn(usize) + Sync) {
-    let _: Result<(), std::convert::Infallible> = try_each(tasks, |task| {
+    spread(tasks, &|task| {
         work(task);
-        Ok(())
+        true
     });
+}
+
+/// As [`each`], for work that may fail: then no further task begins.
+///
+/// # Errors
+/// One of the failures.
+pub fn try_each<E: Send>(tasks: usize, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
+    let failure = Mutex::new(None);
+    spread(tasks, &|task| match work(task) {
+        Ok(()) => true,
+        Err(error) => note(&failure, error),
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+/// Keeps the first failure, and ends the work. Out of line: every kind of work shares it.
+#[cold]
+#[inline(never)]
+fn note<E>(failure: &Mutex<Option<E>>, error: E) -> bool {
+    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    false
 }
 
 /// Calls `work` with the number of each stretch of `length` values, and the stretch.
@@ -49,8 +76,13 @@ pub fn each_chunk<T: Send>(values: &mut [T], length: usize, work: impl Fn(usize,
 
 /// The results of `count` tasks, in their order.
 pub fn map<T: Send>(count: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
-    each_chunk(&mut results, 1, |place, result| result.iter_mut().for_each(|result| *result = Some(task(place))));
+    let mut results = Vec::new();
+    results.resize_with(count, || None);
+    each_chunk(&mut results, 1, |place, result| {
+        if let [result] = result {
+            *result = Some(task(place));
+        }
+    });
     results.into_iter().flatten().collect()
 }
 
@@ -66,8 +98,8 @@ mod one {
         work()
     }
 
-    pub fn try_each<E>(tasks: usize, work: impl Fn(usize) -> Result<(), E>) -> Result<(), E> {
-        (0..tasks).try_for_each(work)
+    pub(super) fn spread(tasks: usize, work: &(dyn Fn(usize) -> bool + Sync)) {
+        let _ = (0..tasks).all(work);
     }
 }
 
@@ -353,7 +385,7 @@ mod shared {
     /// A closure of the caller's stack.
     struct Work(*const (dyn Fn(usize) -> bool + Sync));
 
-    // SAFETY: the closure is `Sync`; `try_each` says when it is called.
+    // SAFETY: the closure is `Sync`; `spread` says when it is called.
     unsafe impl Send for Work {}
     // SAFETY: as above.
     unsafe impl Sync for Work {}
@@ -412,24 +444,15 @@ mod shared {
         }
     }
 
-    /// As [`super::each`], for work that may fail: then no further task begins.
-    ///
-    /// # Errors
-    /// One of the failures.
-    pub fn try_each<E: Send>(tasks: usize, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
+    /// Calls `work` for each number below `tasks` until one says no. Nothing of it is generic: all kinds of work share one copy, for the price of an
+    /// indirect call per task.
+    pub(super) fn spread(tasks: usize, work: &(dyn Fn(usize) -> bool + Sync)) {
         let helpers = count().min(tasks).saturating_sub(1);
         if helpers == 0 {
-            return (0..tasks).try_for_each(work);
+            let _ = (0..tasks).all(work);
+            return;
         }
-        let failure: Mutex<Option<E>> = Mutex::new(None);
-        let noted = |task: usize| match work(task) {
-            Ok(()) => true,
-            Err(error) => {
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                false
-            }
-        };
-        let work: *const (dyn Fn(usize) -> bool + Sync + '_) = &raw const noted;
+        let work: *const (dyn Fn(usize) -> bool + Sync + '_) = work;
         // SAFETY: only the lifetime changes; the closure is called as `help` says, while this function has not returned.
         let work: *const (dyn Fn(usize) -> bool + Sync + 'static) = unsafe { std::mem::transmute(work) };
         let mut shared = Shared {
@@ -444,7 +467,7 @@ mod shared {
         shared.next.iter().enumerate().for_each(|(part, next)| next.store(shared.first(part), Ordering::Relaxed));
         let shared = Arc::new(shared);
         others::ask(helpers, &shared);
-        // SAFETY: the closure is on this function's stack.
+        // SAFETY: the closure outlives this call.
         unsafe { shared.run(0) };
         let mut spins = 0;
         while shared.inside.load(Ordering::SeqCst) > 0 {
@@ -460,11 +483,11 @@ mod shared {
         if let Some(panic) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
             resume_unwind(panic);
         }
-        failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
     #[cfg(all(test, not(target_arch = "wasm32")))]
     mod tests {
+        use super::super::try_each;
         use super::*;
 
         fn pools() -> Vec<Option<Arc<Pool>>> {
