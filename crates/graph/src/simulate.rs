@@ -61,12 +61,15 @@ fn fault(reason: impl Into<String>) -> Error {
     Error::InvalidInput { what: "an operation graph".to_owned(), reason: reason.into() }
 }
 
-fn elements<const N: usize, T>(bytes: &[u8], from: impl Fn([u8; N]) -> T) -> Vec<T> {
-    bytes.as_chunks::<N>().0.iter().map(|chunk| from(*chunk)).collect()
+// Functions of elements are called through pointers, here and below: a copy of each loop per function and dtype would be a tenth of what the library
+// compiles to, and the simulator is no place to be quick.
+
+fn elements<const N: usize, T>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
+    map(bytes.as_chunks::<N>().0, from)
 }
 
-fn bytes_of<const N: usize, T: Copy>(values: &[T], into: impl Fn(T) -> [u8; N]) -> Vec<u8> {
-    values.iter().flat_map(|value| into(*value)).collect()
+fn bytes_of<const N: usize, T: Copy>(values: &[T], into: fn(T) -> [u8; N]) -> Vec<u8> {
+    map(values, into).into_flattened()
 }
 
 impl Array {
@@ -155,11 +158,11 @@ fn contiguous(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-fn map<T: Copy, R>(x: &[T], f: impl Fn(T) -> R) -> Vec<R> {
+fn map<T: Copy, R>(x: &[T], f: fn(T) -> R) -> Vec<R> {
     x.iter().map(|x| f(*x)).collect()
 }
 
-fn zip<T: Copy, R>(x: &[T], y: &[T], f: impl Fn(T, T) -> R) -> Vec<R> {
+fn zip<T: Copy, R>(x: &[T], y: &[T], f: fn(T, T) -> R) -> Vec<R> {
     x.iter().zip(y).map(|(x, y)| f(*x, *y)).collect()
 }
 
@@ -245,10 +248,10 @@ fn unary(op: Unary, x: &Array) -> Result<Array> {
         Array::F32(x) => Array::F32(float_function!(op, x)),
         Array::F64(x) => Array::F64(float_function!(op, x)),
         Array::C32(x) if matches!(op, Unary::Real | Unary::Imag) => {
-            Array::F32(map(x, |x| x[usize::from(op == Unary::Imag)]))
+            Array::F32(map(x, if op == Unary::Real { |[real, _]| real } else { |[_, imaginary]| imaginary }))
         }
         Array::C64(x) if matches!(op, Unary::Real | Unary::Imag) => {
-            Array::F64(map(x, |x| x[usize::from(op == Unary::Imag)]))
+            Array::F64(map(x, if op == Unary::Real { |[real, _]| real } else { |[_, imaginary]| imaginary }))
         }
         _ => return Err(fault(format!("{op:?} of such a dtype"))),
     })
@@ -350,7 +353,7 @@ fn convert(x: &Array, to: DType) -> Result<Array> {
 }
 
 /// Sums of halves of halves: errors grow with the logarithm of the length.
-fn pairwise<T: Copy>(values: &[T], add: &impl Fn(T, T) -> T) -> Option<T> {
+fn pairwise<T: Copy>(values: &[T], add: fn(T, T) -> T) -> Option<T> {
     match values {
         [] => None,
         [first, rest @ ..] if rest.len() < 16 => Some(rest.iter().fold(*first, |sum, x| add(sum, *x))),
@@ -359,6 +362,17 @@ fn pairwise<T: Copy>(values: &[T], add: &impl Fn(T, T) -> T) -> Option<T> {
             Some(add(pairwise(left, add)?, pairwise(right, add)?))
         }
     }
+}
+
+/// The totals of rows, by where each begins and where its elements are from there.
+fn totals<T: Copy + Default>(x: &[T], [starts, along]: [&[usize]; 2], start: T, combine: fn(T, T) -> T) -> Vec<T> {
+    let mut row = Vec::with_capacity(along.len());
+    let each = starts.iter().map(|&from| {
+        row.clear();
+        row.extend(along.iter().map(|at| x.get(from + at).copied().unwrap_or_default()));
+        pairwise(&row, combine).unwrap_or(start)
+    });
+    each.collect()
 }
 
 fn reduce(fold: Fold, axes: &[usize], x: &Array, shape: &[usize], dtype: DType) -> Result<Array> {
@@ -375,44 +389,38 @@ fn reduce(fold: Fold, axes: &[usize], x: &Array, shape: &[usize], dtype: DType) 
     };
     macro_rules! folded {
         ($kind:ident, $x:expr, $combine:expr) => {{
-            let combine = $combine;
-            let start = match Array::number(dtype, fold.start(dtype)) {
-                Array::$kind(start) => start.first().copied().unwrap_or_default(),
-                _ => return Err(fault("a reduction to another dtype")),
+            let Array::$kind(start) = Array::number(dtype, fold.start(dtype)) else {
+                return Err(fault("a reduction to another dtype"));
             };
-            let mut row = Vec::with_capacity(along.len());
-            let each = starts.iter().map(|&from| {
-                row.clear();
-                row.extend(along.iter().map(|at| $x.get(from + at).copied().unwrap_or_default()));
-                pairwise(&row, &combine).map_or(start, |total| total)
-            });
-            Array::$kind(each.collect())
+            Array::$kind(totals($x, [&starts, &along], start.first().copied().unwrap_or_default(), $combine))
         }};
     }
     macro_rules! numbers {
-        ($kind:ident, $x:expr, $add:expr, $multiply:expr, $max:expr, $min:expr) => {
-            match op {
-                Binary::Add => folded!($kind, $x, $add),
-                Binary::Multiply => folded!($kind, $x, $multiply),
-                Binary::Maximum => folded!($kind, $x, $max),
-                _ => folded!($kind, $x, $min),
-            }
-        };
+        ($kind:ident, $type:ty, $x:expr, $add:expr, $multiply:expr, $max:expr, $min:expr) => {{
+            let combine: fn($type, $type) -> $type = match op {
+                Binary::Add => $add,
+                Binary::Multiply => $multiply,
+                Binary::Maximum => $max,
+                _ => $min,
+            };
+            folded!($kind, $x, combine)
+        }};
     }
     macro_rules! wholes {
         ($kind:ident, $type:ty, $x:expr) => {
-            numbers!($kind, $x, <$type>::wrapping_add, <$type>::wrapping_mul, <$type>::max, <$type>::min)
+            numbers!($kind, $type, $x, <$type>::wrapping_add, <$type>::wrapping_mul, <$type>::max, <$type>::min)
         };
     }
     macro_rules! floats {
         ($kind:ident, $type:ty, $x:expr) => {
             numbers!(
                 $kind,
+                $type,
                 $x,
-                |a: $type, b: $type| a + b,
-                |a: $type, b: $type| a * b,
-                |a: $type, b: $type| if a.is_nan() || a > b { a } else { b },
-                |a: $type, b: $type| if a.is_nan() || a < b { a } else { b }
+                |a, b| a + b,
+                |a, b| a * b,
+                |a, b| if a.is_nan() || a > b { a } else { b },
+                |a, b| if a.is_nan() || a < b { a } else { b }
             )
         };
     }
