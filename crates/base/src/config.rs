@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::listed::Listed;
 use crate::error::{Error, Result};
 
 /// What an engine does when a device fails before anything was submitted.
@@ -174,7 +175,7 @@ impl Config {
 
     fn set_from(&mut self, place: &str, key: &str, value: &str) -> Result<()> {
         let Some((_, takes)) = KEYS.iter().find(|(known, _)| *known == key) else {
-            let known: Vec<&str> = KEYS.iter().map(|(known, _)| *known).collect();
+            let known: Vec<&str> = KEYS.iter().map(|(known, _)| *known).listed();
             return Err(Error::Config {
                 place: place.to_owned(),
                 reason: format!("there is no such key (the keys are: {})", known.join(", ")),

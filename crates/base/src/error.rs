@@ -1,5 +1,6 @@
 //! The one public error type. Each variant says what failed and what to do about it.
 
+use crate::listed::Listed;
 use std::sync::Arc;
 
 /// `std::result::Result` with [`Error`].
@@ -346,7 +347,7 @@ fn reasons_text(reasons: &[(String, String)]) -> String {
     if reasons.is_empty() {
         return " (see: cantus devices)".to_owned();
     }
-    let list: Vec<String> = reasons.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    let list: Vec<String> = reasons.iter().map(|(name, reason)| format!("{name}: {reason}")).listed();
     format!(": {}", list.join("; "))
 }
 

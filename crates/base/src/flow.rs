@@ -1,5 +1,6 @@
 //! What naga's functions are made of: operands, and blocks within blocks.
 
+use crate::listed::Listed;
 use naga::{Block, Statement};
 use naga::{Expression, Handle};
 
@@ -17,7 +18,7 @@ pub fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
         Expression::Select { condition, accept, reject } => vec![*condition, *accept, *reject],
         Expression::Relational { argument, .. } => vec![*argument],
         Expression::Math { arg, arg1, arg2, arg3, .. } => {
-            [Some(*arg), *arg1, *arg2, *arg3].into_iter().flatten().collect()
+            [Some(*arg), *arg1, *arg2, *arg3].into_iter().flatten().listed()
         }
         Expression::ArrayLength(pointer) => vec![*pointer],
         Expression::Derivative { expr, .. } => vec![*expr],
@@ -51,8 +52,8 @@ pub fn statement_operands(statement: &Statement) -> Vec<Handle<Expression>> {
     match statement {
         Statement::If { condition, .. } => vec![*condition],
         Statement::Switch { selector, .. } => vec![*selector],
-        Statement::Loop { break_if, .. } => break_if.iter().copied().collect(),
-        Statement::Return { value } => value.iter().copied().collect(),
+        Statement::Loop { break_if, .. } => break_if.iter().copied().listed(),
+        Statement::Return { value } => value.iter().copied().listed(),
         Statement::Store { pointer, value } => vec![*pointer, *value],
         Statement::Atomic { pointer, fun, value, .. } => {
             let mut all = vec![*pointer, *value];
@@ -63,7 +64,7 @@ pub fn statement_operands(statement: &Statement) -> Vec<Handle<Expression>> {
         }
         Statement::WorkGroupUniformLoad { pointer, .. } => vec![*pointer],
         Statement::Call { arguments, .. } => arguments.clone(),
-        Statement::SubgroupBallot { predicate, .. } => predicate.iter().copied().collect(),
+        Statement::SubgroupBallot { predicate, .. } => predicate.iter().copied().listed(),
         Statement::SubgroupGather { mode, argument, .. } => {
             let mut all = vec![*argument];
             match mode {
@@ -98,7 +99,7 @@ pub fn blocks(statement: &Statement) -> Vec<&Block> {
     match statement {
         Statement::Block(block) => vec![block],
         Statement::If { accept, reject, .. } => vec![accept, reject],
-        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
+        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).listed(),
         Statement::Loop { body, continuing, .. } => vec![body, continuing],
         _ => Vec::new(),
     }

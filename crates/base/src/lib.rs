@@ -34,6 +34,8 @@ pub mod folders;
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub mod fragment;
+#[doc(hidden)]
+pub mod listed;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 pub mod private_folder;

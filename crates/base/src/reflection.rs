@@ -1,5 +1,6 @@
 //! What is known about a kernel: plain data.
 
+use crate::listed::Listed;
 use std::cell::Cell;
 
 use serde::de::Error as _;
@@ -391,7 +392,7 @@ impl Features {
     #[must_use]
     pub fn missing_from(self, available: Self) -> Vec<&'static str> {
         let pairs = self.named().into_iter().zip(available.named());
-        pairs.filter(|((_, wanted), (_, have))| *wanted && !have).map(|((name, _), _)| name).collect()
+        pairs.filter(|((_, wanted), (_, have))| *wanted && !have).map(|((name, _), _)| name).listed()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Cooperative matrices: the products that a device lists, whether the library's kernels run on them, and whether a kernel's own do.
 
+use cantus_base::listed::Listed;
 use std::fmt;
 
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
@@ -112,7 +113,7 @@ impl Matrices {
         if products.iter().any(|product| KNOWN.contains(product)) {
             return Self(Ok(products));
         }
-        let listed: Vec<_> = products.iter().map(Product::to_string).collect();
+        let listed: Vec<_> = products.iter().map(Product::to_string).listed();
         let listed = if listed.is_empty() { "none that WGSL has".to_owned() } else { listed.join(", ") };
         Self(Err(format!("the product {SHIPPED} by a subgroup, and that of 8x8 (it lists {listed})")))
     }

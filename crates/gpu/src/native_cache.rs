@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use cantus_base::listed::{Listed, Ordered};
 use crate::files;
 use crate::fnv::{Fnv, fnv};
 
@@ -110,9 +111,9 @@ fn prune(folder: &Path) {
             let facts = entry.metadata().ok()?;
             Some((facts.modified().ok()?, facts.len(), entry.path()))
         })
-        .collect();
+        .listed();
     let mut total: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
-    files.sort();
+    files.order_by(Ord::cmp);
     for (_, bytes, path) in files {
         if total <= MOST_BYTES {
             break;

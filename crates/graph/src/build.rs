@@ -1,6 +1,7 @@
 //! Adding nodes to a graph. What is there already is not added twice, and what is made of numbers alone is computed at once.
 
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
+use cantus_base::listed::Listed;
 use crate::tensor::DType;
 
 impl Graph {
@@ -220,14 +221,14 @@ impl Graph {
         if axes.iter().enumerate().all(|(place, &axis)| place == axis) {
             return x;
         }
-        let shape: Vec<usize> = axes.iter().map(|&axis| self.shape(x)[axis]).collect();
+        let shape: Vec<usize> = axes.iter().map(|&axis| self.shape(x)[axis]).listed();
         let dtype = self.dtype(x);
         self.push(Op::Transpose(axes.to_vec()), &[x], dtype, &shape)
     }
 
     /// A part; see [`Op::Slice`].
     pub fn slice(&mut self, x: Value, start: &[usize], limit: &[usize], step: &[usize]) -> Value {
-        let shape: Vec<usize> = (0..start.len()).map(|axis| (limit[axis] - start[axis]).div_ceil(step[axis])).collect();
+        let shape: Vec<usize> = (0..start.len()).map(|axis| (limit[axis] - start[axis]).div_ceil(step[axis])).listed();
         if self.shape(x) == shape {
             return x;
         }
@@ -239,7 +240,7 @@ impl Graph {
     /// Zeros around.
     pub fn pad(&mut self, x: Value, low: &[usize], high: &[usize]) -> Value {
         let shape: Vec<usize> =
-            self.shape(x).iter().zip(low).zip(high).map(|((side, low), high)| side + low + high).collect();
+            self.shape(x).iter().zip(low).zip(high).map(|((side, low), high)| side + low + high).listed();
         if self.shape(x) == shape {
             return x;
         }
@@ -256,7 +257,7 @@ impl Graph {
     /// One number of all elements along these axes.
     pub fn reduce(&mut self, fold: Fold, x: Value, axes: &[usize]) -> Value {
         let kept = self.shape(x).iter().enumerate().filter(|(axis, _)| !axes.contains(axis));
-        let shape: Vec<usize> = kept.map(|(_, side)| *side).collect();
+        let shape: Vec<usize> = kept.map(|(_, side)| *side).listed();
         let dtype = self.dtype(x);
         self.push(Op::Reduce(fold, axes.to_vec()), &[x], dtype, &shape)
     }

@@ -10,6 +10,7 @@ pub mod plan;
 mod simulate;
 mod stablehlo;
 
+use cantus_base::listed::Listed;
 use cantus_base::{error, tensor};
 
 use std::collections::HashMap;
@@ -364,8 +365,8 @@ impl Graph {
             result.known.insert(node.clone(), places[place]);
             result.nodes.push(node);
         }
-        result.inputs = self.inputs.iter().map(|value| places[value.index()]).collect();
-        result.outputs = self.outputs.iter().map(|value| places[value.index()]).collect();
+        result.inputs = self.inputs.iter().map(|value| places[value.index()]).listed();
+        result.outputs = self.outputs.iter().map(|value| places[value.index()]).listed();
         result
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::stablehlo::{REUSED, element};
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
@@ -33,7 +34,7 @@ fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
 }
 
 fn numbers(text: &str) -> Option<Vec<usize>> {
-    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect()
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| part.parse().ok()).try_listed()
 }
 
 /// The numbers of `name = array<i64: ..>`.
@@ -140,7 +141,7 @@ impl Reader {
 
     fn values(&self, list: &str) -> Option<Vec<Value>> {
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
-        names.map(|name| self.values.get(name).copied()).collect()
+        names.map(|name| self.values.get(name).copied()).try_listed()
     }
 
     fn parameters(&mut self, line: &str) -> Option<()> {

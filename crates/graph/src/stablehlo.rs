@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Binary, Compare, Fold, Graph, Node, Op, Unary, Value};
+use cantus_base::listed::Listed;
 use crate::tensor::DType;
 
 /// The name of a dtype in MLIR.
@@ -128,13 +129,13 @@ fn array(numbers: &[usize]) -> String {
     if numbers.is_empty() {
         return "array<i64>".to_owned();
     }
-    let list: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    let list: Vec<String> = numbers.iter().map(usize::to_string).listed();
     format!("array<i64: {}>", list.join(", "))
 }
 
 /// Numbers in brackets.
 fn list(numbers: impl IntoIterator<Item = usize>) -> String {
-    let list: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
+    let list: Vec<String> = numbers.into_iter().map(|number| number.to_string()).listed();
     format!("[{}]", list.join(", "))
 }
 
@@ -186,9 +187,9 @@ impl Writer<'_> {
     /// A line: the operation, its attributes, and operands besides those of the node.
     fn line(&mut self, place: usize, node: &Node, op: &str, attributes: &str, more: &[(String, String)]) {
         let own = node.operands.iter().map(|value| (format!("%{}", value.index()), self.typed(*value)));
-        let all: Vec<(String, String)> = own.chain(more.iter().cloned()).collect();
-        let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-        let types: Vec<&str> = all.iter().map(|(_, ty)| ty.as_str()).collect();
+        let all: Vec<(String, String)> = own.chain(more.iter().cloned()).listed();
+        let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).listed();
+        let types: Vec<&str> = all.iter().map(|(_, ty)| ty.as_str()).listed();
         let attributes = if attributes.is_empty() { String::new() } else { format!(" {{{attributes}}}") };
         let _ = writeln!(
             self.text,
@@ -320,9 +321,9 @@ impl Graph {
             let attribute = if reused == Some(place) { REUSED } else { "" };
             format!("%{}: {}{attribute}", value.index(), writer.typed(*value))
         };
-        let parameters: Vec<String> = self.inputs.iter().enumerate().map(parameter).collect();
-        let types: Vec<String> = self.outputs.iter().map(|value| writer.typed(*value)).collect();
-        let names: Vec<String> = self.outputs.iter().map(|value| format!("%{}", value.index())).collect();
+        let parameters: Vec<String> = self.inputs.iter().enumerate().map(parameter).listed();
+        let types: Vec<String> = self.outputs.iter().map(|value| writer.typed(*value)).listed();
+        let names: Vec<String> = self.outputs.iter().map(|value| format!("%{}", value.index())).listed();
         let types = types.join(", ");
         let name: String = self.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let _ = writeln!(

@@ -8,6 +8,7 @@ use naga::{Expression, Function, Handle, MathFunction, Override};
 
 use super::Scalar;
 use super::wgsl::{Parsed, override_name, scalar_of_type};
+use cantus_base::listed::Listed;
 use crate::flow::operands;
 
 /// A module in which overrides are variables, and these, in the order of the launch's arguments.
@@ -33,13 +34,13 @@ pub(super) fn find(parsed: &Parsed) -> Arguments {
         .filter(|(handle, found)| found.name.is_some() && !inexact.contains(handle))
         .map(|(handle, _)| handle)
         .take(MOST)
-        .collect();
+        .listed();
     let mut best: (Vec<Handle<Override>>, Option<Parsed>) = (Vec::new(), None);
     if let Some(all) = rewritten(parsed, &candidates) {
         best = (candidates, Some(all));
     } else {
         // The last ones first: those before them may be what they are made of.
-        let mut left: Vec<Handle<Override>> = candidates.into_iter().rev().collect();
+        let mut left: Vec<Handle<Override>> = candidates.into_iter().rev().listed();
         loop {
             let before = left.len();
             left.retain(|handle| {
@@ -61,8 +62,8 @@ pub(super) fn find(parsed: &Parsed) -> Arguments {
     let (mut chosen, parsed_again) = best;
     chosen.sort_unstable();
     let known = chosen.iter().map(|handle| &parsed.module.overrides[*handle]);
-    let variables = known.clone().map(|found| found.name.clone().unwrap_or_default()).collect();
-    Arguments { parsed: parsed_again, names: known.map(override_name).collect(), variables }
+    let variables = known.clone().map(|found| found.name.clone().unwrap_or_default()).listed();
+    Arguments { parsed: parsed_again, names: known.map(override_name).listed(), variables }
 }
 
 /// The text with some overrides as variables, if it is valid.

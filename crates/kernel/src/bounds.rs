@@ -1,6 +1,7 @@
 //! What must hold of a text before naga sees it: naga recurses over what is nested, and over what depends on each other, so both are
 //! bounded here, by looking at tokens alone. Nothing else is decided: a text that passes may still be no WGSL.
 
+use cantus_base::listed::Listed;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -365,9 +366,9 @@ impl<'a> Walk<'a> {
             .iter()
             .map(|found| {
                 let others = found.uses.iter().filter(|word| Some(**word) != found.name);
-                others.filter_map(|word| named.get(word).copied()).collect()
+                others.filter_map(|word| named.get(word).copied()).listed()
             })
-            .collect();
+            .listed();
         let mut depth = vec![0_usize; uses.len()];
         let mut seen = vec![false; uses.len()];
         for start in 0..uses.len() {

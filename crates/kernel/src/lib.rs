@@ -40,6 +40,7 @@ pub mod wgsl;
 #[cfg(feature = "writers")]
 mod write;
 
+use cantus_base::listed::Listed;
 #[cfg(feature = "wgsl")]
 use cantus_base::{deep_stack, flow};
 use cantus_base::{error, reflection};
@@ -620,7 +621,7 @@ impl Kernel {
                 reason: "the compiled form takes it, and it has no value".to_owned(),
             })
         };
-        names.iter().map(word).collect()
+        names.iter().map(word).try_listed()
     }
 
     /// The kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.

@@ -10,6 +10,7 @@ use naga::{
     ResourceBinding, Scalar, Span, Statement, StorageAccess, Type, TypeInner,
 };
 
+use cantus_base::listed::Listed;
 use crate::flow::blocks;
 
 /// A module whose loops end, and the places of the loops that are counted.
@@ -34,7 +35,7 @@ pub(super) fn rewrite(module: &Module, rounds: u32) -> Limited {
         .filter_map(|(_, variable)| variable.binding)
         .filter(|binding| binding.group == 0)
         .map(|binding| binding.binding)
-        .collect();
+        .listed();
     let binding = (0..=u32::MAX).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
     let variable = |name: &str, space, binding, ty| GlobalVariable {
         name: Some(name.to_owned()),

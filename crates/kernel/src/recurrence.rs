@@ -1,5 +1,6 @@
 //! Loops in which one variable takes the value that another one had: what a compiler's vectoriser must carry from round to round.
 
+use cantus_base::listed::Listed;
 use naga::{Block, Expression, Function, Handle, LocalVariable, Module, Statement};
 
 /// Whether a loop of the module stores one local variable, as it is, into another, and writes both.
@@ -28,7 +29,7 @@ fn inner(statement: &Statement) -> Vec<&Block> {
     match statement {
         Statement::Block(block) => vec![block],
         Statement::If { accept, reject, .. } => vec![accept, reject],
-        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
+        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).listed(),
         Statement::Loop { body, continuing, .. } => vec![body, continuing],
         _ => Vec::new(),
     }

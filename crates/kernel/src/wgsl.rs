@@ -11,6 +11,7 @@ use super::amend;
 use super::bounds::{self, Excess};
 use super::front::{self, Attributes, Front, Source};
 use super::limit;
+use cantus_base::listed::{Listed, Ordered};
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result, SourcePlace};
 use crate::reflection::{
@@ -229,14 +230,14 @@ impl Parsed {
             let limit::Limited { module, loops } = limit::rewrite(&self.module, rounds);
             let info = validator(all_capabilities()).validate(&module).map_err(|error| self.source.invalid(&error))?;
             let unknown = SourcePlace { line: 0, column: 0, offset: 0, length: 0 };
-            let places = loops.into_iter().map(|span| self.source.place(span).unwrap_or(unknown)).collect();
+            let places = loops.into_iter().map(|span| self.source.place(span).unwrap_or(unknown)).listed();
             Ok((Self::of_module(self.source.clone(), module, info), places))
         })
     }
 
     pub(crate) fn entry_points(&self) -> Vec<String> {
         let compute = self.module.entry_points.iter().filter(|entry| entry.stage == naga::ShaderStage::Compute);
-        compute.map(|entry| entry.name.clone()).collect()
+        compute.map(|entry| entry.name.clone()).listed()
     }
 
     fn chosen(&self, entry: Option<&str>) -> Result<String> {
@@ -256,7 +257,7 @@ impl Parsed {
             None => candidate.name.as_deref() == Some(name),
         });
         let Some((_, found)) = found else {
-            let known: Vec<String> = self.module.overrides.iter().map(|(_, known)| override_name(known)).collect();
+            let known: Vec<String> = self.module.overrides.iter().map(|(_, known)| override_name(known)).listed();
             let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(fault(format!("the kernel has no such override (it has: {list})")));
         };
@@ -344,7 +345,7 @@ impl Parsed {
                 layout: self.layout(module, global.ty)?,
             });
         }
-        bindings.sort_by_key(|binding| (binding.group, binding.binding));
+        bindings.order_by_key(|binding| (binding.group, binding.binding));
         if let Some(pair) =
             bindings.windows(2).find(|pair| (pair[0].group, pair[0].binding) == (pair[1].group, pair[1].binding))
         {
@@ -386,7 +387,7 @@ impl Parsed {
             let value = value.or_else(|| default(&self.module, found));
             Override { name, scalar: scalar_of_type(&self.module, found.ty).unwrap_or(Scalar::F32), value }
         });
-        found.collect()
+        found.listed()
     }
 
     fn layout(&self, module: &Module, handle: Handle<Type>) -> Result<Layout> {
@@ -422,7 +423,7 @@ impl Parsed {
             },
             TypeInner::Struct { members, span } => {
                 let members = members.iter().map(|member| {
-                    Ok(Member {
+                    Ok::<_, Error>(Member {
                         name: member.name.clone().unwrap_or_default(),
                         offset: member.offset,
                         layout: self.layout(module, member.ty)?,
@@ -430,7 +431,7 @@ impl Parsed {
                 });
                 Layout::Struct {
                     name: ty.name.clone().unwrap_or_default(),
-                    members: members.collect::<Result<_>>()?,
+                    members: members.try_listed()?,
                     size: *span,
                 }
             }
@@ -465,7 +466,7 @@ impl Parsed {
             let parsed = arguments.parsed.as_ref().unwrap_or(self);
             let is_fixed = |name: &str| !arguments.names.iter().any(|known| known == name);
             let fixed = overrides.iter().filter(|(name, _)| is_fixed(name));
-            let fixed: BTreeMap<String, f64> = fixed.map(|(name, value)| (name.clone(), *value)).collect();
+            let fixed: BTreeMap<String, f64> = fixed.map(|(name, value)| (name.clone(), *value)).mapped();
             let resolved = parsed.resolve(entry, &fixed)?;
             let name = resolved.module.entry_points[resolved.entry_point].name.clone();
             let refuse = |construct: String, report: String| Error::Unsupported {

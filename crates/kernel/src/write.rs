@@ -8,6 +8,7 @@ use naga::back::{glsl, hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 
 use super::{Kernel, fold, spirv};
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 
 /// A language that naga writes.
@@ -60,7 +61,7 @@ impl Kernel {
     pub fn write(&self, language: Language) -> Result<Vec<u8>> {
         let entry = self.reflection()?.entry_point.clone();
         let places: BTreeMap<(u32, u32), usize> =
-            self.reflection()?.bindings.iter().enumerate().map(|(i, b)| ((b.group, b.binding), i)).collect();
+            self.reflection()?.bindings.iter().enumerate().map(|(i, b)| ((b.group, b.binding), i)).mapped();
         let wide_floats = self.reflection()?.features.float64;
         let has_matrices = self.reflection()?.features.cooperative_matrix;
         let parsed = self.parsed()?;
@@ -93,7 +94,7 @@ impl Kernel {
                     if has_matrices {
                         words = spirv::share(&words).map_err(|construct| fault(construct.to_owned()))?;
                     }
-                    Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
+                    Ok(words.into_iter().flat_map(u32::to_le_bytes).listed())
                 }
                 // The writer panics.
                 Language::Msl if wide_floats => Err(fault("MSL has no f64".to_owned())),
@@ -172,7 +173,7 @@ impl Job<'_> {
         resources.sizes_buffer = u8::try_from(self.places.len()).ok();
         let options = msl::Options {
             lang_version: (2, 4),
-            per_entry_point_map: [(self.entry.to_owned(), resources)].into_iter().collect(),
+            per_entry_point_map: std::iter::once((self.entry.to_owned(), resources)).mapped(),
             fake_missing_bindings: false,
             bounds_check_policies: BOUNDS,
             ..msl::Options::default()
@@ -229,14 +230,14 @@ impl Job<'_> {
             (self.has_float_atomics(), "GL_EXT_shader_atomic_float"),
         ];
         let lacking = wanted.into_iter().filter(|(needed, name)| *needed && !text.contains(name));
-        lacking.map(|(_, name)| name).collect()
+        lacking.map(|(_, name)| name).listed()
     }
 
     fn glsl_version(&self, version: glsl::Version) -> std::result::Result<Vec<u8>, glsl::Error> {
         let options = glsl::Options {
             version,
             writer_flags: glsl::WriterFlags::empty(),
-            binding_map: self.resources().collect(),
+            binding_map: self.resources().mapped(),
             zero_initialize_workgroup_memory: true,
         };
         let pipeline = glsl::PipelineOptions {

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use cantus_base::listed::Listed;
 use super::check::{Checked, Corrupt};
 
 /// One compute entry point, compiled for the CPU executor.
@@ -159,7 +160,7 @@ impl OnceTables {
             }
             let table = |place: usize, of: fn(u32, [u32; 3]) -> u32| {
                 let lanes = if asked[place] { code.lanes } else { 0 };
-                (0..lanes).map(|lane| of(lane, [width, height, group])).collect()
+                (0..lanes).map(|lane| of(lane, [width, height, group])).listed()
             };
             let ids = [
                 table(0, |lane, [width, _, group]| lane % group % width),

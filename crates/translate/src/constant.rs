@@ -5,6 +5,7 @@ use naga::{Arena, Expression, Handle, Literal, TypeInner};
 
 use super::types::Ty;
 use super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl Writer<'_> {
@@ -233,7 +234,7 @@ impl Writer<'_> {
     pub(super) fn compose_braces(&mut self, ty: Ty, parts: Vec<String>) -> Result<String> {
         let padding = self.language.zero();
         let padded = |parts: Vec<String>| -> Vec<String> {
-            parts.into_iter().map(|part| format!("{{ {part}, {padding} }}")).collect()
+            parts.into_iter().map(|part| format!("{{ {part}, {padding} }}")).listed()
         };
         let parts: Vec<String> = match ty {
             Ty::Scalar(_) | Ty::Vector(..) => parts,

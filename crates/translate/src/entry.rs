@@ -12,6 +12,7 @@ use super::function::{Body, Owner};
 use super::scan;
 use super::types::{Ty, array_count};
 use super::{Argument, Dialect, Result, Translation, Writer, mentions};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 /// Declarations and names of parameters.
@@ -124,7 +125,7 @@ impl<'m> Writer<'m> {
             let _ = writeln!(text, "#define {known}(...) {own}({})", handed.join(", "));
         }
         let name = self.named(NameKey::EntryPoint(index as u16));
-        let declarations: Vec<&str> = parameters.iter().map(|(declaration, _)| declaration.as_str()).collect();
+        let declarations: Vec<&str> = parameters.iter().map(|(declaration, _)| declaration.as_str()).listed();
         let _ = writeln!(text, "#define CANTUS_ENTRY {name}\n#define CANTUS_PARAMETERS {}", declarations.join(", "));
         text.push_str(frame.source);
         Ok(self.whole((index, name), arguments, false, &text))
@@ -170,7 +171,7 @@ impl<'m> Writer<'m> {
             entry: name,
             arguments,
             reflection: self.reflection.clone(),
-            requires: self.requires.iter().map(|name| (*name).to_owned()).collect(),
+            requires: self.requires.iter().map(|name| (*name).to_owned()).listed(),
         }
     }
 
@@ -227,7 +228,7 @@ impl<'m> Writer<'m> {
             let members: String = sized.iter().map(|(_, name)| format!("u32 {name}; ")).collect();
             let _ = writeln!(self.types, "// Bytes that are bound.\ntypedef struct {{ {members}}} cantus_sizes;");
             parameters.push(("const cantus_sizes cantus_bytes".to_owned(), "cantus_bytes".to_owned()));
-            arguments.push(Argument::Sizes { indices: sized.into_iter().map(|(index, _)| index).collect() });
+            arguments.push(Argument::Sizes { indices: sized.into_iter().map(|(index, _)| index).listed() });
         }
         Ok((parameters, arguments))
     }

@@ -7,6 +7,7 @@ use naga::proc::NameKey;
 use super::function::Body;
 use super::types::{COMPONENTS, Ty, array_count};
 use super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -330,11 +331,11 @@ impl<'m> Writer<'m> {
     fn swizzle(&mut self, from: u32, kind: Scalar, pattern: &[SwizzleComponent], vector: &str) -> Result<String> {
         let to = pattern.len() as u32;
         let from_name = self.type_name(Ty::Vector(from, kind))?;
-        let letters: Vec<&str> = pattern.iter().filter_map(|part| COMPONENTS.get(*part as usize).copied()).collect();
+        let letters: Vec<&str> = pattern.iter().filter_map(|part| COMPONENTS.get(*part as usize).copied()).listed();
         let helper = format!("cantus_{}_{from_name}", letters.concat());
         let to_name = self.type_name(Ty::Vector(to, kind))?;
         let make = self.constructor(to, kind, &vec![1; to as usize])?;
-        let parts: Vec<String> = letters.iter().map(|letter| format!("v.{letter}")).collect();
+        let parts: Vec<String> = letters.iter().map(|letter| format!("v.{letter}")).listed();
         self.helper(&helper, |_| {
             Ok(format!("{to_name} {helper}({from_name} v) {{ return {make}({}); }}", parts.join(", ")))
         })?;

@@ -10,6 +10,7 @@ use naga::valid::FunctionInfo;
 use naga::{AddressSpace, Expression, Function, GlobalVariable, Handle, LocalVariable, TypeInner};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use cantus_base::listed::Listed;
 use super::types::{Ty, is_runtime_sized};
 use super::{Result, Writer, mentions, scan};
 
@@ -124,7 +125,7 @@ impl<'m> Writer<'m> {
             .iter()
             .map(|(handle, _)| handle)
             .filter(|handle| !info[*handle].is_empty())
-            .collect()
+            .listed()
     }
 
     /// Whether a function needs the sizes of bindings.
@@ -208,7 +209,7 @@ impl<'m> Writer<'m> {
             Some(result) => self.handle_name(result.ty)?,
             None => "void".to_owned(),
         };
-        let list: Vec<&str> = parameters.iter().map(|parameter| parameter.declaration.as_str()).collect();
+        let list: Vec<&str> = parameters.iter().map(|parameter| parameter.declaration.as_str()).listed();
         let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
         let mut text = format!("{}{result} {name}({list}) {{\n", self.language.function());
         for parameter in &parameters {

@@ -3,6 +3,7 @@
 use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
 use rustc_hash::FxHashSet;
 
+use cantus_base::listed::Listed;
 use crate::flow::{blocks, breaks, continues, operands, statement_operands};
 
 /// Calls `visit` for each statement that can be reached, inner ones after the one around them.
@@ -54,7 +55,7 @@ pub(super) fn closure(
     block: &Block,
     more: Option<Handle<Expression>>,
 ) -> FxHashSet<Handle<Expression>> {
-    let mut open: Vec<_> = more.into_iter().collect();
+    let mut open: Vec<_> = more.into_iter().listed();
     each_statement(block, false, &mut |statement| open.extend(statement_operands(statement)));
     let mut all = FxHashSet::default();
     while let Some(handle) = open.pop() {

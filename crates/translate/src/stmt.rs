@@ -6,6 +6,7 @@ use super::function::Body;
 use super::place::address;
 use super::types::{Ty, is_runtime_sized};
 use super::{Result, Writer, scan};
+use cantus_base::listed::Listed;
 use crate::flow;
 
 /// Expressions nested deeper become variables: to be read, and because compilers limit the nesting.
@@ -316,7 +317,7 @@ impl<'m> Writer<'m> {
             let name = self.global_name(global);
             if f.is_pointed(self, global) { name } else { format!("&{name}") }
         };
-        let mut list: Vec<String> = self.globals(info).into_iter().map(pointer).collect();
+        let mut list: Vec<String> = self.globals(info).into_iter().map(pointer).listed();
         if self.needs_sizes(info) {
             list.push("cantus_bytes".to_owned());
         }

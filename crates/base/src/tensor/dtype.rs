@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use crate::listed::Listed;
 use crate::error::{Error, Result};
 use crate::reflection::Scalar;
 
@@ -233,7 +234,7 @@ impl std::fmt::Display for DType {
 /// The names of all dtypes, for messages.
 #[doc(hidden)]
 pub fn names() -> String {
-    DType::ALL.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ")
+    DType::ALL.iter().map(|dtype| dtype.name()).listed().join(", ")
 }
 
 impl FromStr for DType {

@@ -11,6 +11,7 @@ use super::context::{self, Inside};
 use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
 use super::{Engine, Shared, Slot};
+use cantus_base::listed::Listed;
 use crate::backend::native::Stated;
 use crate::backend::{Bound, Command, Contents, Dispatch, Program};
 use crate::error::Result;
@@ -120,7 +121,7 @@ impl Shared {
                 Some(Argument::Tensor { number: taken.number(tensor)?, bytes: *bytes, written: *written })
             }
         });
-        let arguments: Option<Vec<Argument>> = arguments.collect();
+        let arguments: Option<Vec<Argument>> = arguments.try_listed();
         let (program, label) = (dispatch.program.clone(), dispatch.label.clone());
         let known = arguments.map(|arguments| {
             let (workgroups, stated) = (dispatch.workgroups, dispatch.stated.clone());

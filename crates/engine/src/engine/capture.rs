@@ -9,6 +9,7 @@ use super::slot::{Effect, Size};
 use super::tensor::{Inner, Tensor};
 use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot};
+use cantus_base::listed::Listed;
 use crate::backend::{Bound, Buffer, Command, Contents, Recording, UniformChange};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel};
@@ -413,7 +414,7 @@ fn buffers(command: &mut Command) -> Vec<&mut Arc<dyn Buffer>> {
                 Bound::Buffer { buffer, .. } => Some(buffer),
                 Bound::Uniform(_) => None,
             })
-            .collect(),
+            .listed(),
         Command::Copy { source, target, .. } => vec![source, target],
     }
 }
@@ -433,7 +434,7 @@ fn share_memory(commands: &mut [Command], scratch: Vec<Arc<dyn Buffer>>) -> u64 
     let inner: Vec<Arc<dyn Buffer>> = scratch
         .into_iter()
         .filter(|buffer| lives.get(&address(buffer)).is_some_and(|life| Arc::strong_count(buffer) == life.2 + 1))
-        .collect();
+        .listed();
     let mut free: Vec<Arc<dyn Buffer>> = Vec::new();
     let mut homes: HashMap<*const (), Arc<dyn Buffer>> = HashMap::new();
     let mut kept: Vec<Arc<dyn Buffer>> = Vec::new();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Engine, Slot, Tensor, Work, slot};
+use cantus_base::listed::Listed;
 use crate::backend::Contents;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, byte_count};
@@ -71,7 +72,7 @@ impl Engine {
         match array.as_slice() {
             Some(values) => self.tensor_from_async(values, array.shape()).await,
             None => {
-                let values: Vec<T> = array.iter().copied().collect();
+                let values: Vec<T> = array.iter().copied().listed();
                 self.tensor_from_async(&values, array.shape()).await
             }
         }
@@ -82,7 +83,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::tensor_async`].
     pub async fn tensor_from_iter_async<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
-        let values: Vec<T> = values.into_iter().collect();
+        let values: Vec<T> = values.into_iter().listed();
         self.tensor_async(&values).await
     }
 

@@ -1,5 +1,6 @@
 //! What the engine did, so that it can be read back.
 
+use cantus_base::listed::Listed;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -113,6 +114,6 @@ impl Log {
     }
 
     pub(crate) fn list(&self) -> Vec<Event> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().listed()
     }
 }

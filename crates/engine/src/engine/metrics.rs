@@ -1,5 +1,6 @@
 //! Counts and times per operation and device.
 
+use cantus_base::listed::{Listed, Ordered};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -53,8 +54,8 @@ impl Metrics {
     }
 
     pub(crate) fn rows(&self) -> Vec<MetricRow> {
-        let mut list: Vec<MetricRow> = self.lock().values().cloned().collect();
-        list.sort_by(|a, b| (&a.operation, &a.device).cmp(&(&b.operation, &b.device)));
+        let mut list: Vec<MetricRow> = self.lock().values().cloned().listed();
+        list.order_by(|a, b| (&a.operation, &a.device).cmp(&(&b.operation, &b.device)));
         list
     }
 

@@ -68,6 +68,7 @@ pub(crate) use placement::Work;
 pub(crate) use slot::Slot;
 use tensor::Place;
 
+use cantus_base::listed::Listed;
 use crate::backend::{Buffer, Contents, Device, MemoryFigures, OpenOptions};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
@@ -365,7 +366,7 @@ impl Engine {
             self.shared.finish_slot(slot).await;
         }
         // Told after the last wait: a call that is dropped before swallows nothing.
-        let failures: Vec<Error> = slots.iter().filter_map(|slot| slot.take_unreported()).collect();
+        let failures: Vec<Error> = slots.iter().filter_map(|slot| slot.take_unreported()).listed();
         failures.into_iter().next().map_or(Ok(()), Err)
     }
 }

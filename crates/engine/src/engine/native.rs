@@ -6,6 +6,7 @@ use super::Engine;
 use super::relocate::relocate;
 use super::slot::{Effect, Size};
 use super::tensor::Tensor;
+use cantus_base::listed::Listed;
 use crate::backend::native::NativeOperation;
 #[cfg(feature = "wgsl")]
 use crate::backend::native::ProductShape;
@@ -43,9 +44,9 @@ impl Engine {
     pub fn takeovers(&self) -> Vec<(Arc<str>, TakeoverFigures)> {
         let of = |slot: &Arc<super::slot::Slot>| {
             let name = slot.name().clone();
-            slot.device().takeovers().into_iter().map(move |figures| (name.clone(), figures)).collect::<Vec<_>>()
+            slot.device().takeovers().into_iter().map(move |figures| (name.clone(), figures)).listed()
         };
-        self.shared().open_slots().iter().flat_map(of).collect()
+        self.shared().open_slots().iter().flat_map(of).listed()
     }
 
     /// Whether the device that work goes to first has means of its own for an operation.
@@ -137,7 +138,7 @@ impl Engine {
         let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new(), stated: None };
         let size = Size { invocations: output.len() as u64, operations: 0 };
         let tensors: Vec<(&Tensor, bool)> =
-            inputs.iter().map(|&tensor| (tensor, false)).chain([(&output, true)]).collect();
+            inputs.iter().map(|&tensor| (tensor, false)).chain([(&output, true)]).listed();
         shared.trace_dispatch(&slot, &dispatch, &tensors, size, flops);
         shared.record(&slot, Command::Dispatch(dispatch), effect, size);
         Ok(Some(output))
@@ -166,7 +167,7 @@ pub(crate) async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tens
     }
     let Some((first, _)) = places.first() else { return Ok(None) };
     let count = sums.first().map_or(0, Tensor::len);
-    let members = places.iter().map(|(slot, part)| (&**slot.device() as &dyn Device, part.clone())).collect();
+    let members = places.iter().map(|(slot, part)| (&**slot.device() as &dyn Device, part.clone())).listed();
     match first.device().sum_over(members, count).await {
         Some(outcome) => {
             outcome?;

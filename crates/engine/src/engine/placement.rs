@@ -14,6 +14,7 @@ use super::event::EventKind;
 use super::rank::Candidate;
 use super::remembered::{Kept, key, recall, remember};
 use super::{Engine, Shared, Slot, Tensor};
+use cantus_base::listed::Listed;
 use crate::backend::{BoxFuture, DeviceKind};
 use crate::error::Result;
 use crate::shipped::FIELD;
@@ -37,7 +38,7 @@ impl Cost {
 
     fn entries(self) -> BTreeMap<String, String> {
         let entries = [("launch", self.launch), ("byte", self.byte), ("element", self.element)];
-        entries.into_iter().map(|(name, seconds)| (name.to_owned(), format!("{seconds:e}"))).collect()
+        entries.into_iter().map(|(name, seconds)| (name.to_owned(), format!("{seconds:e}"))).mapped()
     }
 
     /// From [`Cost::entries`], if it makes sense.
@@ -199,5 +200,5 @@ const FILE: &str = "placement.toml";
 
 /// What was measured in earlier runs, as far as it makes sense.
 fn recalled(folder: &Path) -> BTreeMap<String, Cost> {
-    recall(folder, FILE).into_iter().filter_map(|(device, entries)| Some((device, Cost::recalled(&entries)?))).collect()
+    recall(folder, FILE).into_iter().filter_map(|(device, entries)| Some((device, Cost::recalled(&entries)?))).mapped()
 }

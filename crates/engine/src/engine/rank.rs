@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::event::EventKind;
 use super::{Shared, Slot};
+use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Backend, Device, DeviceInfo, DeviceKind, Identity, OpenOptions, Registry, devices_text};
 use crate::config::{Config, Fallback};
 use crate::error::{Error, Result};
@@ -89,7 +90,7 @@ pub async fn survey_async(registry: &Registry, config: &Config) -> Survey {
             devices: probe.devices,
         });
     }
-    backends.sort_by_key(|backend| std::cmp::Reverse(backend.priority));
+    backends.order_by_key(|backend| std::cmp::Reverse(backend.priority));
     let options = open_options(config);
     match choose(registry, config, &options).await {
         Ok(choice) => {
@@ -132,13 +133,13 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
     if let Some(name) = &config.backend
         && registry.get(name).is_none()
     {
-        let known: Vec<&str> = registry.backends().iter().map(|backend| backend.name()).collect();
+        let known: Vec<&str> = registry.backends().iter().map(|backend| backend.name()).listed();
         let reason = format!("there is no such backend (there are: {})", known.join(", "));
         return Err(Error::NoDevice { wanted: wanted(config), reasons: vec![(name.clone(), reason)] });
     }
     // From the lowest up, so that one that cannot do better need not be asked: looking for GPUs takes longer than a small field.
     let mut backends = registry.backends().to_vec();
-    backends.sort_by_key(|backend| backend.priority());
+    backends.order_by_key(|backend| backend.priority());
     for backend in &backends {
         let best = found.iter().map(|(_, device)| rank(device, options)).max();
         let of_use = match &config.backend {
@@ -156,7 +157,7 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
         found.extend(probe.devices.into_iter().map(|device| (backend.clone(), device)));
     }
     // Stable: equal ranks keep the order of registration and index.
-    found.sort_by_key(|(_, device)| std::cmp::Reverse((rank(device, options), device.priority)));
+    found.order_by_key(|(_, device)| std::cmp::Reverse((rank(device, options), device.priority)));
     let saved = options.low_power
         && found.first().is_some_and(|(_, best)| found.iter().any(|(_, device)| device.priority > best.priority));
     if let (Some(index), Some((best, _))) = (config.device, found.first().cloned()) {
@@ -180,7 +181,7 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
                 let why = why(config, &device, total, (skipped.len(), spared), saved);
                 // Unprobed ones first: see `next_best`.
                 let rest = unprobed.into_iter().chain(rest.map(|(backend, device)| Candidate::Device(backend, device)));
-                let rest = rest.collect();
+                let rest = rest.listed();
                 return Ok(Choice { device: opened, why, rest, skipped });
             }
             Err(error) => skipped.push((device.name.clone(), error.to_string())),
@@ -231,7 +232,7 @@ impl Shared {
         }
         // Silicon without memory left has none by way of another API either.
         let full: Vec<Identity> = match error {
-            Error::OutOfMemory { .. } => tried.iter().map(|slot| slot.device().info().identity.clone()).collect(),
+            Error::OutOfMemory { .. } => tried.iter().map(|slot| slot.device().info().identity.clone()).listed(),
             _ => Vec::new(),
         };
         let Some(next) = self.next_best(tried, &full).await else { return Err(error.clone()) };
@@ -351,7 +352,7 @@ impl Shared {
                 None => {
                     let lost = |slot: &Arc<Slot>| slot.failure().map_or("open".to_owned(), |error| error.to_string());
                     let known = opened.iter().map(|slot| (slot.name().to_string(), lost(slot)));
-                    return Err(Error::NoDevice { wanted: name.to_owned(), reasons: known.collect() });
+                    return Err(Error::NoDevice { wanted: name.to_owned(), reasons: known.listed() });
                 }
             }
         }
@@ -370,7 +371,7 @@ impl Shared {
             self.events.push(EventKind::Skipped, backend.name(), &reason);
         }
         candidates.extend(probe.devices.into_iter().map(|device| Candidate::Device(backend.clone(), device)));
-        candidates.sort_by_key(|candidate| match candidate {
+        candidates.order_by_key(|candidate| match candidate {
             Candidate::Unprobed(_) => (0, std::cmp::Reverse((0, 0))),
             Candidate::Device(_, info) => (1, std::cmp::Reverse((rank(info, &self.options), info.priority))),
         });

@@ -1,5 +1,6 @@
 //! Values for uniform bindings, set by name and encoded by the binding's layout.
 
+use cantus_base::listed::Listed;
 use crate::error::Result;
 use crate::kernel::{Layout, Scalar};
 
@@ -253,7 +254,7 @@ fn member<'a>(layout: &'a Layout, path: &str) -> Result<(&'a Layout, usize), Str
             return Err(format!("{layout} has no member \"{name}\""));
         };
         let found = members.iter().find(|member| member.name == name).ok_or_else(|| {
-            let known: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+            let known: Vec<&str> = members.iter().map(|member| member.name.as_str()).listed();
             format!("{layout} has no member \"{name}\" (it has: {})", known.join(", "))
         })?;
         base += found.offset as usize;
@@ -288,7 +289,7 @@ fn check_nesting(layout: &Layout, lengths: &[usize]) -> Result<(), String> {
     if expected == lengths {
         return Ok(());
     }
-    let shape = |lengths: &[usize]| lengths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+    let shape = |lengths: &[usize]| lengths.iter().map(ToString::to_string).listed().join(" x ");
     Err(format!("{layout} takes {} values, {} were given", shape(&expected), shape(lengths)))
 }
 

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 pub use self::plan::{Done, Part, Plan, Share};
 
 use self::queue::{Queue, Strip};
+use cantus_base::listed::Listed;
 use crate::config::Fallback;
 use crate::engine::{Engine, EventKind, Tensor};
 use crate::error::{Error, Result};
@@ -63,7 +64,7 @@ impl Group {
     /// # Errors
     /// [`Error::InvalidInput`] without an engine.
     pub fn new(members: impl IntoIterator<Item = Engine>) -> Result<Self> {
-        let members: Vec<Engine> = members.into_iter().collect();
+        let members: Vec<Engine> = members.into_iter().listed();
         if members.is_empty() {
             return Err(Error::InvalidInput {
                 what: "a group of devices".to_owned(),
@@ -89,7 +90,7 @@ impl Group {
             let builder = Engine::builder().backend(backend).fallback(Fallback::Never);
             index.into_iter().fold(builder, |builder, index| builder.device(index)).build()
         };
-        let members: Result<Vec<Engine>> = devices.iter().map(|name| open(name.as_ref())).collect();
+        let members: Result<Vec<Engine>> = devices.iter().map(|name| open(name.as_ref())).try_listed();
         Self::new(members?)
     }
 
@@ -205,7 +206,7 @@ impl Group {
             let shapes = format!("[{rows}, {inner}] of {} values, [{b_rows}, {columns}] of {}", a.len(), b.len());
             return Err(size("a product", &format!("the shapes do not fit: {shapes}")));
         }
-        let whole: Vec<Mutex<Option<Tensor>>> = self.members.iter().map(|_| Mutex::default()).collect();
+        let whole: Vec<Mutex<Option<Tensor>>> = self.members.iter().map(|_| Mutex::default()).listed();
         let work = |member: usize, engine: &Engine, rows: Range<usize>| {
             let upload = || engine.tensor_from(b, &[inner, columns]);
             let b = match whole.get(member) {
@@ -283,7 +284,7 @@ impl Group {
         for part in &parts[1..] {
             sum.iter_mut().zip(part.to_vec::<f32>()?).for_each(|(sum, value)| *sum += value);
         }
-        self.members.iter().map(|engine| engine.tensor_from(&sum, parts[0].shape())).collect()
+        self.members.iter().map(|engine| engine.tensor_from(&sum, parts[0].shape())).try_listed()
     }
 
     fn plan(&self, work: &'static str, rows: usize, row: usize) -> Plan {
@@ -294,7 +295,7 @@ impl Group {
 
     fn names(&self) -> Vec<String> {
         let devices = self.members.iter().map(|engine| &engine.selected().device);
-        devices.map(|device| format!("{} {} ({})", device.backend, device.index, device.name)).collect()
+        devices.map(|device| format!("{} {} ({})", device.backend, device.index, device.name)).listed()
     }
 
     /// Work whose result has a row for each row.
@@ -336,9 +337,9 @@ impl Group {
                 .map(|(member, (engine, device))| {
                     scope.spawn(move || self.serve(queue_of, name, (member, engine, device), work_of))
                 })
-                .collect();
+                .listed();
             let joined = threads.into_iter().map(|thread| thread.join());
-            joined.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+            joined.map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).listed()
         });
         if queue.left() > 0 {
             let failure = parts.into_iter().find_map(|part| part.failure);
@@ -453,7 +454,7 @@ fn strip_of<T: Element>(engine: &Engine, values: &[T], rows: &Range<usize>, row:
     let length: usize = row.iter().product();
     let strip = values.get(rows.start * length..rows.end * length);
     let strip = strip.ok_or_else(|| size("a strip", &format!("rows {rows:?} are not in the values")))?;
-    let shape: Vec<usize> = [rows.len()].iter().chain(row).copied().collect();
+    let shape: Vec<usize> = [rows.len()].iter().chain(row).copied().listed();
     engine.tensor_from(strip, &shape)
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use cantus_base::listed::Listed;
 use crate::error::Error;
 
 /// Elements of a strip: 4 MiB of float32, which a device computes in much more time than it takes to hand it out.
@@ -47,7 +48,7 @@ impl Plan {
         let fair = rows.div_ceil(members.saturating_mul(EACH));
         let strip_rows = strip.unwrap_or_else(|| (STRIP / row.max(1)).min(fair)).max(1);
         let strips = rows.div_ceil(strip_rows);
-        let known: Option<Vec<f64>> = speeds.iter().copied().collect();
+        let known: Option<Vec<f64>> = speeds.iter().copied().try_listed();
         let weights = known.filter(|known| known.len() == members).unwrap_or_else(|| vec![1.0; members]);
         let whole: f64 = weights.iter().sum();
         let (mut sum, mut first) = (0.0, 0);
@@ -58,7 +59,7 @@ impl Plan {
             let start = std::mem::replace(&mut first, end.div_ceil(strip_rows)).saturating_mul(strip_rows).min(rows);
             Share { device, rows: start..end, speed: speeds.get(member).copied().flatten() }
         });
-        Self { rows, strip_rows, shares: shares.collect() }
+        Self { rows, strip_rows, shares: shares.listed() }
     }
 
     /// The rows of each strip, with the member that it is for.

@@ -1,5 +1,6 @@
 //! Strips in queues, one for each member. Who has done its own takes what others would be late with. No device code.
 
+use cantus_base::listed::Listed;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -76,14 +77,14 @@ pub(super) struct Queue<'a, T> {
 
 impl<'a, T> Queue<'a, T> {
     pub(super) fn new(strips: Vec<Strip<'a, T>>, members: usize) -> Self {
-        let mut queues: Vec<VecDeque<_>> = (0..members).map(|_| VecDeque::new()).collect();
+        let mut queues: Vec<VecDeque<_>> = (0..members).map(|_| VecDeque::new()).listed();
         for strip in strips {
             if let Some(queue) = queues.get_mut(strip.owner) {
                 queue.push_back(strip);
             }
         }
         let now = Instant::now();
-        let paces = (0..members).map(|_| Pace { began: now, last: now, rows: 0, lost: false }).collect();
+        let paces = (0..members).map(|_| Pace { began: now, last: now, rows: 0, lost: false }).listed();
         let state = State { queues, paces, held: 0, stopped: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -157,6 +158,6 @@ impl<'a, T> Queue<'a, T> {
     /// Rows a second of each member, where measured.
     pub(super) fn speeds(&self) -> Vec<Option<f64>> {
         let speed = |pace: &Pace| pace.row_time().filter(|time| *time > 0.0).map(f64::recip);
-        self.state().paces.iter().map(speed).collect()
+        self.state().paces.iter().map(speed).listed()
     }
 }

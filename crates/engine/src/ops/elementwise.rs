@@ -7,6 +7,7 @@ use super::expr::node::{Expr, Node, Typed, is_float};
 use super::expr::number::{family, scalar};
 use super::expr::shape;
 use super::host::{self, ByHost};
+use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Kind};
@@ -94,7 +95,7 @@ impl Function {
     }
 
     fn refusal(&self, dtype: DType) -> Error {
-        let dtypes: Vec<String> = self.dtypes().map(|dtype| dtype.to_string()).collect();
+        let dtypes: Vec<String> = self.dtypes().map(|dtype| dtype.to_string()).listed();
         Error::InvalidInput {
             what: format!("{} of {dtype}", self.name),
             reason: format!("it is for {} (cast first)", dtypes.join(", ")),

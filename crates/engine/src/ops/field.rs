@@ -4,6 +4,7 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 use std::str::FromStr;
 
+use cantus_base::listed::Listed;
 #[cfg(feature = "graph")]
 use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
@@ -102,7 +103,7 @@ impl FromStr for Frequency {
         match text.parse::<f64>() {
             Ok(hertz) if hertz.is_finite() && hertz > 0.0 => Ok(Self::Hertz(hertz)),
             _ => {
-                let names: Vec<String> = Self::names().map(|(name, hertz)| format!("{name} ({hertz})")).collect();
+                let names: Vec<String> = Self::names().map(|(name, hertz)| format!("{name} ({hertz})")).listed();
                 Err(Error::InvalidInput {
                     what: format!("the frequency \"{text}\""),
                     reason: format!("it is neither a positive number of Hz nor one of {}", names.join(", ")),

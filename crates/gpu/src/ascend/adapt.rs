@@ -2,6 +2,7 @@
 //! operator for is refused.
 
 use super::abi::Fault;
+use cantus_base::listed::Listed;
 use crate::graph::{Binary, Compare, Fold, Graph, Node, Op, Unary, Value};
 use crate::tensor::DType;
 
@@ -72,7 +73,7 @@ impl Adapted<'_> {
 
     fn node(&mut self, node: &Node) -> Result<Value, Fault> {
         let dtype = plain(node.dtype)?;
-        let operands = node.operands.iter().map(|value| self.value(*value)).collect::<Result<Vec<_>, _>>()?;
+        let operands = node.operands.iter().map(|value| self.value(*value)).try_listed()?;
         let from = node.operands.first().map_or(node.dtype, |value| self.from.dtype(*value));
         let missing = || Fault::refused("an operand is missing");
         let operand = |place: usize| operands.get(place).copied().ok_or_else(missing);

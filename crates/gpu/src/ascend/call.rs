@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 use super::abi::{self, Fault};
 use super::library::{Library, Operator, Pointer};
 use super::objects::Object;
+use cantus_base::listed::Listed;
 use crate::graph::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary};
 use crate::tensor::DType;
 
@@ -233,7 +234,7 @@ pub(super) fn ask(
             (asked, vec![x], out, vec![axes])
         }
         Op::Slice { start, limit, step } => {
-            let axes: Vec<usize> = (0..start.len()).collect();
+            let axes: Vec<usize> = (0..start.len()).listed();
             let lists = lists(library, [start, limit, &axes, step])?;
             let ([start, limit, axes, step], x, out) = (lists, operand(0)?, out()?);
             let asked = ask!(library, Operator::SliceV2, x.object => Pointer, start.object => Pointer,
@@ -242,7 +243,7 @@ pub(super) fn ask(
         }
         Op::Pad { low, high } => {
             // The last axis first.
-            let around: Vec<usize> = low.iter().zip(high).rev().flat_map(|(low, high)| [*low, *high]).collect();
+            let around: Vec<usize> = low.iter().zip(high).rev().flat_map(|(low, high)| [*low, *high]).listed();
             let (x, around, out) = (operand(0)?, Object::list(library, &around)?, out()?);
             let zero = Object::scalar(library, 0, node.dtype)?;
             let asked = ask!(library, Operator::ConstantPadNd, x.object => Pointer, around.object => Pointer,
@@ -279,7 +280,7 @@ pub(super) fn ask(
             let flat = |shape: &[usize]| {
                 let (outer, inner) = shape.split_at(shape.len().min(*batches));
                 let outer = (*batches > 0).then(|| outer.iter().product());
-                outer.into_iter().chain(inner.iter().copied()).collect::<Vec<usize>>()
+                outer.into_iter().chain(inner.iter().copied()).listed()
             };
             let side = |place: usize| tensor(at[place], DType::F32, &flat(&node_of(place)?.shape));
             let (a, b, out) = (side(0)?, side(1)?, tensor(result, DType::F32, &flat(&node.shape))?);
@@ -318,7 +319,7 @@ pub(super) fn ask(
 }
 
 fn lists<const N: usize>(library: &Library, numbers: [&[usize]; N]) -> Result<[Object; N], Fault> {
-    let lists = numbers.into_iter().map(|numbers| Object::list(library, numbers)).collect::<Result<Vec<_>, _>>()?;
+    let lists = numbers.into_iter().map(|numbers| Object::list(library, numbers)).try_listed()?;
     lists.try_into().map_err(|_| missing())
 }
 

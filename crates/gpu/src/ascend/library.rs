@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
 
 use super::abi::{self, Fault};
+use cantus_base::listed::Listed;
 use crate::library;
 
 pub(super) type Pointer = *mut c_void;
@@ -153,7 +154,7 @@ impl Library {
                 for name in RUNTIME {
                     libraries.push(open(name)?);
                 }
-                let operators: Vec<_> = OPERATOR_LIBRARIES.iter().filter_map(|name| open(name).ok()).collect();
+                let operators: Vec<_> = OPERATOR_LIBRARIES.iter().filter_map(|name| open(name).ok()).listed();
                 if operators.is_empty() {
                     return Err(format!("none of {} can be loaded ({REMEDY})", OPERATOR_LIBRARIES.join(", ")));
                 }
@@ -171,7 +172,7 @@ impl Library {
             functions: Functions::found(&find)?,
             addresses: Addresses::found(&find).ok(),
             captures: Captures::found(&find).ok(),
-            operators: OPERATORS.iter().map(pair).collect(),
+            operators: OPERATORS.iter().map(pair).listed(),
             version: String::new(),
         };
         // Code that has run may have started threads.

@@ -18,6 +18,7 @@ mod target;
 use std::sync::{Arc, OnceLock};
 
 use self::library::Library;
+use cantus_base::listed::Listed;
 use crate::backend::{
     Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, devices_text, ready,
 };
@@ -63,7 +64,7 @@ impl AscendBackend {
         self.found.get_or_init(|| {
             let library = Library::load(self.named.as_deref())?;
             let count = library.initialise().and_then(|()| library.devices()).map_err(|fault| fault.to_string())?;
-            let infos = (0..count as usize).map(|index| info(&library, index)).collect();
+            let infos = (0..count as usize).map(|index| info(&library, index)).listed();
             Ok((Arc::new(library), infos))
         })
     }

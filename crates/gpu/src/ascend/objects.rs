@@ -2,6 +2,7 @@
 
 use super::abi::{self, Fault};
 use super::library::{Library, Pointer};
+use cantus_base::listed::Listed;
 use crate::tensor::DType;
 
 /// A tensor, a scalar or a list of integers.
@@ -19,7 +20,7 @@ impl Drop for Object {
 }
 
 fn signed(sides: &[usize]) -> Vec<i64> {
-    sides.iter().map(|&side| side as i64).collect()
+    sides.iter().map(|&side| side as i64).listed()
 }
 
 impl Object {

@@ -7,6 +7,7 @@ use super::abi::{self, Fault};
 use super::call::{self, Call, OPERANDS, missing};
 use super::library::{Library, Pointer};
 use super::memory::{Memory, Stream};
+use cantus_base::listed::Listed;
 use crate::graph::{Graph, Node, Op, Value};
 
 /// An open device.
@@ -36,7 +37,7 @@ impl Program {
             let mut call = call::ask(library, &graph, node, &[null_mut(); OPERANDS], null_mut())?;
             Ok(call.keep(library).then_some(call))
         };
-        let calls = graph.nodes().iter().zip(last).map(asked).collect::<Result<Vec<_>, Fault>>()?;
+        let calls = graph.nodes().iter().zip(last).map(asked).try_listed()?;
         Ok(Self { graph, calls: Mutex::new(calls), stream: stream.clone() })
     }
 }

@@ -8,6 +8,7 @@ use super::abi::{self, Fault};
 use super::library::{Captures, Pointer};
 use super::memory::{Context, Event, Memory, Retired, Stream};
 use super::program::{Ascend, Sink};
+use cantus_base::listed::Listed;
 use crate::tensor::DType;
 use crate::values::Run;
 
@@ -97,7 +98,7 @@ impl Recorded {
         let place = |(dtype, shape): &(DType, Vec<usize>)| {
             stream.memory(shape.iter().product::<usize>() * dtype.bytes()).map(Arc::new)
         };
-        let inputs = inputs.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let inputs = inputs.iter().map(place).try_listed()?;
         let (mut workspace, mut held) = (None, Vec::new());
         // Executors and their places are one thread's at a time.
         let _turn = device.turn();

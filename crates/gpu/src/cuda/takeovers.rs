@@ -1,5 +1,6 @@
 //! Native kernels for NVIDIA GPUs.
 
+use cantus_base::listed::{Listed, Ordered};
 use crate::stream::{ClusterFacts, Takeover, TakeoverLaunch};
 
 /// Shared by all that use clusters.
@@ -83,7 +84,7 @@ fn plan_field(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<
             cleared: 0,
         })
     };
-    CLUSTERS.into_iter().rev().filter_map(launch).collect()
+    CLUSTERS.into_iter().rev().filter_map(launch).listed()
 }
 
 const SCAN_THREADS: u32 = 256;
@@ -106,7 +107,7 @@ fn plan_scan(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<T
         let shared_bytes = 4 * (SCAN_TILE + SCAN_THREADS / 32 + 2);
         Some(TakeoverLaunch { grid, cluster: 0, shared_bytes, words: [length, tiles, exclusive], cleared })
     };
-    launch().into_iter().collect()
+    launch().into_iter().listed()
 }
 
 /// Fewer elements are counted in memory as quickly.
@@ -130,7 +131,7 @@ fn plan_bins(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<T
         let grid = cluster * (count / pays).clamp(1, (MOST_BLOCKS / cluster).max(1));
         Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [count, bins, slice.trailing_zeros()], cleared: 0 })
     };
-    smallest_first(CLUSTERS.into_iter().filter_map(launch).collect(), facts)
+    smallest_first(CLUSTERS.into_iter().filter_map(launch).listed(), facts)
 }
 
 /// Clusters over rows whose slices lie in shared memory: the smallest first of those that leave room for two blocks on a processor, then those
@@ -146,12 +147,12 @@ fn plan_rows(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<T
         let grid = rows.checked_mul(cluster).filter(|grid| *grid <= facts.grid)?;
         Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [length, slice, eps], cleared: 0 })
     };
-    smallest_first(CLUSTERS.into_iter().filter_map(launch).collect(), facts)
+    smallest_first(CLUSTERS.into_iter().filter_map(launch).listed(), facts)
 }
 
 /// The smallest clusters first of those that leave room for two blocks on a processor, then those that fill it.
 fn smallest_first(mut launches: Vec<TakeoverLaunch>, facts: &ClusterFacts) -> Vec<TakeoverLaunch> {
-    launches.sort_by_key(|launch| launch.shared_bytes > facts.shared_bytes / 2);
+    launches.order_by_key(|launch| launch.shared_bytes > facts.shared_bytes / 2);
     launches
 }
 

@@ -14,6 +14,7 @@ mod transfer;
 use std::sync::{Arc, OnceLock};
 
 use self::probe::{Found, GPU, INTEL_GPU, NAME, PROCESSOR};
+use cantus_base::listed::Listed;
 use crate::backend::{Backend, BoxFuture, Device, OpenOptions, Probe, devices_text, ready};
 use crate::error::{Error, Result};
 
@@ -60,7 +61,7 @@ impl Backend for OpenClBackend {
     fn probe(&self) -> BoxFuture<'_, Probe> {
         ready(match self.found() {
             Ok((found, remark)) => {
-                Probe { devices: found.iter().map(|found| found.info.clone()).collect(), reason: remark.clone() }
+                Probe { devices: found.iter().map(|found| found.info.clone()).listed(), reason: remark.clone() }
             }
             Err(reason) => Probe::none(reason.clone()),
         })

@@ -10,6 +10,7 @@ use super::memory::{OpenClBuffer, Scratch};
 use super::program::{Form, OpenClProgram};
 use super::shared::{InUse, Shared, State};
 use super::transfer::{UPLOAD_BYTES, WAITING_BYTES, size};
+use cantus_base::listed::Listed;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::error::Result;
@@ -129,7 +130,7 @@ impl Shared {
                             Some(Bound::Buffer { bytes, .. }) => u32::try_from(*bytes).unwrap_or(u32::MAX),
                             _ => 0,
                         })
-                        .collect();
+                        .listed();
                     set_bytes(&kernel, place, bytemuck::cast_slice(&sizes))
                 }
             };

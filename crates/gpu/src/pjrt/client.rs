@@ -10,6 +10,7 @@ use super::attempts::Attempts;
 use super::plugin::{self, Candidate, Owned, Plugin, Source};
 use super::shared::{self, Pjrt};
 use super::trial::{COPIES, LIMIT, survives};
+use cantus_base::listed::Listed;
 use crate::native_cache::NativeCache;
 
 /// How far a library was tried.
@@ -138,7 +139,7 @@ fn create(candidate: &Candidate, plugin: Plugin) -> Result<Arc<Owned>, Fault> {
         value_size,
     };
     let options = candidate.kind.options.iter();
-    let mut settings: Vec<_> = options.map(|(name, value)| setting(name, abi::BOOL, u64::from(*value), 1)).collect();
+    let mut settings: Vec<_> = options.map(|(name, value)| setting(name, abi::BOOL, u64::from(*value), 1)).listed();
     if matches!(candidate.source, Source::Simulator(_)) {
         settings.push(setting(abi::DEVICES, abi::INTEGER, candidate.devices as u64, 1));
     }

@@ -21,6 +21,7 @@ mod trial;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use self::plugin::{Candidate, Plugin};
+use cantus_base::listed::Listed;
 use crate::backend::{
     Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, devices_text, ready,
 };
@@ -137,7 +138,7 @@ impl Backend for PjrtBackend {
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
         let (devices, remarks) = self.found(|found| {
-            let devices: Vec<DeviceInfo> = found.devices.iter().map(|entry| entry.info.clone()).collect();
+            let devices: Vec<DeviceInfo> = found.devices.iter().map(|entry| entry.info.clone()).listed();
             (devices, found.remarks.clone())
         });
         let reason = match (devices.is_empty(), remarks.is_empty()) {

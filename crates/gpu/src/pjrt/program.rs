@@ -7,6 +7,7 @@ use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramTex
 use super::event::Event;
 use super::plugin::Owned;
 use super::shared::{Landing, Pjrt, nested};
+use cantus_base::listed::Listed;
 use crate::graph::plan::{self, Machine, Partition};
 use crate::graph::{Graph, Value};
 use crate::tensor::DType;
@@ -65,14 +66,14 @@ impl Pjrt {
             let (dtype, shape) = (graph.dtype(*value), graph.shape(*value));
             self.to_device(&vec![0; shape.iter().product::<usize>() * dtype.bytes()], dtype, shape)
         };
-        let inputs = graph.inputs().iter().map(zeros).collect::<Result<Vec<_>, Fault>>().ok()?;
+        let inputs = graph.inputs().iter().map(zeros).try_listed().ok()?;
         self.start(&executable, &inputs).ok()?.1?.block().ok()
     }
 
     fn start(&self, executable: &Executable, inputs: &[Arc<Owned>]) -> Ran<Self> {
         let text = executable.unused.lock().unwrap_or_else(PoisonError::into_inner).take();
         let first = text.and_then(|text| self.attempts.begin(&text));
-        let arguments: Vec<*mut c_void> = inputs.iter().map(|value| value.object).collect();
+        let arguments: Vec<*mut c_void> = inputs.iter().map(|value| value.object).listed();
         let lists = [arguments.as_ptr()];
         let mut results = [std::ptr::null_mut::<c_void>()];
         let outputs = [results.as_mut_ptr()];

@@ -7,6 +7,7 @@ use super::abi::{self, Args, BufferFromHost, Call, CopyToDevice, Fault, Layout, 
 use super::attempts::Attempts;
 use super::event::Event;
 use super::plugin::{Owned, Plugin};
+use cantus_base::listed::Listed;
 use crate::tensor::DType;
 use crate::wait::Awaited;
 
@@ -63,7 +64,7 @@ impl Pjrt {
     }
 
     pub(super) fn to_device(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> Result<Arc<Owned>, Fault> {
-        let sides: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
+        let sides: Vec<i64> = shape.iter().map(|&side| side as i64).listed();
         let null = std::ptr::null_mut;
         let made = self.plugin.call(
             Call::BufferFromHost,
@@ -103,7 +104,7 @@ impl Pjrt {
 
     pub(super) fn to_host(&self, buffer: &Owned, rank: usize, bytes: usize) -> Result<(Landing, Arc<Event>), Fault> {
         let mut landing = vec![0; bytes];
-        let order: Vec<i64> = (0..rank as i64).rev().collect();
+        let order: Vec<i64> = (0..rank as i64).rev().listed();
         let layout = Layout {
             struct_size: size_of::<Layout>(),
             extension: std::ptr::null_mut(),
@@ -148,7 +149,7 @@ pub(super) fn devices(client: &Owned) -> Result<Vec<(*mut c_void, i64)>, Fault> 
         let id = plugin.call(Call::DescriptionId, Number { object: description.other, number: 0 })?;
         Ok((device, i64::from(id.number)))
     };
-    devices.iter().map(|device| id(*device)).collect()
+    devices.iter().map(|device| id(*device)).try_listed()
 }
 
 /// The name of a client's platform, and its version.

@@ -10,6 +10,7 @@ use super::abi::{
     self, Api, Args, BufferFromHost, COUNT, Call, ClientCreate, Compile, CopyToDevice, Execute, Fault, Function, List,
     MemoryStats, NamedValue, Number, One, Pair, Text, ToHost, Version,
 };
+use cantus_base::listed::Listed;
 use crate::graph::{Graph, Precision};
 use crate::tensor::DType;
 
@@ -33,7 +34,7 @@ impl Client {
     fn new(precision: Precision, devices: usize) -> Self {
         let device = |place| boxed(Device { number: FIRST + place });
         let most = i32::try_from(devices.min(abi::MOST_DEVICES)).unwrap_or(0);
-        Self { precision, devices: (0..most).map(device).collect() }
+        Self { precision, devices: (0..most).map(device).listed() }
     }
 }
 
@@ -210,7 +211,7 @@ functions! {
         let (device, devices) = unsafe {
             let options = std::slice::from_raw_parts(args.options.cast::<u8>(), args.options_length);
             let devices = client.devices.iter().map(|device| Ok(object::<Device>(*device)?.number));
-            (assigned(options), devices.collect::<Result<Vec<i32>, Fault>>()?)
+            (assigned(options), devices.try_listed()?)
         };
         let device = device.and_then(|number| i32::try_from(number).ok()).filter(|number| devices.contains(number));
         let device = device.ok_or_else(|| fault(abi::INVALID_ARGUMENT, "the program is assigned to no device of the client"))?;
@@ -247,7 +248,7 @@ functions! {
                 0 => &[],
                 count => std::slice::from_raw_parts(*args.arguments, count),
             };
-            let values = list.iter().map(|value| object::<Value>(*value)).collect::<Result<Vec<_>, _>>()?;
+            let values = list.iter().map(|value| object::<Value>(*value)).try_listed()?;
             (executable, values)
         };
         let graph = &executable.graph;

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cantus_base::listed::Listed;
 use super::driver::Driver;
 use super::library::{self, Address, CollectiveNames, CollectiveTable, Handle};
 use super::platform::{Fault, FaultKind};
@@ -60,7 +61,7 @@ impl Ring {
         let loaded = library::open(library.variable, library.libraries, library.remedy)?;
         let table = CollectiveTable::of(loaded, &FUNCTIONS)
             .map_err(|name| format!("the library has no {name}: another version is needed"))?;
-        let numbers: Vec<c_int> = drivers.iter().map(|driver| driver.ordinal()).collect();
+        let numbers: Vec<c_int> = drivers.iter().map(|driver| driver.ordinal()).listed();
         let count = c_int::try_from(numbers.len()).map_err(|_| "there are too many devices".to_owned())?;
         let mut handles: Vec<Handle> = vec![std::ptr::null_mut(); numbers.len()];
         let Some(first) = drivers.first() else { return Err("there is no device".to_owned()) };
@@ -71,7 +72,7 @@ impl Ring {
         first.platform.make_current(before).map_err(|fault| fault.message)?;
         check(code, FUNCTIONS.init_all).map_err(|fault| fault.message)?;
         let drivers = drivers.iter().map(|&driver| driver.clone());
-        Ok(Self { table, members: handles.into_iter().zip(drivers).collect() })
+        Ok(Self { table, members: handles.into_iter().zip(drivers).listed() })
     }
 
     fn is_of(&self, drivers: &[&Arc<Driver>]) -> bool {

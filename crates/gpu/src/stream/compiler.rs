@@ -8,6 +8,7 @@ use libloading::Library;
 
 use super::library;
 use super::vendor::{Architecture, CompilerNames, PortableNames, Vendor};
+use cantus_base::listed::Listed;
 use crate::error::Error;
 
 type Code = c_int;
@@ -127,8 +128,8 @@ impl Compiler {
             CString::new(text).map_err(|_| CompileFault::Refused("the source holds a zero byte".to_owned()))
         };
         let (source, name) = (text(source)?, text(name)?);
-        let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let options = options.iter().map(|option| text(option)).try_listed()?;
+        let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).listed();
         let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut program = Compilation { handle: std::ptr::null_mut(), compiler: self };
         let none = std::ptr::null();
@@ -213,7 +214,7 @@ impl Ways {
             known.push(compiler.version);
             Some(Way { compiler, options: options(vendor, (vendor.architecture_option)(&self.architecture)) })
         });
-        let native: Vec<Way> = native.collect();
+        let native: Vec<Way> = native.listed();
         let (major, minor) = self.architecture.compute;
         let further = libraries.iter().filter_map(|library| {
             let newest = known_architectures(library, portable)
@@ -223,13 +224,13 @@ impl Ways {
             let compiler = Compiler::of(library, vendor, &portable.functions).ok()?;
             Some(Way { compiler, options: options(vendor, (portable.option)(newest)) })
         });
-        native.into_iter().chain(further).collect()
+        native.into_iter().chain(further).listed()
     }
 }
 
 fn options(vendor: &Vendor, architecture: String) -> Vec<String> {
     let given = vendor.options.iter().map(|&option| option.to_owned());
-    (!architecture.is_empty()).then_some(architecture).into_iter().chain(given).collect()
+    (!architecture.is_empty()).then_some(architecture).into_iter().chain(given).listed()
 }
 
 /// The architectures that a compiler knows; none where it does not tell.

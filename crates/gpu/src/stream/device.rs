@@ -10,6 +10,7 @@ use super::probe::Found;
 use super::program::StreamProgram;
 use super::shared::Shared;
 use super::takeover::Takeovers;
+use cantus_base::listed::Listed;
 use crate::backend::native::ProductShape;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
@@ -175,7 +176,7 @@ impl Device for StreamDevice {
                 let vendor = std::ptr::eq(own.shared.driver.platform.vendor, self.shared.driver.platform.vendor);
                 vendor.then(|| (own.shared.clone(), part))
             };
-            let members: Option<Vec<_>> = members.into_iter().map(own).collect();
+            let members: Option<Vec<_>> = members.into_iter().map(own).try_listed();
             self.shared.sum_over(members?, count).await
         })
     }

@@ -12,6 +12,7 @@ use super::platform::{Fault, FaultKind, check};
 use super::queue::{Resolved, Run, Step};
 use super::shared::{Held, Shared};
 use super::takeover::Takeover;
+use cantus_base::listed::Listed;
 use crate::backend::{Bound, Command, CommandList, Recording, Refusal, UniformChange, recording};
 use crate::checks::Owner as _;
 use crate::error::Result;
@@ -155,7 +156,7 @@ impl Shared {
                 program.replan(takeover, (change.binding, &change.contents), dispatch.workgroups, &launch.shape)?;
             Some(Some(words))
         };
-        let Some(replanned) = changes.iter().map(replanned).collect::<Option<Vec<_>>>() else { return Ok(false) };
+        let Some(replanned) = changes.iter().map(replanned).try_listed() else { return Ok(false) };
         let mut state = self.lock();
         let outcome = self.driver.enter().and_then(|_current| {
             state.take_up(&self.driver)?;

@@ -6,6 +6,7 @@ use super::driver::Driver;
 use super::product::{ALIGNMENT, LibraryCall, Products};
 use super::shared::{Locked, Shared};
 use super::vendor::CollectiveLibrary;
+use cantus_base::listed::{Listed, Ordered};
 use crate::backend::native::ProductShape;
 use crate::backend::{Bound, Buffer, Dispatch, SumPart};
 use crate::checks::Owner as _;
@@ -77,8 +78,8 @@ impl Shared {
         }
         let started = {
             // Whoever adds up takes the locks in one order.
-            let mut order: Vec<&Arc<Self>> = members.iter().map(|(shared, _)| shared).collect();
-            order.sort_by_key(|shared| Arc::as_ptr(shared));
+            let mut order: Vec<&Arc<Self>> = members.iter().map(|(shared, _)| shared).listed();
+            order.order_by_key(|shared| Arc::as_ptr(shared));
             if order.windows(2).any(|pair| Arc::ptr_eq(pair[0], pair[1])) {
                 return None;
             }
@@ -113,9 +114,10 @@ impl Shared {
             let buffer = shared.own_buffer(buffer, "a sum over devices").map_err(|error| error.to_string())?;
             if buffer.padded() < bytes { Err("a part is too small".to_owned()) } else { Ok(buffer.address()) }
         };
-        let addresses =
-            members.iter().map(|(shared, part)| Ok((address(shared, &*part.from)?, address(shared, &*part.into)?)));
-        let addresses = addresses.collect::<std::result::Result<Vec<_>, String>>()?;
+        let addresses = members
+            .iter()
+            .map(|(shared, part)| Ok::<_, String>((address(shared, &*part.from)?, address(shared, &*part.into)?)));
+        let addresses = addresses.try_listed()?;
         locks.iter_mut().for_each(|(_, state)| {
             state.enqueue();
         });

@@ -1,5 +1,6 @@
 //! The driver's library: its functions, looked up by name once.
 
+use cantus_base::listed::Listed;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString, c_char, c_int, c_uint, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -317,8 +318,8 @@ pub(super) fn open(variable: &str, libraries: &[&str], remedy: &str) -> Result<&
 /// Opens all that are there, in order: those of the list that the variable names, or else those of these names.
 pub(super) fn open_all(variable: &str, libraries: &[&str]) -> Vec<&'static Library> {
     match std::env::var_os(variable).filter(|paths| !paths.is_empty()) {
-        Some(paths) => std::env::split_paths(&paths).filter_map(|path| load(path.as_os_str()).ok()).collect(),
-        None => libraries.iter().filter_map(|name| load(name.as_ref()).ok()).collect(),
+        Some(paths) => std::env::split_paths(&paths).filter_map(|path| load(path.as_os_str()).ok()).listed(),
+        None => libraries.iter().filter_map(|name| load(name.as_ref()).ok()).listed(),
     }
 }
 

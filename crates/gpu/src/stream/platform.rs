@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use super::library::{Code, CurrentTable, Functions, Handle, meaning};
 use super::vendor::Vendor;
+use cantus_base::listed::Listed;
 use crate::backend::{Identity, PciAddress};
 
 /// The driver said no.
@@ -123,7 +124,7 @@ impl Platform {
         // SAFETY: the driver writes at most this many bytes, the last of them 0.
         let code = unsafe { (self.functions.device_name)(name.as_mut_ptr().cast(), 255, device) };
         check(code, self.vendor.functions.plain.device_name)?;
-        let bytes: Vec<u8> = name.into_iter().take_while(|&byte| byte != 0).collect();
+        let bytes: Vec<u8> = name.into_iter().take_while(|&byte| byte != 0).listed();
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -184,7 +185,7 @@ impl Platform {
         // SAFETY: the pointers are valid; the driver writes 16 bytes, and at most as many as it is told.
         let (known, placed) =
             unsafe { ((table.uuid)(&raw mut uuid, device), (table.pci)(place.as_mut_ptr().cast(), 63, device)) };
-        let text: Vec<u8> = place.into_iter().take_while(|&byte| byte != 0).collect();
+        let text: Vec<u8> = place.into_iter().take_while(|&byte| byte != 0).listed();
         let text = String::from_utf8_lossy(&text).into_owned();
         identity.uuid = (known == SUCCESS).then_some(uuid);
         identity.pci = (placed == SUCCESS).then(|| PciAddress::parse(&text)).flatten();
@@ -203,10 +204,10 @@ impl Platform {
         if code != SUCCESS {
             return None;
         }
-        let bytes: Vec<u8> = properties.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let bytes: Vec<u8> = properties.iter().flat_map(|word| word.to_ne_bytes()).listed();
         let start = bytes.windows(4).position(|part| part.starts_with(b"gfx") && part[3].is_ascii_hexdigit())?;
         let name =
             bytes.get(start..)?.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || b":+-".contains(&byte));
-        String::from_utf8(name.copied().collect()).ok()
+        String::from_utf8(name.copied().listed()).ok()
     }
 }

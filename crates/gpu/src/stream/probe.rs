@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::compiler::Compiler;
 use super::platform::Platform;
 use super::vendor::{Architecture, Vendor};
+use cantus_base::listed::Listed;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits, Probe};
 use crate::kernel::Features;
 
@@ -38,7 +39,7 @@ pub(crate) struct Manner {
 pub(crate) fn probe(vendor: &'static Vendor, manner: &Manner) -> Result<Vec<Found>, String> {
     let platform = Arc::new(Platform::new(vendor)?);
     let count = platform.count().map_err(|fault| fault.message)?;
-    let found: Vec<Found> = (0..count).filter_map(|index| describe(&platform, manner, index)).collect();
+    let found: Vec<Found> = (0..count).filter_map(|index| describe(&platform, manner, index)).listed();
     if found.is_empty() { Err("the driver is there, and has no device".to_owned()) } else { Ok(found) }
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn probe(vendor: &'static Vendor, manner: &Manner) -> Result<Vec<Foun
 pub(crate) fn summary(found: &Result<Vec<Found>, String>) -> Probe {
     match found {
         Ok(found) => {
-            let mut probe = Probe::found(found.iter().map(|found| found.info.clone()).collect());
+            let mut probe = Probe::found(found.iter().map(|found| found.info.clone()).listed());
             let lacks = found.iter().find_map(|found| found.lacks_compiler.as_ref());
             probe.reason = lacks.map(|reason| format!("few kernels can be run, so it ranks lower: {reason}"));
             probe

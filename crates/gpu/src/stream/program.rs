@@ -8,6 +8,7 @@ use super::compiler::{CompileFault, Way};
 use super::driver::{LaunchShape, Module};
 use super::shared::{Held, Shared};
 use super::takeover::{Takeover, TakeoverLaunch};
+use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Bound, Dispatch, Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
@@ -20,7 +21,7 @@ const ARGUMENT_BYTES: u64 = 4096;
 const WORDS: &str = "words";
 
 fn words(contents: &[u8]) -> Vec<u32> {
-    contents.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
+    contents.chunks_exact(4).map(bytemuck::pod_read_unaligned).listed()
 }
 
 /// Loaded code, and how it is called.
@@ -243,9 +244,9 @@ impl Taken {
         let serves = |takeover: &&'static Takeover| {
             shared.architecture.compute >= takeover.compute && takeover.is_of(kernel, &reflection.entry_point)
         };
-        let mut found: Vec<&'static Takeover> = vendor.takeovers.iter().filter(serves).collect();
-        found.sort_by_key(|takeover| std::cmp::Reverse(takeover.rank));
-        found.into_iter().map(|takeover| Self { takeover, form: OnceLock::new(), fits: Mutex::default() }).collect()
+        let mut found: Vec<&'static Takeover> = vendor.takeovers.iter().filter(serves).listed();
+        found.order_by_key(|takeover| std::cmp::Reverse(takeover.rank));
+        found.into_iter().map(|takeover| Self { takeover, form: OnceLock::new(), fits: Mutex::default() }).listed()
     }
 
     /// Its code, if it was compiled.

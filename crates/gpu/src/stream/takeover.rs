@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
+use cantus_base::listed::Listed;
 use crate::backend::TakeoverFigures;
 use crate::kernel::Kernel;
 
@@ -136,6 +137,6 @@ impl Takeovers {
 
     /// All of them.
     pub(super) fn list(&self) -> Vec<TakeoverFigures> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().map(|record| record.figures.clone()).collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().map(|record| record.figures.clone()).listed()
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use super::memory::{Held, ValueBuffer};
 use super::shared::{Compiled, OnDevice, Shared};
 use super::target::{Fault, FaultKind, Target};
+use cantus_base::listed::Listed;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal, padded};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
@@ -86,7 +87,7 @@ impl<T: Target> Shared<T> {
         let fault = |fault: T::Fault| self.error(&fault, &format!("running {label}"), output.bytes());
         let values =
             inputs.iter().zip(&program.inputs).map(|((_, buffer), (dtype, shape))| buffer.value(*dtype, shape));
-        let values = values.collect::<Result<Vec<_>>>()?;
+        let values = values.try_listed()?;
         // Held by this dispatch alone: no tensor, no later command, no recording reads it again.
         let is_spare = |((buffer, _), ty): &(&Memory<'_, T>, &(DType, Vec<usize>))| {
             Arc::strong_count(buffer) == 1 && Arc::weak_count(buffer) == 0 && **ty == program.output

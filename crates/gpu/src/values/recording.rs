@@ -9,6 +9,7 @@ use super::memory::Held;
 use super::queue::Resolved;
 use super::shared::{OnDevice, Shared};
 use super::target::{Fault, FaultKind, Place, Run, Target};
+use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Bound, Buffer, Command, CommandList, Recording, Refusal, recording};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
@@ -105,7 +106,7 @@ impl<T: Target> Shared<T> {
                 results.push((number, (buffer.clone(), dtype, shape.to_vec())));
             }
         }
-        results.sort_by_key(|(number, _)| *number);
+        results.order_by_key(|(number, _)| *number);
         let spare = |(number, run): (usize, &Run<T>)| {
             run.inputs.iter().position(|place| {
                 let Place::Result(read) = *place else { return false };
@@ -114,9 +115,9 @@ impl<T: Target> Shared<T> {
                     && run.inputs.iter().filter(|other| *other == place).count() == 1
             })
         };
-        let spares: Vec<_> = runs.iter().enumerate().map(spare).collect();
+        let spares: Vec<_> = runs.iter().enumerate().map(spare).listed();
         runs.iter_mut().zip(spares).for_each(|(run, spare)| run.spare = spare);
-        let results = results.into_iter().map(|(_, result)| result).collect();
+        let results = results.into_iter().map(|(_, result)| result).listed();
         Ok(Some(Runs { inputs, runs, results }))
     }
 
@@ -125,7 +126,7 @@ impl<T: Target> Shared<T> {
         self.health.check()?;
         let list = || Ok(Arc::new(CommandList(batch.to_vec())) as Arc<dyn Recording>);
         let Some(all) = self.runs(batch)?.filter(|all| !all.runs.is_empty()) else { return list() };
-        let types: Vec<_> = all.inputs.iter().map(|(_, dtype, shape)| (*dtype, shape.clone())).collect();
+        let types: Vec<_> = all.inputs.iter().map(|(_, dtype, shape)| (*dtype, shape.clone())).listed();
         let kept = match self.target.record(&types, &all.runs) {
             Ok(kept) => kept,
             // What cannot be recorded can still be run.
@@ -153,7 +154,7 @@ impl<T: Target> Shared<T> {
         own.commands.iter().try_for_each(Command::check_cancelled)?;
         let Runs { inputs, runs, results } = &own.all;
         let value = |(buffer, dtype, shape): &Typed| self.own(&**buffer, "a replay")?.value(*dtype, shape);
-        let values = inputs.iter().map(value).collect::<Result<Vec<_>>>()?;
+        let values = inputs.iter().map(value).try_listed()?;
         let fault = |fault: T::Fault| self.error(&fault, "replaying a recording", 0);
         let put = |memory: &[Typed], values: &[T::Value]| {
             memory.iter().zip(values).try_for_each(|((buffer, dtype, shape), value)| {

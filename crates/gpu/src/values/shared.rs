@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::target::{Fault, FaultKind, Target};
+use cantus_base::listed::Listed;
 use crate::backend::detached::AtWork;
 use crate::backend::{DeviceInfo, MemoryFigures, OpenOptions, Program};
 use crate::error::{Error, Result};
@@ -47,7 +48,7 @@ impl<T: Target> Compiled<T> {
     pub(super) fn new(owner: &Arc<Shared<T>>, graph: &Arc<Graph>) -> Option<std::result::Result<Self, T::Fault>> {
         let [output] = graph.outputs() else { return None };
         let ty = |value| (graph.dtype(value), graph.shape(value).to_vec());
-        let inputs = graph.inputs().iter().map(|value| ty(*value)).collect();
+        let inputs = graph.inputs().iter().map(|value| ty(*value)).listed();
         let program = owner.target.compile(graph);
         Some(program.map(|program| Self {
             owner: owner.clone(),

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cantus_base::listed::Listed;
 use crate::graph::Graph;
 use crate::tensor::DType;
 use crate::wait::Awaited;
@@ -89,7 +90,7 @@ impl<T: Target> Run<T> {
                 Place::Input(input) => inputs.get(input).cloned(),
                 Place::Result(run) => results.get(run).cloned().flatten(),
             });
-            let values: Vec<T::Value> = values.collect();
+            let values: Vec<T::Value> = values.listed();
             results.push(Some(start(run, &values)?));
             let read =
                 run.inputs.iter().filter_map(|place| if let Place::Result(run) = place { Some(*run) } else { None });
@@ -99,7 +100,7 @@ impl<T: Target> Run<T> {
                 }
             }
         }
-        Ok(results.into_iter().flatten().collect())
+        Ok(results.into_iter().flatten().listed())
     }
 }
 

@@ -6,6 +6,7 @@ use super::emulation;
 use super::features::{Available, Chain, Support};
 use super::instance::Instance;
 use super::matrices::Offer;
+use cantus_base::listed::Listed;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity as DeviceIdentity, Limits, PciAddress};
 use crate::matrices::Matrices;
 
@@ -81,7 +82,7 @@ pub(super) fn list(instance: &Instance) -> (Vec<Adapter>, Vec<String>) {
 }
 
 fn text(characters: &[std::ffi::c_char]) -> String {
-    let bytes: Vec<u8> = characters.iter().take_while(|&&c| c != 0).map(|&c| c.to_ne_bytes()[0]).collect();
+    let bytes: Vec<u8> = characters.iter().take_while(|&&c| c != 0).map(|&c| c.to_ne_bytes()[0]).listed();
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
@@ -309,6 +310,6 @@ impl Properties {
 
     fn driver(&self) -> String {
         let parts = [text(&self.driver.driver_name), text(&self.driver.driver_info)];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+        parts.into_iter().filter(|part| !part.is_empty()).listed().join(" ")
     }
 }

@@ -3,6 +3,7 @@
 //! Best fit over the free ranges; neighbours are joined when given back. An arena holds buffers only, so the granularity that Vulkan
 //! demands between buffers and images (`bufferImageGranularity`) never arises within a block.
 
+use cantus_base::listed::Listed;
 use std::collections::BTreeMap;
 
 /// The free ranges of one block.
@@ -15,7 +16,7 @@ pub(super) struct Ranges {
 
 impl Ranges {
     pub(super) fn new(bytes: u64) -> Self {
-        Self { bytes, free: BTreeMap::from([(0, bytes)]) }
+        Self { bytes, free: std::iter::once((0, bytes)).mapped() }
     }
 
     /// True when nothing is taken.

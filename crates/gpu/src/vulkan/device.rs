@@ -20,6 +20,7 @@ use super::sets::SetCache;
 use super::shared::{Shared, State};
 use super::timeline::Timeline;
 use super::uniforms::Uniforms;
+use cantus_base::listed::Listed;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Recording, Refusal, ready,
@@ -106,7 +107,7 @@ fn logical_device(instance: &Arc<Instance>, adapter: &Adapter, support: &Support
     let queues =
         [vk::DeviceQueueCreateInfo::default().queue_family_index(adapter.family).queue_priorities(&priorities)];
     let names = features::extensions(support, &adapter.available);
-    let names: Vec<_> = names.into_iter().map(std::ffi::CStr::as_ptr).collect();
+    let names: Vec<_> = names.into_iter().map(std::ffi::CStr::as_ptr).listed();
     let mut chain = Chain::wanted(support);
     let mut wanted = chain.linked(&adapter.available);
     let info = vk::DeviceCreateInfo::default()

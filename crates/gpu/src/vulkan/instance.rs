@@ -1,5 +1,6 @@
 //! The Vulkan library, loaded at run time, and one instance of it; validation layers where they are asked for.
 
+use cantus_base::listed::Listed;
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -97,7 +98,7 @@ impl Instance {
         Ok(listed
             .into_iter()
             .map(|one| vk::CooperativeMatrixPropertiesKHR { _marker: PhantomData, p_next: null_mut(), ..one })
-            .collect())
+            .listed())
     }
 }
 

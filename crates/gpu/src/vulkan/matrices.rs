@@ -4,6 +4,7 @@
 
 use ash::vk;
 
+use cantus_base::listed::Listed;
 use crate::matrices::{Component, Matrices, Product};
 
 fn component(kind: vk::ComponentTypeKHR) -> Option<Component> {
@@ -50,7 +51,7 @@ impl Offer<'_> {
             (self.f16, "f16 in arithmetic and in storage buffers"),
             (self.subgroups, "subgroup operations"),
         ];
-        Matrices::new(&needed, self.listed.iter().filter_map(product).collect())
+        Matrices::new(&needed, self.listed.iter().filter_map(product).listed())
     }
 }
 

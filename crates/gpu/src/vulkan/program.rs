@@ -11,6 +11,7 @@ use naga::back::spv;
 use super::objects::Owned;
 use super::sets::{SetLayout, SlotKind};
 use super::shared::Shared;
+use cantus_base::listed::Listed;
 use crate::backend::{Program, needs};
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result};
@@ -156,7 +157,7 @@ fn slots(shared: &Shared, reflection: &Reflection, folded: bool) -> Vec<SlotKind
         AddressSpace::Storage => SlotKind::Storage,
         AddressSpace::Uniform => uniform(),
     });
-    let mut slots: Vec<_> = bindings.collect();
+    let mut slots: Vec<_> = bindings.listed();
     slots.extend(counts);
     slots
 }
@@ -187,7 +188,7 @@ fn words(
             let info = spv::BindingInfo { descriptor_set: 0, binding: slot, binding_array_size: None };
             (naga::ResourceBinding { group, binding }, info)
         })
-        .collect();
+        .mapped();
     let pipeline =
         spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: reflection.entry_point.clone() };
     let words = spv::write_vec(module, info, &options, Some(&pipeline));

@@ -6,6 +6,7 @@ use ash::prelude::VkResult;
 use ash::vk;
 use rustc_hash::FxHashMap;
 
+use cantus_base::listed::Listed;
 use super::objects::{Owned, Raw};
 use super::ring::Kept;
 
@@ -53,7 +54,7 @@ impl SetLayout {
                     .descriptor_count(1)
                     .stage_flags(vk::ShaderStageFlags::COMPUTE)
             })
-            .collect();
+            .listed();
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&entries);
         // SAFETY: what the structures point to lives until the calls are over, here and below.
         let set = Owned::new(raw, unsafe { raw.device.create_descriptor_set_layout(&info, None) }?);
@@ -95,7 +96,7 @@ impl SetCache {
             .map(|range| {
                 [vk::DescriptorBufferInfo::default().buffer(range.buffer).offset(range.offset).range(range.bytes)]
             })
-            .collect();
+            .listed();
         let writes: Vec<_> = infos
             .iter()
             .zip(&layout.slots)
@@ -107,7 +108,7 @@ impl SetCache {
                     .descriptor_type(slot.raw())
                     .buffer_info(info)
             })
-            .collect();
+            .listed();
         // SAFETY: the set is new, so nothing uses it; the buffers live.
         unsafe { self.raw.device.update_descriptor_sets(&writes, &[]) };
         self.sets.insert(key.into(), set);

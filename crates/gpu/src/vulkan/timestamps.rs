@@ -7,6 +7,7 @@ use ash::prelude::VkResult;
 use ash::vk;
 
 use super::objects::{Owned, Raw};
+use cantus_base::listed::Listed;
 use crate::backend::KernelTime;
 
 /// The times of one submission.
@@ -73,6 +74,6 @@ impl Timer {
             let passed = pair[1].wrapping_sub(pair[0]) & mask;
             KernelTime { label, start: None, time: Duration::from_nanos((passed as f64 * period) as u64) }
         });
-        Ok(times.collect())
+        Ok(times.listed())
     }
 }

@@ -3,6 +3,7 @@
 use wgpu::{AdapterInfo, Backend, DeviceType, Features};
 
 use super::matrices::offered;
+use cantus_base::listed::Listed;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
 use crate::kernel;
 use crate::matrices::Matrices;
@@ -124,7 +125,7 @@ pub(super) fn describe(
         index,
         name: format!("{name} ({})", api_name(info.backend)),
         kind,
-        driver: driver.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "),
+        driver: driver.into_iter().filter(|part| !part.is_empty()).listed().join(" "),
         memory_bytes: None,
         identity: identity(kind, info),
         priority: priority(info),

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use cantus_base::listed::Listed;
 use crate::error::Error;
 use crate::health::Health;
 
@@ -113,5 +114,5 @@ impl Health {
 pub(super) fn one_line(error: &wgpu::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).filter(|line| !matches!(*line, "" | "Validation Error" | "Caused by:"));
-    lines.collect::<Vec<_>>().join(": ")
+    lines.listed().join(": ")
 }

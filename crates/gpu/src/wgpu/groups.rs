@@ -1,5 +1,6 @@
 //! Bind-group layouts and bind groups, made once and kept: bounded, and forgotten when a buffer dies.
 
+use cantus_base::listed::Listed;
 use rustc_hash::FxHashMap;
 
 /// More bind groups than this are not kept.
@@ -50,7 +51,7 @@ impl GroupCache {
         if let Some(known) = self.layouts.get(entries) {
             return known.clone();
         }
-        let raw_entries: Vec<_> = entries.iter().map(raw_entry).collect();
+        let raw_entries: Vec<_> = entries.iter().map(raw_entry).listed();
         let raw = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some("cantus layout"),
             entries: &raw_entries,
@@ -71,7 +72,7 @@ impl GroupCache {
         label: &str,
     ) -> &wgpu::BindGroup {
         if !self.groups.contains_key(key) {
-            let entries: Vec<_> = ranges().map(raw_range).collect();
+            let entries: Vec<_> = ranges().map(raw_range).listed();
             let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: Some(label),
                 layout: &layout.raw,

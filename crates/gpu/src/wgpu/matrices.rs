@@ -5,6 +5,7 @@
 
 use wgpu::{CooperativeMatrixProperties, CooperativeScalarType, Features};
 
+use cantus_base::listed::Listed;
 use crate::matrices::{Component, Matrices, Product};
 
 fn component(kind: CooperativeScalarType) -> Option<Component> {
@@ -30,7 +31,7 @@ pub(super) fn offered(features: Features, listed: &[CooperativeMatrixProperties]
         (has(Features::SHADER_F16), "f16"),
         (has(Features::SUBGROUP | Features::SUBGROUP_BARRIER), "subgroup operations"),
     ];
-    Matrices::new(&needed, listed.iter().filter_map(product).collect())
+    Matrices::new(&needed, listed.iter().filter_map(product).listed())
 }
 
 /// SPIR-V of a kernel with matrices. `slots`: each binding as (group, number, place in the group's layout), which is the number that wgpu gives it.
@@ -51,7 +52,7 @@ pub(super) fn spirv(
     let options = spv::Options {
         lang_version: (1, 3),
         flags: spv::WriterFlags::empty(),
-        binding_map: slots.map(place).collect(),
+        binding_map: slots.map(place).mapped(),
         bounds_check_policies: BoundsCheckPolicies {
             index: BoundsCheckPolicy::Restrict,
             buffer: BoundsCheckPolicy::Restrict,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::errors::{Caught, Scopes};
 use super::shared::{RawBuffer, Shared, State};
+use cantus_base::listed::Listed;
 use crate::backend::pool::{Request, Taken};
 use crate::backend::{Buffer, Contents, Pool, padded};
 use crate::checks::Facts;
@@ -139,7 +140,7 @@ impl Shared {
         if buffers.is_empty() {
             return;
         }
-        let ids: Vec<u64> = buffers.iter().map(|raw| raw.id).collect();
+        let ids: Vec<u64> = buffers.iter().map(|raw| raw.id).listed();
         let mut state = self.lock();
         state.groups.forget(&ids);
         state.clears.retain(|id, _| !ids.contains(id));

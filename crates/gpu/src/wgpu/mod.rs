@@ -42,6 +42,7 @@ use self::device::WgpuDevice;
 #[doc(hidden)]
 pub use self::exported::export;
 use super::matrices::Matrices;
+use cantus_base::listed::Listed;
 use crate::backend::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, devices_text};
 use crate::error::{Error, Result};
 
@@ -268,7 +269,7 @@ async fn find() -> Found {
 fn list(apis: &[wgpu::Backends]) -> std::result::Result<(wgpu::Instance, Vec<wgpu::Adapter>), String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let instance = instance(apis.iter().copied().collect());
-        let adapters = apis.iter().flat_map(|api| pollster::block_on(instance.enumerate_adapters(*api))).collect();
+        let adapters = apis.iter().flat_map(|api| pollster::block_on(instance.enumerate_adapters(*api))).listed();
         (instance, adapters)
     }))
     .map_err(|panic| crate::deep_stack::panic_text(&*panic))

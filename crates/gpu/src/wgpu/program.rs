@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::errors::Caught;
 use super::groups::{EntryKind, GroupLayout, LayoutEntry};
 use super::shared::Shared;
+use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Kernel, Reflection};
@@ -203,7 +204,7 @@ fn make_pipeline(
             (unsafe { device.create_shader_module_passthrough(descriptor) }, Vec::new())
         }
     };
-    let constants: Vec<(&str, f64)> = constants.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let constants: Vec<(&str, f64)> = constants.iter().map(|(name, value)| (name.as_str(), *value)).listed();
     device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(name),
         layout: Some(layout),
@@ -245,10 +246,10 @@ fn make_layouts(
                 dynamic: slot.dynamic,
                 min_bytes: slot.bytes,
             })
-            .collect();
+            .listed();
         Group { index, layout: cache.layout(device, &entries), slots }
     });
-    groups.collect()
+    groups.listed()
 }
 
 /// The bind groups of a kernel: its bindings, and the counts of a folded dispatch.
@@ -284,9 +285,9 @@ fn plan_groups(limits: &wgpu::Limits, reflection: &Reflection, fold: Option<(u32
         };
         add(binding.group, slot);
     }
-    groups.sort_by_key(|(index, _)| *index);
+    groups.order_by_key(|(index, _)| *index);
     for (_, slots) in &mut groups {
-        slots.sort_by_key(|slot| slot.binding);
+        slots.order_by_key(|slot| slot.binding);
     }
     groups
 }
@@ -334,7 +335,7 @@ fn passed_through(
     }
     let of_group = |(group, slots): &(u32, Vec<Slot>)| {
         let group = *group;
-        slots.iter().zip(0..).map(move |(slot, place)| (group, slot.binding, place)).collect::<Vec<_>>()
+        slots.iter().zip(0..).map(move |(slot, place)| (group, slot.binding, place)).listed()
     };
     let words = super::matrices::spirv(&module, &reflection.entry_point, planned.iter().flat_map(of_group));
     let refused = |construct| needs::unsupported(reflection, &shared.info, construct, String::new());
@@ -368,7 +369,7 @@ fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<S
     if let Some(wgsl) = kernel.rewritten_wgsl()? {
         return Ok(Shader::Text { wgsl, constants: Vec::new() });
     }
-    let constants = kernel.overrides().iter().map(|(name, value)| (name.clone(), *value)).collect();
+    let constants = kernel.overrides().iter().map(|(name, value)| (name.clone(), *value)).listed();
     Ok(Shader::Text { wgsl: kernel.wgsl().to_owned(), constants })
 }
 

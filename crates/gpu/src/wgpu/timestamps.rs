@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::shared::Shared;
+use cantus_base::listed::Listed;
 use crate::backend::KernelTime;
 
 /// The times of one submission.
@@ -80,7 +81,7 @@ impl Timer {
             let ticks: Vec<u64> = view
                 .chunks_exact(8)
                 .map(|word| word.iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte)))
-                .collect();
+                .listed();
             let measured = labels.into_iter().zip(ticks.chunks_exact(2)).map(|(label, pair)| {
                 let nanoseconds = pair[1].saturating_sub(pair[0]) as f64 * period;
                 KernelTime { label, start: None, time: Duration::from_nanos(nanoseconds as u64) }

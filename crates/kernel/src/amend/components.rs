@@ -8,6 +8,7 @@ use naga::{
     VectorSize,
 };
 
+use cantus_base::listed::Listed;
 use super::inserted::{self, Insert};
 
 /// An access to a component by an index that is no constant.
@@ -34,7 +35,7 @@ struct Bounded {
 impl Insert for Bounded {
     fn numbers(&mut self, expressions: &mut Arena<Expression>) {
         let last = (1..4).map(|last| expressions.append(Expression::Literal(Literal::U32(last)), Span::UNDEFINED));
-        self.last = last.collect();
+        self.last = last.listed();
     }
 
     fn before(
@@ -85,6 +86,6 @@ fn found(module: &Module, function: &Function) -> Vec<Option<Found>> {
             let signed = types.get(*index, &module.types).scalar_kind() == Some(ScalarKind::Sint);
             in_buffer.then_some(Found { size, signed })
         })
-        .collect();
+        .listed();
     if all.iter().all(Option::is_none) { Vec::new() } else { all }
 }

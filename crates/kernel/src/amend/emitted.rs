@@ -3,6 +3,7 @@
 
 #![cfg_attr(not(feature = "writers"), allow(dead_code, reason = "not every build writes WGSL"))]
 
+use cantus_base::listed::Listed;
 use super::super::front::Front;
 use naga::{ArraySize, Handle, Module, StructMember, Type, TypeInner, VectorSize};
 
@@ -36,7 +37,7 @@ fn all_structures(module: &Module) -> Vec<Wanted<'_>> {
         TypeInner::Struct { members, span } => Some((members.as_slice(), *span)),
         _ => None,
     });
-    structures.collect()
+    structures.listed()
 }
 
 /// The text with attributes; `None` where it needs none. `structures` has the places of the members in the text.

@@ -2,6 +2,7 @@
 
 use naga::{Arena, Block, Expression, Function, Handle, Module, Range, Span, Statement};
 
+use cantus_base::listed::Listed;
 use super::remap;
 
 /// What one pass puts before the expressions of a function.
@@ -23,8 +24,8 @@ pub(super) trait Insert {
 /// Rewrites all functions for which `pass` has something to insert.
 pub(super) fn settle<I: Insert>(module: &mut Module, pass: impl Fn(&Module, &Function) -> Option<I>) {
     let of = |function: &Function| pass(module, function).and_then(|insert| rewritten(function, insert));
-    let functions: Vec<_> = module.functions.iter().map(|(handle, function)| (handle, of(function))).collect();
-    let entries: Vec<_> = module.entry_points.iter().map(|entry| of(&entry.function)).collect();
+    let functions: Vec<_> = module.functions.iter().map(|(handle, function)| (handle, of(function))).listed();
+    let entries: Vec<_> = module.entry_points.iter().map(|entry| of(&entry.function)).listed();
     for (handle, function) in functions {
         if let Some(function) = function {
             module.functions[handle] = function;

@@ -1,5 +1,6 @@
 //! The lane that a subgroup operation reads: WGSL takes i32 as well as u32, naga u32 alone.
 
+use cantus_base::listed::Listed;
 use naga::front::Typifier;
 use naga::proc::ResolveContext;
 use naga::{
@@ -9,8 +10,8 @@ use naga::{
 /// Makes words of signed lanes.
 pub(super) fn settle(module: &mut Module) {
     let functions: Vec<_> =
-        module.functions.iter().map(|(handle, function)| (handle, signed(module, function))).collect();
-    let entries: Vec<_> = module.entry_points.iter().map(|entry| signed(module, &entry.function)).collect();
+        module.functions.iter().map(|(handle, function)| (handle, signed(module, function))).listed();
+    let entries: Vec<_> = module.entry_points.iter().map(|entry| signed(module, &entry.function)).listed();
     for (handle, signed) in functions.into_iter().filter(|(_, signed)| !signed.is_empty()) {
         rewrite(&mut module.functions[handle], &signed);
     }
@@ -66,7 +67,7 @@ fn signed(module: &Module, function: &Function) -> Vec<Lane> {
         Expression::Constant(constant) => literal(&module.global_expressions[module.constants[*constant].init]),
         expression => literal(expression),
     };
-    found.into_iter().map(|lane| (lane, value(lane))).collect()
+    found.into_iter().map(|lane| (lane, value(lane))).listed()
 }
 
 fn rewrite(function: &mut Function, signed: &[Lane]) {

@@ -1,5 +1,6 @@
 //! `abs` of an unsigned number: naga's GLSL takes the number for a signed one there. The greater of it and itself says the same.
 
+use cantus_base::listed::Listed;
 use naga::front::Typifier;
 use naga::proc::ResolveContext;
 use naga::{Expression, Function, Handle, MathFunction, Module, ScalarKind};
@@ -7,8 +8,8 @@ use naga::{Expression, Function, Handle, MathFunction, Module, ScalarKind};
 /// Rewrites each of them.
 pub(super) fn settle(module: &mut Module) {
     let functions: Vec<_> =
-        module.functions.iter().map(|(handle, function)| (handle, found(module, function))).collect();
-    let entries: Vec<_> = module.entry_points.iter().map(|entry| found(module, &entry.function)).collect();
+        module.functions.iter().map(|(handle, function)| (handle, found(module, function))).listed();
+    let entries: Vec<_> = module.entry_points.iter().map(|entry| found(module, &entry.function)).listed();
     for (handle, found) in functions {
         rewrite(&mut module.functions[handle], found);
     }
@@ -31,7 +32,7 @@ fn found(module: &Module, function: &Function) -> Vec<Handle<Expression>> {
         (is_abs(expression) && types.get(handle, &module.types).scalar_kind() == Some(ScalarKind::Uint))
             .then_some(handle)
     };
-    function.expressions.iter().filter_map(unsigned).collect()
+    function.expressions.iter().filter_map(unsigned).listed()
 }
 
 fn rewrite(function: &mut Function, found: Vec<Handle<Expression>>) {

@@ -14,6 +14,7 @@ use naga::{
 };
 
 use super::remap;
+use cantus_base::listed::Listed;
 use crate::flow::blocks;
 
 /// How a part is reached, step by step.
@@ -46,7 +47,7 @@ pub(super) fn settle(module: &mut Module) {
     let mut entries = module.entry_points.clone();
     let mut work = Work { module, old, new: Arena::new(), plain: HashMap::new(), copies: HashMap::new(), depth: 0 };
     let mut fails = false;
-    let handles: Vec<Handle<Function>> = work.old.iter().map(|(handle, _)| handle).collect();
+    let handles: Vec<Handle<Function>> = work.old.iter().map(|(handle, _)| handle).listed();
     for &handle in &handles {
         // Those that cannot run by themselves come when they are called.
         if !work.is_generic(handle) {
@@ -355,7 +356,7 @@ fn bind(mut function: Function, bound: &Bound) -> Option<Function> {
     let made = expressions.range_from(from);
     let mut pointers = pointers.into_iter();
     let pointers: Vec<Option<Handle<Expression>>> =
-        bound.iter().map(|bound| bound.as_ref().and_then(|_| pointers.next())).collect();
+        bound.iter().map(|bound| bound.as_ref().and_then(|_| pointers.next())).listed();
     let old = std::mem::take(&mut function.expressions);
     let mut moved: Vec<Handle<Expression>> = Vec::with_capacity(old.len());
     for (handle, expression) in old.iter() {

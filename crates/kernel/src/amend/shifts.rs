@@ -5,6 +5,7 @@ use naga::front::Typifier;
 use naga::proc::ResolveContext;
 use naga::{Arena, BinaryOperator, Expression, Function, Handle, Literal, Module, Span, TypeInner, VectorSize};
 
+use cantus_base::listed::Listed;
 use super::inserted::{self, Insert};
 
 /// A shift that may be by its width or more.
@@ -97,7 +98,7 @@ fn found(module: &Module, function: &Function) -> Vec<Option<Found>> {
         };
         (!below(module, expressions, by, bits.into())).then_some(Found { size, bits })
     };
-    let all: Vec<_> = expressions.iter().map(one).collect();
+    let all: Vec<_> = expressions.iter().map(one).listed();
     if all.iter().all(Option::is_none) { Vec::new() } else { all }
 }
 

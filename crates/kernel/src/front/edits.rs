@@ -2,6 +2,7 @@
 
 use naga::{Span, WithSpan};
 
+use cantus_base::listed::{Listed, Ordered};
 use super::{Fault, report};
 use crate::error::{Error, SourcePlace};
 
@@ -37,7 +38,7 @@ impl Source {
 
     /// `None` without edits. Of two that overlap the longer is kept; it must be in front where both begin together.
     pub(super) fn rewritten(file: &str, text: &str, mut edits: Vec<Edit>) -> Option<Self> {
-        edits.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
+        edits.order_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
         let mut edited = String::with_capacity(text.len() + 64);
         let mut pieces: Vec<Piece> = Vec::with_capacity(edits.len());
         let mut done = 0;
@@ -109,7 +110,7 @@ impl Source {
         let report = if self.edited.is_none() && !report::has_long_lines(&self.text) {
             error.emit_to_string_with_path(&self.text, &self.file)
         } else {
-            let message = std::iter::once(error.message()).chain(error.notes()).collect::<Vec<_>>().join("\n");
+            let message = std::iter::once(error.message()).chain(error.notes()).listed().join("\n");
             let labels = error.labels().map(|(span, label)| (self.span(span), label.to_owned()));
             report::emit(&self.file, &self.text, message, labels.collect())
         };

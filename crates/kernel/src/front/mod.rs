@@ -18,6 +18,7 @@ mod uniformity;
 
 pub(super) use edits::Source;
 
+use cantus_base::listed::Listed;
 use std::collections::HashMap;
 
 /// Alignment and size that attributes give to a structure's members, by the structure's name.
@@ -88,8 +89,8 @@ impl<'t> Front<'t> {
     #[cfg_attr(not(feature = "writers"), allow(dead_code, reason = "not every build writes WGSL"))]
     pub(super) fn structures(&self) -> Vec<Vec<usize>> {
         let starts =
-            |structure: &tree::Structure| structure.members.iter().map(|member| member.name.start as usize).collect();
-        self.0.structs.iter().map(starts).collect()
+            |structure: &tree::Structure| structure.members.iter().map(|member| member.name.start as usize).listed();
+        self.0.structs.iter().map(starts).listed()
     }
 
     /// The attributes of all structures; `None` where one cannot be evaluated.
@@ -107,7 +108,7 @@ impl<'t> Front<'t> {
         let mut all = Attributes::new();
         for structure in structs {
             let members = structure.members.iter().map(|member| Some((number(member.align)?, number(member.size)?)));
-            all.insert(structure.name.clone(), members.collect::<Option<_>>()?);
+            all.insert(structure.name.clone(), members.try_listed()?);
         }
         Some(all)
     }

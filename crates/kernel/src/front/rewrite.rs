@@ -1,5 +1,6 @@
 //! What is rewritten, and why. Each of these has an entry in `docs/naga.md`.
 
+use cantus_base::listed::Listed;
 use super::edits::Edit;
 use super::eval::Evaluator;
 use super::eval::value::Value;
@@ -121,7 +122,7 @@ fn extensions(tree: &Tree<'_>) -> Vec<Edit> {
             text: if kept.is_empty() { " ".to_owned() } else { format!("{keyword} {};", kept.join(", ")) },
         })
     });
-    directives.collect()
+    directives.listed()
 }
 
 /// `let` gives a name to a value at run time; naga takes it for a constant where it can, and refuses an index out of range or a division by
@@ -130,7 +131,7 @@ fn run_time_names(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
     let lets = tree.decls.iter().filter(|decl| {
         decl.kind == DeclKind::Let && !decl.is_written && decl.init.is_some_and(|init| constants[init as usize])
     });
-    lets.map(|decl| Edit { start: decl.keyword.start, end: decl.keyword.end, text: "var".to_owned() }).collect()
+    lets.map(|decl| Edit { start: decl.keyword.start, end: decl.keyword.end, text: "var".to_owned() }).listed()
 }
 
 /// Calls in constant expressions that naga cannot evaluate, replaced by their values.

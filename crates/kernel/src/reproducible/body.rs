@@ -6,6 +6,7 @@ use naga::{
     SwitchCase, Type, TypeInner, VectorSize,
 };
 
+use cantus_base::listed::Listed;
 use super::{Origin, Outcome, Work, refuse, vector_type, without_small};
 
 /// The form of a value of float32.
@@ -126,7 +127,7 @@ impl<'w, 'a> Body<'w, 'a> {
     fn constant(&mut self, old: Handle<Expression>) -> Outcome<Handle<Expression>> {
         let new = match self.function.expressions[old].clone() {
             Expression::Compose { ty, components } => {
-                let components = components.into_iter().map(|part| self.constant(part)).collect::<Outcome<_>>()?;
+                let components = components.into_iter().map(|part| self.constant(part)).try_listed()?;
                 Expression::Compose { ty: self.work.ty(self.origin, ty), components }
             }
             Expression::Splat { size, value } => Expression::Splat { size, value: self.constant(value)? },
@@ -305,7 +306,7 @@ impl<'w, 'a> Body<'w, 'a> {
                 let cases = cases.iter().map(|case| {
                     Ok(SwitchCase { value: case.value, body: self.block(&case.body)?, fall_through: case.fall_through })
                 });
-                Statement::Switch { selector, cases: cases.collect::<Outcome<_>>()? }
+                Statement::Switch { selector, cases: cases.try_listed()? }
             }
             Statement::Loop { body, continuing, break_if } => {
                 let body = self.block(body)?;
@@ -331,7 +332,7 @@ impl<'w, 'a> Body<'w, 'a> {
             }
             Statement::Call { function, arguments, result } => {
                 let function = self.work.function(self.origin, *function)?;
-                let arguments = arguments.iter().map(|&argument| self.get(argument)).collect::<Outcome<_>>()?;
+                let arguments = arguments.iter().map(|&argument| self.get(argument)).try_listed()?;
                 let result = result.map(|old| {
                     let new = self.plain(Expression::CallResult(function));
                     self.put(old, new);
@@ -450,7 +451,7 @@ impl<'w, 'a> Body<'w, 'a> {
             Expression::Binary { op, left, right } => return self.binary(old, op, left, right),
             Expression::As { expr, kind, convert } => return self.conversion(old, expr, kind, convert),
             Expression::Math { fun, arg, arg1, arg2, .. } => {
-                let arguments: Vec<_> = [Some(arg), arg1, arg2].into_iter().flatten().collect();
+                let arguments: Vec<_> = [Some(arg), arg1, arg2].into_iter().flatten().listed();
                 if self.form(old).is_none() && self.form(arg).is_none() {
                     return self.copied(old);
                 }
@@ -480,7 +481,7 @@ impl<'w, 'a> Body<'w, 'a> {
         }
         // The kernel's own type: loads and stores of memory outside are never the library's.
         let types: Vec<Handle<Type>> = match inner {
-            TypeInner::Struct { members, .. } => members.iter().map(|member| member.ty).collect(),
+            TypeInner::Struct { members, .. } => members.iter().map(|member| member.ty).listed(),
             TypeInner::Array { base, size: naga::ArraySize::Constant(count), .. } if count.get() <= MOST_PARTS => {
                 vec![*base; count.get() as usize]
             }

@@ -2,6 +2,7 @@
 
 use naga::{BinaryOperator as Op, Expression, Handle, Literal, MathFunction as F, Scalar, ScalarKind, VectorSize};
 
+use cantus_base::listed::Listed;
 use super::body::{Body, Form};
 use super::{Outcome, refuse};
 
@@ -72,9 +73,9 @@ impl Body<'_, '_> {
     pub(super) fn math(&mut self, old: Value, fun: F, operands: &[Value]) -> Outcome<Value> {
         let result = self.form(old);
         // `ldexp` has integers beside its floats.
-        let forms: Vec<Option<Form>> = operands.iter().map(|&operand| self.operand_form(operand)).collect();
-        let values = operands.iter().map(|&operand| self.get(operand)).collect::<Outcome<Vec<Value>>>()?;
-        let pairs: Vec<(Value, Option<Form>)> = values.iter().copied().zip(forms.iter().copied()).collect();
+        let forms: Vec<Option<Form>> = operands.iter().map(|&operand| self.operand_form(operand)).listed();
+        let values = operands.iter().map(|&operand| self.get(operand)).try_listed()?;
+        let pairs: Vec<(Value, Option<Form>)> = values.iter().copied().zip(forms.iter().copied()).listed();
         let (Some(&value), form) = (values.first(), forms.first().copied().flatten().unwrap_or(Form::Scalar)) else {
             return refuse("a builtin without arguments", self.span);
         };
@@ -130,7 +131,7 @@ impl Body<'_, '_> {
             F::Determinant => {
                 let Form::Matrix(size, _) = form else { return refuse("a determinant of no matrix", self.span) };
                 let columns = self.columns(value, size);
-                let rows: Vec<u32> = (0..size as u32).collect();
+                let rows: Vec<u32> = (0..size as u32).listed();
                 self.determinant(&columns, &rows)
             }
             _ => return refuse(&format!("the builtin {fun:?}"), self.span),
@@ -214,7 +215,7 @@ impl Body<'_, '_> {
             let term = if rest.is_empty() {
                 factor
             } else {
-                let others: Vec<u32> = rows.iter().copied().filter(|&other| other != row).collect();
+                let others: Vec<u32> = rows.iter().copied().filter(|&other| other != row).listed();
                 let minor = self.determinant(rest, &others);
                 self.rounded(Op::Multiply, factor, minor, Form::Scalar)
             };

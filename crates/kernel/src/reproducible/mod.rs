@@ -15,6 +15,7 @@ mod body;
 mod builtin;
 mod number;
 
+use cantus_base::listed::Listed;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -82,7 +83,7 @@ pub(super) fn rewrite(module: &Module, info: &ModuleInfo) -> Outcome<Module> {
         .filter_map(|(_, variable)| variable.binding)
         .filter(|binding| binding.group == 0)
         .map(|binding| binding.binding)
-        .collect();
+        .listed();
     let binding = (0..=u32::MAX).find(|number| !taken.contains(number)).unwrap_or(u32::MAX);
     let zero = GlobalVariable {
         name: Some(super::Kernel::ZERO.to_owned()),

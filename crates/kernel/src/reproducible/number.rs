@@ -2,6 +2,7 @@
 
 use naga::{BinaryOperator as Op, Expression, Handle, Literal, Scalar, ScalarKind, UnaryOperator, VectorSize};
 
+use cantus_base::listed::Listed;
 use super::body::{Body, Form};
 use super::{Outcome, refuse};
 
@@ -83,7 +84,7 @@ impl Body<'_, '_> {
                 let column = self.emit(Expression::AccessIndex { base: value, index });
                 change(self, column, Form::Vector(rows))
             })
-            .collect();
+            .listed();
         self.matrix_of(columns, rows, changed)
     }
 
@@ -189,7 +190,7 @@ impl Body<'_, '_> {
     ) -> Outcome<Value> {
         let mut results = Vec::with_capacity(count);
         for index in (0..).take(count) {
-            let arguments = values.iter().map(|&(value, form)| self.component(value, form, index)).collect();
+            let arguments = values.iter().map(|&(value, form)| self.component(value, form, index)).listed();
             results.push(self.call(name, arguments)?);
         }
         Ok(self.vector_of(scalar, results))
@@ -212,7 +213,7 @@ impl Body<'_, '_> {
 
     /// The columns of a matrix.
     pub(super) fn columns(&mut self, value: Value, count: VectorSize) -> Vec<Value> {
-        (0..count as u32).map(|index| self.emit(Expression::AccessIndex { base: value, index })).collect()
+        (0..count as u32).map(|index| self.emit(Expression::AccessIndex { base: value, index })).listed()
     }
 
     /// A matrix times a vector: its columns times the vector's components, from the first to the last.
@@ -242,7 +243,7 @@ impl Body<'_, '_> {
                 let Form::Matrix(columns, rows) = form else { return self.copied(old) };
                 let (left, right) = (self.columns(a, columns), self.columns(b, columns));
                 let pairs = left.into_iter().zip(right);
-                let sums = pairs.map(|(a, b)| self.rounded(op, a, b, form.column())).collect();
+                let sums = pairs.map(|(a, b)| self.rounded(op, a, b, form.column())).listed();
                 self.matrix_of(columns, rows, sums)
             }
             Op::Add | Op::Subtract | Op::Multiply => {
@@ -275,7 +276,7 @@ impl Body<'_, '_> {
             let factor = body.spread(factor, Form::Vector(rows));
             let parts = body.columns(matrix, columns);
             let parts = parts.into_iter().map(|part| body.rounded(Op::Multiply, part, factor, Form::Vector(rows)));
-            let parts = parts.collect();
+            let parts = parts.listed();
             body.matrix_of(columns, rows, parts)
         };
         Ok(match (a_form, b_form) {
@@ -287,13 +288,13 @@ impl Body<'_, '_> {
             }
             (Form::Vector(_), Form::Matrix(columns, rows)) => {
                 let columns = self.columns(b, columns);
-                let sums = columns.into_iter().map(|column| self.dot(a, column, Form::Vector(rows))).collect();
+                let sums = columns.into_iter().map(|column| self.dot(a, column, Form::Vector(rows))).listed();
                 self.vector_of(Scalar::F32, sums)
             }
             (Form::Matrix(inner, rows), Form::Matrix(columns, _)) => {
                 let left = self.columns(a, inner);
                 let right = self.columns(b, columns);
-                let sums = right.into_iter().map(|column| self.combination(&left, column, rows)).collect();
+                let sums = right.into_iter().map(|column| self.combination(&left, column, rows)).listed();
                 self.matrix_of(columns, rows, sums)
             }
             _ => return refuse("a product of two forms that WGSL does not have", self.span),

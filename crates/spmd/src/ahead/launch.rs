@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use super::Compiled;
 use super::rt::{DONE, Job, Memory, NO_MEMORY};
+use cantus_base::listed::Listed;
 use crate::{BindingInfo, Launch, Stopped, Watch, check_bindings};
 
 /// Runs of fewer lanes along x are left to the executor, which fills its lanes from several rows.
@@ -80,7 +81,7 @@ pub unsafe fn execute(
             let (pointer, bytes) = memory.raw();
             Memory { pointer, bytes }
         })
-        .collect();
+        .listed();
     let limits = &launch.limits;
     limits.begin().check()?;
     let job = Job {

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use cantus_base::listed::{Listed, Ordered};
 use super::super::bytecode::{Batching, Code, FULL, Instr, LANE_STEP, NONE, OnceTables, Op, Space};
 use super::super::shape::Width;
 use super::builder::{Builder, Class, Register};
@@ -92,7 +93,7 @@ impl Pass {
             }
         }
         // Inner loops first, so that one pass over them reaches the outermost.
-        pass.loops.sort_unstable_by_key(|(first, last)| last - first);
+        pass.loops.order_by_key(|(first, last)| last - first);
         pass
     }
 
@@ -255,7 +256,7 @@ impl Pass {
         let mut begins: Vec<Vec<Register>> = vec![Vec::new(); self.builder.instructions.len() + 1];
         let mut ends: Vec<Vec<Register>> = vec![Vec::new(); self.builder.instructions.len() + 1];
         let mut constants: Vec<((u64, bool), Register)> =
-            self.builder.constants.iter().map(|(key, register)| (*key, *register)).collect();
+            self.builder.constants.iter().map(|(key, register)| (*key, *register)).listed();
         constants.sort_unstable();
         let mut pinned = vec![false; count];
         for (_, register) in &constants {

@@ -8,6 +8,7 @@ use super::super::bytecode::{Compare, Convert, Float, Float2, Int, Int2, IntComp
 use super::builder::Operand;
 use super::types::Ty;
 use super::{Lowering, Result};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
@@ -35,7 +36,7 @@ impl Lowering<'_, '_> {
                 }
                 (Ty::Vector(..), Ty::Matrix(_, rows, _)) => {
                     let columns = b.chunks_exact(rows as usize);
-                    return Ok(columns.map(|column| self.dot(kind, &a, column)).collect::<Vec<_>>().into());
+                    return Ok(columns.map(|column| self.dot(kind, &a, column)).listed().into());
                 }
                 _ => {}
             }
@@ -52,10 +53,10 @@ impl Lowering<'_, '_> {
     fn matrix_vector(&mut self, kind: Scalar, matrix: &[Operand], vector: &[Operand], rows: usize) -> Vec<Operand> {
         (0..rows)
             .map(|row| {
-                let line: Vec<Operand> = matrix.iter().skip(row).step_by(rows).copied().collect();
+                let line: Vec<Operand> = matrix.iter().skip(row).step_by(rows).copied().listed();
                 self.dot(kind, &line, vector)
             })
-            .collect()
+            .listed()
     }
 
     pub(super) fn dot(&mut self, kind: Scalar, a: &[Operand], b: &[Operand]) -> Operand {

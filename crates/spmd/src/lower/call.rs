@@ -5,6 +5,7 @@ use std::rc::Rc;
 use naga::valid::FunctionInfo;
 use naga::{Block, Function, Statement};
 
+use cantus_base::listed::{Listed, Ordered};
 use super::super::bytecode::Op;
 use super::builder::Operand;
 use super::control::{Scope, ScopeKind};
@@ -99,8 +100,8 @@ impl<'m> Lowering<'m, '_> {
 
     /// Variables of the private address space begin with the entry point.
     fn private_variables(&mut self) -> Result<()> {
-        let mut handles: Vec<_> = self.globals.places.iter().collect();
-        handles.sort_unstable_by_key(|(handle, _)| **handle);
+        let mut handles: Vec<_> = self.globals.places.iter().listed();
+        handles.order_by_key(|(handle, _)| **handle);
         for (handle, place) in handles {
             if !matches!(place, super::Place::Private) {
                 continue;

@@ -5,6 +5,7 @@ use naga::{Expression, Handle, ScalarKind};
 use super::super::bytecode::{Convert, Float2, Int2, IntCompare, Op};
 use super::builder::Operand;
 use super::{Lowering, Result};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
@@ -30,7 +31,7 @@ impl Lowering<'_, '_> {
                     if width.is_some() { self.convert(from, to, *scalar) } else { self.bitcast(from, to, *scalar) }
                 },
             )
-            .collect())
+            .listed())
     }
 
     fn bitcast(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {

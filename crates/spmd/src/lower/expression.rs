@@ -8,6 +8,7 @@ use super::super::bytecode::{Compare, Convert, Float, Input, Int, Op};
 use super::builder::Operand;
 use super::types::{Ty, Units};
 use super::{Lowering, Result, Value};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
@@ -105,7 +106,7 @@ impl Lowering<'_, '_> {
                     };
                     vector.get(place).copied()
                 });
-                let picked: Option<Vec<Operand>> = picked.collect();
+                let picked: Option<Vec<Operand>> = picked.try_listed();
                 self.known(picked, "this swizzle")?.into()
             }
             Expression::FunctionArgument(index) => {
@@ -229,7 +230,7 @@ impl Lowering<'_, '_> {
         let stride = stride.max(1) as usize;
         if scalars.len() <= 8 * stride {
             // Few elements: choose between them. Out of range gives the first.
-            let mut chosen: Vec<Operand> = scalars.iter().take(stride).copied().collect();
+            let mut chosen: Vec<Operand> = scalars.iter().take(stride).copied().listed();
             for (place, element) in scalars.chunks_exact(stride).enumerate().skip(1) {
                 let here = self.builder.equal(index, Operand::word(place as u32));
                 for (chosen, scalar) in chosen.iter_mut().zip(element) {

@@ -2,6 +2,7 @@
 
 use naga::{Binding, BuiltIn, Function, TypeInner};
 
+use cantus_base::listed::Listed;
 use super::super::SUBGROUP_SIZE;
 use super::super::bytecode::{Batching, Input};
 use super::builder::Operand;
@@ -32,12 +33,12 @@ impl Lowering<'_, '_> {
         let size = self.workgroup_size;
         let invocations: u32 = size.iter().product();
         Ok(match builtin {
-            BuiltIn::WorkGroupId => (0..3).map(|axis| self.workgroup_id(axis)).collect(),
-            BuiltIn::LocalInvocationId => (0..3).map(|axis| self.local_id(axis)).collect(),
-            BuiltIn::GlobalInvocationId => (0..3).map(|axis| self.global_id(axis)).collect(),
+            BuiltIn::WorkGroupId => (0..3).map(|axis| self.workgroup_id(axis)).listed(),
+            BuiltIn::LocalInvocationId => (0..3).map(|axis| self.local_id(axis)).listed(),
+            BuiltIn::GlobalInvocationId => (0..3).map(|axis| self.global_id(axis)).listed(),
             BuiltIn::LocalInvocationIndex => vec![self.local_index()],
             BuiltIn::WorkGroupSize => size.map(Operand::word).to_vec(),
-            BuiltIn::NumWorkGroups => (0..3).map(|axis| self.builder.input(Input::NumWorkgroups(axis))).collect(),
+            BuiltIn::NumWorkGroups => (0..3).map(|axis| self.builder.input(Input::NumWorkgroups(axis))).listed(),
             BuiltIn::NumSubgroups => vec![Operand::word(invocations.div_ceil(SUBGROUP_SIZE))],
             BuiltIn::SubgroupSize => vec![Operand::word(SUBGROUP_SIZE)],
             BuiltIn::SubgroupId => vec![self.builder.input(Input::SubgroupId)],

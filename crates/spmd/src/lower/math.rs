@@ -6,6 +6,7 @@ use super::super::bytecode::{Compare, Float, Float2, Int, Int2, Op};
 use super::builder::Operand;
 use super::types::Ty;
 use super::{Lowering, Result};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
@@ -55,7 +56,7 @@ impl Lowering<'_, '_> {
             _ => None,
         };
         if let Some(op) = simple {
-            return Ok(x.iter().map(|x| self.float1(kind, op, *x)).collect());
+            return Ok(x.iter().map(|x| self.float1(kind, op, *x)).listed());
         }
         let pairwise = match function {
             F::Min => Some(Float2::Min),
@@ -66,38 +67,38 @@ impl Lowering<'_, '_> {
             _ => None,
         };
         if let Some(op) = pairwise {
-            return Ok(x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, op, *x, *y)).collect());
+            return Ok(x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, op, *x, *y)).listed());
         }
         if let Some(op) = bit_operation(function, kind) {
             if matches!(kind, Scalar::I16 | Scalar::U16) {
                 return self.unsupported("bit counts of 16-bit integers");
             }
-            return Ok(x.iter().map(|x| self.int1(kind, op, *x)).collect());
+            return Ok(x.iter().map(|x| self.int1(kind, op, *x)).listed());
         }
         Ok(match function {
-            F::Abs if kind.is_signed() => x.iter().map(|x| self.int1(kind, Int::Abs, *x)).collect(),
-            F::Sign if kind.is_signed() => x.iter().map(|x| self.int1(kind, Int::Sign, *x)).collect(),
+            F::Abs if kind.is_signed() => x.iter().map(|x| self.int1(kind, Int::Abs, *x)).listed(),
+            F::Sign if kind.is_signed() => x.iter().map(|x| self.int1(kind, Int::Sign, *x)).listed(),
             F::Abs => x.to_vec(),
             F::Sign => return self.unsupported("sign of unsigned numbers"),
             F::Clamp => zip3(&x, y, z, |x, low, high| {
                 let x = self.arithmetic(kind, Float2::Max, x, low);
                 self.arithmetic(kind, Float2::Min, x, high)
             }),
-            F::Saturate => x.iter().map(|x| self.saturate(kind, *x)).collect(),
+            F::Saturate => x.iter().map(|x| self.saturate(kind, *x)).listed(),
             F::Radians | F::Degrees => {
                 let factor = if function == F::Radians { 1_f64.to_radians() } else { 1_f64.to_degrees() };
                 let factor = self.real(kind, factor);
-                x.iter().map(|x| self.arithmetic(kind, Float2::Mul, *x, factor)).collect()
+                x.iter().map(|x| self.arithmetic(kind, Float2::Mul, *x, factor)).listed()
             }
             F::Modf => {
-                let whole: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Trunc, *x)).collect();
+                let whole: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Trunc, *x)).listed();
                 let mut parts: Vec<Operand> =
-                    x.iter().zip(&whole).map(|(x, whole)| self.arithmetic(kind, Float2::Sub, *x, *whole)).collect();
+                    x.iter().zip(&whole).map(|(x, whole)| self.arithmetic(kind, Float2::Sub, *x, *whole)).listed();
                 parts.extend(whole);
                 parts
             }
             F::Frexp => {
-                let mut parts: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Fraction, *x)).collect();
+                let mut parts: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Fraction, *x)).listed();
                 for x in x.iter() {
                     let wide = kind == Scalar::F64;
                     let op = if wide { Op::Double(Float::Exponent) } else { Op::Float(Float::Exponent) };
@@ -125,7 +126,7 @@ impl Lowering<'_, '_> {
                     let reached = self.compare(kind, Compare::LessEqual, *edge, *x);
                     self.builder.select(reached, one, zero)
                 };
-                x.iter().zip(y).map(step).collect()
+                x.iter().zip(y).map(step).listed()
             }
             F::SmoothStep => zip3(&x, y, z, |low, high, x| self.smooth_step(kind, low, high, x)),
             F::Dot => vec![self.dot(kind, &x, y)],
@@ -133,12 +134,12 @@ impl Lowering<'_, '_> {
             F::Length => vec![self.length(kind, &x)],
             F::Distance => {
                 let difference: Vec<Operand> =
-                    x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, Float2::Sub, *x, *y)).collect();
+                    x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, Float2::Sub, *x, *y)).listed();
                 vec![self.length(kind, &difference)]
             }
             F::Normalize => {
                 let length = self.length(kind, &x);
-                x.iter().map(|x| self.arithmetic(kind, Float2::Div, *x, length)).collect()
+                x.iter().map(|x| self.arithmetic(kind, Float2::Div, *x, length)).listed()
             }
             F::FaceForward => {
                 let cosine = self.dot(kind, y, z);
@@ -149,7 +150,7 @@ impl Lowering<'_, '_> {
                         let negative = self.float1(kind, Float::Neg, *x);
                         self.builder.select(away, *x, negative)
                     })
-                    .collect()
+                    .listed()
             }
             F::Reflect => {
                 let cosine = self.dot(kind, y, &x);
@@ -161,7 +162,7 @@ impl Lowering<'_, '_> {
                         let y = self.arithmetic(kind, Float2::Mul, twice, *y);
                         self.arithmetic(kind, Float2::Sub, *x, y)
                     })
-                    .collect()
+                    .listed()
             }
             F::Refract => {
                 let ratio = self.known(z.first().copied(), "this refract")?;
@@ -172,7 +173,7 @@ impl Lowering<'_, '_> {
                     return self.unsupported("transpose of this type");
                 };
                 let (columns, rows) = (columns as usize, rows as usize);
-                (0..rows).flat_map(|row| (0..columns).map(move |column| column * rows + row)).map(|at| x[at]).collect()
+                (0..rows).flat_map(|row| (0..columns).map(move |column| column * rows + row)).map(|at| x[at]).listed()
             }
             F::Determinant => {
                 let side = match x.len() {
@@ -190,12 +191,12 @@ impl Lowering<'_, '_> {
                 let (offset, count) = (self.known(y.first().copied(), "a bit field")?, z.first().copied());
                 let count = self.known(count, "a bit field")?;
                 let op = if kind.is_signed() { Op::ExtractSigned } else { Op::ExtractUnsigned };
-                x.iter().map(|x| self.builder.ternary(op, [*x, offset, count])).collect()
+                x.iter().map(|x| self.builder.ternary(op, [*x, offset, count])).listed()
             }
             F::InsertBits => {
                 let offset = self.known(z.first().copied(), "a bit field")?;
                 let count = self.known(argument(2).first().copied(), "a bit field")?;
-                x.iter().zip(y).map(|(x, y)| self.insert_bits(*x, *y, offset, count)).collect()
+                x.iter().zip(y).map(|(x, y)| self.insert_bits(*x, *y, offset, count)).listed()
             }
             F::Outer | F::Inverse => return self.unsupported(format!("the function {function:?}")),
             _ => {
@@ -272,7 +273,7 @@ impl Lowering<'_, '_> {
                 let through = self.arithmetic(kind, Float2::Sub, straight, aside);
                 self.builder.select(reflects, zero, through)
             })
-            .collect()
+            .listed()
     }
 
     /// By the first column.
@@ -285,7 +286,7 @@ impl Lowering<'_, '_> {
             let rest: Vec<Operand> = (1..side)
                 .flat_map(|column| (0..side).filter(move |r| *r != row).map(move |r| column * side + r))
                 .map(|at| matrix[at])
-                .collect();
+                .listed();
             let minor = self.determinant(kind, &rest, side - 1);
             let term = self.arithmetic(kind, Float2::Mul, matrix[row], minor);
             sum = Some(match sum {
@@ -336,5 +337,5 @@ fn zip3(
     z: &[Operand],
     mut f: impl FnMut(Operand, Operand, Operand) -> Operand,
 ) -> Vec<Operand> {
-    x.iter().zip(y).zip(z).map(|((x, y), z)| f(*x, *y, *z)).collect()
+    x.iter().zip(y).zip(z).map(|((x, y), z)| f(*x, *y, *z)).listed()
 }

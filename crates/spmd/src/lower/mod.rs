@@ -31,6 +31,7 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module, ShaderStage, StorageAccess};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use cantus_base::listed::Ordered;
 use super::bytecode::{Batching, BindingInfo, Bytecode, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op};
 use super::check::MAX_WORDS;
 use builder::{Builder, Operand};
@@ -241,7 +242,7 @@ impl Globals {
                 _ => return Err(refuse("variables of this address space")),
             }
         }
-        bound.sort_unstable_by_key(|(group, binding, _)| (*group, *binding));
+        bound.order_by_key(|(group, binding, _)| (*group, *binding));
         for (place, (group, binding, handle)) in bound.into_iter().enumerate() {
             let variable = &module.global_variables[handle];
             let writable = match variable.space {

@@ -5,6 +5,7 @@ use naga::MathFunction;
 use super::super::bytecode::{Compare, Convert, Float, Float2, Int2, Op};
 use super::builder::Operand;
 use super::{Lowering, Result};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
@@ -23,7 +24,7 @@ impl Lowering<'_, '_> {
             F::Pack2x16snorm => self.pack_normal(x, 16, -1.0, 32767.0),
             F::Pack2x16unorm => self.pack_normal(x, 16, 0.0, 65535.0),
             F::Pack2x16float => {
-                let halves: Vec<Operand> = x.iter().map(|x| self.builder.convert(Convert::F32ToHalfBits, *x)).collect();
+                let halves: Vec<Operand> = x.iter().map(|x| self.builder.convert(Convert::F32ToHalfBits, *x)).listed();
                 self.pack_bits(&halves, 16)
             }
             F::Pack4xI8 | F::Pack4xU8 => self.pack_bits(x, 8),
@@ -34,12 +35,12 @@ impl Lowering<'_, '_> {
                         let x = self.builder.int2(Int2::MaxSigned, *x, Operand::word(-128_i32 as u32));
                         self.builder.int2(Int2::MinSigned, x, Operand::word(127))
                     })
-                    .collect();
+                    .listed();
                 self.pack_bits(&clamped, 8)
             }
             F::Pack4xU8Clamp => {
                 let clamped: Vec<Operand> =
-                    x.iter().map(|x| self.builder.int2(Int2::MinUnsigned, *x, Operand::word(255))).collect();
+                    x.iter().map(|x| self.builder.int2(Int2::MinUnsigned, *x, Operand::word(255))).listed();
                 self.pack_bits(&clamped, 8)
             }
             F::Unpack4x8snorm => return Ok(Some(self.unpack_normal(word, 8, true, 127.0))),
@@ -49,7 +50,7 @@ impl Lowering<'_, '_> {
             F::Unpack2x16float => {
                 let halves = self.unpack_bits(word, 16, false);
                 let floats = halves.into_iter().map(|half| self.builder.convert(Convert::HalfBitsToF32, half));
-                return Ok(Some(floats.collect()));
+                return Ok(Some(floats.listed()));
             }
             F::Unpack4xI8 => return Ok(Some(self.unpack_bits(word, 8, true))),
             F::Unpack4xU8 => return Ok(Some(self.unpack_bits(word, 8, false))),
@@ -76,7 +77,7 @@ impl Lowering<'_, '_> {
                 let x = self.builder.float(Float::Floor, x);
                 self.builder.convert(Convert::F32ToI32, x)
             })
-            .collect();
+            .listed();
         self.pack_bits(&integers, bits)
     }
 
@@ -98,7 +99,7 @@ impl Lowering<'_, '_> {
                 let down = if signed { Int2::ShiftRightSigned } else { Int2::ShiftRightUnsigned };
                 self.builder.int2(down, up, Operand::word(32 - bits))
             })
-            .collect()
+            .listed()
     }
 
     fn unpack_normal(&mut self, word: Operand, bits: u32, signed: bool, scale: f32) -> Vec<Operand> {
@@ -116,6 +117,6 @@ impl Lowering<'_, '_> {
                 let below = self.builder.binary(Op::FloatCompare(Compare::Less), x, Operand::float(-1.0));
                 self.builder.select(below, Operand::float(-1.0), x)
             })
-            .collect()
+            .listed()
     }
 }

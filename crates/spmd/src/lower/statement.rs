@@ -2,6 +2,7 @@
 
 use naga::{AtomicFunction, Block, Expression, Handle, Statement, SwitchCase, SwitchValue};
 
+use cantus_base::listed::Listed;
 use super::super::bytecode::{Atomic, FULL, Op};
 use super::builder::{Label, Operand};
 use super::control::{Scope, ScopeKind};
@@ -49,7 +50,7 @@ impl<'m> Lowering<'m, '_> {
             Statement::Call { function, arguments, result } => {
                 let module = self.module;
                 let info = &self.info[*function];
-                let arguments = arguments.iter().map(|argument| self.evaluate(*argument)).collect::<Result<_>>()?;
+                let arguments = arguments.iter().map(|argument| self.evaluate(*argument)).try_listed()?;
                 let span = self.span;
                 let value = self.function(&module.functions[*function], info, arguments, false)?;
                 self.span = span;
@@ -135,7 +136,7 @@ impl<'m> Lowering<'m, '_> {
             .iter()
             .zip(rejected.iter())
             .map(|(accept, reject)| self.builder.select(condition, *accept, *reject))
-            .collect();
+            .listed();
         let variable = self.frame()?.variables.get(&target).copied();
         let variable = self.known(variable, "this variable")?;
         self.store_variable(variable, 0, &chosen)?;

@@ -3,6 +3,7 @@
 use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use cantus_base::listed::Listed;
 use crate::flow::blocks;
 
 /// What the entry point and all it calls contain.
@@ -160,7 +161,7 @@ impl Search<'_> {
             }
             let direct = here.clone();
             let inner_repeats = repeats || matches!(statement, Statement::Loop { .. });
-            let inner: Vec<Set> = blocks(statement).into_iter().map(|inner| self.block(inner, inner_repeats)).collect();
+            let inner: Vec<Set> = blocks(statement).into_iter().map(|inner| self.block(inner, inner_repeats)).listed();
             let mut places: FxHashMap<Handle<LocalVariable>, usize> = FxHashMap::default();
             for set in &inner {
                 for variable in set {
@@ -179,7 +180,7 @@ impl Search<'_> {
             all.extend(here);
         }
         let shared: Vec<_> =
-            count.iter().filter(|(_, (statements, direct))| *statements > 1 || *direct).map(|(v, _)| *v).collect();
+            count.iter().filter(|(_, (statements, direct))| *statements > 1 || *direct).map(|(v, _)| *v).listed();
         for variable in &shared {
             // This block uses it beside an inner one, which is no home then.
             for others in self.homes.values_mut() {
@@ -187,7 +188,7 @@ impl Search<'_> {
             }
         }
         let fresh = |variable: &Handle<LocalVariable>| first.get(variable).copied().unwrap_or(false);
-        let homes: Vec<_> = shared.into_iter().filter(|variable| !repeats || fresh(variable)).collect();
+        let homes: Vec<_> = shared.into_iter().filter(|variable| !repeats || fresh(variable)).listed();
         if !homes.is_empty() {
             self.homes.insert(std::ptr::from_ref(block) as usize, homes);
         }

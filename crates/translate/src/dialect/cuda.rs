@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use naga::{AddressSpace, Barrier};
 
 use super::{Entry, Language, typedefs};
+use cantus_base::listed::Listed;
 use crate::Dialect;
 use crate::polyfill::{Atomic, exchange_loop};
 use crate::reflection::Scalar;
@@ -215,7 +216,7 @@ fn tensor_product(size: u32, sums: Scalar) -> String {
     let column = |name: &str, half: u32| if size == 8 { name.to_owned() } else { format!("{name}.c[{half}]") };
     let mut text = String::new();
     let mut registers = |letter: &str, count: u32| {
-        let names: Vec<String> = (0..count).map(|at| format!("{letter}{at}")).collect();
+        let names: Vec<String> = (0..count).map(|at| format!("{letter}{at}")).listed();
         for (at, name) in (0..).zip(&names) {
             let (half, ends) = (at / 2, if at % 2 == 0 { ("x", "y") } else { ("z", "w") });
             // A matrix of eight rows has one pair.
@@ -242,13 +243,11 @@ fn tensor_product(size: u32, sums: Scalar) -> String {
             sums_of.push(name);
         }
         let count = sums_of.len() + left.len();
-        let slots = |from: usize, to: usize| (from..to).map(|at| format!("%{at}")).collect::<Vec<_>>().join(",");
+        let slots = |from: usize, to: usize| (from..to).map(|at| format!("%{at}")).listed().join(",");
         let given = &right[(half * pairs / 2) as usize..((half + 1) * pairs / 2) as usize];
-        let outputs: Vec<String> = sums_of
-            .iter()
-            .map(|name| format!("\"+{}\"({name})", if sums == Scalar::F16 { "r" } else { "f" }))
-            .collect();
-        let inputs: Vec<String> = left.iter().chain(given).map(|name| format!("\"r\"({name})")).collect();
+        let outputs: Vec<String> =
+            sums_of.iter().map(|name| format!("\"+{}\"({name})", if sums == Scalar::F16 { "r" } else { "f" })).listed();
+        let inputs: Vec<String> = left.iter().chain(given).map(|name| format!("\"r\"({name})")).listed();
         let _ = write!(
             text,
             "\n    asm volatile(\"mma.sync.aligned.m16n8k{size}.row.col.{kind}.f16.f16.{kind} {{{}}}, {{{}}}, {{{}}}, {{{}}};\" : {} : {});",
@@ -282,9 +281,9 @@ fn tensor_load(size: u32, row_major: bool, turned: bool) -> String {
         (_, false) => ("(cantus_lane() % 8u + cantus_lane() % 32u / 16u * 8u)", "cantus_lane() % 16u / 8u * 8u"),
     };
     let turn = if turned { ".trans" } else { "" };
-    let registers: Vec<String> = (0..size * size / 64).map(|at| format!("r{at}")).collect();
-    let outputs: Vec<String> = registers.iter().map(|name| format!("\"=r\"({name})")).collect();
-    let slots: Vec<String> = (0..registers.len()).map(|at| format!("%{at}")).collect();
+    let registers: Vec<String> = (0..size * size / 64).map(|at| format!("r{at}")).listed();
+    let outputs: Vec<String> = registers.iter().map(|name| format!("\"=r\"({name})")).listed();
+    let slots: Vec<String> = (0..registers.len()).map(|at| format!("%{at}")).listed();
     format!(
         "if (first < count && stride < 0x8000000u && {last}u * stride + {last}u < count - first && stride % 8u == 0u && ((u64)(p + first) & 15u) == 0u) {{\n        \
          const f16 *at = p + first + {outer} * stride + {inner};\n        u32 {};\n        \
@@ -338,7 +337,7 @@ fn function(atomic: Atomic) -> &'static str {
 /// A kernel of CUDA or HIP.
 pub(super) fn kernel(entry: &Entry) -> String {
     let invocations: u32 = entry.workgroup_size.iter().product();
-    let parameters: Vec<&str> = entry.parameters.iter().map(|(declaration, _)| declaration.as_str()).collect();
+    let parameters: Vec<&str> = entry.parameters.iter().map(|(declaration, _)| declaration.as_str()).listed();
     let mut text = format!(
         "extern \"C\" __global__ void __launch_bounds__({invocations}) {}(\n    {}) {{\n",
         entry.name,

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use naga::{AddressSpace, Barrier};
 
 use super::{Entry, Language, typedefs};
+use cantus_base::listed::Listed;
 use crate::polyfill::{Atomic, exchange_loop};
 use crate::reflection::Scalar;
 use crate::{Dialect, Options};
@@ -261,7 +262,7 @@ impl Language for OpenCl {
 
     fn entry(&self, entry: &Entry) -> String {
         let [x, y, z] = entry.workgroup_size;
-        let parameters: Vec<&str> = entry.parameters.iter().map(|(declaration, _)| declaration.as_str()).collect();
+        let parameters: Vec<&str> = entry.parameters.iter().map(|(declaration, _)| declaration.as_str()).listed();
         let mut text = format!(
             "__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {}(\n    {}) {{\n",
             entry.name,

@@ -4,6 +4,7 @@ use naga::BinaryOperator;
 
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -192,7 +193,7 @@ impl<'m> Writer<'m> {
             for row in &COMPONENTS[..rows as usize] {
                 let pairs: Vec<(String, String)> = (0..columns as usize)
                     .map(|column| (column_path("a", column, rows, row), format!("b.{}", COMPONENTS[column])))
-                    .collect();
+                    .listed();
                 parts.push(self.dot_text(kind, &pairs)?);
             }
             let parts = parts.join(", ");
@@ -215,7 +216,7 @@ impl<'m> Writer<'m> {
                 let pairs: Vec<(String, String)> = COMPONENTS[..rows as usize]
                     .iter()
                     .map(|row| (format!("a.{row}"), column_path("b", column, rows, row)))
-                    .collect();
+                    .listed();
                 parts.push(self.dot_text(kind, &pairs)?);
             }
             let parts = parts.join(", ");

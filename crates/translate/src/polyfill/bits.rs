@@ -3,6 +3,7 @@
 use naga::MathFunction;
 
 use super::super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -43,7 +44,7 @@ impl<'m> Writer<'m> {
                      return n == 0u ? 0 : ({ty})(({ty})((u32)a << (room - n)) >> (32u - n));"
                 );
                 let parameters = [format!("{ty} a"), "u32 b".to_owned(), "u32 c".to_owned()];
-                let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+                let parameters: Vec<&str> = parameters.iter().map(String::as_str).listed();
                 let helper = self.scalar_helper("extract_bits", kind, ty, &parameters, &body)?;
                 return Ok(format!("{helper}({})", x.join(", ")));
             }
@@ -54,7 +55,7 @@ impl<'m> Writer<'m> {
                      return ({ty})(((u32)a & ~field) | (((u32)b << from) & field));"
                 );
                 let parameters = [format!("{ty} a"), format!("{ty} b"), "u32 c".to_owned(), "u32 d".to_owned()];
-                let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+                let parameters: Vec<&str> = parameters.iter().map(String::as_str).listed();
                 let helper = self.scalar_helper("insert_bits", kind, ty, &parameters, &body)?;
                 return Ok(format!("{helper}({})", x.join(", ")));
             }

@@ -8,6 +8,7 @@ use super::super::function::Body;
 use super::super::place::arrow;
 use super::super::types::{COMPONENTS, Ty, array_count};
 use super::super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::fragment::{self, Fragment};
 use crate::reflection::Scalar;
 
@@ -120,7 +121,7 @@ impl<'m> Writer<'m> {
             let (row, column) = (plus("row", down), plus("column", across));
             if row_major { format!("{row} * stride + {column}") } else { format!("{column} * stride + {row}") }
         };
-        Ok((lane, (0..of.elements()).map(place).collect()))
+        Ok((lane, (0..of.elements()).map(place).listed()))
     }
 
     /// `coopLoad` and `coopLoadT`.
@@ -245,7 +246,7 @@ impl<'m> Writer<'m> {
         let mut list = |name: &str, kind| {
             let values: Result<Vec<String>> = (0..elements)
                 .map(|element| self.convert(kind, Scalar::F32, &format!("{name}{}", part(c, element))))
-                .collect();
+                .try_listed();
             values.map(|values| values.join(", "))
         };
         let (x, y, z) = (list("a", kind)?, list("b", kind)?, list("c", sums)?);

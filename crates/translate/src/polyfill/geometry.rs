@@ -6,6 +6,7 @@ use naga::{BinaryOperator, MathFunction};
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
 use super::arithmetic::column_path;
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -59,7 +60,7 @@ impl<'m> Writer<'m> {
         let helper = format!("cantus_{name}_{vector}");
         self.helper(&helper, |_| {
             let parameters: Vec<String> =
-                ["a", "b", "c"][..count].iter().map(|letter| format!("{vector} {letter}")).collect();
+                ["a", "b", "c"][..count].iter().map(|letter| format!("{vector} {letter}")).listed();
             Ok(format!("{vector} {helper}({}) {{ {body} }}", parameters.join(", ")))
         })?;
         Ok(helper)
@@ -70,7 +71,7 @@ impl<'m> Writer<'m> {
         let helper = format!("cantus_dot_{vector}");
         if !self.defined.contains(&helper) {
             let pairs: Vec<(String, String)> =
-                COMPONENTS[..size as usize].iter().map(|part| (format!("a.{part}"), format!("b.{part}"))).collect();
+                COMPONENTS[..size as usize].iter().map(|part| (format!("a.{part}"), format!("b.{part}"))).listed();
             let sum = self.dot_text(kind, &pairs)?;
             self.helper(&helper, |_| {
                 Ok(format!("{} {helper}({vector} a, {vector} b) {{ return {sum}; }}", kind.name()))
@@ -178,10 +179,10 @@ impl<'m> Writer<'m> {
         let parts: Vec<String> = COMPONENTS[..rows as usize]
             .iter()
             .map(|row| {
-                let parts: Vec<String> = (0..columns as usize).map(|at| column_path("a", at, rows, row)).collect();
+                let parts: Vec<String> = (0..columns as usize).map(|at| column_path("a", at, rows, row)).listed();
                 format!("{column}({})", parts.join(", "))
             })
-            .collect();
+            .listed();
         self.helper(&helper, |_| Ok(format!("{to} {helper}({from} a) {{ return {make}({}); }}", parts.join(", "))))?;
         Ok(helper)
     }
@@ -190,7 +191,7 @@ impl<'m> Writer<'m> {
         let matrix = self.type_name(Ty::Matrix(side, side, kind))?;
         let helper = format!("cantus_determinant_{matrix}");
         if !self.defined.contains(&helper) {
-            let columns: Vec<usize> = (0..side as usize).collect();
+            let columns: Vec<usize> = (0..side as usize).listed();
             let text = self.determinant(kind, side, &columns, &columns)?;
             self.helper(&helper, |_| Ok(format!("{} {helper}({matrix} a) {{ return {text}; }}", kind.name())))?;
         }
@@ -207,7 +208,7 @@ impl<'m> Writer<'m> {
         let Some((first, others)) = columns.split_first() else { return self.unsupported("this determinant") };
         let mut sum: Option<String> = None;
         for (place, row) in rows.iter().enumerate() {
-            let rest: Vec<usize> = rows.iter().copied().filter(|other| other != row).collect();
+            let rest: Vec<usize> = rows.iter().copied().filter(|other| other != row).listed();
             let minor = self.determinant(kind, side, others, &rest)?;
             let term = self.scalar(BinaryOperator::Multiply, kind, &at(*first, *row), &minor)?;
             sum = Some(match sum {

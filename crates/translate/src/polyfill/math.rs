@@ -4,6 +4,7 @@ use naga::{BinaryOperator, MathFunction};
 
 use super::super::types::Ty;
 use super::super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -24,7 +25,7 @@ impl<'m> Writer<'m> {
             return self.unsupported(format!("the function {function:?}"));
         }
         let name = format!("{function:?}").to_ascii_lowercase();
-        let pairs: Vec<(Ty, &str)> = types.iter().copied().zip(values.iter().map(String::as_str)).collect();
+        let pairs: Vec<(Ty, &str)> = types.iter().copied().zip(values.iter().map(String::as_str)).listed();
         self.map(&name, result, &pairs, &move |writer, kind, x| writer.scalar_math(function, kind, x))
     }
 
@@ -71,8 +72,8 @@ impl<'m> Writer<'m> {
         body: &str,
     ) -> Result<String> {
         let parameters: Vec<String> =
-            x.iter().zip(["a", "b", "c"]).map(|(_, letter)| format!("{} {letter}", kind.name())).collect();
-        let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+            x.iter().zip(["a", "b", "c"]).map(|(_, letter)| format!("{} {letter}", kind.name())).listed();
+        let parameters: Vec<&str> = parameters.iter().map(String::as_str).listed();
         let helper = self.scalar_helper(name, kind, result, &parameters, body)?;
         Ok(format!("{helper}({})", x.join(", ")))
     }
@@ -81,7 +82,7 @@ impl<'m> Writer<'m> {
     pub(super) fn float_call(&mut self, name: &str, kind: Scalar, x: &[String]) -> Result<String> {
         if kind == Scalar::F16 {
             let wide = self.widen_half()?;
-            let x: Vec<String> = x.iter().map(|x| format!("{wide}({x})")).collect();
+            let x: Vec<String> = x.iter().map(|x| format!("{wide}({x})")).listed();
             let inner = self.float_call(name, Scalar::F32, &x)?;
             return Ok(format!("{}({inner})", self.round_to_half()?));
         }
@@ -133,13 +134,13 @@ impl<'m> Writer<'m> {
                     (F::Ldexp, 1) => x.clone(),
                     _ => format!("{wide}({x})"),
                 })
-                .collect();
+                .listed();
             let inner = self.float_math(function, Scalar::F32, &x)?;
             return Ok(format!("{}({inner})", self.round_to_half()?));
         }
         let ty = kind.name();
         let call = |writer: &mut Self, name: &str, x: &[&str]| {
-            let x: Vec<String> = x.iter().map(|x| (*x).to_owned()).collect();
+            let x: Vec<String> = x.iter().map(|x| (*x).to_owned()).listed();
             writer.float_call(name, kind, &x)
         };
         let f = if kind == Scalar::F64 { "" } else { "f" };

@@ -15,6 +15,7 @@ pub(super) use cooperative::fragment_type;
 
 use super::types::{COMPONENTS, Ty};
 use super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 /// Builds the expression of one scalar from those of its operands. Each operand is mentioned once.
@@ -32,7 +33,7 @@ impl<'m> Writer<'m> {
     ) -> Result<String> {
         let Some((first, _)) = arguments.first() else { return self.unsupported("an operation without operands") };
         let kind = self.kind_of(*first)?;
-        let values: Vec<String> = arguments.iter().map(|(_, value)| (*value).to_owned()).collect();
+        let values: Vec<String> = arguments.iter().map(|(_, value)| (*value).to_owned()).listed();
         if matches!(result, Ty::Scalar(_)) {
             return build(self, kind, &values);
         }
@@ -52,7 +53,7 @@ impl<'m> Writer<'m> {
         if !self.defined.contains(&helper) {
             let letters = ["a", "b", "c", "d"];
             let parameters: Vec<String> =
-                names.iter().zip(letters).map(|(name, letter)| format!("{name} {letter}")).collect();
+                names.iter().zip(letters).map(|(name, letter)| format!("{name} {letter}")).listed();
             let parameters = parameters.join(", ");
             let body = match result {
                 Ty::Matrix(columns, rows, kind) => {
@@ -65,7 +66,7 @@ impl<'m> Writer<'m> {
                                 Ty::Matrix(_, rows, kind) => Ty::Vector(*rows, *kind),
                                 other => *other,
                             })
-                            .collect();
+                            .listed();
                         let operands: Vec<String> = arguments
                             .iter()
                             .zip(letters)
@@ -73,9 +74,9 @@ impl<'m> Writer<'m> {
                                 Ty::Matrix(..) => format!("{letter}{field}"),
                                 _ => letter.to_owned(),
                             })
-                            .collect();
+                            .listed();
                         let pairs: Vec<(Ty, &str)> =
-                            types.into_iter().zip(operands.iter().map(String::as_str)).collect();
+                            types.into_iter().zip(operands.iter().map(String::as_str)).listed();
                         parts.push(self.map(name, Ty::Vector(rows, kind), &pairs, build)?);
                     }
                     let make = self.matrix_constructor(columns, rows, kind)?;
@@ -91,7 +92,7 @@ impl<'m> Writer<'m> {
                                 Ty::Vector(..) => format!("{letter}.{component}"),
                                 _ => letter.to_owned(),
                             })
-                            .collect();
+                            .listed();
                         parts.push(build(self, kind, &operands)?);
                     }
                     let make = self.constructor(size, to, &vec![1; size as usize])?;
@@ -111,7 +112,7 @@ impl<'m> Writer<'m> {
         let helper = if scalars {
             format!("cantus_{name}")
         } else {
-            let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+            let sizes: Vec<String> = sizes.iter().map(u32::to_string).listed();
             format!("cantus_{name}_{}", sizes.join("_"))
         };
         if !self.defined.contains(&helper) {
@@ -139,9 +140,9 @@ impl<'m> Writer<'m> {
         let helper = format!("cantus_{name}");
         let zero = self.language.zero();
         self.helper(&helper, |_| {
-            let parameters: Vec<String> = (0..columns).map(|place| format!("{column} a{place}")).collect();
+            let parameters: Vec<String> = (0..columns).map(|place| format!("{column} a{place}")).listed();
             let field = if rows == 3 { ".v" } else { "" };
-            let stores: Vec<String> = (0..columns).map(|place| format!("r.c[{place}]{field} = a{place};")).collect();
+            let stores: Vec<String> = (0..columns).map(|place| format!("r.c[{place}]{field} = a{place};")).listed();
             Ok(format!(
                 "{name} {helper}({}) {{ {name} r = {zero}; {} return r; }}",
                 parameters.join(", "),
@@ -199,7 +200,7 @@ impl<'m> Writer<'m> {
         let vector = self.type_name(Ty::Vector(size, Scalar::Bool))?;
         let helper = format!("cantus_{name}_{vector}");
         self.helper(&helper, |_| {
-            let parts: Vec<String> = COMPONENTS[..size as usize].iter().map(|part| format!("v.{part}")).collect();
+            let parts: Vec<String> = COMPONENTS[..size as usize].iter().map(|part| format!("v.{part}")).listed();
             Ok(format!("bool {helper}({vector} v) {{ return {}; }}", parts.join(&format!(" {op} "))))
         })?;
         Ok(format!("{helper}({value})"))

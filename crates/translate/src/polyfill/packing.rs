@@ -4,6 +4,7 @@ use naga::MathFunction;
 
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -43,7 +44,7 @@ impl<'m> Writer<'m> {
                 self.helper(name, |_| {
                     let parts: Vec<String> = (0..4)
                         .map(|place| format!("{} * {}", field("a", 8, place, signed), field("b", 8, place, signed)))
-                        .collect();
+                        .listed();
                     Ok(format!("{ty} {name}(u32 a, u32 b) {{ return {}; }}", parts.join(" + ")))
                 })?;
                 name.to_owned()
@@ -66,7 +67,7 @@ impl<'m> Writer<'m> {
                     let value = part(&format!("v.{component}"));
                     format!("(((u32){value} & {mask}u) << {})", place as u32 * bits)
                 })
-                .collect();
+                .listed();
             Ok(format!("u32 {helper}({vector} v) {{ return {}; }}", parts.join(" | ")))
         })?;
         Ok(helper)
@@ -96,7 +97,7 @@ impl<'m> Writer<'m> {
         let make = self.constructor(count, kind, &vec![1; count as usize])?;
         let helper = format!("cantus_{name}");
         self.helper(&helper, |_| {
-            let parts: Vec<String> = (0..count).map(|place| part(&field("a", bits, place, signed))).collect();
+            let parts: Vec<String> = (0..count).map(|place| part(&field("a", bits, place, signed))).listed();
             Ok(format!("{vector} {helper}(u32 a) {{ return {make}({}); }}", parts.join(", ")))
         })?;
         Ok(helper)

@@ -7,6 +7,7 @@ use naga::{BinaryOperator, CollectiveOperation, Direction, GatherMode, MathFunct
 
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
+use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -132,7 +133,7 @@ impl<'m> Writer<'m> {
             let stores: Vec<String> = COMPONENTS[..size as usize]
                 .iter()
                 .map(|part| format!("const {scalar} {part} = {helper}({who_name}, v.{part}{index_argument});"))
-                .collect();
+                .listed();
             let parts = COMPONENTS[..size as usize].join(", ");
             Ok(format!(
                 "{vector} {vector_helper}({lanes}, {vector} v{index_parameter}) {{ {} return {make}({parts}); }}",

@@ -15,6 +15,7 @@ use std::time::Duration;
 use web_time::Instant;
 
 use super::{Engine, Event, Shared, Slot};
+use cantus_base::listed::{Listed, Ordered};
 use crate::backend::KernelTime;
 
 /// Spans kept, at most; a million take about 100 MB.
@@ -259,8 +260,8 @@ impl Profile {
                 gflop_per_s: rate(flops, total),
             }
         };
-        let mut rows: Vec<ProfileRow> = sums.into_iter().map(row).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.total));
+        let mut rows: Vec<ProfileRow> = sums.into_iter().map(row).listed();
+        rows.order_by_key(|row| std::cmp::Reverse(row.total));
         rows
     }
 

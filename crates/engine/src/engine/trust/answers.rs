@@ -1,6 +1,7 @@
 //! The kernels with known answers: what each is given, how it is dispatched, and what it must answer. The expected words are computed here, on
 //! the host, by another way than the kernel's.
 
+use cantus_base::listed::Listed;
 use crate::kernel::Need;
 
 /// A kernel with known answers.
@@ -54,32 +55,32 @@ answers! {
     Floats, FLOATS, &[f(1.5), f(1.0)], [1, 1, 1],
         |_| vec![f(2.5), f(0.5), f(-10.0), f(2.0), 6, f(2.0), f(10.5), f(3.0)];
     Conditions, CONDITIONS, &[], [1, 1, 1], |_| words(16, conditions);
-    Loops, LOOPS, &[9], [1, 1, 1], |_| (0..16).flat_map(loops).collect();
+    Loops, LOOPS, &[9], [1, 1, 1], |_| (0..16).flat_map(loops).listed();
     LongLoops, LONG_LOOPS, &[300, 70_000, 12_345], [1, 1, 1], |answer| long_loops(answer.given);
     Switches, SWITCHES, &[20], [1, 1, 1], |_| words(16, switches);
     ManyCases, MANY_CASES, &[1000, 1050, 1099, 1119, 5000, 1030, 1078, 1090], [1, 1, 1],
         |answer| many_cases(answer.given);
     IntegerDivision, INTEGER_DIVISION,
         &[7, 0, -7_i32 as u32, 2, MIN, -1_i32 as u32, MIN, 0, 100, -7_i32 as u32, -1_i32 as u32, 3, 5, 5, 0, -3_i32 as u32], [1, 1, 1],
-        |answer| answer.given.chunks(2).flat_map(|pair| division(pair[0], pair[1])).collect();
+        |answer| answer.given.chunks(2).flat_map(|pair| division(pair[0], pair[1])).listed();
     Shifts, SHIFTS, &[0, 1, 31, 32, 33, 63, 4, 100], [1, 1, 1],
-        |answer| answer.given.iter().flat_map(|&by| shifts(by & 31)).collect();
+        |answer| answer.given.iter().flat_map(|&by| shifts(by & 31)).listed();
     Bits, BITS, &[0, u32::MAX, 0x00f0_0100, 0x8000_0001, 28, 8], [1, 1, 1],
-        |answer| answer.given[..4].iter().flat_map(|&x| bits(x)).collect();
+        |answer| answer.given[..4].iter().flat_map(|&x| bits(x)).listed();
     FloatToInt, FLOAT_TO_INT,
         &[f(1.9), f(-1.9), f(3e9), f(-3e9), f(5e9), f(-5.0), f(0.0), f(2_147_483_520.0)], [1, 1, 1],
-        |answer| answer.given.iter().flat_map(|&bits| float_to_int(f32::from_bits(bits))).collect();
+        |answer| answer.given.iter().flat_map(|&bits| float_to_int(f32::from_bits(bits))).listed();
     Packing, PACKING, &[f(0.0), f(1.0), f(0.5), f(-1.0)], [1, 1, 1],
         |_| vec![0x0080_ff00, 0x8140_7f00, 0xffff_0000, 0x8001_4000, 0x3c00_3800, f(0.5), f(1.0), f(0.0)];
     DynamicIndexing, DYNAMIC_INDEXING, &[5, 2, 7, 0, 3, 6, 1, 4], [1, 1, 1],
-        |answer| (0..8).flat_map(|place| dynamic_indexing(answer.given, place)).collect();
+        |answer| (0..8).flat_map(|place| dynamic_indexing(answer.given, place)).listed();
     PrivateMemory, PRIVATE_MEMORY, &[], [4, 1, 1], |_| words(256, |x| 2 * x + 1 + 1000 * (18 + 2 * x));
     Pointers, POINTERS, &[], [1, 1, 1],
         |_| words(16, |place| 100 * place + place + (2 + 100 * place) + 7 * (3 + place) + 2);
     Matrices, MATRICES, &[f(1.0), f(2.0), f(3.0), f(4.0), f(5.0), f(6.0)], [1, 1, 1],
         |_| vec![531, 642, 2001, 6005, 6422, 25, 33];
     ArrayStrides, ARRAY_STRIDES, &STORAGE, [1, 1, 1],
-        |_| (0..2).flat_map(|element| STRIDES.map(|word| ONE + 40 * element + word)).collect();
+        |_| (0..2).flat_map(|element| STRIDES.map(|word| ONE + 40 * element + word)).listed();
     UniformLayout, UNIFORM_LAYOUT, &UNIFORM, [1, 1, 1],
         |_| [0, 1, 2, 3, 4, 8, 10, 11, 12, 15, 16, 19, 20, 21].map(|word| ONE + word).to_vec();
     WorkgroupZeroed, WORKGROUP_ZEROED, &[], [64, 1, 1],
@@ -100,7 +101,7 @@ answers! {
     SmallCooperativeMatrices, SMALL_COOPERATIVE_MATRICES, &[], [1, 1, 1],
         |_| words(64, |i| i + (0..8).map(|k| (i / 8 * 8 + k) % 7 * ((i % 8 * 8 + k) % 5)).sum::<u32>());
     SameBits, SAME_BITS, &[0x2545_f491], [4, 1, 1],
-        |answer| (0..256).flat_map(|place| same_bits(answer.given[0], place)).collect();
+        |answer| (0..256).flat_map(|place| same_bits(answer.given[0], place)).listed();
 }
 
 /// Where the members of `Outer` lie, in words of its 40, in the order in which the kernel copies them.
@@ -110,7 +111,7 @@ const STRIDES: [u32; 32] = [
 ];
 
 fn words(count: u32, word: impl Fn(u32) -> u32) -> Vec<u32> {
-    (0..count).map(word).collect()
+    (0..count).map(word).listed()
 }
 
 fn conditions(place: u32) -> u32 {
@@ -159,7 +160,7 @@ fn many_cases(given: &[u32]) -> Vec<u32> {
     let place =
         |word: u32, count: u32, other: u32| word.checked_sub(1000).filter(|place| *place < count).unwrap_or(other);
     let switched = given.iter().map(|&word| place(word, 120, 777));
-    switched.chain(given.iter().map(|&word| place(word, 100, 888))).collect()
+    switched.chain(given.iter().map(|&word| place(word, 100, 888))).listed()
 }
 
 fn division(a: u32, b: u32) -> [u32; 4] {
@@ -195,7 +196,7 @@ fn float_to_int(x: f32) -> [u32; 2] {
 }
 
 fn dynamic_indexing(given: &[u32], place: usize) -> [u32; 3] {
-    let mut list: Vec<u32> = (0..8).map(|i| i * i + place as u32).collect();
+    let mut list: Vec<u32> = (0..8).map(|i| i * i + place as u32).listed();
     let index = given[place] as usize;
     list[index] += 1000;
     let mut vector = [1, 2, 3, 4];

@@ -1,6 +1,7 @@
 //! The two reductions on devices that run operations and no kernels: expressions that give a number for each row.
 
 use super::{Centre, Moments};
+use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::Expr;
@@ -11,7 +12,7 @@ pub(super) fn serves(values: &Tensor) -> bool {
 }
 
 async fn numbers(rows: &Expr) -> Result<Vec<f64>> {
-    Ok(rows.eval_async().await?.to_vec_async::<f32>().await?.into_iter().map(f64::from).collect())
+    Ok(rows.eval_async().await?.to_vec_async::<f32>().await?.into_iter().map(f64::from).listed())
 }
 
 async fn sum(values: &Expr) -> Result<f64> {

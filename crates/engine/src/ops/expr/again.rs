@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::evaluate::compute;
 use super::node::{Node, Source, Typed, View};
 use super::operation::Deferred;
+use cantus_base::listed::Listed;
 use crate::engine::again::Steps;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
@@ -248,7 +249,7 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
     if let (Ok(result), Some((steps, tensors))) = (&result, steps) {
         let number = |tensor: &Tensor| tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner));
         let results = key.operations.iter().enumerate();
-        let results = results.filter_map(|(place, deferred)| Some((place, number(&deferred.result()?)?))).collect();
+        let results = results.filter_map(|(place, deferred)| Some((place, number(&deferred.result()?)?))).listed();
         if let Some(result) = number(result) {
             let plan = Arc::new(Plan { steps, result, results });
             plans.lock().keep(&key.words.0, &plan);

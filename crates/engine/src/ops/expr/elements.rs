@@ -8,6 +8,7 @@ use super::node::{Node, Source, Typed, View};
 use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use super::view::permuted;
+use cantus_base::listed::Listed;
 use crate::backend::native::{
     Combination, CopyShape, ElementsShape, NativeOperation, One, ReduceShape, RowFunction, Step, Two,
 };
@@ -156,9 +157,9 @@ impl Lowering {
     /// The axes, joined as far as may be, but none of those before `cut` with one behind it.
     fn views(&self, shape: &[usize], cut: usize) -> (Vec<usize>, Vec<CopyShape>) {
         let whole = contiguous(shape);
-        let strides: Vec<&Vec<usize>> = self.views.iter().map(|(strides, _)| strides).chain([&whole]).collect();
+        let strides: Vec<&Vec<usize>> = self.views.iter().map(|(strides, _)| strides).chain([&whole]).listed();
         let part = |axes: Range<usize>| {
-            let views: Vec<Vec<usize>> = strides.iter().map(|view| view[axes.clone()].to_vec()).collect();
+            let views: Vec<Vec<usize>> = strides.iter().map(|view| view[axes.clone()].to_vec()).listed();
             collapse(&shape[axes], &views)
         };
         let (mut joined, last) = (part(0..cut), part(cut..shape.len()));
@@ -169,7 +170,7 @@ impl Lowering {
             joined.strides.iter_mut().for_each(|view| view.push(1));
         }
         let views = joined.strides.iter().zip(&self.views);
-        let views = views.map(|(strides, (_, offset))| CopyShape::new(&joined.shape, strides, *offset)).collect();
+        let views = views.map(|(strides, (_, offset))| CopyShape::new(&joined.shape, strides, *offset)).listed();
         (joined.shape, views)
     }
 }
@@ -193,7 +194,7 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
         return Ok(None);
     }
     let operation = NativeOperation::Elements(ElementsShape::new(&sides, views, steps));
-    let tensors: Vec<&Tensor> = lowering.tensors.iter().collect();
+    let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
     engine.native(operation, &tensors, (DType::F32, &typed.shape), "elementwise").await
 }
 
@@ -223,7 +224,7 @@ pub(in crate::ops) async fn rows(
         return Ok(None);
     }
     let operation = NativeOperation::Elements(ElementsShape::new(&sides, views, steps).after_rows(function, before));
-    let tensors: Vec<&Tensor> = lowering.tensors.iter().collect();
+    let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
     engine.native(operation, &tensors, (DType::F32, shape), label).await
 }
 
@@ -241,7 +242,7 @@ pub(in crate::ops) async fn reduced(
     }
     // Axes that stay go behind the others where memory lies so.
     let behind = behind(typed, from);
-    let order: Vec<usize> = (0..behind).chain(from..rank).chain(behind..from).collect();
+    let order: Vec<usize> = (0..behind).chain(from..rank).chain(behind..from).listed();
     let arranged = permuted(typed, &order);
     let mut lowering = Lowering::default();
     let Some(steps) = lowering.steps(&arranged, &arranged.shape, None) else { return Ok(None) };
@@ -255,7 +256,7 @@ pub(in crate::ops) async fn reduced(
     let elements = ElementsShape::new(&sides, views, steps);
     let outer = product(&arranged.shape[..behind]);
     let operation = NativeOperation::Reduce(ReduceShape::new(elements, outer, down_columns, by));
-    let tensors: Vec<&Tensor> = lowering.tensors.iter().collect();
+    let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
     engine.native(operation, &tensors, (DType::F32, shape), "reduce").await
 }
 
@@ -269,7 +270,7 @@ fn behind(typed: &Arc<Typed>, from: usize) -> usize {
         }
         let steps = |axes: Range<usize>| {
             let sides = node.shape[axes.clone()].iter().zip(&view.strides[axes]);
-            sides.filter(|(side, stride)| **side > 1 && **stride > 0).map(|(side, stride)| (*side, *stride)).collect()
+            sides.filter(|(side, stride)| **side > 1 && **stride > 0).map(|(side, stride)| (*side, *stride)).listed()
         };
         let all: Vec<(usize, usize)> = steps(0..node.shape.len());
         let read = all.iter().fold(1, |product: usize, (side, _)| product.saturating_mul(*side));

@@ -10,6 +10,7 @@ use super::node::{Node, RandomKind, Source, Typed, View};
 use super::number::{converted, loaded, scalar, stored, wrapped};
 use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse};
+use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::tensor::DType;
@@ -109,7 +110,7 @@ impl Writer {
     pub(in crate::ops) fn bytes(&self) -> Vec<u8> {
         let mut padded = self.words.clone();
         padded.resize(self.words.len().div_ceil(4).max(1) * 4, 0);
-        padded.iter().flat_map(|word| word.to_le_bytes()).collect()
+        padded.iter().flat_map(|word| word.to_le_bytes()).listed()
     }
 }
 
@@ -272,7 +273,7 @@ impl Emitter<'_> {
             return format!("{value:e}lf");
         }
         let terms: Vec<String> =
-            parts.iter().map(|part| format!("f64(bitcast<f32>({}))", self.constant_bits(part.to_bits()))).collect();
+            parts.iter().map(|part| format!("f64(bitcast<f32>({}))", self.constant_bits(part.to_bits()))).listed();
         terms.join(" + ")
     }
 
@@ -303,7 +304,7 @@ impl Emitter<'_> {
             }
         }
         for (variable, range) in groups {
-            let views: Vec<Vec<usize>> = self.reads.iter().map(|read| read.strides[range.clone()].to_vec()).collect();
+            let views: Vec<Vec<usize>> = self.reads.iter().map(|read| read.strides[range.clone()].to_vec()).listed();
             let collapsed = collapse(&self.space[range.clone()], &views);
             let rank = collapsed.shape.len();
             let mut split = false;
@@ -344,7 +345,7 @@ impl Emitter<'_> {
             let _ = writeln!(index, "    let constant{number} = {};", word_text(self.writer.words.len()));
             self.writer.words.push(bits);
         }
-        let mut parameters: Vec<String> = groups.iter().map(|(variable, _)| format!("{variable}: u32")).collect();
+        let mut parameters: Vec<String> = groups.iter().map(|(variable, _)| format!("{variable}: u32")).listed();
         if let Some(fused) = self.fused {
             parameters.insert(0, format!("value: {}", scalar(fused.dtype)));
         }

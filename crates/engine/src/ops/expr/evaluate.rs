@@ -12,6 +12,7 @@ use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
@@ -92,7 +93,7 @@ pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
         }
     });
     let axes = |from: usize| {
-        let views: Vec<Vec<usize>> = views.iter().map(|view| view[from..].to_vec()).collect();
+        let views: Vec<Vec<usize>> = views.iter().map(|view| view[from..].to_vec()).listed();
         collapse(&typed.shape[from..], &views).shape.len()
     };
     let split = (0..=rank).find(|&from| axes(from) <= 1).unwrap_or(rank);
@@ -172,12 +173,12 @@ fn cuts(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
     }
     let mut cuts = Vec::new();
     let mut lengths: HashMap<*const Deferred, u32> = HashMap::new();
-    let mut stack: Vec<(Arc<Deferred>, bool)> = first.into_iter().map(|deferred| (deferred, false)).collect();
+    let mut stack: Vec<(Arc<Deferred>, bool)> = first.into_iter().map(|deferred| (deferred, false)).listed();
     while let Some((deferred, known)) = stack.pop() {
         if lengths.contains_key(&Arc::as_ptr(&deferred)) {
             continue;
         }
-        let below: Vec<Arc<Deferred>> = deferred.inputs().into_iter().flat_map(missing).collect();
+        let below: Vec<Arc<Deferred>> = deferred.inputs().into_iter().flat_map(missing).listed();
         if !known {
             stack.push((deferred, true));
             stack.extend(below.into_iter().map(|deferred| (deferred, false)));

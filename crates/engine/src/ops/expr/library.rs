@@ -1,5 +1,6 @@
 //! The functions that expressions use, of which a kernel takes those that it calls and those that they call: what is not there is not parsed.
 
+use cantus_base::listed::Listed;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -38,11 +39,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 impl Library {
     /// Of texts in which each item begins a line, and nothing else begins one with its keyword.
     fn new(texts: &[&'static str]) -> Self {
-        let texts: Vec<&str> = texts.iter().copied().flat_map(Self::split).collect();
+        let texts: Vec<&str> = texts.iter().copied().flat_map(Self::split).listed();
         let places: HashMap<&str, usize> =
             texts.iter().enumerate().filter_map(|(place, text)| Some((words(text).nth(1)?, place))).collect();
-        let names = |text: &str| words(text).filter_map(|word| places.get(word).copied()).collect();
-        let items = texts.iter().map(|text| Item { text, names: names(text) }).collect();
+        let names = |text: &str| words(text).filter_map(|word| places.get(word).copied()).listed();
+        let items = texts.iter().map(|text| Item { text, names: names(text) }).listed();
         Self { items, places }
     }
 
@@ -58,13 +59,13 @@ impl Library {
             at += line.len();
         }
         let ends = starts.iter().skip(1).copied().chain([text.len()]);
-        starts.iter().zip(ends).filter_map(|(&start, end)| text.get(start..end)).collect()
+        starts.iter().zip(ends).filter_map(|(&start, end)| text.get(start..end)).listed()
     }
 
     /// The items that a body needs, in the library's order.
     fn used(&self, body: &str) -> String {
         let mut needed = vec![false; self.items.len()];
-        let mut open: Vec<usize> = words(body).filter_map(|word| self.places.get(word).copied()).collect();
+        let mut open: Vec<usize> = words(body).filter_map(|word| self.places.get(word).copied()).listed();
         while let Some(place) = open.pop() {
             let (Some(seen), Some(item)) = (needed.get_mut(place), self.items.get(place)) else { continue };
             if !std::mem::replace(seen, true) {
@@ -79,7 +80,7 @@ impl Library {
 pub(super) fn linked(body: &str) -> [String; 2] {
     static LIBRARIES: LazyLock<[Library; 2]> = LazyLock::new(|| {
         TEXTS.map(|text| {
-            let texts: Vec<&str> = [text].into_iter().chain(COMMON).chain([DOUBLE_COMPLEX.as_str()]).collect();
+            let texts: Vec<&str> = [text].into_iter().chain(COMMON).chain([DOUBLE_COMPLEX.as_str()]).listed();
             Library::new(&texts)
         })
     });

@@ -10,6 +10,7 @@ use super::evaluate::{compute, kernel, narrowed, resolve};
 #[cfg(feature = "graph")]
 use super::graph::{Item, Lowering, Refused};
 use super::node::Typed;
+use cantus_base::listed::Listed;
 use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::{Engine, Extent, Tensor};
@@ -202,7 +203,7 @@ impl<'a> Call<'a> {
     ) -> Result<(String, DType)> {
         let Some(epilogue) = self.epilogue else { return Ok((value.to_owned(), self.of.dtype)) };
         writer.function("finished", epilogue.typed, &epilogue.typed.shape, groups, Some(epilogue.of))?;
-        let names: Vec<&str> = groups.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = groups.iter().map(|(name, _)| *name).listed();
         Ok((format!("finished({value}, {})", names.join(", ")), epilogue.typed.dtype))
     }
 
@@ -286,7 +287,7 @@ impl Composed<'_> {
             emit::NAMES.get(place).copied()
         };
         let stated = stated.and_then(|(product, tensors)| {
-            let mut names = tensors.iter().map(named).collect::<Option<Vec<&str>>>()?;
+            let mut names = tensors.iter().map(named).try_listed()?;
             names.insert(2.min(names.len()), "y");
             Some((product, names))
         });

@@ -1,5 +1,6 @@
 //! Shapes: broadcasting, axes, and how several strided views of one shape collapse to few axes. No tensors.
 
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 
 /// The shape that two shapes broadcast to, by NumPy's rule: aligned at the last axis, lengths equal or 1.
@@ -18,7 +19,7 @@ pub(in crate::ops) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> 
                 ),
             }),
         })
-        .collect()
+        .try_listed()
 }
 
 /// The number of elements of a shape.
@@ -60,7 +61,7 @@ pub(in crate::ops) fn broadcast_strides(from: &[usize], strides: &[usize], to: &
             Some(at) if from[at] == to[axis] && from[at] != 1 => strides[at],
             _ => 0,
         })
-        .collect()
+        .listed()
 }
 
 /// The strides of a view in another shape of as many elements, or `None` where no strides say it.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::methods::tensor_methods;
 use super::node::{Expr, Node, Typed, View};
 use super::shape::{self, broadcast_strides};
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 
 /// What a view makes of strides and offset.
@@ -32,7 +33,7 @@ fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<
                 return Some(known.clone());
             }
             let children: Option<Vec<Arc<Typed>>> =
-                typed.children().into_iter().map(|child| self.step(child)).collect();
+                typed.children().into_iter().map(|child| self.step(child)).try_listed();
             let children = children?;
             let result = match &typed.node {
                 Node::Constant(_) => typed.clone(),
@@ -88,8 +89,8 @@ pub(in crate::ops) fn permuted(typed: &Arc<Typed>, axes: &[usize]) -> Arc<Typed>
     if axes.iter().enumerate().all(|(place, &axis)| place == axis) {
         return typed.clone();
     }
-    let to: Vec<usize> = axes.iter().map(|&axis| typed.shape[axis]).collect();
-    view(typed, &to, &|strides, offset| Some((axes.iter().map(|&axis| strides[axis]).collect(), offset)))
+    let to: Vec<usize> = axes.iter().map(|&axis| typed.shape[axis]).listed();
+    view(typed, &to, &|strides, offset| Some((axes.iter().map(|&axis| strides[axis]).listed(), offset)))
 }
 
 pub(in crate::ops) fn reshaped(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
@@ -109,10 +110,10 @@ pub(in crate::ops) fn broadcast_to(typed: &Arc<Typed>, to: &[usize]) -> Arc<Type
 }
 
 pub(in crate::ops) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps: &[usize]) -> Arc<Typed> {
-    let to: Vec<usize> = ranges.iter().zip(steps).map(|(range, &step)| range.len().div_ceil(step)).collect();
+    let to: Vec<usize> = ranges.iter().zip(steps).map(|(range, &step)| range.len().div_ceil(step)).listed();
     view(typed, &to, &|strides, offset| {
         let start: usize = ranges.iter().zip(strides).map(|(range, stride)| range.start * stride).sum();
-        let strides = strides.iter().zip(steps).map(|(stride, step)| stride * step).collect();
+        let strides = strides.iter().zip(steps).map(|(stride, step)| stride * step).listed();
         // An empty slice may begin behind the end.
         Some((strides, if to.contains(&0) { 0 } else { offset + start }))
     })
@@ -133,14 +134,14 @@ pub(in crate::ops) fn along_last(
 
 /// With an axis moved behind the others.
 pub(in crate::ops) fn to_last(typed: &Arc<Typed>, axis: usize) -> Arc<Typed> {
-    let mut order: Vec<usize> = (0..typed.shape.len()).filter(|&other| other != axis).collect();
+    let mut order: Vec<usize> = (0..typed.shape.len()).filter(|&other| other != axis).listed();
     order.push(axis);
     permuted(typed, &order)
 }
 
 /// With the last axis moved to where another one is.
 pub(in crate::ops) fn with_last(typed: &Arc<Typed>, axis: usize) -> Arc<Typed> {
-    let mut order: Vec<usize> = (0..typed.shape.len() - 1).collect();
+    let mut order: Vec<usize> = (0..typed.shape.len() - 1).listed();
     order.insert(axis, typed.shape.len() - 1);
     permuted(typed, &order)
 }
@@ -157,7 +158,7 @@ pub(in crate::ops) fn axis_of(axis: isize, rank: usize) -> Result<usize> {
 /// Distinct axes; all of them for an empty list.
 pub(in crate::ops) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>> {
     if axes.is_empty() {
-        return Ok((0..rank).collect());
+        return Ok((0..rank).listed());
     }
     let mut places = Vec::new();
     for &axis in axes {
@@ -233,10 +234,10 @@ impl Expr {
     pub fn permute(&self, axes: &[isize]) -> Self {
         self.derived(|typed| {
             let rank = typed.shape.len();
-            let order: Vec<usize> = axes.iter().map(|&axis| axis_of(axis, rank)).collect::<Result<_>>()?;
+            let order: Vec<usize> = axes.iter().map(|&axis| axis_of(axis, rank)).try_listed()?;
             let mut sorted = order.clone();
             sorted.sort_unstable();
-            if sorted != (0..rank).collect::<Vec<_>>() {
+            if sorted != (0..rank).listed() {
                 return Err(Error::InvalidSize {
                     what: format!("the axes {axes:?}"),
                     reason: format!("each of the {rank} axes must stand there once"),
@@ -264,7 +265,7 @@ impl Expr {
                     reason: "a transpose takes two axes at least".to_owned(),
                 });
             }
-            let mut order: Vec<usize> = (0..rank).collect();
+            let mut order: Vec<usize> = (0..rank).listed();
             order.swap(rank - 2, rank - 1);
             Ok(permuted(typed, &order))
         })

@@ -1,5 +1,6 @@
 //! The passes of a transform: radices, and the statements of each.
 
+use cantus_base::listed::Listed;
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
 
@@ -103,12 +104,12 @@ fn odd(radix: usize) -> String {
     for q in 1..=half {
         let _ = writeln!(text, "let s{q} = x{q} + x{0};\nlet d{q} = x{q} - x{0};", radix - q);
     }
-    let all: Vec<String> = (1..=half).map(|q| format!("s{q}")).collect();
+    let all: Vec<String> = (1..=half).map(|q| format!("s{q}")).listed();
     let _ = writeln!(text, "let z0 = x0 + ({});", all.join(" + "));
     for s in 1..=half {
         let angle = |q: usize| TAU * (q * s % radix) as f64 / radix as f64;
         let terms = |of: &str, f: fn(f64) -> f64| {
-            let terms: Vec<String> = (1..=half).map(|q| format!("{:?} * {of}{q}", f(angle(q)) as f32)).collect();
+            let terms: Vec<String> = (1..=half).map(|q| format!("{:?} * {of}{q}", f(angle(q)) as f32)).listed();
             terms.join(" + ")
         };
         let _ = writeln!(text, "let c{s} = x0 + ({});", terms("s", f64::cos));

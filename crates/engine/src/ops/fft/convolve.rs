@@ -3,6 +3,7 @@
 use super::butterfly::smooth;
 use super::float;
 use super::transform::complex_product;
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
@@ -92,7 +93,7 @@ impl Expr {
             };
             complex_product(&spectrum(self, n), &spectrum(other, m)).irfft(length, -1)
         };
-        let mut ranges: Vec<_> = batch.iter().map(|&side| 0..side).collect();
+        let mut ranges: Vec<_> = batch.iter().map(|&side| 0..side).listed();
         ranges.push(range);
         Ok(all.slice(&ranges))
     }

@@ -6,6 +6,7 @@ mod transform;
 
 pub use convolve::Overlap;
 
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
@@ -52,7 +53,7 @@ fn length_checked(length: usize, what: &str) -> Result<()> {
 fn moved(expr: &Expr, axis: usize, back: bool) -> Expr {
     expr.derived(|typed| {
         let last = typed.shape.len() - 2;
-        let mut order: Vec<usize> = (0..typed.shape.len()).collect();
+        let mut order: Vec<usize> = (0..typed.shape.len()).listed();
         if back {
             let from = order.remove(last);
             order.insert(axis, from);
@@ -131,7 +132,7 @@ impl Expr {
         }
         let pairs = self.real().stack(&[self.imag()], -1).transformed(place.cast_signed(), inverse).settled();
         let part = |from: usize| {
-            let mut ranges: Vec<_> = self.shape().unwrap_or_default().iter().map(|&side| 0..side).collect();
+            let mut ranges: Vec<_> = self.shape().unwrap_or_default().iter().map(|&side| 0..side).listed();
             ranges.push(from..from + 1);
             pairs.slice(&ranges).squeeze(-1)
         };
@@ -202,7 +203,7 @@ impl Expr {
             if length % 2 == 1 || shape.contains(&0) {
                 let zeros = rows.constant(0.0).broadcast_to(rows.shape()?);
                 let all = rows.stack(&[zeros], -1).transformed(-1, false);
-                let mut ranges: Vec<_> = rows.shape()?.iter().map(|&side| 0..side).collect();
+                let mut ranges: Vec<_> = rows.shape()?.iter().map(|&side| 0..side).listed();
                 if let Some(last) = ranges.last_mut() {
                     *last = 0..half + 1;
                 }
@@ -259,13 +260,13 @@ impl Expr {
             if length % 2 == 1 {
                 // The other half, mirrored, and the real parts of what comes out.
                 let within = |from: usize, to: usize| {
-                    let mut ranges: Vec<_> = of.iter().map(|&side| 0..side).collect();
+                    let mut ranges: Vec<_> = of.iter().map(|&side| 0..side).listed();
                     ranges[of.len() - 2] = from..to;
                     rows.slice(&ranges)
                 };
                 let part = |of: &Self, from: usize| {
                     let result = of.shape().map(|shape| {
-                        let mut ranges: Vec<_> = shape.iter().map(|&side| 0..side).collect();
+                        let mut ranges: Vec<_> = shape.iter().map(|&side| 0..side).listed();
                         ranges.pop();
                         ranges.push(from..from + 1);
                         of.slice(&ranges)

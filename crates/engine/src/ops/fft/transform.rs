@@ -4,6 +4,7 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use super::butterfly::{ROOT, pass, radices, smooth};
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{FftShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
@@ -141,7 +142,7 @@ async fn by_radices(engine: &Engine, input: &Arc<Typed>, radices: &[usize], inve
 pub(super) fn complex_product(a: &Expr, b: &Expr) -> Expr {
     let half = |from: usize| {
         let result = b.shape().map(|shape| {
-            let mut ranges: Vec<_> = shape.iter().map(|&side| 0..side).collect();
+            let mut ranges: Vec<_> = shape.iter().map(|&side| 0..side).listed();
             ranges.pop();
             ranges.push(from..from + 1);
             b.slice(&ranges)
@@ -162,7 +163,7 @@ async fn by_chirp(engine: &Engine, input: &Arc<Typed>, inverse: bool) -> Result<
     let x = if inverse { x.flip(&[-1]) } else { x };
     // The angle's whole turns are left out before it is rounded.
     let angles = (0..length as u64).map(|n| PI * (n * n % (2 * length as u64)) as f64 / length as f64);
-    let roots: Vec<[f32; 2]> = angles.map(|angle| [angle.cos() as f32, -angle.sin() as f32]).collect();
+    let roots: Vec<[f32; 2]> = angles.map(|angle| [angle.cos() as f32, -angle.sin() as f32]).listed();
     let mut filter = vec![[0.0_f32; 2]; wide];
     for (n, &[real, imaginary]) in roots.iter().enumerate() {
         for place in [n, (wide - n) % wide] {
@@ -183,7 +184,7 @@ async fn by_chirp(engine: &Engine, input: &Arc<Typed>, inverse: bool) -> Result<
     };
     let spectrum = transformed(&complex_product(&x, &chirp).pad(&around, 0.0), false);
     let both = complex_product(&spectrum, &transformed(&filter, false));
-    let mut ranges: Vec<_> = input.shape.iter().map(|&side| 0..side).collect();
+    let mut ranges: Vec<_> = input.shape.iter().map(|&side| 0..side).listed();
     ranges[rank - 2] = 0..length;
     let result = complex_product(&transformed(&both, true).slice(&ranges), &chirp);
     let result = if inverse { result.flip(&[-1]) * (1.0 / length as f64) } else { result };

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{C, Values, part_of, recorded};
+use cantus_base::listed::Ordered;
 use crate::ops::elementwise::Unary;
 use crate::ops::expr::node::{Node, Typed};
 use crate::ops::expr::view::{reshaped, sliced};
@@ -270,7 +271,7 @@ fn eigh(mut a: Matrix) -> Vec<C> {
         }
     }
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&x, &y| a.get(x, x).re.total_cmp(&a.get(y, y).re));
+    order.order_by(|&x, &y| a.get(x, x).re.total_cmp(&a.get(y, y).re));
     let mut result: Vec<C> = order.iter().map(|&k| C::from(a.get(k, k).re)).collect();
     for row in 0..n {
         result.extend(order.iter().map(|&k| vectors.get(row, k)));
@@ -338,7 +339,7 @@ fn singular(a: &Matrix, left: usize) -> (Matrix, Vec<f64>, Matrix) {
     }
     let norms: Vec<f64> = (0..n).map(|column| turned.column_norm(column)).collect();
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&x, &y| norms[y].total_cmp(&norms[x]));
+    order.order_by(|&x, &y| norms[y].total_cmp(&norms[x]));
     let mut u = Matrix::new(m, left, vec![ZERO; m * left]);
     let mut sorted_v = Matrix::new(n, n, vec![ZERO; n * n]);
     let limit = norms.iter().copied().fold(0.0, f64::max) * 1e-15;

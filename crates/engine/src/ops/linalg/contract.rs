@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::node::{Expr, is_float};
@@ -45,11 +46,11 @@ impl Term {
     /// Without the axes that `keep` refuses: summed.
     fn reduced(self, keep: impl Fn(Label) -> bool) -> Self {
         let gone: Vec<isize> =
-            (0..self.labels.len()).filter(|&axis| !keep(self.labels[axis])).map(usize::cast_signed).collect();
+            (0..self.labels.len()).filter(|&axis| !keep(self.labels[axis])).map(usize::cast_signed).listed();
         if gone.is_empty() {
             return self;
         }
-        let labels = self.labels.into_iter().filter(|&label| keep(label)).collect();
+        let labels = self.labels.into_iter().filter(|&label| keep(label)).listed();
         Self { expr: self.expr.sum(&gone, false), labels }
     }
 
@@ -57,27 +58,27 @@ impl Term {
     pub(super) fn narrowed(self, sizes: &HashMap<Label, usize>) -> Result<Self> {
         let shape = self.expr.shape()?.to_vec();
         let stays = |axis: usize| shape[axis] != 1 || sizes.get(&self.labels[axis]).is_none_or(|&size| size == 1);
-        let kept: Vec<usize> = (0..shape.len()).filter(|&axis| stays(axis)).collect();
+        let kept: Vec<usize> = (0..shape.len()).filter(|&axis| stays(axis)).listed();
         if kept.len() == shape.len() {
             return Ok(self);
         }
-        let sides: Vec<usize> = kept.iter().map(|&axis| shape[axis]).collect();
-        Ok(Self { expr: self.expr.reshape(&sides), labels: kept.iter().map(|&axis| self.labels[axis]).collect() })
+        let sides: Vec<usize> = kept.iter().map(|&axis| shape[axis]).listed();
+        Ok(Self { expr: self.expr.reshape(&sides), labels: kept.iter().map(|&axis| self.labels[axis]).listed() })
     }
 
     /// Its axes in this order; those that it lacks have one element.
     fn arranged(&self, order: &[Label]) -> Result<Expr> {
-        let places: Vec<usize> = order.iter().filter_map(|&label| self.place(label)).collect();
-        let axes: Vec<isize> = places.iter().map(|&place| place.cast_signed()).collect();
+        let places: Vec<usize> = order.iter().filter_map(|&label| self.place(label)).listed();
+        let axes: Vec<isize> = places.iter().map(|&place| place.cast_signed()).listed();
         let shape = self.expr.shape()?;
-        let sides: Vec<usize> = order.iter().map(|&label| self.place(label).map_or(1, |place| shape[place])).collect();
+        let sides: Vec<usize> = order.iter().map(|&label| self.place(label).map_or(1, |place| shape[place])).listed();
         Ok(self.expr.permute(&axes).reshape(&sides))
     }
 
     /// The sum over all that the result has no name for, its axes in the result's order.
     pub(super) fn finished(self, output: &[Label], sizes: &HashMap<Label, usize>) -> Result<Expr> {
         let term = self.reduced(|label| output.contains(&label));
-        let full: Vec<usize> = output.iter().map(|label| sizes.get(label).copied().unwrap_or(1)).collect();
+        let full: Vec<usize> = output.iter().map(|label| sizes.get(label).copied().unwrap_or(1)).listed();
         Ok(term.arranged(output)?.broadcast_to(&full))
     }
 }
@@ -110,11 +111,11 @@ pub(super) fn contract(a: Term, b: Term, keep: impl Fn(Label) -> bool) -> Result
             _ => left.push(label),
         }
     }
-    let right: Vec<Label> = b.labels.iter().copied().filter(|label| !a.labels.contains(label)).collect();
+    let right: Vec<Label> = b.labels.iter().copied().filter(|label| !a.labels.contains(label)).listed();
     let labels = [&batch[..], &left, &right].concat();
     let sides = |term: &Term, labels: &[Label]| -> Result<Vec<usize>> {
         let shape = term.expr.shape()?;
-        Ok(labels.iter().filter_map(|&label| term.place(label)).map(|place| shape[place]).collect())
+        Ok(labels.iter().filter_map(|&label| term.place(label)).map(|place| shape[place]).listed())
     };
     let shape = [sides(&a, &batch)?, sides(&a, &left)?, sides(&b, &right)?].concat();
     if !summed.is_empty() && is_float(dtype) {

@@ -2,6 +2,7 @@
 
 use super::jacobi::BothSides;
 use super::{by_host, magnitude, part, parts, sides, square_floats, where_sound};
+use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
@@ -35,7 +36,7 @@ fn eigh(a: &Expr) -> Result<(Expr, Expr)> {
         Ok(Typed::deferred(BothSides(typed.clone()), shape, DType::F32))
     });
     let rank = shape.len();
-    let mut ranges: Vec<_> = shape[..rank - 2].iter().map(|&side| 0..side).collect();
+    let mut ranges: Vec<_> = shape[..rank - 2].iter().map(|&side| 0..side).listed();
     ranges.push(0..1);
     let turned_matrix = part(&turned.slice(&ranges).squeeze(-3), 0..n, 0..n);
     ranges[rank - 2] = 1..2;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::contract::{Label, Term, contract};
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::node::Expr;
 
@@ -55,7 +56,7 @@ impl Equation {
             Some((left, right)) => (left, Some(right)),
             None => (text, None),
         };
-        let parts: Vec<&str> = left.split(',').collect();
+        let parts: Vec<&str> = left.split(',').listed();
         if parts.len() != shapes.len() {
             return Err(fault(text, format!("it names {} operands, there are {}", parts.len(), shapes.len())));
         }
@@ -98,7 +99,7 @@ impl Equation {
             None => {
                 let mut labels = names("...", most).map_err(|reason| fault(text, reason))?;
                 let all = inputs.concat();
-                let mut single: Vec<Label> = ('A'..='Z').chain('a'..='z').collect();
+                let mut single: Vec<Label> = ('A'..='Z').chain('a'..='z').listed();
                 single.retain(|label| all.iter().filter(|other| *other == label).count() == 1);
                 labels.extend(single);
                 labels
@@ -150,7 +151,7 @@ impl Search<'_> {
         }
         // For each set its cost, how it is split, and what it keeps.
         let sets = 1_u32 << count;
-        let kept: Vec<Vec<Label>> = (0..sets).map(|set| self.kept(set)).collect();
+        let kept: Vec<Vec<Label>> = (0..sets).map(|set| self.kept(set)).listed();
         let mut best = vec![(0.0_f64, 0_u32); sets as usize];
         for set in (1..sets).filter(|set| set.count_ones() > 1) {
             let mut found = (f64::INFINITY, 0);
@@ -181,7 +182,7 @@ impl Search<'_> {
     }
 
     fn cheapest_first(&self) -> Vec<(u32, u32)> {
-        let mut sets: Vec<u32> = (0..self.labels.len()).map(|operand| 1 << operand).collect();
+        let mut sets: Vec<u32> = (0..self.labels.len()).map(|operand| 1 << operand).listed();
         let mut order = Vec::new();
         while sets.len() > 1 {
             let pairs = (0..sets.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
@@ -220,11 +221,11 @@ impl Expr {
     }
 
     fn contracted(&self, text: &str, others: &[Self]) -> Result<Self> {
-        let operands: Vec<&Self> = std::iter::once(self).chain(others).collect();
+        let operands: Vec<&Self> = std::iter::once(self).chain(others).listed();
         if operands.len() > MOST {
             return Err(fault(text, format!("there are {} operands, {MOST} at most", operands.len())));
         }
-        let shapes: Vec<&[usize]> = operands.iter().map(|operand| operand.shape()).collect::<Result<_>>()?;
+        let shapes: Vec<&[usize]> = operands.iter().map(|operand| operand.shape()).try_listed()?;
         let Equation { inputs, output, sizes } = Equation::new(text, &shapes)?;
         let mut terms: HashMap<u32, Term> = HashMap::new();
         let mut labels = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
@@ -22,7 +23,7 @@ pub(super) struct MatrixKernel {
 
 impl Operation for MatrixKernel {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
-        self.inputs.iter().map(|(_, typed)| typed).collect()
+        self.inputs.iter().map(|(_, typed)| typed).listed()
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
@@ -61,7 +62,7 @@ impl MatrixKernel {
 pub(super) fn unpacked(packed: &Expr, from: usize, [rows, columns]: [usize; 2]) -> Expr {
     let result = packed.shape().map(|shape| {
         let batch = &shape[..shape.len().saturating_sub(1)];
-        let mut ranges: Vec<_> = batch.iter().map(|&side| 0..side).collect();
+        let mut ranges: Vec<_> = batch.iter().map(|&side| 0..side).listed();
         ranges.push(from..from + rows * columns);
         packed.slice(&ranges).reshape(&[batch, &[rows, columns]].concat())
     });

@@ -6,6 +6,7 @@ use super::{
     BLOCK, by_host, is_for_host, matrices, middle, part, parts, shape_of_matrices, sides, square, square_floats,
     where_sound,
 };
+use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
@@ -70,7 +71,7 @@ fn factored(a: &Expr) -> Result<Factors> {
     let rest = part(&right, done..m, 0..n - half) - side.matmul(&top);
     let last = factored(&rest.settled())?;
     let bottom = ordered(&side, &last.order).concat(&[last.packed], -1);
-    let mut ranges: Vec<_> = batch.iter().map(|&side| 0..side).collect();
+    let mut ranges: Vec<_> = batch.iter().map(|&side| 0..side).listed();
     ranges.push(0..done);
     let first = left.order.slice(&ranges);
     ranges.pop();
@@ -117,7 +118,7 @@ fn solved_by_host(a: &Expr, b: &Expr) -> Result<Expr> {
     let full = |matrix: &[usize]| [&batch[..], &matrix[matrix.len() - 2..]].concat();
     let (left, right) = (broadcast_to(&left, &full(&shape)), broadcast_to(&right, &full(&sides_of_b)));
     let found = factorised(Factorisation::Solve, &left, Some(&right));
-    let [x] = parts(found.into_iter().map(|part| a.derived(|_| Ok(part))).collect())?;
+    let [x] = parts(found.into_iter().map(|part| a.derived(|_| Ok(part))).listed())?;
     Ok(if is_vector { x.squeeze(-1) } else { x })
 }
 

@@ -19,6 +19,7 @@ pub use sparse::Csr;
 
 use std::ops::Range;
 
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::node::Expr;
@@ -69,7 +70,7 @@ fn by_host(a: &Expr, which: Factorisation, what: &str) -> Result<Option<Vec<Expr
         square(a, what)?;
     }
     let parts = factorised(which, &a.state.clone()?, None);
-    Ok(Some(parts.into_iter().map(|part| a.derived(|_| Ok(part))).collect()))
+    Ok(Some(parts.into_iter().map(|part| a.derived(|_| Ok(part))).listed()))
 }
 
 /// The only part, or both, of what the host computed.
@@ -109,7 +110,7 @@ fn sides(shape: &[usize]) -> [usize; 2] {
 /// A part of each matrix.
 fn part(expr: &Expr, rows: Range<usize>, columns: Range<usize>) -> Expr {
     let result = expr.shape().map(|shape| {
-        let mut ranges: Vec<Range<usize>> = shape.iter().map(|&side| 0..side).collect();
+        let mut ranges: Vec<Range<usize>> = shape.iter().map(|&side| 0..side).listed();
         let rank = ranges.len();
         if rank >= 2 {
             ranges[rank - 2] = rows;

@@ -2,6 +2,7 @@
 
 use super::contract::{Label, Term, contract};
 use super::square;
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
@@ -31,8 +32,8 @@ impl Expr {
         let (a, b) = (self.shape()?, other.shape()?);
         // Names without end, so that any number of axes has them.
         let name = |place: usize| char::from_u32(0xf0000 + place as u32).unwrap_or('a');
-        let left: Vec<Label> = (0..a.len()).map(name).collect();
-        let mut right: Vec<Label> = (0..b.len()).map(|axis| name(a.len() + axis)).collect();
+        let left: Vec<Label> = (0..a.len()).map(name).listed();
+        let mut right: Vec<Label> = (0..b.len()).map(|axis| name(a.len() + axis)).listed();
         let mut gone = Vec::new();
         for &(one, two) in axes {
             let (x, y) = (axis_of(one, a.len())?, axis_of(two, b.len())?);
@@ -64,10 +65,10 @@ impl Expr {
             let b = other.shape()?;
             let rank = a.len().max(b.len());
             let side = |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |at| shape[at]);
-            let pairs: Vec<[usize; 2]> = (0..rank).map(|axis| [side(a, axis), side(b, axis)]).collect();
-            let left: Vec<usize> = pairs.iter().flat_map(|&[x, _]| [x, 1]).collect();
-            let right: Vec<usize> = pairs.iter().flat_map(|&[_, y]| [1, y]).collect();
-            let full: Vec<usize> = pairs.iter().map(|&[x, y]| x.saturating_mul(y)).collect();
+            let pairs: Vec<[usize; 2]> = (0..rank).map(|axis| [side(a, axis), side(b, axis)]).listed();
+            let left: Vec<usize> = pairs.iter().flat_map(|&[x, _]| [x, 1]).listed();
+            let right: Vec<usize> = pairs.iter().flat_map(|&[_, y]| [1, y]).listed();
+            let full: Vec<usize> = pairs.iter().map(|&[x, y]| x.saturating_mul(y)).listed();
             Ok(self.reshape(&left).binary(Binary::Mul, other.reshape(&right)).reshape(&full))
         });
         self.of(result)

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::create::places;
+use cantus_base::listed::Listed;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
@@ -53,7 +54,7 @@ impl Expr {
                 reason: "the shapes must be equal".to_owned(),
             });
         }
-        let others: Vec<Self> = others.iter().map(|other| other.expand(axis)).collect();
+        let others: Vec<Self> = others.iter().map(|other| other.expand(axis)).listed();
         self.expand(axis).concat(&others, axis)
     }
 
@@ -73,7 +74,7 @@ impl Expr {
             from = from.saturating_add(length);
             (start, from)
         });
-        let parts: Vec<_> = parts.collect();
+        let parts: Vec<_> = parts.listed();
         parts
             .into_iter()
             .map(|(start, end)| {
@@ -85,12 +86,12 @@ impl Expr {
                             reason: format!("they add up to {from}, axis {axis} has {} elements", typed.shape[axis]),
                         });
                     }
-                    let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).collect();
+                    let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).listed();
                     ranges[axis] = start..end;
                     Ok(sliced(typed, &ranges, &vec![1; ranges.len()]))
                 })
             })
-            .collect()
+            .listed()
     }
 
     /// All of it again and again, so many times along each axis; with fewer numbers than axes they are for the last ones, with more of them
@@ -108,9 +109,9 @@ impl Expr {
         let Ok(shape) = self.shape() else { return self.clone() };
         let rank = shape.len().max(times.len());
         let at = |list: &[usize], axis: usize| (axis + list.len()).checked_sub(rank).map_or(1, |place| list[place]);
-        let pairs: Vec<[usize; 2]> = (0..rank).map(|axis| [at(times, axis), at(shape, axis)]).collect();
-        let once: Vec<usize> = pairs.iter().flat_map(|&[_, side]| [1, side]).collect();
-        let tiled: Vec<usize> = pairs.iter().map(|&[times, side]| times.saturating_mul(side)).collect();
+        let pairs: Vec<[usize; 2]> = (0..rank).map(|axis| [at(times, axis), at(shape, axis)]).listed();
+        let once: Vec<usize> = pairs.iter().flat_map(|&[_, side]| [1, side]).listed();
+        let tiled: Vec<usize> = pairs.iter().map(|&[times, side]| times.saturating_mul(side)).listed();
         self.reshape(&once).broadcast_to(pairs.as_flattened()).reshape(&tiled)
     }
 
@@ -166,7 +167,7 @@ impl Expr {
                 // Runs are copied quicker than places are found.
                 let part = |of: Range<usize>| {
                     let mut ranges: Vec<Range<usize>> =
-                        result.shape().unwrap_or(&[]).iter().map(|&side| 0..side).collect();
+                        result.shape().unwrap_or(&[]).iter().map(|&side| 0..side).listed();
                     ranges.get_mut(axis).into_iter().for_each(|range| *range = of.clone());
                     result.slice(&ranges)
                 };
@@ -423,7 +424,7 @@ pub fn meshgrid(axes: &[Expr]) -> Vec<Expr> {
                 reason: "it has one axis itself".to_owned(),
             }),
         })
-        .collect();
+        .try_listed();
     axes.iter()
         .enumerate()
         .map(|(place, axis)| match &sides {
@@ -434,7 +435,7 @@ pub fn meshgrid(axes: &[Expr]) -> Vec<Expr> {
             }
             Err(error) => axis.failed(error),
         })
-        .collect()
+        .listed()
 }
 
 impl crate::engine::Tensor {

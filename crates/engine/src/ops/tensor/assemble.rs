@@ -3,6 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{AssembleShape, CopyShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
@@ -27,11 +28,11 @@ struct Assemble {
 
 impl Operation for Assemble {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
-        self.parts.iter().map(|(part, _)| part).collect()
+        self.parts.iter().map(|(part, _)| part).listed()
     }
 
     fn parameters(&self, words: &mut Words) -> bool {
-        self.parts.iter().map(|(_, place)| place).collect::<Vec<_>>().hash(words);
+        self.parts.iter().map(|(_, place)| place).listed().hash(words);
         true
     }
 
@@ -68,7 +69,7 @@ impl Assemble {
             parts.push((CopyShape::new(&part.shape, &strides, view.offset), at.clone()));
             tensors.push(tensor);
         }
-        let tensors: Vec<&Tensor> = tensors.iter().collect();
+        let tensors: Vec<&Tensor> = tensors.iter().listed();
         let operation = NativeOperation::Assemble(AssembleShape::new(shape, parts));
         call.engine.native(operation, &tensors, (call.of.dtype, shape), "assemble").await
     }
@@ -121,7 +122,7 @@ pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], targ
 
 /// An assembly of any dtype: elements that share a word go through words.
 pub(super) fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
-    let parts = parts.into_iter().map(|(part, at)| (part.widened(), at)).collect();
+    let parts = parts.into_iter().map(|(part, at)| (part.widened(), at)).listed();
     Typed::deferred(Assemble { parts }, shape, dtype.computed()).narrowed(dtype)
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::matmul::operand;
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{AttentionShape, NativeOperation, Operand};
 use crate::engine::Tensor;
@@ -104,7 +105,7 @@ impl Attend {
             *to = found;
             tensors.push(tensor);
         }
-        let tensors: Vec<&Tensor> = tensors.iter().collect();
+        let tensors: Vec<&Tensor> = tensors.iter().listed();
         let operation = NativeOperation::Attention(shape);
         call.engine.native(operation, &tensors, (DType::F32, &call.of.shape), "attention").await
     }

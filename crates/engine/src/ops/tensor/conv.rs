@@ -2,6 +2,7 @@
 
 use super::arrange::windowed;
 use super::images::Window;
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
@@ -212,13 +213,13 @@ impl Expr {
         }
         let spread = self.reshape(&single).pad(&between, 0.0).reshape(&wide).slice(&kept).pad(&around, 0.0);
         let (inputs, outputs) = (x[1] / groups, w[1]);
-        let mut order: Vec<isize> = (0..=(N + 2).cast_signed()).collect();
+        let mut order: Vec<isize> = (0..=(N + 2).cast_signed()).listed();
         order.swap(1, 2);
         let turned = weight
             .reshape(&[&[groups, inputs, outputs], &w[2..]].concat())
             .permute(&order)
             .reshape(&[&[groups.saturating_mul(outputs), inputs], &w[2..]].concat())
-            .flip(&(2..(N + 2).cast_signed()).collect::<Vec<_>>());
+            .flip(&(2..(N + 2).cast_signed()).listed());
         Ok((spread, turned))
     }
 

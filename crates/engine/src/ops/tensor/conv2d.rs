@@ -4,6 +4,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::images::{AXES, Window, images, store, words};
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
@@ -72,7 +73,7 @@ impl Conv2d {
             return Ok(None);
         }
         let a = Operand { offsets: vec![0; images], row: k, column: 1 };
-        let b = Operand { offsets: (0..images).map(|image| image * k * n).collect(), row: n, column: 1 };
+        let b = Operand { offsets: (0..images).map(|image| image * k * n).listed(), row: n, column: 1 };
         if !engine.takes(x, &ProductShape::new(MatmulShape { m: channels[1], n, k, a, b, dtype: DType::F32 })) {
             return Ok(None);
         }

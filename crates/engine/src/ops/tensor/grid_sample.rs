@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::images::images;
 use super::interpolate::Interpolation;
 use super::pad::Padding;
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
@@ -43,7 +44,7 @@ impl Operation for GridSample {
                 Padding::Wrap => (3, 0.0),
             };
             let sizes = [input.shape[2], input.shape[3], rows, columns, channels];
-            let mut words = sizes.iter().map(|&size| word(size)).collect::<Result<Vec<u32>>>()?;
+            let mut words = sizes.iter().map(|&size| word(size)).try_listed()?;
             words.push(value.to_bits());
             word(call.of.shape.iter().product())?;
             let mut writer = Writer::new(&words);

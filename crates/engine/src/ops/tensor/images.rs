@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::{Group, Writer, word};
 use crate::ops::expr::node::{Typed, is_float};
@@ -79,7 +80,7 @@ impl Window {
 
 /// The words of a kernel.
 pub(super) fn words(sizes: &[usize]) -> Result<Vec<u32>> {
-    sizes.iter().map(|&size| word(size)).collect()
+    sizes.iter().map(|&size| word(size)).try_listed()
 }
 
 /// The end of a kernel that stores a value of an image, a channel and a pixel; the dtype of what it stores.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::assemble::place;
+use cantus_base::listed::Listed;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::MOST_TENSORS;
@@ -40,7 +41,7 @@ pub struct KeyValueCache {
 
 /// A tensor's first places.
 fn first(typed: &Arc<Typed>, length: usize) -> Arc<Typed> {
-    let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).collect();
+    let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).listed();
     let axis = ranges.len() - 2;
     ranges[axis] = 0..length;
     sliced(typed, &ranges, &vec![1; ranges.len()])

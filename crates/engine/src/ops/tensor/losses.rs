@@ -1,5 +1,6 @@
 //! Losses: how far predictions are from targets, each the mean over all elements. Computed in float32.
 
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
@@ -126,7 +127,7 @@ impl Expr {
         let target = target.into();
         let checked = || -> Result<()> {
             let (x, t) = (self.shape()?, target.shape()?);
-            let expected: Vec<usize> = x.iter().take(1).chain(x.iter().skip(2)).copied().collect();
+            let expected: Vec<usize> = x.iter().take(1).chain(x.iter().skip(2)).copied().listed();
             if x.len() < 2 || t != expected {
                 return Err(Error::InvalidSize {
                     what: format!("a loss of {x:?} with targets {t:?}"),

@@ -4,6 +4,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::reduce::{Fold, Reduce};
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
@@ -64,7 +65,7 @@ fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     let mut offsets = vec![view.offset];
     for axis in 0..rank - 2 {
         let stride = view.strides[axis];
-        offsets = offsets.iter().flat_map(|&from| (0..typed.shape[axis]).map(move |at| from + at * stride)).collect();
+        offsets = offsets.iter().flat_map(|&from| (0..typed.shape[axis]).map(move |at| from + at * stride)).listed();
     }
     Some((Operand { offsets, row: view.strides[rank - 2], column: view.strides[rank - 1] }, tensor))
 }
@@ -111,12 +112,12 @@ async fn split_over_k(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], parts: usize) ->
     let batch = &a.shape[..rank - 2];
     let shaped = |sides: &[usize]| [batch, sides].concat();
     // a: .., m, part, k -> .., part, m, k. b: its rows are cut as they lie.
-    let mut order: Vec<usize> = (0..=rank).collect();
+    let mut order: Vec<usize> = (0..=rank).listed();
     order.swap(rank - 2, rank - 1);
     let a = permuted(&reshaped(a, &shaped(&[m, parts, k / parts])), &order);
     let b = reshaped(b, &shaped(&[parts, k / parts, n]));
     let products = Typed::deferred(Matmul { a, b, vector: None }, shaped(&[parts, m, n]), dtype);
-    let mut order: Vec<usize> = (0..rank - 2).collect();
+    let mut order: Vec<usize> = (0..rank - 2).listed();
     order.extend([rank - 1, rank, rank - 2]);
     let reduce = Reduce { fold: Fold::Sum, input: permuted(&products, &order), from: rank };
     resolve(call.engine, &reduce.input, None).await?;
@@ -364,7 +365,7 @@ impl Expr {
                 )));
             }
             let batch = broadcast(&left.shape[..x - 2], &right.shape[..y - 2])?;
-            let shaped = |sides: [usize; 2]| batch.iter().copied().chain(sides).collect::<Vec<_>>();
+            let shaped = |sides: [usize; 2]| batch.iter().copied().chain(sides).listed();
             let (left, right) = (broadcast_to(&left, &shaped([m, k])), broadcast_to(&right, &shaped([k, n])));
             let full = shaped([m, n]);
             let mut shape = batch.clone();
@@ -394,7 +395,7 @@ impl Expr {
                 space.push(k);
                 let mut left_shape = left.shape.clone();
                 left_shape.insert(rank - 1, 1);
-                let mut order: Vec<usize> = (0..rank - 2).collect();
+                let mut order: Vec<usize> = (0..rank - 2).listed();
                 order.extend([rank - 1, rank - 2]);
                 let turned = permuted(&right, &order);
                 let mut right_shape = turned.shape.clone();

@@ -1,6 +1,7 @@
 //! Padding: of a number, or of what lies inside.
 
 use super::assemble::assembled;
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
@@ -85,7 +86,7 @@ impl Expr {
         }
         let sides = shape.iter().zip(widths);
         let padded: Option<Vec<usize>> =
-            sides.map(|(side, (before, after))| side.checked_add(*before)?.checked_add(*after)).collect();
+            sides.map(|(side, (before, after))| side.checked_add(*before)?.checked_add(*after)).try_listed();
         padded.ok_or_else(|| fault("it is too large to count".to_owned()))
     }
 
@@ -97,19 +98,19 @@ impl Expr {
             let rank = typed.shape.len();
             let mut parts = Vec::new();
             // The border in pieces that do not overlap: no element is written twice.
-            let mut inner: Vec<(usize, usize)> = shape.iter().map(|&side| (0, side)).collect();
+            let mut inner: Vec<(usize, usize)> = shape.iter().map(|&side| (0, side)).listed();
             for axis in 0..rank {
                 let (before, after) = widths[axis];
                 for (from, to) in [(0, before), (shape[axis] - after, shape[axis])] {
                     let mut piece = inner.clone();
                     piece[axis] = (from, to);
-                    let sides = piece.iter().map(|(from, to)| to - from).collect();
+                    let sides = piece.iter().map(|(from, to)| to - from).listed();
                     let filled = Typed::new(Node::Cast(constant.clone()), sides, typed.dtype);
-                    parts.push((filled, piece.iter().map(|(from, _)| *from).collect()));
+                    parts.push((filled, piece.iter().map(|(from, _)| *from).listed()));
                 }
                 inner[axis] = (before, shape[axis] - after);
             }
-            parts.push((typed.clone(), widths.iter().map(|(before, _)| *before).collect()));
+            parts.push((typed.clone(), widths.iter().map(|(before, _)| *before).listed()));
             Ok(assembled(parts, shape, typed.dtype))
         })
     }

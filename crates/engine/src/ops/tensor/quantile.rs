@@ -1,5 +1,6 @@
 //! Quantiles and the median: elements by their rank.
 
+use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
@@ -37,7 +38,7 @@ impl Expr {
                     reason: "it is a number from 0 to 1".to_owned(),
                 });
             }
-            let axes: Vec<isize> = axis.into_iter().collect();
+            let axes: Vec<isize> = axis.into_iter().listed();
             let (count, shape) = (x.reduced_count(&axes)?, x.reduced_shape(&axes, keep)?);
             let (x, axis) = match axis {
                 Some(axis) => (x.clone(), axis),
@@ -68,7 +69,7 @@ impl Expr {
     fn at(&self, axis: isize, place: usize) -> Result<Self> {
         let axis = axis_of(axis, self.shape()?.len())?;
         Ok(self.derived(|typed| {
-            let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).collect();
+            let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).listed();
             ranges[axis] = place..place + 1;
             Ok(sliced(typed, &ranges, &vec![1; ranges.len()]))
         }))

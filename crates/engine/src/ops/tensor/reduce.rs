@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::rows::for_length;
 use super::sort::number;
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, FindShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
@@ -284,7 +285,7 @@ impl Operation for Reduce {
 
     #[cfg(feature = "graph")]
     fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        let axes: Vec<usize> = (self.from..self.input.shape.len()).collect();
+        let axes: Vec<usize> = (self.from..self.input.shape.len()).listed();
         let fold = match self.fold {
             Fold::Sum => graph::Fold::Sum,
             Fold::Prod => graph::Fold::Prod,
@@ -309,7 +310,7 @@ impl Reduce {
         let (shape, graph) = (&self.input.shape, &mut lowering.graph);
         let fold = if self.fold == Fold::Argmax { graph::Fold::Max } else { graph::Fold::Min };
         let best = graph.reduce(fold, x, axes);
-        let kept: Vec<usize> = (0..self.from).collect();
+        let kept: Vec<usize> = (0..self.from).listed();
         let best = graph.broadcast(best, &kept, shape);
         let (same, nan, all) = (
             graph.compare(Compare::Eq, x, best),
@@ -334,10 +335,10 @@ impl Reduce {
 /// The input with the reduced axes last, and the shape of the result.
 fn arranged(typed: &Arc<Typed>, axes: &[usize], keep: bool) -> (Arc<Typed>, Vec<usize>) {
     let rank = typed.shape.len();
-    let mut order: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
+    let mut order: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).listed();
     let shape = match keep {
-        true => (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { typed.shape[axis] }).collect(),
-        false => order.iter().map(|&axis| typed.shape[axis]).collect(),
+        true => (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { typed.shape[axis] }).listed(),
+        false => order.iter().map(|&axis| typed.shape[axis]).listed(),
     };
     order.extend(axes);
     (permuted(typed, &order), shape)
@@ -347,7 +348,7 @@ impl Expr {
     fn folded(&self, fold: Fold, axes: &[isize], keep: bool) -> Self {
         self.derived(|typed| {
             let axes = axes_of(axes, typed.shape.len())?;
-            let reduced = product(&axes.iter().map(|&axis| typed.shape[axis]).collect::<Vec<_>>());
+            let reduced = product(&axes.iter().map(|&axis| typed.shape[axis]).listed());
             let typed = if matches!(fold, Fold::Sum | Fold::Prod) { &typed.summable() } else { typed };
             fold.by().function().result(typed.dtype)?;
             let (input, shape) = arranged(typed, &axes, keep);
@@ -526,7 +527,7 @@ impl Expr {
     /// How many elements a reduction over axes takes together.
     pub(super) fn reduced_count(&self, axes: &[isize]) -> Result<usize> {
         let shape = self.shape()?;
-        Ok(product(&axes_of(axes, shape.len())?.iter().map(|&axis| shape[axis]).collect::<Vec<_>>()))
+        Ok(product(&axes_of(axes, shape.len())?.iter().map(|&axis| shape[axis]).listed()))
     }
 
     /// The shape of a reduction over axes.
@@ -537,7 +538,7 @@ impl Expr {
             (false, _) => Some(side),
             (true, keep) => keep.then_some(1),
         };
-        Ok(shape.iter().enumerate().filter_map(stays).collect())
+        Ok(shape.iter().enumerate().filter_map(stays).listed())
     }
 }
 

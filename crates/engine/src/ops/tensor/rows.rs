@@ -3,6 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::RowFunction;
 use crate::engine::Tensor;
@@ -109,7 +110,7 @@ impl Operation for RowsOf {
         let x = lowering.single(&self.input)?;
         let (shape, graph) = (&self.input.shape, &mut lowering.graph);
         let last = shape.len() - 1;
-        let kept: Vec<usize> = (0..last).collect();
+        let kept: Vec<usize> = (0..last).listed();
         let along = |graph: &mut Graph, fold: Fold, x: Value| {
             let total = graph.reduce(fold, x, &[last]);
             graph.broadcast(total, &kept, shape)

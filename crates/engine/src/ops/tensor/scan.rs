@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::sort::number;
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
@@ -269,7 +270,7 @@ impl Expr {
             for _ in 0..n.min(typed.shape[axis]) {
                 let length = result.shape[axis];
                 let part = |from: usize, to: usize| {
-                    let mut ranges: Vec<_> = result.shape.iter().map(|&side| 0..side).collect();
+                    let mut ranges: Vec<_> = result.shape.iter().map(|&side| 0..side).listed();
                     ranges[axis] = from..to;
                     sliced(&result, &ranges, &vec![1; ranges.len()])
                 };

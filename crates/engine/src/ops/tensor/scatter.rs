@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::assemble::assembled;
 use super::sort::{number, sort_words};
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScatterShape};
 use crate::engine::{Engine, Tensor};
@@ -366,7 +367,7 @@ impl Expr {
                 });
             }
             let rank = typed.shape.len();
-            let mut at: Vec<usize> = ranges.iter().map(|range| range.start).collect();
+            let mut at: Vec<usize> = ranges.iter().map(|range| range.start).listed();
             at.resize(rank, 0);
             let parts = vec![(typed.clone(), vec![0; rank]), (broadcast_to(&values, shape), at)];
             Ok(assembled(parts, typed.shape.clone(), typed.dtype))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
@@ -105,7 +106,7 @@ impl Expr {
                 order(values.dtype)?;
             }
             let rows = broadcast(rows, of)?;
-            let with = |last: usize| rows.iter().copied().chain([last]).collect::<Vec<_>>();
+            let with = |last: usize| rows.iter().copied().chain([last]).listed();
             if length == 0 {
                 return Ok(Typed::filled(0.0, &with(count), DType::U32));
             }

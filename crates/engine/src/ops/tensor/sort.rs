@@ -4,6 +4,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::rows::for_length;
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, Number, SortShape};
 use crate::engine::{Engine, Tensor};
@@ -151,7 +152,7 @@ impl Operation for Sort {
             let mut writer = Writer::new(&[word(rows)?, word(length)?]);
             writer.function("element", &input, &input.shape, &groups, None)?;
             let body = format!("{order}\n{BLOCKS}");
-            let full: Vec<usize> = input.shape.iter().copied().chain([2]).collect();
+            let full: Vec<usize> = input.shape.iter().copied().chain([2]).listed();
             let first = writer.tensors().first().cloned();
             let mut sorted = call.engine.output(first.as_ref(), DType::U32, &full, "sort").await?;
             let workgroups = [length.div_ceil(BLOCK), rows, 1];
@@ -170,7 +171,7 @@ impl Operation for Sort {
                 width *= 2;
             }
             if self.keep < length {
-                let mut ranges: Vec<_> = full.iter().map(|&side| 0..side).collect();
+                let mut ranges: Vec<_> = full.iter().map(|&side| 0..side).listed();
                 ranges[rank - 1] = 0..self.keep;
                 sorted = compute(call.engine, &sliced(&Typed::read(&sorted), &ranges, &vec![1; ranges.len()])).await?;
             }
@@ -205,7 +206,7 @@ pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [
     words.push(2);
     let sorted = Deferred::new(Sort { input: input.clone(), descending, keep }, words, DType::U32);
     [0, 1].map(|offset| {
-        let strides = contiguous(shape).into_iter().map(|stride| 2 * stride).collect();
+        let strides = contiguous(shape).into_iter().map(|stride| 2 * stride).listed();
         let view = View { source: Source::Deferred(sorted.clone()), offset, strides };
         Typed::new(Node::Read(view), shape.clone(), DType::U32)
     })
@@ -273,7 +274,7 @@ impl Expr {
             }
             if host::is_wide(typed.dtype) {
                 let all = with_last(&host::argsort(&to_last(typed, axis), largest), axis);
-                let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).collect();
+                let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).listed();
                 ranges[axis] = 0..k;
                 return Ok(sliced(&all, &ranges, &vec![1; ranges.len()]));
             }

@@ -13,6 +13,7 @@ use web_time::Instant;
 
 pub(super) use job::{Job, Machine, Variant};
 
+use cantus_base::listed::{Listed, Ordered};
 use crate::engine::remembered::{Kept, key, recall, remember};
 use crate::engine::{Engine, EventKind, Shared, Slot, Tensor, TuneOptions, Tuned};
 use crate::error::Result;
@@ -181,8 +182,8 @@ impl Engine {
     /// What is to be measured on a device: what ran first, in a stable order.
     fn jobs(&self, slot: &Arc<Slot>, options: &TuneOptions) -> Vec<Job> {
         let choices = slot.beside::<Choices>();
-        let mut jobs: Vec<Job> = choices.lock().chosen.keys().copied().collect();
-        jobs.sort_by_key(ToString::to_string);
+        let mut jobs: Vec<Job> = choices.lock().chosen.keys().copied().listed();
+        jobs.order_by_key(ToString::to_string);
         if options.usual {
             jobs.extend(Job::usual());
         }

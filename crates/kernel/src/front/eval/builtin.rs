@@ -1,6 +1,7 @@
 //! Builtin functions of constant expressions. Those of floats are computed in float64 and rounded once; errors of WGSL (a domain that is
 //! left, a result that has no value) are `None`, so that naga says what is wrong.
 
+use cantus_base::listed::Listed;
 use super::math;
 use super::operate::paired;
 use super::types::{Type, common, constructed};
@@ -15,7 +16,7 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Option<Value> {
         ("select", [reject, accept, condition]) => select(reject, accept, condition),
         ("all" | "any", [value]) => {
             let cells = value.cells()?;
-            let cells: Vec<bool> = cells.iter().map(|cell| cell.as_bool()).collect::<Option<_>>()?;
+            let cells: Vec<bool> = cells.iter().map(|cell| cell.as_bool()).try_listed()?;
             let result = if name == "all" { cells.iter().all(|&cell| cell) } else { cells.contains(&true) };
             Some(Value::Scalar(Scalar::Bool(result)))
         }
@@ -44,12 +45,12 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Option<Value> {
         ("transpose", [Value::Matrix { rows, cells }]) => {
             let columns = cells.len() / rows;
             let turned = (0..*rows).flat_map(|row| (0..columns).map(move |column| column * rows + row));
-            let cells = turned.map(|at| cells.get(at).copied()).collect::<Option<_>>()?;
+            let cells = turned.map(|at| cells.get(at).copied()).try_listed()?;
             Some(Value::Matrix { rows: columns, cells })
         }
         ("determinant", [Value::Matrix { rows, cells }]) if rows * rows == cells.len() => {
             let ty = cells.first()?.ty();
-            let cells: Vec<f64> = cells.iter().map(|cell| cell.as_float()).collect::<Option<_>>()?;
+            let cells: Vec<f64> = cells.iter().map(|cell| cell.as_float()).try_listed()?;
             Some(Value::Scalar(ty.float(determinant(&cells, *rows))?))
         }
         ("frexp", [value]) => {
@@ -86,7 +87,7 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Option<Value> {
 fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
     let ty = common(arguments)?;
     let ty = if ty == Ty::Int && !matches!(name, "abs" | "min" | "max" | "clamp" | "dot") { Ty::Float } else { ty };
-    let values: Vec<Value> = arguments.iter().map(|value| value.coerced(ty)).collect::<Option<_>>()?;
+    let values: Vec<Value> = arguments.iter().map(|value| value.coerced(ty)).try_listed()?;
     if !ty.is_float() {
         return whole(name, &values);
     }
@@ -95,12 +96,12 @@ fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
         _ => None,
     };
     let vector = |at: usize| match values.get(at)? {
-        Value::Vector(cells) => cells.iter().map(|cell| cell.as_float()).collect::<Option<Vec<f64>>>(),
+        Value::Vector(cells) => cells.iter().map(|cell| cell.as_float()).try_listed(),
         _ => None,
     };
     let number = |at: usize| values.get(at)?.scalar()?.as_float();
     let made = |cells: Vec<f64>| {
-        let cells = cells.into_iter().map(|cell| ty.float(cell)).collect::<Option<Vec<_>>>();
+        let cells = cells.into_iter().map(|cell| ty.float(cell)).try_listed();
         cells.map(Value::Vector)
     };
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
@@ -152,14 +153,14 @@ fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
         ("distance", 2) => {
             let apart: Vec<f64> = match values[0] {
                 Value::Scalar(_) => vec![number(0)? - number(1)?],
-                _ => vector(0)?.iter().zip(vector(1)?).map(|(a, b)| a - b).collect(),
+                _ => vector(0)?.iter().zip(vector(1)?).map(|(a, b)| a - b).listed(),
             };
             ty.float(dot(&apart, &apart).sqrt()).map(Value::Scalar)
         }
         ("normalize", 1) => {
             let cells = vector(0)?;
             let length = dot(&cells, &cells).sqrt();
-            made(cells.into_iter().map(|cell| cell / length).collect())
+            made(cells.into_iter().map(|cell| cell / length).listed())
         }
         ("cross", 2) => {
             let (a, b) = (vector(0)?, vector(1)?);
@@ -169,12 +170,12 @@ fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
         ("reflect", 2) => {
             let (incident, normal) = (vector(0)?, vector(1)?);
             let twice = 2.0 * dot(&normal, &incident);
-            made(incident.iter().zip(&normal).map(|(i, n)| i - twice * n).collect())
+            made(incident.iter().zip(&normal).map(|(i, n)| i - twice * n).listed())
         }
         ("faceForward", 3) => {
             let (shown, incident, reference) = (vector(0)?, vector(1)?, vector(2)?);
             let keeps = dot(&reference, &incident) < 0.0;
-            made(shown.into_iter().map(|cell| if keeps { cell } else { -cell }).collect())
+            made(shown.into_iter().map(|cell| if keeps { cell } else { -cell }).listed())
         }
         ("refract", 3) => {
             let (incident, normal, ratio) = (vector(0)?, vector(1)?, number(2)?);
@@ -183,7 +184,7 @@ fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
             let bent = |(i, n): (&f64, &f64)| {
                 if rest < 0.0 { 0.0 } else { ratio * i - (ratio * along + rest.sqrt()) * n }
             };
-            made(incident.iter().zip(&normal).map(bent).collect())
+            made(incident.iter().zip(&normal).map(bent).listed())
         }
         _ => None,
     }
@@ -200,7 +201,7 @@ fn each3(values: &[Value], ty: Ty, apply: impl Fn(f64, f64, f64) -> Option<f64>)
     let compute = |i: usize| ty.float(apply(at(a, i)?, at(b, i)?, at(c, i)?)?);
     Some(match a {
         Value::Scalar(_) => Value::Scalar(compute(0)?),
-        Value::Vector(cells) => Value::Vector((0..cells.len()).map(compute).collect::<Option<_>>()?),
+        Value::Vector(cells) => Value::Vector((0..cells.len()).map(compute).try_listed()?),
         _ => return None,
     })
 }
@@ -228,7 +229,7 @@ fn select(reject: &Value, accept: &Value, condition: &Value) -> Option<Value> {
             let (Value::Vector(reject), Value::Vector(accept)) = (&reject, &accept) else { return None };
             let cells = conditions.iter().zip(reject.iter().zip(accept));
             let cells = cells.map(|(condition, (no, yes))| Some(if condition.as_bool()? { *yes } else { *no }));
-            Some(Value::Vector(cells.collect::<Option<_>>()?))
+            Some(Value::Vector(cells.try_listed()?))
         }
         _ => None,
     }
@@ -307,9 +308,7 @@ fn determinant(cells: &[f64], side: usize) -> f64 {
     }
     let without = |row: usize| -> Vec<f64> {
         let columns = cells.chunks_exact(side).skip(1);
-        columns
-            .flat_map(|column| column.iter().enumerate().filter(move |(at, _)| *at != row).map(|(_, c)| *c))
-            .collect()
+        columns.flat_map(|column| column.iter().enumerate().filter(move |(at, _)| *at != row).map(|(_, c)| *c)).listed()
     };
     let part = |row: usize| if row.is_multiple_of(2) { cells[row] } else { -cells[row] };
     (0..side).map(|row| part(row) * determinant(&without(row), side - 1)).sum()
@@ -332,16 +331,16 @@ pub(super) fn bitcast(ty: &Type, value: &Value) -> Option<Value> {
     let halves =
         |bits: &u16| Some(Scalar::F16(Some(half::f16::from_bits(*bits)).filter(|half| half.is_finite())?.to_f32()));
     let cells: Vec<Scalar> = if scalar == Ty::F16 {
-        pieces.iter().map(halves).collect::<Option<_>>()?
+        pieces.iter().map(halves).try_listed()?
     } else {
         let words = pieces.chunks_exact(2).map(|pair| u32::from(pair[0]) | (u32::from(pair[1]) << 16));
         (pieces.len() % 2 == 0).then_some(())?;
-        words.map(|word| from_word(scalar, word)).collect::<Option<_>>()?
+        words.map(|word| from_word(scalar, word)).try_listed()?
     };
     match (ty, cells.as_slice()) {
         (Type::Scalar(_), [one]) => Some(Value::Scalar(*one)),
         (Type::Vector(size, _), cells) if cells.len() == *size => {
-            constructed(ty, cells.iter().map(|&cell| Value::Scalar(cell)).collect())
+            constructed(ty, cells.iter().map(|&cell| Value::Scalar(cell)).listed())
         }
         _ => None,
     }
@@ -356,12 +355,12 @@ fn packing(name: &str, arguments: &[Value]) -> Option<Value> {
     };
     let numbers = |count: usize| {
         let cells = value.cells()?;
-        let numbers = cells.iter().map(|cell| cell.coerced(Ty::F32)?.as_float()).collect::<Option<Vec<f64>>>()?;
+        let numbers = cells.iter().map(|cell| cell.coerced(Ty::F32)?.as_float()).try_listed()?;
         (numbers.len() == count).then_some(numbers)
     };
     let wholes = |ty: Ty| {
         let cells = value.cells()?;
-        let wholes = cells.iter().map(|cell| cell.coerced(ty)?.as_int()).collect::<Option<Vec<i64>>>()?;
+        let wholes = cells.iter().map(|cell| cell.coerced(ty)?.as_int()).try_listed()?;
         (wholes.len() == 4).then_some(wholes)
     };
     let packed = |pieces: Vec<u32>, width: u32| {
@@ -371,7 +370,7 @@ fn packing(name: &str, arguments: &[Value]) -> Option<Value> {
     let norm = |count: usize, low: f64, scale: f64, width: u32| {
         let mask = (1_u32 << width) - 1;
         let piece = |number: f64| ((0.5 + scale * number.clamp(low, 1.0)).floor() as i64 as u32) & mask;
-        Some(packed(numbers(count)?.into_iter().map(piece).collect(), width))
+        Some(packed(numbers(count)?.into_iter().map(piece).listed(), width))
     };
     let bytes = |signed: bool| {
         let word = word()?;
@@ -379,7 +378,7 @@ fn packing(name: &str, arguments: &[Value]) -> Option<Value> {
         Some(word.to_le_bytes().map(piece).to_vec())
     };
     let singles = |numbers: Vec<f64>| {
-        let cells = numbers.into_iter().map(|number| Ty::F32.float(number)).collect::<Option<Vec<_>>>();
+        let cells = numbers.into_iter().map(|number| Ty::F32.float(number)).try_listed();
         cells.map(Value::Vector)
     };
     match name {
@@ -392,18 +391,18 @@ fn packing(name: &str, arguments: &[Value]) -> Option<Value> {
                 let half = half::f16::from_f64(number);
                 half.is_finite().then(|| u32::from(half.to_bits()))
             });
-            Some(packed(halves.collect::<Option<_>>()?, 16))
+            Some(packed(halves.try_listed()?, 16))
         }
-        "pack4xI8" => Some(packed(wholes(Ty::I32)?.into_iter().map(|whole| whole as u32 & 255).collect(), 8)),
-        "pack4xU8" => Some(packed(wholes(Ty::U32)?.into_iter().map(|whole| whole as u32 & 255).collect(), 8)),
+        "pack4xI8" => Some(packed(wholes(Ty::I32)?.into_iter().map(|whole| whole as u32 & 255).listed(), 8)),
+        "pack4xU8" => Some(packed(wholes(Ty::U32)?.into_iter().map(|whole| whole as u32 & 255).listed(), 8)),
         "pack4xI8Clamp" => {
-            Some(packed(wholes(Ty::I32)?.into_iter().map(|whole| whole.clamp(-128, 127) as u32 & 255).collect(), 8))
+            Some(packed(wholes(Ty::I32)?.into_iter().map(|whole| whole.clamp(-128, 127) as u32 & 255).listed(), 8))
         }
         "pack4xU8Clamp" => {
-            Some(packed(wholes(Ty::U32)?.into_iter().map(|whole| whole.clamp(0, 255) as u32).collect(), 8))
+            Some(packed(wholes(Ty::U32)?.into_iter().map(|whole| whole.clamp(0, 255) as u32).listed(), 8))
         }
-        "unpack4x8snorm" => singles(bytes(true)?.into_iter().map(|byte: f64| (byte / 127.0).max(-1.0)).collect()),
-        "unpack4x8unorm" => singles(bytes(false)?.into_iter().map(|byte: f64| byte / 255.0).collect()),
+        "unpack4x8snorm" => singles(bytes(true)?.into_iter().map(|byte: f64| (byte / 127.0).max(-1.0)).listed()),
+        "unpack4x8unorm" => singles(bytes(false)?.into_iter().map(|byte: f64| byte / 255.0).listed()),
         "unpack4xI8" => {
             let cells = word()?.to_le_bytes().map(|byte| Scalar::I32(i32::from(byte as i8)));
             Some(Value::Vector(cells.to_vec()))

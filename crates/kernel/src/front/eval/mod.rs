@@ -9,6 +9,7 @@ pub(super) mod value;
 
 use std::collections::HashMap;
 
+use cantus_base::listed::Listed;
 use super::tree::{DeclKind, ExprId, ExprKind, Place, Tree};
 use types::{Shape, Type};
 use value::{Scalar, Ty, Value};
@@ -133,7 +134,7 @@ impl<'t> Evaluator<'t> {
 
     fn call(&mut self, callee: ExprId, arguments: &[ExprId]) -> Option<Value> {
         let ExprKind::Name { name, templates, local } = self.tree.expr(callee).kind else { return None };
-        let values: Vec<Value> = arguments.iter().map(|&argument| self.value(argument)).collect::<Option<_>>()?;
+        let values: Vec<Value> = arguments.iter().map(|&argument| self.value(argument)).try_listed()?;
         let word = self.text(name);
         if self.tree.named(name, local).is_none() {
             if word == "bitcast" {
@@ -194,7 +195,7 @@ impl<'t> Evaluator<'t> {
         match (ty, value) {
             (Type::Array(element, count), Value::Array(items)) => {
                 count.is_none_or(|count| count as usize == items.len()).then_some(())?;
-                let items = items.into_iter().map(|item| self.fitted(item, element)).collect::<Option<_>>()?;
+                let items = items.into_iter().map(|item| self.fitted(item, element)).try_listed()?;
                 Some(Value::Array(items))
             }
             (Type::Array(..), _) | (_, Value::Array(_) | Value::Pair(..)) => None,
@@ -225,8 +226,7 @@ fn member(base: &Value, name: &str) -> Option<Value> {
         },
         Value::Vector(cells) => {
             let place = |letter: char| "xyzw".find(letter).or_else(|| "rgba".find(letter));
-            let parts: Vec<Scalar> =
-                name.chars().map(|letter| cells.get(place(letter)?).copied()).collect::<Option<_>>()?;
+            let parts: Vec<Scalar> = name.chars().map(|letter| cells.get(place(letter)?).copied()).try_listed()?;
             match parts.as_slice() {
                 [one] => Some(Value::Scalar(*one)),
                 [_, _] | [_, _, _] | [_, _, _, _] => Some(Value::Vector(parts)),

@@ -1,5 +1,6 @@
 //! Operators of constant expressions.
 
+use cantus_base::listed::Listed;
 use super::super::tree::Operator;
 use super::value::{Scalar, Ty, Value};
 
@@ -36,7 +37,7 @@ pub(super) fn binary(operator: Operator, left: &Value, right: &Value) -> Option<
             }
             Operator::Add | Operator::Subtract if rows == other && cells.len() == others.len() => {
                 let cells = cells.iter().zip(others).map(|(&a, &b)| arithmetic(operator, a, b));
-                Some(Value::Matrix { rows: *rows, cells: cells.collect::<Option<_>>()? })
+                Some(Value::Matrix { rows: *rows, cells: cells.try_listed()? })
             }
             _ => None,
         },
@@ -69,10 +70,10 @@ pub(super) fn binary(operator: Operator, left: &Value, right: &Value) -> Option<
 pub(super) fn paired(left: &Value, right: &Value, with: impl Fn(Scalar, Scalar) -> Option<Scalar>) -> Option<Value> {
     Some(match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => Value::Scalar(with(*a, *b)?),
-        (Value::Scalar(a), Value::Vector(b)) => Value::Vector(b.iter().map(|&b| with(*a, b)).collect::<Option<_>>()?),
-        (Value::Vector(a), Value::Scalar(b)) => Value::Vector(a.iter().map(|&a| with(a, *b)).collect::<Option<_>>()?),
+        (Value::Scalar(a), Value::Vector(b)) => Value::Vector(b.iter().map(|&b| with(*a, b)).try_listed()?),
+        (Value::Vector(a), Value::Scalar(b)) => Value::Vector(a.iter().map(|&a| with(a, *b)).try_listed()?),
         (Value::Vector(a), Value::Vector(b)) if a.len() == b.len() => {
-            Value::Vector(a.iter().zip(b).map(|(&a, &b)| with(a, b)).collect::<Option<_>>()?)
+            Value::Vector(a.iter().zip(b).map(|(&a, &b)| with(a, b)).try_listed()?)
         }
         _ => return None,
     })

@@ -1,5 +1,6 @@
 //! Types of constant expressions, and their constructors.
 
+use cantus_base::listed::Listed;
 use super::value::{Scalar, Ty, Value};
 
 /// A type with constructors.
@@ -114,7 +115,7 @@ pub(super) fn inferred(shape: Shape, values: Vec<Value>) -> Option<Value> {
                 return Some(Value::Array(values));
             }
             let ty = common(&values)?;
-            let items = values.iter().map(|value| value.coerced(ty)).collect::<Option<_>>()?;
+            let items = values.iter().map(|value| value.coerced(ty)).try_listed()?;
             Some(Value::Array(items))
         }
         // Zeros of an abstract type.
@@ -142,7 +143,7 @@ pub(super) fn constructed(ty: &Type, values: Vec<Value>) -> Option<Value> {
             let cells = match values.as_slice() {
                 // One scalar for all, or a vector of another type.
                 [Value::Scalar(value)] => vec![value.coerced(*scalar)?; *size],
-                [Value::Vector(cells)] => cells.iter().map(|cell| cell.converted(*scalar)).collect::<Option<_>>()?,
+                [Value::Vector(cells)] => cells.iter().map(|cell| cell.converted(*scalar)).try_listed()?,
                 _ => flattened(&values, *scalar)?,
             };
             (cells.len() == *size).then_some(Value::Vector(cells))
@@ -150,7 +151,7 @@ pub(super) fn constructed(ty: &Type, values: Vec<Value>) -> Option<Value> {
         Type::Matrix(columns, rows, scalar) => {
             let cells = match values.as_slice() {
                 [Value::Matrix { rows: found, cells }] if rows == found => {
-                    cells.iter().map(|cell| cell.converted(*scalar)).collect::<Option<_>>()?
+                    cells.iter().map(|cell| cell.converted(*scalar)).try_listed()?
                 }
                 [Value::Matrix { .. }] => return None,
                 _ => flattened(&values, *scalar)?,
@@ -166,7 +167,7 @@ pub(super) fn constructed(ty: &Type, values: Vec<Value>) -> Option<Value> {
                 let value = value.coerced(element.scalar()?)?;
                 element.describes(&value).then_some(value)
             });
-            Some(Value::Array(items.collect::<Option<_>>()?))
+            Some(Value::Array(items.try_listed()?))
         }
     }
 }

@@ -1,6 +1,10 @@
 //! Values of constant expressions, the abstract ones among them, and their conversions.
 
+use cantus_base::listed::Listed;
+
+
 /// A scalar type.
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::front) enum Ty {
     Bool,
@@ -231,7 +235,7 @@ impl Value {
 
     /// The same shape, with each scalar changed.
     pub(super) fn map(&self, change: impl Fn(Scalar) -> Option<Scalar>) -> Option<Self> {
-        let all = |cells: &[Scalar]| cells.iter().map(|&cell| change(cell)).collect::<Option<Vec<_>>>();
+        let all = |cells: &[Scalar]| cells.iter().map(|&cell| change(cell)).try_listed();
         Some(match self {
             Self::Scalar(scalar) => Self::Scalar(change(*scalar)?),
             Self::Vector(cells) => Self::Vector(all(cells)?),
@@ -243,14 +247,14 @@ impl Value {
     /// As [`Scalar::coerced`], of every scalar.
     pub(super) fn coerced(&self, ty: Ty) -> Option<Self> {
         match self {
-            Self::Array(items) => Some(Self::Array(items.iter().map(|item| item.coerced(ty)).collect::<Option<_>>()?)),
+            Self::Array(items) => Some(Self::Array(items.iter().map(|item| item.coerced(ty)).try_listed()?)),
             other => other.map(|scalar| scalar.coerced(ty)),
         }
     }
 
     /// WGSL of this very value and type; `None` for what has no constructor.
     pub(in crate::front) fn text(&self) -> Option<String> {
-        let join = |cells: &[Scalar]| cells.iter().map(|cell| cell.text()).collect::<Vec<_>>().join(", ");
+        let join = |cells: &[Scalar]| cells.iter().map(|cell| cell.text()).listed().join(", ");
         let named = |cells: &[Scalar]| match cells.first().map(|cell| cell.ty()) {
             Some(Ty::Bool) => "<bool>",
             Some(Ty::I32) => "<i32>",

@@ -1,5 +1,6 @@
 //! What is known about the registers of a flattened entry point: their types in Rust, and where they are used.
 
+use cantus_base::listed::Listed;
 use crate::bytecode::{A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op};
 use crate::shape::Width;
 use crate::{Class, Flat, Register};
@@ -110,7 +111,7 @@ pub(super) fn types(flat: &Flat) -> Vec<Ty> {
         Guess::Is(ty) => *ty,
         _ => word(register),
     };
-    guesses.iter().enumerate().map(settle).collect()
+    guesses.iter().enumerate().map(settle).listed()
 }
 
 fn result(flat: &Flat, i: &Instr, guesses: &[Guess], floats: &[bool]) -> Guess {

@@ -1,5 +1,6 @@
 //! From jumps back to blocks and loops that Rust has: `'block: { … break 'block … }` and `'loop: loop { … }`.
 
+use cantus_base::listed::{Listed, Ordered};
 use crate::Flat;
 use crate::bytecode::{Instr, Op};
 
@@ -61,7 +62,7 @@ pub(super) fn intervals(flat: &Flat, dropped: &[bool]) -> Result<Vec<Interval>, 
             !dropped[*position] && matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpAny | Op::JumpNone)
         })
         .map(|(position, i)| (position, i.x as usize))
-        .collect();
+        .listed();
     let mut all: Vec<Interval> = Vec::new();
     for (from, to) in jumps.iter().copied().filter(|(from, to)| to <= from) {
         match all.iter_mut().find(|known| known.start == to) {
@@ -99,6 +100,6 @@ pub(super) fn intervals(flat: &Flat, dropped: &[bool]) -> Result<Vec<Interval>, 
             break;
         }
     }
-    all.sort_unstable_by_key(|interval| (interval.start, std::cmp::Reverse(interval.end), interval.is_loop));
+    all.order_by_key(|interval| (interval.start, std::cmp::Reverse(interval.end), interval.is_loop));
     Ok(all)
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cantus_base::listed::Listed;
 use crate::Flat;
 
 use super::{Refusal, Writer};
@@ -62,7 +63,7 @@ pub fn rust(
         let _ = writeln!(out, "/// Bytes of workgroup memory.\nconst SHARED: usize = {};", flat.workgroup_bytes);
     }
     if !flat.table.is_empty() {
-        let bytes: Vec<String> = flat.table.iter().map(u8::to_string).collect();
+        let bytes: Vec<String> = flat.table.iter().map(u8::to_string).listed();
         let _ = writeln!(
             out,
             "/// Constant arrays, aligned for their elements.\n#[repr(C, align(8))]\nstruct Table([u8; {}]);\nstatic TABLE: Table = Table([{}]);",
@@ -75,7 +76,7 @@ pub fn rust(
             .bindings
             .iter()
             .map(|b| format!("    ({}, {}, {}, {}),\n", b.group, b.binding, b.writable, b.min_bytes))
-            .collect();
+            .listed();
         let _ = write!(
             out,
             "\n/// What the CPU backend runs in place of the executor.\npub static KERNEL: Compiled = Compiled {{\n\

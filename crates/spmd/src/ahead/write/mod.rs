@@ -21,6 +21,7 @@ mod store;
 
 use rustc_hash::FxHashSet;
 
+use cantus_base::listed::Listed;
 use crate::bytecode::{Count, Input, Instr, Op, Space, Strided};
 use crate::{Class, Flat, Register};
 
@@ -106,7 +107,7 @@ impl<'a> Writer<'a> {
             labels[interval.end] = true;
         }
         let scalar: Vec<bool> =
-            flat.instructions.iter().map(|i| target(flat, i).is_some_and(|d| affine[d as usize].is_some())).collect();
+            flat.instructions.iter().map(|i| target(flat, i).is_some_and(|d| affine[d as usize].is_some())).listed();
         let items = plan::plan(flat, &dropped, &labels, &scalar);
         let registers = flat.registers.len();
         let mut writer = Writer {

@@ -1,5 +1,6 @@
 //! Names of registers and places, and constants as text.
 
+use cantus_base::listed::Listed;
 use crate::bytecode::{Element, Space};
 use crate::{Class, Flat, Register};
 
@@ -15,7 +16,7 @@ pub(super) fn register_names(flat: &Flat) -> Vec<String> {
             Class::Mask => format!("m{register}"),
         },
     };
-    (0..flat.registers.len()).map(name).collect()
+    (0..flat.registers.len()).map(name).listed()
 }
 
 fn word(name: &str) -> String {

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
+use cantus_base::listed::Listed;
 use crate::bytecode::{D_UNIFORM, Float, Float2, Op, Space};
 use crate::{Class, Flat, Register};
 
@@ -116,7 +117,7 @@ impl Planner<'_> {
         let d = target(flat, i);
         // A region with a sine may run twice over the same lanes: it must not change what it starts from.
         let trig = self.trig || is_trig(i);
-        let first: Vec<Register> = reads.iter().copied().filter(|register| !self.written.contains(register)).collect();
+        let first: Vec<Register> = reads.iter().copied().filter(|register| !self.written.contains(register)).listed();
         let again = d.is_some_and(|d| self.read_first.contains(&d) || first.contains(&d))
             || self.written.iter().any(|register| self.read_first.contains(register));
         let overwrites = d.is_some_and(|d| self.stored.contains(&d));

@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashSet;
 
+use cantus_base::listed::Listed;
 use crate::bytecode::{FULL, IntCompare, Op};
 use crate::{Class, Register};
 
@@ -80,7 +81,7 @@ impl Writer<'_> {
 
     /// A region over the first lanes alone; where its memory does not hold the runs of those, over all lanes under the mask.
     pub(super) fn prefix_region(&mut self, prefix: Prefix, work: &[usize], stores: &[usize]) -> Result<(), Refusal> {
-        let inner: Vec<usize> = work.iter().copied().filter(|position| !prefix.made.contains(position)).collect();
+        let inner: Vec<usize> = work.iter().copied().filter(|position| !prefix.made.contains(position)).listed();
         let base = self.names[prefix.base as usize].clone();
         let bound = Operands::value(self, prefix.bound, Ty::U32);
         self.open("{");

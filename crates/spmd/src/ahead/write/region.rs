@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashSet;
 
+use cantus_base::listed::Listed;
 use crate::Register;
 use crate::bytecode::{Convert, FULL, Input, Instr, Op, Space};
 
@@ -87,7 +88,7 @@ impl Writer<'_> {
             work.iter()
                 .filter_map(|position| target(flat, &code[*position]))
                 .filter(|d| self.counted[*d as usize] && seen.insert(*d))
-                .collect()
+                .listed()
         };
         self.open("{");
         for register in &counted {
@@ -125,7 +126,7 @@ impl Writer<'_> {
             self.line(&format!("{name}_count = active_{register} as usize;"));
         }
         let lanes = if flat.row.is_some() { "n" } else { "LANES" };
-        let mut blended: Vec<Register> = work.iter().filter_map(|position| target(flat, &code[*position])).collect();
+        let mut blended: Vec<Register> = work.iter().filter_map(|position| target(flat, &code[*position])).listed();
         blended.sort_unstable();
         blended.dedup();
         for register in blended {

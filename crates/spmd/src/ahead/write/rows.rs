@@ -3,6 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use cantus_base::listed::Listed;
 use crate::bytecode::{A_UNIFORM, Convert, IntCompare, LINEAR, Op};
 use crate::{Class, Register};
 
@@ -82,7 +83,7 @@ impl Writer<'_> {
             }
             text
         };
-        let mut sorted: Vec<Register> = registers.iter().copied().collect();
+        let mut sorted: Vec<Register> = registers.iter().copied().listed();
         sorted.sort_unstable();
         for register in sorted {
             let Some(affine) = self.affine[register as usize].clone() else { continue };

@@ -15,6 +15,7 @@ use super::node::{Node, RandomKind, Source, Typed, View};
 use super::number::{converted, scalar};
 use super::operation::Deferred;
 use super::shape::product;
+use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::graph::{Binary, Compare, Graph, Unary, Value};
 use crate::ops::elementwise;
@@ -126,9 +127,9 @@ impl Lowering {
             }
             let offset = shape.len() - from.len();
             // An axis of length 1 is repeated.
-            let kept: Vec<usize> = (0..from.len()).filter(|&axis| from[axis] == shape[axis + offset]).collect();
-            let lengths: Vec<usize> = kept.iter().map(|&axis| from[axis]).collect();
-            let axes: Vec<usize> = kept.iter().map(|axis| axis + offset).collect();
+            let kept: Vec<usize> = (0..from.len()).filter(|&axis| from[axis] == shape[axis + offset]).listed();
+            let lengths: Vec<usize> = kept.iter().map(|&axis| from[axis]).listed();
+            let axes: Vec<usize> = kept.iter().map(|axis| axis + offset).listed();
             let narrow = self.graph.reshape(value, &lengths);
             self.graph.broadcast(narrow, &axes, shape)
         })
@@ -176,7 +177,7 @@ impl Lowering {
                             .iter()
                             .zip(&b)
                             .map(|(a, b)| Ok(Item::One(self.graph.select(condition, a.one()?, b.one()?))));
-                        Item::Many(pairs.collect::<Lowered<_>>()?)
+                        Item::Many(pairs.try_listed()?)
                     }
                     (a, b) => Item::One(self.graph.select(condition, a.one()?, b.one()?)),
                 }

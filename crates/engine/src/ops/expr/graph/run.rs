@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Graph, Lowering};
+use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
@@ -22,7 +23,7 @@ pub(in crate::ops) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) ->
         for _ in 0..MOST {
             match Lowering::new("expression").lowered(typed) {
                 Ok((graph, tensors)) => {
-                    let inputs: Vec<&Tensor> = tensors.iter().collect();
+                    let inputs: Vec<&Tensor> = tensors.iter().listed();
                     let operation = NativeOperation::Graph(graph.shared());
                     return engine.native(operation, &inputs, (typed.dtype, &typed.shape), "graph").await;
                 }

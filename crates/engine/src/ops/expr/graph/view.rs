@@ -1,5 +1,6 @@
 //! Strided views as operations: slices, reshapes, transposes and repetitions where they can say it, a gather where they cannot.
 
+use cantus_base::listed::{Listed, Ordered};
 use crate::graph::{Binary, Graph, Value};
 use crate::ops::expr::shape::{contiguous, product};
 use crate::tensor::DType;
@@ -20,8 +21,8 @@ pub(super) fn viewed(graph: &mut Graph, source: Value, offset: usize, strides: &
     let mut steps: Vec<Step> = (0..shape.len())
         .map(|axis| Step { axis, stride: strides[axis], length: shape[axis] })
         .filter(|step| step.length > 1 && step.stride > 0)
-        .collect();
-    steps.sort_by_key(|step| std::cmp::Reverse(step.stride));
+        .listed();
+    steps.order_by_key(|step| std::cmp::Reverse(step.stride));
     let part = sliced(graph, source, offset, &steps).or_else(|| split(graph, source, offset, &steps));
     let Some(part) = part else {
         let places = places(graph, offset, strides, shape);
@@ -29,10 +30,10 @@ pub(super) fn viewed(graph: &mut Graph, source: Value, offset: usize, strides: &
         return graph.take(flat, places);
     };
     // In the order of the view, then repeated.
-    let mut order: Vec<usize> = (0..steps.len()).collect();
-    order.sort_by_key(|&place| steps[place].axis);
+    let mut order: Vec<usize> = (0..steps.len()).listed();
+    order.order_by_key(|&place| steps[place].axis);
     let turned = graph.transpose(part, &order);
-    let axes: Vec<usize> = order.iter().map(|&place| steps[place].axis).collect();
+    let axes: Vec<usize> = order.iter().map(|&place| steps[place].axis).listed();
     let moving = |axis: usize| strides[axis] > 0 || shape[axis] == 1;
     if (0..shape.len()).all(moving) {
         return graph.reshape(turned, shape);
@@ -68,7 +69,7 @@ fn sliced(graph: &mut Graph, source: Value, offset: usize, steps: &[Step]) -> Op
         start[axis] = if from[axis] > 1 { rest / own[axis] } else { 0 };
         rest -= start[axis] * own[axis];
     }
-    let (mut limit, mut step) = (start.iter().map(|start| start + 1).collect::<Vec<_>>(), vec![1; from.len()]);
+    let (mut limit, mut step) = (start.iter().map(|start| start + 1).listed(), vec![1; from.len()]);
     let mut taken = Vec::new();
     for of in steps {
         let axis = (0..from.len()).find(|&axis| from[axis] > 1 && own[axis] <= of.stride)?;
@@ -84,7 +85,7 @@ fn sliced(graph: &mut Graph, source: Value, offset: usize, steps: &[Step]) -> Op
     }
     let part = graph.slice(source, &start, &limit, &step);
     // Axes of one element go; the others come in the order of the steps, since both are by descending strides.
-    Some(graph.reshape(part, &steps.iter().map(|step| step.length).collect::<Vec<_>>()))
+    Some(graph.reshape(part, &steps.iter().map(|step| step.length).listed()))
 }
 
 /// Each step runs along a digit of the place, once the source is cut into such digits.
@@ -113,14 +114,14 @@ fn split(graph: &mut Graph, source: Value, offset: usize, steps: &[Step]) -> Opt
             continue;
         }
         start.push(rest);
-        let mut limit: Vec<usize> = start.iter().zip(steps).map(|(start, step)| start + step.length).collect();
+        let mut limit: Vec<usize> = start.iter().zip(steps).map(|(start, step)| start + step.length).listed();
         limit.push(rest + 1);
         let flat = flat(graph, source);
         let behind = graph.slice(flat, &[base], &[count], &[1]);
         let whole = graph.pad(behind, &[0], &[outer * first - reach]);
         let cut = graph.reshape(whole, &digits);
         let part = graph.slice(cut, &start, &limit, &vec![1; start.len()]);
-        return Some(graph.reshape(part, &steps.iter().map(|step| step.length).collect::<Vec<_>>()));
+        return Some(graph.reshape(part, &steps.iter().map(|step| step.length).listed()));
     }
     None
 }

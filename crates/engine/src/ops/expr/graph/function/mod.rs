@@ -13,6 +13,7 @@ use naga::{
 
 use self::numbers::dtype;
 use super::Refused;
+use cantus_base::listed::Listed;
 use crate::graph::{Binary, Compare, Graph, Unary, Value};
 use crate::tensor::DType;
 
@@ -60,7 +61,7 @@ impl Item {
     pub(in crate::ops) fn each(&self, f: &mut impl FnMut(Value) -> Value) -> Self {
         match self {
             Self::One(value) => Self::One(f(*value)),
-            Self::Many(parts) => Self::Many(parts.iter().map(|part| part.each(f)).collect()),
+            Self::Many(parts) => Self::Many(parts.iter().map(|part| part.each(f)).listed()),
             Self::Place(place) => Self::Place(place.clone()),
         }
     }
@@ -69,11 +70,9 @@ impl Item {
     fn with(&self, other: &Self, f: &mut impl FnMut(Value, Value) -> Lowered<Value>) -> Lowered<Self> {
         Ok(match (self, other) {
             (Self::One(a), Self::One(b)) => Self::One(f(*a, *b)?),
-            (Self::Many(a), Self::Many(b)) => {
-                Self::Many(a.iter().zip(b).map(|(a, b)| a.with(b, f)).collect::<Lowered<_>>()?)
-            }
-            (Self::Many(a), Self::One(_)) => Self::Many(a.iter().map(|a| a.with(other, f)).collect::<Lowered<_>>()?),
-            (Self::One(_), Self::Many(b)) => Self::Many(b.iter().map(|b| self.with(b, f)).collect::<Lowered<_>>()?),
+            (Self::Many(a), Self::Many(b)) => Self::Many(a.iter().zip(b).map(|(a, b)| a.with(b, f)).try_listed()?),
+            (Self::Many(a), Self::One(_)) => Self::Many(a.iter().map(|a| a.with(other, f)).try_listed()?),
+            (Self::One(_), Self::Many(b)) => Self::Many(b.iter().map(|b| self.with(b, f)).try_listed()?),
             _ => return refused("arithmetic of pointers"),
         })
     }
@@ -261,8 +260,7 @@ impl<'a> Inliner<'a> {
                 }
             }
             Statement::Call { function, arguments, result } => {
-                let arguments =
-                    arguments.iter().map(|value| self.value(*value, frame, state)).collect::<Lowered<Vec<_>>>()?;
+                let arguments = arguments.iter().map(|value| self.value(*value, frame, state)).try_listed()?;
                 let module = self.module;
                 let value = self.call(&module.functions[*function], arguments)?;
                 if let (Some(handle), Some(value)) = (result, value) {
@@ -382,7 +380,7 @@ impl<'a> Inliner<'a> {
                 Ok(Item::Many(vec![scalar(self, *of)?; usize::from(*size as u8)]))
             }
             TypeInner::Struct { members, .. } => {
-                Ok(Item::Many(members.iter().map(|member| self.zero(member.ty)).collect::<Lowered<_>>()?))
+                Ok(Item::Many(members.iter().map(|member| self.zero(member.ty)).try_listed()?))
             }
             _ => refused("a zero of such a type"),
         }
@@ -416,7 +414,7 @@ impl<'a> Inliner<'a> {
             Expression::Constant(constant) => self.global(self.module.constants[*constant].init),
             Expression::ZeroValue(ty) => self.zero(*ty),
             Expression::Compose { components, .. } => {
-                Ok(Item::Many(components.iter().map(|part| self.global(*part)).collect::<Lowered<_>>()?))
+                Ok(Item::Many(components.iter().map(|part| self.global(*part)).try_listed()?))
             }
             Expression::Splat { size, value } => Ok(Item::Many(vec![self.global(*value)?; usize::from(*size as u8)])),
             _ => refused("a constant"),
@@ -439,13 +437,11 @@ impl<'a> Inliner<'a> {
                     Some(number) => Ok(Item::One(self.graph.float(number, dtype))),
                     None => refused(format!("the uniform {path}")),
                 };
-                Ok(Item::Many((0..usize::from(*size as u8)).map(part).collect::<Lowered<_>>()?))
+                Ok(Item::Many((0..usize::from(*size as u8)).map(part).try_listed()?))
             }
             TypeInner::Struct { members, .. } => {
                 let name = |member: &naga::StructMember| format!("{path}.{}", member.name.as_deref().unwrap_or("?"));
-                Ok(Item::Many(
-                    members.iter().map(|member| self.uniform(member.ty, &name(member))).collect::<Lowered<_>>()?,
-                ))
+                Ok(Item::Many(members.iter().map(|member| self.uniform(member.ty, &name(member))).try_listed()?))
             }
             _ => refused(format!("the uniform {path}")),
         }
@@ -476,8 +472,7 @@ impl<'a> Inliner<'a> {
             Expression::Constant(constant) => self.global(self.module.constants[*constant].init)?,
             Expression::ZeroValue(ty) => self.zero(*ty)?,
             Expression::Compose { ty, components } => {
-                let parts: Vec<Item> =
-                    components.iter().map(|part| self.value(*part, frame, state)).collect::<Lowered<_>>()?;
+                let parts: Vec<Item> = components.iter().map(|part| self.value(*part, frame, state)).try_listed()?;
                 match self.module.types[*ty].inner {
                     TypeInner::Vector { .. } => {
                         let mut flat = Vec::new();
@@ -493,7 +488,7 @@ impl<'a> Inliner<'a> {
             Expression::Swizzle { size, vector, pattern } => {
                 let vector = self.value(*vector, frame, state)?;
                 let parts = pattern.iter().take(usize::from(*size as u8));
-                Item::Many(parts.map(|part| vector.part(*part as u32)).collect::<Lowered<_>>()?)
+                Item::Many(parts.map(|part| vector.part(*part as u32)).try_listed()?)
             }
             Expression::AccessIndex { base, index } => match self.value(*base, frame, state)? {
                 Item::Place(Place { root, mut path }) => {
