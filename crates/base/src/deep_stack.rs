@@ -1,5 +1,8 @@
 //! Work that recurses over a kernel: naga, and the drivers' compilers.
 
+use crate::listed::Listed;
+
+
 /// Why there is no result.
 pub enum Failure {
     /// No thread could be started.
@@ -12,6 +15,14 @@ pub enum Failure {
 /// called by such work stays on its thread. On the web there are no threads: the work runs here.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn run<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    let (mut work, mut result) = (Some(work), None);
+    call(name, &mut || result = work.take().map(|work| work()))?;
+    result.ok_or_else(|| Failure::Panic("the work was not begun".to_owned()))
+}
+
+/// [`run`] for work of any kind.
+#[cfg(not(target_arch = "wasm32"))]
+fn call(name: &str, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     const STACK_BYTES: usize = 64 << 20;
@@ -65,5 +76,5 @@ pub fn run<T>(_name: &str, work: impl FnOnce() -> T) -> Result<T, Failure> {
 /// The text of a caught panic, on one line.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without a text").lines().map(str::trim).collect::<Vec<_>>().join(" ")
+    text.unwrap_or("a panic without a text").lines().map(str::trim).listed().join(" ")
 }

@@ -26,6 +26,15 @@ use one::spread;
 #[cfg(all(feature = "cpu", target_arch = "wasm32", not(target_feature = "atomics")))]
 pub use one::alone;
 
+/// Starts a thread of its own for work that lasts: one copy of all that takes, whatever the work is.
+///
+/// # Errors
+/// Those of the system.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn spawn(name: String, work: Box<dyn FnOnce() + Send>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    std::thread::Builder::new().name(name).spawn(work)
+}
+
 /// Calls `work` for each number below `tasks`, in any order, on any of the threads.
 pub fn each(tasks: usize, work: impl Fn(usize) + Sync) {
     spread(tasks, &|task| {

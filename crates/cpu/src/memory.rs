@@ -174,6 +174,16 @@ impl Keeper {
         bytes: usize,
         make: impl FnOnce(*mut u8),
     ) -> Option<Arc<CpuBuffer>> {
+        let mut make = Some(make);
+        self.keep_by(form, bytes, &mut |to| {
+            if let Some(make) = make.take() {
+                make(to);
+            }
+        })
+    }
+
+    /// [`Keeper::keep`] of any form.
+    fn keep_by(self: &Arc<Self>, form: Form, bytes: usize, make: &mut dyn FnMut(*mut u8)) -> Option<Arc<CpuBuffer>> {
         let mut kept = self.lock();
         if kept.lent {
             return None;

@@ -367,32 +367,48 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
             b = b.wrapping_add(b_row);
             term += 1;
         }
-        if rows >= R && columns >= V * I::LANES {
-            for (row, sums) in sums.iter().enumerate() {
-                for (place, sum) in sums.iter().enumerate() {
-                    let to = c.add(row * c_row + place * I::LANES);
-                    I::store(to, if begin.add { I::add(*sum, I::load(to)) } else { *sum });
-                }
-            }
-            return;
-        }
-        let mut whole = [0.0_f32; LARGEST];
+        // Where the tile is not whole, its rows come and go by way of one that is.
+        let mut whole: [f32; LARGEST];
         let wide = V * I::LANES;
         let (rows, columns) = (rows.min(R), columns.min(wide));
-        if begin.add {
-            for (row, values) in whole.chunks_exact_mut(wide).enumerate().take(rows) {
-                c.add(row * c_row).copy_to_nonoverlapping(values.as_mut_ptr(), columns);
+        let is_whole = rows == R && columns == wide;
+        let (to, to_row) = if is_whole {
+            (c, c_row)
+        } else {
+            whole = [0.0; LARGEST];
+            (whole.as_mut_ptr(), wide)
+        };
+        if begin.add && !is_whole {
+            copy_rows((c, c_row), (to, to_row), [rows, columns]);
+        }
+        let mut row = 0;
+        while row < R {
+            let mut place = 0;
+            while place < V {
+                let (sum, at) = (sums[row][place], to.add(row * to_row + place * I::LANES));
+                I::store(at, if begin.add { I::add(sum, I::load(at)) } else { sum });
+                place += 1;
             }
+            row += 1;
         }
-        for (row, sums) in sums.iter().enumerate() {
-            for (place, sum) in sums.iter().enumerate() {
-                let at = whole.as_mut_ptr().add(row * wide + place * I::LANES);
-                I::store(at, if begin.add { I::add(*sum, I::load(at)) } else { *sum });
-            }
+        if !is_whole {
+            copy_rows((to, to_row), (c, c_row), [rows, columns]);
         }
-        for (row, values) in whole.chunks_exact(wide).enumerate().take(rows) {
-            values.as_ptr().copy_to_nonoverlapping(c.add(row * c_row), columns);
-        }
+    }
+}
+
+/// Copies rows: the same for all sets and sizes of tiles.
+///
+/// # Safety
+/// Both have as many rows and columns, by the steps between rows.
+unsafe fn copy_rows(
+    (from, from_row): (*const f32, usize),
+    (to, to_row): (*mut f32, usize),
+    [rows, columns]: [usize; 2],
+) {
+    for row in 0..rows {
+        // SAFETY: the caller's promise.
+        unsafe { from.add(row * from_row).copy_to_nonoverlapping(to.add(row * to_row), columns) };
     }
 }
 

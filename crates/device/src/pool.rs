@@ -1,8 +1,8 @@
 //! A pool of buffers in size classes, with a limit and figures. Knows nothing of any one API: `B` is the backend's raw buffer.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cantus_base::listed::Listed;
 use crate::error::{Bytes, Error, Result};
 
 /// Figures of a device's memory, in bytes and counts since the device was opened.
@@ -30,7 +30,8 @@ pub struct Pool<B> {
 
 #[derive(Debug)]
 struct State<B> {
-    free: BTreeMap<u64, Vec<B>>,
+    /// By class: a list, since classes are few and a tree would be compiled for each backend.
+    free: Vec<(u64, Vec<B>)>,
     figures: MemoryFigures,
 }
 
@@ -106,7 +107,7 @@ impl<B> Pool<B> {
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
         let figures = MemoryFigures { limit, ..MemoryFigures::default() };
-        Self { state: Mutex::new(State { free: BTreeMap::new(), figures }) }
+        Self { state: Mutex::new(State { free: Vec::new(), figures }) }
     }
 
     /// The size class of a request: at most an eighth more than asked for (and a multiple of 256).
@@ -140,8 +141,8 @@ impl<B> Pool<B> {
     /// [`Error::MemoryLimit`] when the limit would be passed even with an empty pool.
     pub fn take(&self, class: u64, what: &str) -> Result<(Taken<B>, Vec<B>)> {
         let mut state = self.lock();
-        if let Some(buffers) = state.free.get_mut(&class)
-            && let Some(buffer) = buffers.pop()
+        if let Ok(at) = state.place(class)
+            && let Some(buffer) = state.free[at].1.pop()
         {
             // Its place stays: the next one of the class comes soon.
             state.figures.pooled -= class;
@@ -178,7 +179,10 @@ impl<B> Pool<B> {
         let mut state = self.lock();
         state.figures.in_use = state.figures.in_use.saturating_sub(class);
         state.figures.pooled += class;
-        state.free.entry(class).or_default().push(buffer);
+        match state.place(class) {
+            Ok(at) => state.free[at].1.push(buffer),
+            Err(at) => state.free.insert(at, (class, vec![buffer])),
+        }
     }
 
     /// Empties the pool; the caller destroys what it returns.
@@ -186,7 +190,7 @@ impl<B> Pool<B> {
     pub fn drain(&self) -> Vec<B> {
         let mut state = self.lock();
         state.figures.pooled = 0;
-        std::mem::take(&mut state.free).into_values().flatten().collect()
+        std::mem::take(&mut state.free).into_iter().flat_map(|(_, buffers)| buffers).listed()
     }
 
     /// The figures now.
@@ -201,14 +205,19 @@ impl<B> Pool<B> {
 }
 
 impl<B> State<B> {
+    /// Where the buffers of a class are, or would be.
+    fn place(&self, class: u64) -> Result<usize, usize> {
+        self.free.binary_search_by_key(&class, |(class, _)| *class)
+    }
+
     fn pop_largest(&mut self) -> Option<B> {
         loop {
-            let mut entry = self.free.last_entry()?;
-            let class = *entry.key();
-            let Some(buffer) = entry.get_mut().pop() else {
-                entry.remove();
+            let (class, buffers) = self.free.last_mut()?;
+            let Some(buffer) = buffers.pop() else {
+                self.free.pop();
                 continue;
             };
+            let class = *class;
             self.figures.pooled = self.figures.pooled.saturating_sub(class);
             return Some(buffer);
         }

@@ -1,7 +1,7 @@
 //! What work in flight may still touch. What is put into a queue is numbered in its order, and what a number may touch is kept until it
 //! has passed. Knows no API.
 
-use std::collections::BTreeMap;
+use cantus_base::listed::Listed;
 #[cfg(feature = "_native")]
 use std::collections::VecDeque;
 #[cfg(feature = "_native")]
@@ -16,12 +16,13 @@ pub(super) struct InFlight<T> {
     next: u64,
     /// Every number up to this one has passed.
     passed: u64,
-    kept: BTreeMap<u64, Vec<T>>,
+    /// By number: a list, since what is in flight is little and a tree would be compiled for each backend.
+    kept: Vec<(u64, Vec<T>)>,
 }
 
 impl<T> Default for InFlight<T> {
     fn default() -> Self {
-        Self { next: 1, passed: 0, kept: BTreeMap::new() }
+        Self { next: 1, passed: 0, kept: Vec::new() }
     }
 }
 
@@ -45,13 +46,16 @@ impl<T> InFlight<T> {
 
     /// Keeps something until that number has passed. A number that has passed already keeps it until the next look.
     pub(super) fn keep(&mut self, number: u64, what: T) {
-        self.kept.entry(number).or_default().push(what);
+        match self.kept.binary_search_by_key(&number, |(kept, _)| *kept) {
+            Ok(at) => self.kept[at].1.push(what),
+            Err(at) => self.kept.insert(at, (number, vec![what])),
+        }
     }
 
     /// The lowest number that anything is kept for.
     #[cfg(feature = "opencl")]
     pub(super) fn oldest(&self) -> Option<u64> {
-        self.kept.keys().next().copied()
+        self.kept.first().map(|(number, _)| *number)
     }
 
     /// Has that number passed, as far as is known?
@@ -63,11 +67,8 @@ impl<T> InFlight<T> {
     pub(super) fn pass(&mut self, number: u64) -> impl Iterator<Item = T> + use<T> {
         // A queue in disorder (a driver that was lost) passes nothing that was not put in.
         self.passed = self.passed.max(number.min(self.last()));
-        let later = match self.passed.checked_add(1) {
-            Some(first) => self.kept.split_off(&first),
-            None => BTreeMap::new(),
-        };
-        std::mem::replace(&mut self.kept, later).into_values().flatten()
+        let later = self.kept.partition_point(|(number, _)| *number <= self.passed);
+        self.kept.drain(..later).listed().into_iter().flat_map(|(_, what)| what)
     }
 }
 

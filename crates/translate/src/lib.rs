@@ -335,9 +335,13 @@ impl Writer<'_> {
     fn helper(&mut self, name: &str, body: impl FnOnce(&mut Self) -> Result<String>) -> Result<()> {
         if self.defined.insert(name.to_owned()) {
             let text = body(self)?;
-            self.helpers.push((name.to_owned(), format!("{}{text}\n", self.language.helper())));
+            self.define(name, &text);
         }
         Ok(())
+    }
+
+    fn define(&mut self, name: &str, text: &str) {
+        self.helpers.push((name.to_owned(), format!("{}{text}\n", self.language.helper())));
     }
 }
 

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Shared;
 use super::event::EventKind;
+use cantus_base::listed::{Listed, Ordered};
 use crate::{folders, private_folder};
 
 /// Between two writes.
@@ -154,7 +155,7 @@ pub fn published_in(folder: &Path) -> Vec<Figures> {
             _ => {}
         }
     }
-    found.sort_by_key(|figures| (figures.process, figures.engine));
+    found.order_by_key(|figures| (figures.process, figures.engine));
     found
 }
 
@@ -293,9 +294,10 @@ impl Shared {
             files.write(&self.figures(engine))?;
             let (stop, stopped) = channel::<()>();
             let shared = Arc::downgrade(self);
-            let thread = std::thread::Builder::new().name("cantus-publish".to_owned()).spawn(move || {
+            let work = move || {
                 while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) && step(&shared, &files, engine) {}
-            })?;
+            };
+            let thread = crate::threads::spawn("cantus-publish".to_owned(), Box::new(work))?;
             Ok(Publisher { stop: Some(stop), thread: Some(thread) })
         });
         match begun {
@@ -321,9 +323,9 @@ impl Shared {
                 lost: slot.failure().map(|error| short(&error.to_string())),
             }
         });
-        let devices = devices.collect();
+        let devices = devices.listed();
         let mut rows = self.metric_rows();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.count));
+        rows.order_by_key(|row| std::cmp::Reverse(row.count));
         let kernels = rows.iter().take(KERNELS).map(|row| KernelFigures {
             operation: short(&row.operation),
             device: row.device.clone(),
@@ -350,12 +352,12 @@ impl Shared {
             age: self.events.age().as_secs_f64(),
             selected: self.selection.device.name.clone(),
             devices,
-            kernels: kernels.collect(),
+            kernels: kernels.listed(),
             dispatches: rows.iter().map(|row| row.count).sum(),
             fallbacks: rows.iter().map(|row| row.fallbacks).sum(),
             failures: self.events.total(EventKind::Failed) + self.events.total(EventKind::WrongAnswer),
             losses: self.events.total(EventKind::Lost),
-            events: last.collect(),
+            events: last.listed(),
         }
     }
 }

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::blocking::{Help, help};
 use super::event::{EventKind, Log};
 use super::fate::Fate;
+use cantus_base::listed::Listed;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording, Refusal};
 #[cfg(feature = "wgsl")]
 use crate::backend::{MaybeSend, MaybeSync};
@@ -222,9 +223,7 @@ impl Slot {
             action: format!("compiling {}", kernel.label()),
             message,
         };
-        std::thread::Builder::new()
-            .name("cantus-driver".to_owned())
-            .spawn(compile)
+        crate::threads::spawn("cantus-driver".to_owned(), Box::new(compile))
             .map_err(|error| failed(format!("no thread for the compiler: {error}")))?;
         match receive.recv_timeout(limit) {
             Ok(compiled) => compiled,
@@ -454,7 +453,7 @@ impl Slot {
             .effects
             .iter()
             .map(|effect| effect.uses().all(|fate| fate.is_last_turn(submission.turn)))
-            .collect();
+            .listed();
         let mut again = Vec::new();
         for ((command, effect), unused) in batch.into_iter().zip(&*submission.effects).zip(unused) {
             if !unused {

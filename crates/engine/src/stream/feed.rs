@@ -152,8 +152,8 @@ impl Feed {
             cut: cut.clone(),
             chunk_rows,
         };
-        let thread = std::thread::Builder::new().name("cantus stream".to_owned());
-        thread.spawn(move || reading.run(&send)).map_err(|error| no_thread(&error))?;
+        let read = move || reading.run(&send);
+        crate::threads::spawn("cantus stream".to_owned(), Box::new(read)).map_err(|error| no_thread(&error))?;
         Ok(Self { engine: engine.clone(), pieces, ended: false, kinds, rows, row_bytes, chunk_rows })
     }
 

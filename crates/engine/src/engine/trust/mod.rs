@@ -18,6 +18,7 @@ use super::builder::default_cache_folder;
 use super::event::EventKind;
 use super::remembered::{Kept, key, recall, remember};
 use super::{Engine, Shared, Slot};
+use cantus_base::listed::Listed;
 use crate::backend::{Bound, Command, Contents, DeviceInfo, Dispatch};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
@@ -79,7 +80,7 @@ impl Engine {
             let wrong = answer.ask(&slot).await?;
             verdicts.push(Verdict { need: answer.need, wrong });
         }
-        let entries = verdicts.iter().map(|verdict| (verdict.need, verdict.wrong.clone())).collect::<Vec<_>>();
+        let entries = verdicts.iter().map(|verdict| (verdict.need, verdict.wrong.clone())).listed();
         remember_answers(self.shared().options.cache_folder.as_deref(), &slot, &entries);
         Ok(verdicts)
     }
@@ -102,7 +103,7 @@ pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
     if let Some(folder) = default_cache_folder() {
         verdicts.extend(recall(&folder, FILE).remove(&device).unwrap_or_default());
     }
-    verdicts.into_iter().filter(|(_, wrong)| !wrong.is_empty()).collect()
+    verdicts.into_iter().filter(|(_, wrong)| !wrong.is_empty()).listed()
 }
 
 impl Shared {
@@ -205,7 +206,7 @@ impl Shared {
         let is_open = |answer: &&Answer| {
             !known.contains_key(answer.need.name()) && (self.reproducible || answer.need != Need::SameBits)
         };
-        let open: Vec<&Answer> = ANSWERS.iter().filter(is_open).collect();
+        let open: Vec<&Answer> = ANSWERS.iter().filter(is_open).listed();
         if open.is_empty() {
             return;
         }
@@ -227,7 +228,7 @@ impl Shared {
             drop(done);
         };
         // Without a thread nothing is shown, and the next device takes the kernels.
-        let Ok(thread) = std::thread::Builder::new().name("cantus-answers".to_owned()).spawn(ask) else { return };
+        let Ok(thread) = crate::threads::spawn("cantus-answers".to_owned(), Box::new(ask)) else { return };
         let _ = all.recv_timeout(AT_OPENING);
         let asking = Asking { stop, thread: Some(thread) };
         self.asking.lock().unwrap_or_else(PoisonError::into_inner).push(asking);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::operation::{Compute, Deferred, Operation};
 use super::operators::Operand;
 use super::shape;
+use cantus_base::listed::Listed;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::kernel::Features;
@@ -216,7 +217,7 @@ impl Typed {
                 Node::Read(_) | Node::Constant(_) => typed.clone(),
                 _ => {
                     let children: Vec<_> =
-                        typed.children().into_iter().map(|child| step(child, change, known)).collect();
+                        typed.children().into_iter().map(|child| step(child, change, known)).listed();
                     typed.over(&children, typed.shape.clone())
                 }
             });
@@ -324,7 +325,11 @@ pub(in crate::ops) fn supported(dtype: DType, features: Features) -> bool {
 
 impl Expr {
     pub(in crate::ops) fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Arc<Typed>>) -> Self {
-        Self::made(&self.engine, || self.state.as_ref().map_err(Clone::clone).and_then(make))
+        let state = match &self.state {
+            Ok(typed) => make(typed),
+            Err(error) => Err(error.clone()),
+        };
+        Self::counted(&self.engine, state)
     }
 
     /// A mistake in place of what would be made of this; the first one, if there was one before.
@@ -339,7 +344,11 @@ impl Expr {
 
     /// What is made, if its elements can be counted.
     pub(in crate::ops) fn made(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Self {
-        let state = make().and_then(|typed| shape::count(&typed.shape).map(|_| typed));
+        Self::counted(engine, make())
+    }
+
+    fn counted(engine: &Engine, state: Result<Arc<Typed>>) -> Self {
+        let state = state.and_then(|typed| shape::count(&typed.shape).map(|_| typed));
         Self { engine: engine.clone(), state }
     }
 

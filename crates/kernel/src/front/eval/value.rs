@@ -3,6 +3,7 @@
 use cantus_base::listed::Listed;
 
 
+
 /// A scalar type.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
