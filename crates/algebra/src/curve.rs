@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::curves::CurveKind;
 use super::field::{Field, PrimeField, batch_inverse};
+use cantus_base::listed::Listed;
 
 /// A group of points of a curve y² = x³ + b.
 pub trait Curve: Copy + Send + Sync + fmt::Debug + 'static {
@@ -23,7 +24,7 @@ pub trait Curve: Copy + Send + Sync + fmt::Debug + 'static {
             .modulus()
             .chunks(2)
             .map(|pair| u64::from(pair[0]) | u64::from(pair[pair.len() - 1]) << 32)
-            .collect();
+            .listed();
         Projective::from(point).times(&order).is_infinity()
     }
     /// Bits of the magnitudes that [`Curve::split`] gives.
@@ -126,7 +127,7 @@ impl<C: Curve> Affine<C> {
     pub fn times(self, scalar: C::Scalar) -> Projective<C> {
         let limbs = scalar.to_limbs();
         let words: Vec<u64> =
-            limbs.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(pair[pair.len() - 1]) << 32).collect();
+            limbs.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(pair[pair.len() - 1]) << 32).listed();
         Projective::from(self).times(&words)
     }
 }
@@ -270,7 +271,7 @@ impl<C: Curve> Projective<C> {
     /// The affine coordinates of many, by one inversion.
     #[must_use]
     pub fn to_affines(points: &[Self]) -> Vec<Affine<C>> {
-        let mut inverses: Vec<C::Base> = points.iter().map(|point| point.z).collect();
+        let mut inverses: Vec<C::Base> = points.iter().map(|point| point.z).listed();
         batch_inverse(&mut inverses);
         let pairs = points.iter().zip(inverses);
         pairs
@@ -279,6 +280,6 @@ impl<C: Curve> Projective<C> {
                 // Of infinity the inverse is 0, and so are both coordinates.
                 Affine { x: point.x * square, y: point.y * square * inverse }
             })
-            .collect()
+            .listed()
     }
 }

@@ -5,6 +5,7 @@ use super::curves::CurveKind;
 use super::extension::{Binomial, Extension};
 use super::field::Field;
 use super::montgomery::{Modulus, Prime};
+use cantus_base::listed::Listed;
 
 /// How points are written as bytes. All are big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,13 +33,13 @@ pub trait Coordinate: Field {
 
 impl<M: Modulus<N>, const N: usize> Coordinate for Prime<M, N> {
     fn numbers(self) -> Vec<Vec<u8>> {
-        vec![self.canonical().iter().rev().flat_map(|word| word.to_be_bytes()).collect()]
+        vec![self.canonical().iter().rev().flat_map(|word| word.to_be_bytes()).listed()]
     }
 
     fn from_numbers(numbers: &[&[u8]]) -> Option<Self> {
         let [number] = numbers else { return None };
         let limbs: Vec<u32> =
-            number.rchunks(4).map(|bytes| bytes.iter().fold(0, |limb, &byte| limb << 8 | u32::from(byte))).collect();
+            number.rchunks(4).map(|bytes| bytes.iter().fold(0, |limb, &byte| limb << 8 | u32::from(byte))).listed();
         Self::from_limbs(&limbs)
     }
 
@@ -54,7 +55,7 @@ impl<M: Modulus<N>, const N: usize> Coordinate for Prime<M, N> {
 /// Over u² = -1, where -1 has no root below.
 impl<M: Modulus<N>, B: Binomial<Prime<M, N>, 2>, const N: usize> Coordinate for Extension<Prime<M, N>, B, 2> {
     fn numbers(self) -> Vec<Vec<u8>> {
-        self.0.into_iter().flat_map(Coordinate::numbers).collect()
+        self.0.into_iter().flat_map(Coordinate::numbers).listed()
     }
 
     fn from_numbers(numbers: &[&[u8]]) -> Option<Self> {
@@ -136,7 +137,7 @@ fn write<F: Coordinate>(value: F, curve: CurveKind, encoding: PointEncoding) -> 
         numbers.reverse();
     }
     let (_, zeros) = curve.number(encoding);
-    numbers.into_iter().flat_map(|number| std::iter::repeat_n(0, zeros).chain(number)).collect()
+    numbers.into_iter().flat_map(|number| std::iter::repeat_n(0, zeros).chain(number)).listed()
 }
 
 fn read<F: Coordinate>(bytes: &[u8], curve: CurveKind, encoding: PointEncoding) -> Result<F, &'static str> {

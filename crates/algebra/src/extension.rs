@@ -8,6 +8,7 @@ use super::field::{Field, assigning};
 use super::kind::FieldKind;
 use super::montgomery::{Bls12381Fq, Bn254Fq};
 use super::small::{BabyBear, Goldilocks, KoalaBear, Mersenne31};
+use cantus_base::listed::Listed;
 
 /// The D-th power of the root that is adjoined.
 pub trait Binomial<F, const D: usize>: Copy + Send + Sync + 'static {
@@ -168,7 +169,7 @@ impl<F: Field, B: Binomial<F, D>, const D: usize> Field for Extension<F, B, D> {
     }
 
     fn to_limbs(self) -> Vec<u32> {
-        self.0.iter().flat_map(|coefficient| coefficient.to_limbs()).collect()
+        self.0.iter().flat_map(|coefficient| coefficient.to_limbs()).listed()
     }
 
     fn is_reduced(&self) -> bool {

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use super::kind::FieldKind;
+use cantus_base::listed::Listed;
 
 /// Elements of a finite field. Memory is that of the kernels: words of 32 bits, the least significant first, in Montgomery's form where
 /// [`FieldKind::is_montgomery`] says so.
@@ -113,7 +114,7 @@ pub trait PrimeField: Field {
             .modulus()
             .chunks(2)
             .map(|pair| u64::from(pair[0]) | pair.get(1).map_or(0, |&high| u64::from(high) << 32))
-            .collect();
+            .listed();
         if let Some(low) = exponent.first_mut() {
             *low -= 1;
         }
@@ -136,7 +137,7 @@ pub fn powers<F: Field>(base: F, first: F, count: usize) -> Vec<F> {
         power *= base;
         own
     };
-    (0..count).map(next).collect()
+    (0..count).map(next).listed()
 }
 
 /// Inverts all by one inversion (Montgomery's trick); 0 stays 0.

@@ -6,6 +6,7 @@ use std::ops::{Add, Mul, Neg, Sub};
 
 use super::field::{Field, PrimeField, assigning};
 use super::kind::FieldKind;
+use cantus_base::listed::Listed;
 
 /// What tells one field from another.
 pub trait Modulus<const N: usize>: Copy + Send + Sync + 'static {
@@ -293,7 +294,7 @@ impl<M: Modulus<N>, const N: usize> Field for Prime<M, N> {
     }
 
     fn to_limbs(self) -> Vec<u32> {
-        self.canonical().iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).collect()
+        self.canonical().iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).listed()
     }
 
     fn is_reduced(&self) -> bool {

@@ -4,6 +4,7 @@
 use super::curve::{Affine, Curve, Projective};
 use super::field::Field;
 use super::{parallel, straus};
+use cantus_base::listed::Listed;
 
 /// How a sum is cut: windows of so many bits, whose digits lie within -2^(window - 1) and 2^(window - 1) - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,7 +98,7 @@ fn by_buckets<C: Curve>(points: &[Affine<C>], scalars: &[C::Scalar]) -> Projecti
     let turned: Vec<C::Base> = beta.map_or_else(Vec::new, |beta| {
         parallel::map(points.len().div_ceil(CHUNK), |chunk| {
             let from = chunk * CHUNK;
-            points[from..points.len().min(from + CHUNK)].iter().map(|point| point.x * beta).collect::<Vec<_>>()
+            points[from..points.len().min(from + CHUNK)].iter().map(|point| point.x * beta).listed()
         })
         .concat()
     });
@@ -116,7 +117,7 @@ fn by_buckets<C: Curve>(points: &[Affine<C>], scalars: &[C::Scalar]) -> Projecti
             let count = parts.first().map_or(0, Vec::len);
             (0..count).map(|window| parts.iter().fold(Projective::INFINITY, |sum, part| sum.add(part[window])))
         })
-        .collect();
+        .listed();
     combine_windows(&windows, plan.window)
 }
 
@@ -281,19 +282,19 @@ fn bucket_ranges<C: Curve>(
         }
         weighted.add(running.times(&[range.start as u64 - 1]))
     };
-    sums.chunks(range.len()).map(weighted).collect()
+    sums.chunks(range.len()).map(weighted).listed()
 }
 
 /// The sum of each bucket, whose terms lie between its start and the next: in rounds, each of which halves what is left.
 fn bucket_sums<C: Curve>(starts: &[u32], term: impl Fn(usize) -> Affine<C>) -> Vec<Affine<C>> {
-    let mut lengths: Vec<u32> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let mut lengths: Vec<u32> = starts.windows(2).map(|pair| pair[1] - pair[0]).listed();
     let mut current = round(&mut lengths, term);
     while lengths.iter().any(|&length| length > 1) {
         let before = current;
         current = round(&mut lengths, |at| before[at]);
     }
     let mut sums = current.into_iter();
-    lengths.iter().map(|&length| if length == 0 { Affine::INFINITY } else { sums.next().unwrap_or_default() }).collect()
+    lengths.iter().map(|&length| if length == 0 { Affine::INFINITY } else { sums.next().unwrap_or_default() }).listed()
 }
 
 /// Adds neighbours of each bucket; who has none stays.

@@ -11,6 +11,7 @@ use super::ntt::transform;
 use super::parallel;
 use super::poseidon2::{Poseidon2, Sponge};
 use super::small::{BabyBear, Goldilocks, KoalaBear, Mersenne31};
+use cantus_base::listed::Listed;
 
 /// A function of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -527,7 +528,7 @@ fn by_tasks<C: Curve>(
     const POINTS: usize = 256;
     parallel::for_chunks(y, POINTS, |task, y| {
         if !stop() {
-            let points: Vec<_> = (0..y.len()).map(|at| point(task * POINTS + at)).collect();
+            let points: Vec<_> = (0..y.len()).map(|at| point(task * POINTS + at)).listed();
             y.copy_from_slice(&Projective::to_affines(&points));
         }
     });

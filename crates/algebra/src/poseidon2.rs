@@ -9,6 +9,7 @@ use super::field::{Field, PrimeField};
 use super::kind::FieldKind;
 use super::lanes::{Arithmetic, COUNT, Halving, Lanes, Set, Work};
 use super::small::{BabyBear, KoalaBear, Montgomery31};
+use cantus_base::listed::Listed;
 
 /// The permutation of rows of so many elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,15 +107,15 @@ impl<F: PrimeField> Poseidon2<F> {
         };
         let diagonal = match F::KIND {
             FieldKind::Bn254Fr => [1, 1, 2].map(F::from_u64).to_vec(),
-            _ => SHARED.iter().chain(rest).map(|&(number, exponent)| scaled(number, exponent)).collect(),
+            _ => SHARED.iter().chain(rest).map(|&(number, exponent)| scaled(number, exponent)).listed(),
         };
         let mut constants = Grain::new(F::KIND.bits(), width, partial).elements::<F>(FULL_ROUNDS * width + partial);
         // In the order of rounds: partial ones lie between two halves of full ones.
         let before = FULL_ROUNDS / 2 * width;
-        let partial = constants.drain(before..before + partial).collect();
+        let partial = constants.drain(before..before + partial).listed();
         let less = (-F::ONE).to_limbs().first().copied().unwrap_or(0);
         let halvings =
-            rest.iter().map(|&(sign, exponent)| Halving::new(less, exponent.unsigned_abs(), sign < 0)).collect();
+            rest.iter().map(|&(sign, exponent)| Halving::new(less, exponent.unsigned_abs(), sign < 0)).listed();
         Some(Self { width, exponent, full: constants, partial, diagonal, halvings })
     }
 

@@ -5,6 +5,7 @@ use std::ops::{Add, Mul, Neg, Sub};
 
 use super::field::{Field, PrimeField, assigning};
 use super::kind::FieldKind;
+use cantus_base::listed::Listed;
 
 /// Operators, and the trait, by the functions of each type.
 macro_rules! small {
@@ -66,7 +67,7 @@ macro_rules! small {
 
             fn to_limbs(self) -> Vec<u32> {
                 let value = u64::from(self.value());
-                [value as u32, (value >> 32) as u32].into_iter().take($words).collect()
+                [value as u32, (value >> 32) as u32].into_iter().take($words).listed()
             }
 
             fn is_reduced(&self) -> bool {

@@ -4,6 +4,7 @@
 use super::curve::{Affine, Curve, Projective};
 use super::field::Field;
 use super::parallel;
+use cantus_base::listed::Listed;
 
 /// Terms up to which this is quicker than buckets.
 pub(super) const MOST: usize = 144;
@@ -18,7 +19,7 @@ const MULTIPLES: usize = 1 << (WINDOW - 2);
 pub(super) fn sum<C: Curve>(points: &[Affine<C>], scalars: &[C::Scalar]) -> Projective<C> {
     let parts = points.len().div_ceil(PART).clamp(1, parallel::threads());
     let each = points.len().div_ceil(parts).max(1);
-    let chunks: Vec<_> = points.chunks(each).zip(scalars.chunks(each)).collect();
+    let chunks: Vec<_> = points.chunks(each).zip(scalars.chunks(each)).listed();
     let sums = parallel::map(chunks.len(), |part| part_sum(chunks[part].0, chunks[part].1));
     sums.into_iter().fold(Projective::INFINITY, Projective::add)
 }

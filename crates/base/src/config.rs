@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::listed::Listed;
 use crate::error::{Error, Result};
+use crate::listed::Listed;
 
 /// What an engine does when a device fails before anything was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

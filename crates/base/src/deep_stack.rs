@@ -2,7 +2,6 @@
 
 use crate::listed::Listed;
 
-
 /// Why there is no result.
 pub enum Failure {
     /// No thread could be started.

@@ -3,6 +3,11 @@
 //! Apps use the crate `cantus`, which has everything here that is meant for them. What is hidden from the documentation is for the other crates
 //! of Cantus alone.
 
+// First, for its macro.
+#[macro_use]
+#[doc(hidden)]
+pub mod text;
+
 /// `Debug` of what is opaque: its name.
 #[doc(hidden)]
 #[macro_export]

@@ -5,6 +5,7 @@ use super::forms::forms;
 use crate::backend::native::CountShape;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
+use cantus_base::listed::Listed;
 
 /// Numbers whose bins are found together.
 const LANES: usize = 256;
@@ -26,7 +27,7 @@ pub(super) fn serves(shape: &CountShape) -> bool {
 /// Numbers, edges where there are some, and counts.
 pub(super) fn sizes(shape: &CountShape) -> Vec<usize> {
     let edges = shape.last.map(|_| shape.bins + 1);
-    [shape.count].into_iter().chain(edges).chain([shape.bins]).collect()
+    [shape.count].into_iter().chain(edges).chain([shape.bins]).listed()
 }
 
 /// Counts; the sizes were checked.

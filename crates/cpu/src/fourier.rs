@@ -15,6 +15,7 @@ use super::product::with_scratch;
 use crate::backend::native::FftShape;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
+use cantus_base::listed::Listed;
 
 /// Numbers from which a row is cut.
 const LONG: usize = 1 << 15;
@@ -166,8 +167,8 @@ impl Cut {
             lanes: length.is_power_of_two().then(|| {
                 ([rows, columns].map(|side| lanes::roots(side, inverse)), lanes::Turns::new(rows, STEPS, root))
             }),
-            fine: (0..FINE).map(root).collect(),
-            coarse: (0..length.div_ceil(FINE)).map(|place| root(place * FINE)).collect(),
+            fine: (0..FINE).map(root).listed(),
+            coarse: (0..length.div_ceil(FINE)).map(|place| root(place * FINE)).listed(),
             scale,
         }
     }

@@ -3,6 +3,7 @@
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
 use crate::kernel::Features;
 use crate::spmd;
+use cantus_base::listed::Listed;
 
 /// The backend's name.
 pub(super) const NAME: &str = "cpu";
@@ -73,7 +74,7 @@ fn processor_name() -> String {
         if __cpuid(0x8000_0000).eax >= 0x8000_0004 {
             let leaves = [0x8000_0002, 0x8000_0003, 0x8000_0004].map(__cpuid);
             let words = leaves.iter().flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]);
-            let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).take_while(|&byte| byte != 0).collect();
+            let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).take_while(|&byte| byte != 0).listed();
             let name = String::from_utf8_lossy(&bytes).trim().to_owned();
             if !name.is_empty() {
                 return name;

@@ -10,6 +10,7 @@ use crate::backend::{Bound, Buffer, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::spmd::{self, Launch, Limits, Memory};
+use cantus_base::listed::Listed;
 
 /// A kernel, or an operation by the device's own means.
 pub(super) enum CpuProgram {
@@ -109,7 +110,7 @@ impl KernelProgram {
                 ),
             })
         });
-        let order = order.collect::<Result<_>>()?;
+        let order = order.try_listed()?;
         let compiled = super::compiled::compiled_ahead(kernel);
         let arguments = compiled.map_or(Ok(Vec::new()), |compiled| kernel.ahead_arguments(compiled.arguments))?;
         Ok(Self { program, compiled, arguments, order })
@@ -125,7 +126,7 @@ impl KernelProgram {
                     word[..chunk.len()].copy_from_slice(chunk);
                     u64::from_ne_bytes(word)
                 });
-                uniforms.push(words.collect());
+                uniforms.push(words.listed());
             }
         }
         let mut next_uniform = uniforms.iter_mut();

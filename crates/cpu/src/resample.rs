@@ -7,6 +7,7 @@ use crate::backend::native::{ResampleKernel, ResampleShape};
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
+use cantus_base::listed::Listed;
 
 /// Elements that are computed together.
 const LANES: usize = 16;
@@ -77,15 +78,15 @@ impl Taps {
                 let wide = reach as f32 * scale;
                 let (from, to) = ((place - wide + 1.0).floor() as i32, (place + wide).floor() as i32);
                 let taps: Vec<(u32, f32)> =
-                    (from.max(0)..=to.min(last)).map(|at| (at as u32, weight((at as f32 - place) / scale))).collect();
+                    (from.max(0)..=to.min(last)).map(|at| (at as u32, weight((at as f32 - place) / scale))).listed();
                 let all: f32 = taps.iter().map(|(_, weight)| weight).sum();
-                return taps.into_iter().map(|(at, weight)| (at, weight / all)).collect();
+                return taps.into_iter().map(|(at, weight)| (at, weight / all)).listed();
             }
             let inner = if kernel.reach == 1 { place.clamp(0.0, last as f32) } else { place };
             let base = inner.floor();
-            (1 - reach..=reach).map(|tap| (within(base as i32 + tap), weight(base + tap as f32 - inner))).collect()
+            (1 - reach..=reach).map(|tap| (within(base as i32 + tap), weight(base + tap as f32 - inner))).listed()
         };
-        let all: Vec<Vec<(u32, f32)>> = (0..width).map(of).collect();
+        let all: Vec<Vec<(u32, f32)>> = (0..width).map(of).listed();
         let count = all.iter().map(Vec::len).max().unwrap_or(0);
         let pitch = width.next_multiple_of(LANES);
         let (mut places, mut weights) = (vec![0; count * pitch], vec![0.0; count * pitch]);

@@ -8,6 +8,7 @@ use super::prefix;
 use crate::backend::native::{Combination, FindShape, Number, ScanShape, SortShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
+use cantus_base::listed::Listed;
 
 /// Elements below which a row is not worth more than one thread.
 const PART: usize = 1 << 16;
@@ -311,7 +312,7 @@ fn scan_by<T: Carried>(
             // SAFETY: nothing writes the input while the operation runs.
             let values = unsafe { x.stretch(row, length) };
             let part = length.div_ceil(threads);
-            let parts: Vec<&[f32]> = values.chunks(part).collect();
+            let parts: Vec<&[f32]> = values.chunks(part).listed();
             let mut before = vec![neutral; parts.len()];
             threads::each_chunk(&mut before, 1, |number, total| total[0] = fold(parts[number]));
             before.iter_mut().fold(neutral, |carried, total| combine(carried, std::mem::replace(total, carried)));

@@ -16,6 +16,7 @@ use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
 use crate::tensor::DType;
 use crate::threads;
+use cantus_base::listed::Listed;
 
 /// Panels that are laid out at a time, and floats of each: it stays in the first cache while the weights come from the second.
 const PANELS: usize = 4;
@@ -78,12 +79,12 @@ impl Padded {
             let across = j * step_x;
             i * step_y * row + across % stride_x * line + across / stride_x
         };
-        let offsets = (0..kh).flat_map(|i| (0..kw).map(move |j| offset(i, j))).collect();
+        let offsets = (0..kh).flat_map(|i| (0..kw).map(move |j| offset(i, j))).listed();
         let mut rows = vec![false; reach(shape, 0)?];
         for i in 0..kh {
             rows.iter_mut().skip(i * step_y).step_by(stride_y).take(shape.output[0]).for_each(|row| *row = true);
         }
-        let lines = (0..stride_x).map(|line| (0..kw).any(|j| j * step_x % stride_x == line)).collect();
+        let lines = (0..stride_x).map(|line| (0..kw).any(|j| j * step_x % stride_x == line)).listed();
         let planes = shape.channels[0] / shape.groups;
         let taps = Taps { offsets, planes, plane, row: stride_y * row, size: shape.output };
         Some(Self { taps, line, rows, lines })
@@ -160,8 +161,7 @@ pub(super) fn convolve<'a>(
     let [inputs, outputs] = shape.channels.map(|channels| channels / shape.groups);
     let (plane, pixels) = (shape.input[0] * shape.input[1], shape.output[0] * shape.output[1]);
     if shape.kernel == [1, 1] && shape.stride == [1, 1] && shape.padding == [0, 0] {
-        let at =
-            |step: usize, of: usize| (0..shape.images * shape.groups).map(move |batch| batch % of * step).collect();
+        let at = |step: usize, of: usize| (0..shape.images * shape.groups).map(move |batch| batch % of * step).listed();
         let a = Operand { offsets: at(outputs * inputs, shape.groups), row: inputs, column: 1 };
         let b = Operand { offsets: at(inputs * plane, usize::MAX), row: plane, column: 1 };
         let shape = MatmulShape { m: outputs, n: pixels, k: inputs, a, b, dtype: DType::F32 };

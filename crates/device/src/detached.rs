@@ -72,7 +72,7 @@ mod owner {
         owned.devices.push(device);
         if !owned.watched {
             // Without a thread it is held for ever, which is sound too.
-            owned.watched = crate::threads::spawn("cantus-detached".to_owned(), Box::new(watch)).is_ok();
+            owned.watched = cantus_base::threads::spawn("cantus-detached".to_owned(), Box::new(watch)).is_ok();
         }
     }
 

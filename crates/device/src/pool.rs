@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cantus_base::listed::Listed;
 use crate::error::{Bytes, Error, Result};
+use cantus_base::listed::Listed;
 
 /// Figures of a device's memory, in bytes and counts since the device was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

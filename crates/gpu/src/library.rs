@@ -1,6 +1,7 @@
 //! Vendors' libraries, loaded at run time.
 
 use std::error::Error as _;
+use std::ffi::c_void;
 use std::path::Path;
 
 use libloading::{Error, Library};
@@ -12,6 +13,24 @@ use libloading::{Error, Library};
 pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
     // SAFETY: the caller's promise.
     unsafe { Library::new(path) }.map_err(|error| reason(path, &error))
+}
+
+/// What a library has under a name, if anything, as a pointer of that type.
+///
+/// # Safety
+/// `F` is the type of that function.
+#[cfg(feature = "_stream")]
+pub(super) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: of the same size; the caller's promise.
+    address(library, name).map(|address| unsafe { std::mem::transmute_copy(&address) })
+}
+
+/// An address in a library. The search is the same for all types of functions, of which there are dozens.
+pub(super) fn address(library: &Library, name: &str) -> Option<*mut c_void> {
+    // SAFETY: only the address is taken.
+    let found = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
+    Some(*found).filter(|address| !address.is_null())
 }
 
 /// The system's words without the name. On Windows they are the error's cause: the error itself says which function failed.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use cantus_base::listed::{Listed, Ordered};
 use crate::files;
 use crate::fnv::{Fnv, fnv};
+use cantus_base::listed::{Listed, Ordered};
 
 /// Changes when the files' form does.
 const MARK: &[u8; 8] = b"CANTUS01";

@@ -136,7 +136,7 @@ impl<E: Awaited> Waiter<E> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let start = |role: &str, work: fn(&Shared<E>)| {
             let shared = self.shared.clone();
-            crate::threads::spawn(format!("cantus-{}-{role}", self.name), Box::new(move || work(&shared)))
+            cantus_base::threads::spawn(format!("cantus-{}-{role}", self.name), Box::new(move || work(&shared)))
         };
         if threads.wait.is_none() {
             threads.wait = Some(start("wait", Shared::run)?);

@@ -1,8 +1,8 @@
 //! Adding nodes to a graph. What is there already is not added twice, and what is made of numbers alone is computed at once.
 
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
-use cantus_base::listed::Listed;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 impl Graph {
     fn push(&mut self, op: Op, operands: &[Value], dtype: DType, shape: &[usize]) -> Value {

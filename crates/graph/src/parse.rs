@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use super::stablehlo::{REUSED, element};
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 type Typed = (DType, Vec<usize>);
 

@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// How exactly float32 is computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl Array {
 
     /// The elements at places.
     fn at(&self, places: &[usize]) -> Self {
-        moved!(self, values => places.iter().map(|&place| values.get(place).copied().unwrap_or_default()).collect())
+        moved!(self, values => places.iter().map(|&place| values.get(place).copied().unwrap_or_default()).listed())
     }
 
     fn rounded(self, precision: Precision) -> Self {
@@ -159,11 +160,19 @@ fn contiguous(shape: &[usize]) -> Vec<usize> {
 }
 
 fn map<T: Copy, R>(x: &[T], f: fn(T) -> R) -> Vec<R> {
-    x.iter().map(|x| f(*x)).collect()
+    let mut all = Vec::with_capacity(x.len());
+    for x in x {
+        all.push(f(*x));
+    }
+    all
 }
 
 fn zip<T: Copy, R>(x: &[T], y: &[T], f: fn(T, T) -> R) -> Vec<R> {
-    x.iter().zip(y).map(|(x, y)| f(*x, *y)).collect()
+    let mut all = Vec::with_capacity(x.len());
+    for (x, y) in x.iter().zip(y) {
+        all.push(f(*x, *y));
+    }
+    all
 }
 
 /// A function of two integers.
@@ -307,7 +316,7 @@ fn select(condition: &Array, a: &Array, b: &Array) -> Result<Array> {
             match (a, b) {
                 $((Array::$kind(a), Array::$kind(b)) => {
                     let pairs = condition.iter().zip(a.iter().zip(b));
-                    Array::$kind(pairs.map(|(c, (a, b))| if *c { *a } else { *b }).collect())
+                    Array::$kind(pairs.map(|(c, (a, b))| if *c { *a } else { *b }).listed())
                 })*
                 _ => return Err(fault("a selection of two dtypes")),
             }
@@ -356,7 +365,13 @@ fn convert(x: &Array, to: DType) -> Result<Array> {
 fn pairwise<T: Copy>(values: &[T], add: fn(T, T) -> T) -> Option<T> {
     match values {
         [] => None,
-        [first, rest @ ..] if rest.len() < 16 => Some(rest.iter().fold(*first, |sum, x| add(sum, *x))),
+        [first, rest @ ..] if rest.len() < 16 => {
+            let mut sum = *first;
+            for x in rest {
+                sum = add(sum, *x);
+            }
+            Some(sum)
+        }
         _ => {
             let (left, right) = values.split_at(values.len() / 2);
             Some(add(pairwise(left, add)?, pairwise(right, add)?))
@@ -367,12 +382,15 @@ fn pairwise<T: Copy>(values: &[T], add: fn(T, T) -> T) -> Option<T> {
 /// The totals of rows, by where each begins and where its elements are from there.
 fn totals<T: Copy + Default>(x: &[T], [starts, along]: [&[usize]; 2], start: T, combine: fn(T, T) -> T) -> Vec<T> {
     let mut row = Vec::with_capacity(along.len());
-    let each = starts.iter().map(|&from| {
+    let mut totals = Vec::with_capacity(starts.len());
+    for from in starts {
         row.clear();
-        row.extend(along.iter().map(|at| x.get(from + at).copied().unwrap_or_default()));
-        pairwise(&row, combine).unwrap_or(start)
-    });
-    each.collect()
+        for at in along {
+            row.push(x.get(from + at).copied().unwrap_or_default());
+        }
+        totals.push(pairwise(&row, combine).unwrap_or(start));
+    }
+    totals
 }
 
 fn reduce(fold: Fold, axes: &[usize], x: &Array, shape: &[usize], dtype: DType) -> Result<Array> {

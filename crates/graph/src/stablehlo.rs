@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{Binary, Compare, Fold, Graph, Node, Op, Unary, Value};
-use cantus_base::listed::Listed;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// The name of a dtype in MLIR.
 pub(super) fn element(dtype: DType) -> &'static str {

@@ -8,8 +8,8 @@ use naga::{Expression, Function, Handle, MathFunction, Override};
 
 use super::Scalar;
 use super::wgsl::{Parsed, override_name, scalar_of_type};
-use cantus_base::listed::Listed;
 use crate::flow::operands;
+use cantus_base::listed::Listed;
 
 /// A module in which overrides are variables, and these, in the order of the launch's arguments.
 pub(super) struct Arguments {

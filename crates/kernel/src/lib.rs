@@ -3,6 +3,9 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
+#[macro_use(format)]
+extern crate cantus_base;
+
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub mod amend;
@@ -40,6 +43,7 @@ pub mod wgsl;
 #[cfg(feature = "writers")]
 mod write;
 
+#[cfg(any(feature = "cpu", feature = "_test"))]
 use cantus_base::listed::Listed;
 #[cfg(feature = "wgsl")]
 use cantus_base::{deep_stack, flow};

@@ -10,8 +10,8 @@ use naga::{
     ResourceBinding, Scalar, Span, Statement, StorageAccess, Type, TypeInner,
 };
 
-use cantus_base::listed::Listed;
 use crate::flow::blocks;
+use cantus_base::listed::Listed;
 
 /// A module whose loops end, and the places of the loops that are counted.
 pub(super) struct Limited {

@@ -11,13 +11,13 @@ use super::amend;
 use super::bounds::{self, Excess};
 use super::front::{self, Attributes, Front, Source};
 use super::limit;
-use cantus_base::listed::{Listed, Ordered};
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result, SourcePlace};
 use crate::reflection::{
     Access, AddressSpace, Binding, Features, Layout, MAX_TYPE_DEPTH, Member, Override, Reflection, Scalar,
 };
 use crate::spmd;
+use cantus_base::listed::{Listed, Ordered};
 
 /// A parsed and validated module, before overrides are applied.
 #[doc(hidden)]

@@ -8,8 +8,8 @@ use naga::back::{glsl, hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 
 use super::{Kernel, fold, spirv};
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 /// A language that naga writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use cantus_base::listed::Listed;
 use super::check::{Checked, Corrupt};
+use cantus_base::listed::Listed;
 
 /// One compute entry point, compiled for the CPU executor.
 ///

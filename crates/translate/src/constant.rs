@@ -5,8 +5,8 @@ use naga::{Arena, Expression, Handle, Literal, TypeInner};
 
 use super::types::Ty;
 use super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl Writer<'_> {
     pub(super) fn literal(&mut self, literal: Literal) -> Result<String> {

@@ -12,8 +12,8 @@ use super::function::{Body, Owner};
 use super::scan;
 use super::types::{Ty, array_count};
 use super::{Argument, Dialect, Result, Translation, Writer, mentions};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 /// Declarations and names of parameters.
 type Parameters = Vec<(String, String)>;

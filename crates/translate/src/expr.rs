@@ -7,8 +7,8 @@ use naga::proc::NameKey;
 use super::function::Body;
 use super::types::{COMPONENTS, Ty, array_count};
 use super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl<'m> Writer<'m> {
     /// The type of a value.

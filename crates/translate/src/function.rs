@@ -10,9 +10,9 @@ use naga::valid::FunctionInfo;
 use naga::{AddressSpace, Expression, Function, GlobalVariable, Handle, LocalVariable, TypeInner};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use cantus_base::listed::Listed;
 use super::types::{Ty, is_runtime_sized};
 use super::{Result, Writer, mentions, scan};
+use cantus_base::listed::Listed;
 
 /// The function that is being written.
 pub(super) struct Body<'m> {

@@ -3,8 +3,8 @@
 use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
 use rustc_hash::FxHashSet;
 
-use cantus_base::listed::Listed;
 use crate::flow::{blocks, breaks, continues, operands, statement_operands};
+use cantus_base::listed::Listed;
 
 /// Calls `visit` for each statement that can be reached, inner ones after the one around them.
 pub(super) fn each_statement<'b>(block: &'b Block, bounded: bool, visit: &mut impl FnMut(&'b Statement)) {

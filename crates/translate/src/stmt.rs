@@ -6,8 +6,8 @@ use super::function::Body;
 use super::place::address;
 use super::types::{Ty, is_runtime_sized};
 use super::{Result, Writer, scan};
-use cantus_base::listed::Listed;
 use crate::flow;
+use cantus_base::listed::Listed;
 
 /// Expressions nested deeper become variables: to be read, and because compilers limit the nesting.
 const MAX_NESTING: u32 = 6;

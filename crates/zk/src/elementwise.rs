@@ -7,6 +7,7 @@ use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use cantus_base::listed::Listed;
 
 const MAP: (&str, &str) = ("field_map", cantus_shaders::zk::FIELD_MAP);
 const POW: (&str, &str) = ("field_pow", cantus_shaders::zk::FIELD_POW);
@@ -47,7 +48,7 @@ impl<F: PrimeField> FieldTensor<F> {
         let engine = self.tensor().engine();
         let (shape, steps) = joined(self, other, function)?;
         let count: usize = shape.iter().product();
-        let words: Vec<usize> = shape.iter().copied().chain([F::WORDS]).collect();
+        let words: Vec<usize> = shape.iter().copied().chain([F::WORDS]).listed();
         if count == 0 {
             return Ok(Self::of(nothing(&engine, &words).await?));
         }
@@ -168,7 +169,7 @@ impl<F: PrimeField> FieldTensor<F> {
 
     async fn rows_sum(&self, other: Option<&Self>, [rows, length]: [usize; 2], shape: &[usize]) -> Result<Self> {
         let engine = self.tensor().engine();
-        let words: Vec<usize> = shape.iter().copied().chain([F::WORDS]).collect();
+        let words: Vec<usize> = shape.iter().copied().chain([F::WORDS]).listed();
         if rows * length == 0 {
             return Ok(Self::of(nothing(&engine, &words).await?));
         }
@@ -220,7 +221,7 @@ impl<F: PrimeField> FieldTensor<F> {
 /// The inverses of elements by their words; 0 stays 0.
 pub(super) async fn inverses(field: FieldKind, elements: &Tensor) -> Result<Tensor> {
     let words = |pair: &[u32]| u64::from(pair[0]) | pair.get(1).map_or(0, |&high| u64::from(high) << 32);
-    let mut exponent: Vec<u64> = field.modulus().chunks(2).map(words).collect();
+    let mut exponent: Vec<u64> = field.modulus().chunks(2).map(words).listed();
     // The order less 2: the lowest word of each is odd, and 1 where there is a word above it to take from.
     if let Some(low) = exponent.first_mut() {
         let (less, borrow) = low.overflowing_sub(2);
@@ -250,7 +251,7 @@ async fn by_exponent(
     if let Some(result) = engine.native(native, &[elements], (DType::U32, shape), frame.0).await? {
         return Ok(result);
     }
-    let limbs: Vec<u32> = exponent.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).chain([0]).collect();
+    let limbs: Vec<u32> = exponent.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).chain([0]).listed();
     let top = exponent.iter().rposition(|&word| word != 0);
     let bits = top.map_or(0, |top| 64 * top + 64 - exponent[top].leading_zeros() as usize);
     let run = if frame.0 == INVERSE.0 { RUN.min(count) } else { 1 };

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use crate::algebra::FieldKind;
+use cantus_base::listed::Listed;
 
 /// How kernels multiply elements of several words. Memory is the same for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -70,7 +71,7 @@ macro_rules! line {
 
 /// `item(0)` to `item(count - 1)`, separated.
 fn list(count: usize, separator: &str, item: impl Fn(usize) -> String) -> String {
-    (0..count).map(item).collect::<Vec<_>>().join(separator)
+    (0..count).map(item).listed().join(separator)
 }
 
 impl Limbs {
@@ -188,7 +189,7 @@ impl Limbs {
                     value | (word >> (at % 32) & 1) << bit
                 })
             })
-            .collect();
+            .listed();
         let inverse = negative_inverse(self.modulus[0]) & mask;
         // Rounds before a sum of products could pass 2^32, with room for a carry.
         let safe = ((u64::from(u32::MAX) - (1 << 20)) / (2 * u64::from(mask) * u64::from(mask))) as usize;
@@ -242,7 +243,7 @@ impl Limbs {
                     Some(format!("(t{limb} << {at}u)"))
                 }
             });
-            parts.collect::<Vec<_>>().join(" | ")
+            parts.listed().join(" | ")
         };
         line!(text, "    return fe_reduce(Fe({}));\n}}", list(n, ", ", packed));
     }

@@ -11,6 +11,7 @@ use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use cantus_base::listed::Listed;
 
 const BLOCKS: &str = cantus_shaders::zk::HASH_BLOCKS;
 const PAIRS: &str = cantus_shaders::zk::HASH_PAIRS;
@@ -25,7 +26,7 @@ fn function_text(function: HashFunction) -> String {
 
 /// Keccak with its lanes as pairs of words: steps by name, so that no lane is found by a computed index.
 fn keccak_text() -> String {
-    let list = |count: usize, item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(", ");
+    let list = |count: usize, item: &dyn Fn(usize) -> String| (0..count).map(item).listed().join(", ");
     let turned = |lane: &str, by: u32| {
         let (low, high, by) = if by < 32 { ("x", "y", by) } else { ("y", "x", by - 32) };
         format!(
@@ -60,7 +61,7 @@ fn hash_block(before: Digest, block: array<u32, 34>) -> Digest {{
     }
     line("for (var round = 0u; round < 24u; round++) {".to_owned());
     for column in 0..5 {
-        let lanes: Vec<String> = (0..5).map(|row| format!("s{}", column + 5 * row)).collect();
+        let lanes: Vec<String> = (0..5).map(|row| format!("s{}", column + 5 * row)).listed();
         line(format!("let c{column} = {};", lanes.join(" ^ ")));
     }
     for column in 0..5 {
@@ -99,7 +100,7 @@ fn kernel(name: &'static str, function: HashFunction) -> Result<Kernel> {
             .enumerate()
             .filter(|(_, word)| **word != 0)
             .map(|(at, word)| format!("        case {at}u: {{ return {word}u; }}"))
-            .collect();
+            .listed();
         let blocks = pair.len() / function.block_words();
         format!(
             "const PAIR_BLOCKS = {blocks}u;\nfn padding(at: u32) -> u32 {{\n    switch at {{\n{}\n        default: {{ return 0u; }}\n    }}\n}}\n{PAIRS}",

@@ -12,6 +12,7 @@ use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use cantus_base::listed::Listed;
 
 const DIGITS: (&str, &str) = ("msm_digits", cantus_shaders::zk::MSM_DIGITS);
 const SUMS: (&str, &str) = ("msm_sums", cantus_shaders::zk::MSM_SUMS);
@@ -200,7 +201,7 @@ impl<C: Curve> Part<'_, C> {
     async fn sum(&self) -> Result<Projective<C>> {
         let plan = plan_for::<C>(self.count);
         let offset: [u64; 6] = plan.offset();
-        let offset: Vec<u32> = offset.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).collect();
+        let offset: Vec<u32> = offset.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).listed();
         let values = scalar_values::<C>(
             &self.scalars,
             [self.first_scalar, self.count],
@@ -226,7 +227,7 @@ impl<C: Curve> Part<'_, C> {
         let entries = self.engine.output(Some(&self.points), DType::U32, &[total as usize], "msm_digits").await?;
         self.digits(plan, &values, &cursors, Some(&entries)).await?;
         // Sums of a few terms, then of a few sums, until each bucket has one.
-        let mut pieces: Vec<(u32, u32)> = starts.into_iter().zip(counts).collect();
+        let mut pieces: Vec<(u32, u32)> = starts.into_iter().zip(counts).listed();
         let mut sums = self.sums(&mut pieces, Some(&entries), None).await?;
         while pieces.iter().any(|&(_, length)| length > 1) {
             sums = self.sums(&mut pieces, None, Some(&sums)).await?;
@@ -312,7 +313,7 @@ impl<C: Curve> Part<'_, C> {
 
     /// What the buckets' sums come to, by runs on the device and the rest here.
     async fn weighed(&self, plan: MsmPlan, pieces: &[(u32, u32)], sums: &Tensor) -> Result<Projective<C>> {
-        let places: Vec<u32> = pieces.iter().map(|&(at, length)| if length == 0 { u32::MAX } else { at }).collect();
+        let places: Vec<u32> = pieces.iter().map(|&(at, length)| if length == 0 { u32::MAX } else { at }).listed();
         let run = RUN.min(plan.buckets());
         let runs = pieces.len() / run;
         let places = self.engine.tensor_async(&places).await?;
@@ -341,7 +342,7 @@ impl<C: Curve> Part<'_, C> {
                 };
                 Projective::from_homogeneous([next(), next(), next()])
             })
-            .collect();
+            .listed();
         // A run counts its buckets from 1: the rest of their factors is `run` times the run's number.
         let window = |pairs: &[Projective<C>]| {
             let (mut running, mut numbered, mut weighted) =
@@ -353,7 +354,7 @@ impl<C: Curve> Part<'_, C> {
             }
             weighted.add(numbered.times(&[run as u64]))
         };
-        let windows: Vec<Projective<C>> = points.chunks(2 * plan.buckets() / run).map(window).collect();
+        let windows: Vec<Projective<C>> = points.chunks(2 * plan.buckets() / run).map(window).listed();
         Ok(combine_windows(&windows, plan.window))
     }
 

@@ -13,6 +13,7 @@ use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use cantus_base::listed::Listed;
 
 const POINT: &str = cantus_shaders::zk::POINT;
 const MAP: (&str, &str) = ("point_map", cantus_shaders::zk::POINT_MAP);
@@ -73,7 +74,7 @@ pub(super) async fn scalar_values<C: Curve>(
 ) -> Result<Tensor> {
     let engine = scalars.engine();
     let (field, words) = (C::Scalar::KIND, C::Scalar::WORDS);
-    let one = (0..words).map(|place| if place == 0 { "1u" } else { "0u" }).collect::<Vec<_>>().join(", ");
+    let one = (0..words).map(|place| if place == 0 { "1u" } else { "0u" }).listed().join(", ");
     let counts = match points {
         None => "fn counts(i: u32) -> bool { return true; }",
         Some(_) => {
@@ -238,7 +239,7 @@ impl<C: Curve> PointTensor<C> {
             return Ok(self.clone());
         }
         let operation = Operation::Points { curve: C::KIND, function, count };
-        let inputs: Vec<&Tensor> = [Some(&self.tensor), other].into_iter().flatten().collect();
+        let inputs: Vec<&Tensor> = [Some(&self.tensor), other].into_iter().flatten().listed();
         let native = NativeOperation::Zk(operation.clone());
         let (shape, name) = (self.tensor.shape(), function.name());
         if let Some(result) = engine.native(native, &inputs, (DType::U32, shape), name).await? {
@@ -302,8 +303,8 @@ impl<C: Curve> PointTensor<C> {
 
 /// Computes an operation here. Memory is copied where it is not aligned as elements are.
 pub(super) fn run_on_the_host(operation: &Operation, inputs: &[&[u32]], result: &mut [u32]) -> Result<()> {
-    let aligned: Vec<Vec<u64>> = inputs.iter().map(|words| wide(words)).collect();
-    let inputs: Vec<&[u32]> = aligned.iter().map(|words| bytemuck::cast_slice(words)).collect();
+    let aligned: Vec<Vec<u64>> = inputs.iter().map(|words| wide(words)).listed();
+    let inputs: Vec<&[u32]> = aligned.iter().map(|words| bytemuck::cast_slice(words)).listed();
     let mut output = vec![0_u64; result.len().div_ceil(2)];
     operation.run(&inputs, bytemuck::cast_slice_mut(&mut output), &|| false).map_err(|message| Error::Device {
         device: "the host".to_owned(),

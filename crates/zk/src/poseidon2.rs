@@ -7,6 +7,7 @@ use crate::algebra::{Operation, Poseidon2, PrimeField};
 use crate::backend::native::NativeOperation;
 use crate::error::{Error, Result};
 use crate::host::DType;
+use cantus_base::listed::Listed;
 
 const FRAME: (&str, &str) = ("poseidon2", cantus_shaders::zk::POSEIDON2);
 
@@ -65,7 +66,7 @@ impl<F: PrimeField> FieldTensor<F> {
             });
         }
         let (engine, rows) = (self.tensor().engine(), lead.iter().product::<usize>());
-        let words: Vec<usize> = lead.iter().copied().chain([out, F::WORDS]).collect();
+        let words: Vec<usize> = lead.iter().copied().chain([out, F::WORDS]).listed();
         if rows * length * out == 0 {
             return Ok(Self::of(engine.zeros_of_async(DType::U32, &words).await?));
         }

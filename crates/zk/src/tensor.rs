@@ -6,6 +6,7 @@ use crate::algebra::{Field, PrimeField};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use cantus_base::listed::Listed;
 
 /// What is done about values that are not below the modulus, and points that are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl<F: Field> FieldTensor<F> {
                 reason: format!("{} elements were given", elements.len()),
             });
         }
-        let shape: Vec<usize> = shape.iter().copied().chain([F::WORDS]).collect();
+        let shape: Vec<usize> = shape.iter().copied().chain([F::WORDS]).listed();
         let tensor = engine.tensor_from_bytes_async(DType::U32, &shape, bytemuck::cast_slice(elements)).await?;
         Ok(Self::of(tensor))
     }
@@ -190,7 +191,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// [`Error::InvalidSize`] when the number of elements is another, else as [`Engine::tensor_async`].
     pub async fn reshape_async(&self, shape: &[usize]) -> Result<Self> {
-        let whole: Vec<usize> = shape.iter().copied().chain([F::WORDS]).collect();
+        let whole: Vec<usize> = shape.iter().copied().chain([F::WORDS]).listed();
         Ok(Self::of(self.tensor.reshape(&whole).eval_async().await?))
     }
 }

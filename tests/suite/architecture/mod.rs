@@ -20,6 +20,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["tensor", "config"],
             &["reflection", "deep_stack", "files", "flow", "fnv", "folders", "fragment", "private_folder"],
             &["error", "listed", "threads"],
+            &["text"],
         ],
     ),
     ("engine", &[&["stream", "group"], &["ops"], &["engine"], &["backend", "shipped"]]),

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use crate::listed::Listed;
 use crate::error::{Error, Result};
+use crate::listed::Listed;
 use crate::reflection::Scalar;
 
 /// The element type of a tensor.

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::dtype::{DType, Kind, names};
 use crate::error::{Error, Result};
+use crate::listed::Listed;
 
 /// NumPy's own limit on a header: what is longer is not one.
 const HEADER_BYTES: usize = 10_000;
@@ -209,7 +210,7 @@ pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> i
     };
     let sides = match shape {
         [side] => format!("({side},)"),
-        sides => format!("({})", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+        sides => format!("({})", sides.iter().map(usize::to_string).listed().join(", ")),
     };
     let mut text = format!("{{'descr': '{order}{}', 'fortran_order': False, 'shape': {sides}, }}", code(dtype));
     // NumPy leaves room for the first length to grow in place, and begins the elements at a multiple of 64 bytes.

@@ -6,6 +6,7 @@ use std::f64::consts::TAU;
 use rustfft::num_complex::Complex;
 
 use crate::forms::forms;
+use cantus_base::listed::Listed;
 
 pub(super) type C = Complex<f32>;
 
@@ -79,7 +80,7 @@ pub(super) fn roots(length: usize, inverse: bool) -> Vec<C> {
         let (sin, cos) = (turn * place as f64).sin_cos();
         Complex::new(cos as f32, sin as f32)
     };
-    (0..length).map(root).collect()
+    (0..length).map(root).listed()
 }
 
 forms! {
@@ -226,8 +227,8 @@ impl Turns {
             row
         };
         Self {
-            fine: (0..fine.min(rows)).map(row).collect(),
-            coarse: (0..rows.div_ceil(fine)).map(|block| row(block * fine)).collect(),
+            fine: (0..fine.min(rows)).map(row).listed(),
+            coarse: (0..rows.div_ceil(fine)).map(|block| row(block * fine)).listed(),
         }
     }
 

@@ -11,11 +11,11 @@ use super::context::{self, Inside};
 use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
 use super::{Engine, Shared, Slot};
-use cantus_base::listed::Listed;
 use crate::backend::native::Stated;
 use crate::backend::{Bound, Command, Contents, Dispatch, Program};
 use crate::error::Result;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// The steps of an evaluation on one device. Tensors are numbered: first those that it was given, then its results.
 pub(crate) struct Steps {

@@ -9,11 +9,11 @@ use super::slot::{Effect, Size};
 use super::tensor::{Inner, Tensor};
 use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot};
-use cantus_base::listed::Listed;
 use crate::backend::{Bound, Buffer, Command, Contents, Recording, UniformChange};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel};
 use crate::tensor::Element;
+use cantus_base::listed::Listed;
 
 /// A capture under way.
 #[derive(Default)]

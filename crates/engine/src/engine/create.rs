@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Engine, Slot, Tensor, Work, slot};
-use cantus_base::listed::Listed;
 use crate::backend::Contents;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, byte_count};
+use cantus_base::listed::Listed;
 
 /// What messages call a tensor.
 fn label_of(what: &str, dtype: DType, shape: &[usize]) -> Arc<str> {

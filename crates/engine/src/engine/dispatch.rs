@@ -12,6 +12,7 @@ use crate::backend::native::{ProductShape, Stated};
 use crate::backend::{Bound, CancelFlag, Command, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
+use cantus_base::listed::Listed;
 
 /// How much a dispatch runs along x, y and z. Made with `into()` from one number, or from an array or a tuple of two or three, of `u32`, `u64`,
 /// `usize` or `i32`. Axes left out are 1; a negative number counts as 0, which the dispatch refuses.
@@ -303,7 +304,7 @@ impl<'a> DispatchBuilder<'a> {
         };
         for (name, _) in &self.settings {
             if reflection.binding(name).is_none() {
-                let known: Vec<&str> = reflection.bindings.iter().map(|binding| binding.name.as_str()).collect();
+                let known: Vec<&str> = reflection.bindings.iter().map(|binding| binding.name.as_str()).listed();
                 let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(fault(name, format!("the entry point uses no such binding (it uses: {list})")));
             }

@@ -68,11 +68,11 @@ pub(crate) use placement::Work;
 pub(crate) use slot::Slot;
 use tensor::Place;
 
-use cantus_base::listed::Listed;
 use crate::backend::{Buffer, Contents, Device, MemoryFigures, OpenOptions};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use cantus_base::listed::Listed;
 
 /// Runs kernels on the best device of the machine, and on the next one when it fails. Cheap to clone; clones are the same engine.
 #[derive(Clone)]

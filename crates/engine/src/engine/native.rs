@@ -6,7 +6,6 @@ use super::Engine;
 use super::relocate::relocate;
 use super::slot::{Effect, Size};
 use super::tensor::Tensor;
-use cantus_base::listed::Listed;
 use crate::backend::native::NativeOperation;
 #[cfg(feature = "wgsl")]
 use crate::backend::native::ProductShape;
@@ -17,6 +16,7 @@ use crate::error::{Error, Result};
 #[cfg(feature = "wgsl")]
 use crate::kernel::Kernel;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 impl super::Shared {
     /// Whether something else than the portable kernels may run.

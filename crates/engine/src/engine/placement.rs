@@ -14,11 +14,11 @@ use super::event::EventKind;
 use super::rank::Candidate;
 use super::remembered::{Kept, key, recall, remember};
 use super::{Engine, Shared, Slot, Tensor};
-use cantus_base::listed::Listed;
 use crate::backend::{BoxFuture, DeviceKind};
 use crate::error::Result;
 use crate::shipped::FIELD;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// What a device takes, in seconds.
 #[derive(Debug, Clone, Copy)]

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Shared;
 use super::event::EventKind;
-use cantus_base::listed::{Listed, Ordered};
 use crate::{folders, private_folder};
+use cantus_base::listed::{Listed, Ordered};
 
 /// Between two writes.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -297,7 +297,7 @@ impl Shared {
             let work = move || {
                 while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) && step(&shared, &files, engine) {}
             };
-            let thread = crate::threads::spawn("cantus-publish".to_owned(), Box::new(work))?;
+            let thread = cantus_base::threads::spawn("cantus-publish".to_owned(), Box::new(work))?;
             Ok(Publisher { stop: Some(stop), thread: Some(thread) })
         });
         match begun {

@@ -4,10 +4,10 @@ use std::sync::{Arc, PoisonError};
 
 use super::event::EventKind;
 use super::{Shared, Slot};
-use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Backend, Device, DeviceInfo, DeviceKind, Identity, OpenOptions, Registry, devices_text};
 use crate::config::{Config, Fallback};
 use crate::error::{Error, Result};
+use cantus_base::listed::{Listed, Ordered};
 
 /// The device an engine works on, and why.
 #[derive(Debug, Clone)]

@@ -15,12 +15,12 @@ use rustc_hash::FxHashMap;
 use super::blocking::{Help, help};
 use super::event::{EventKind, Log};
 use super::fate::Fate;
-use cantus_base::listed::Listed;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording, Refusal};
 #[cfg(feature = "wgsl")]
 use crate::backend::{MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use cantus_base::listed::Listed;
 
 /// A batch is submitted when it has this many commands …
 const BATCH_COMMANDS: usize = 1024;
@@ -223,7 +223,7 @@ impl Slot {
             action: format!("compiling {}", kernel.label()),
             message,
         };
-        crate::threads::spawn("cantus-driver".to_owned(), Box::new(compile))
+        cantus_base::threads::spawn("cantus-driver".to_owned(), Box::new(compile))
             .map_err(|error| failed(format!("no thread for the compiler: {error}")))?;
         match receive.recv_timeout(limit) {
             Ok(compiled) => compiled,

@@ -1,8 +1,8 @@
 //! Values for uniform bindings, set by name and encoded by the binding's layout.
 
-use cantus_base::listed::Listed;
 use crate::error::Result;
 use crate::kernel::{Layout, Scalar};
+use cantus_base::listed::Listed;
 
 /// What a uniform binding or a member of one is set to. Made with `into()`, which [`DispatchBuilder::set`](super::DispatchBuilder::set)
 /// calls:

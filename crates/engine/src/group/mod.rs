@@ -29,13 +29,13 @@ use std::time::{Duration, Instant};
 pub use self::plan::{Done, Part, Plan, Share};
 
 use self::queue::{Queue, Strip};
-use cantus_base::listed::Listed;
 use crate::config::Fallback;
 use crate::engine::{Engine, EventKind, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::Expr;
 use crate::ops::field::{FieldParams, field_part_async};
 use crate::tensor::{DType, Element};
+use cantus_base::listed::Listed;
 
 /// Devices that work together.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use cantus_base::listed::Listed;
 use crate::error::Error;
+use cantus_base::listed::Listed;
 
 /// Elements of a strip: 4 MiB of float32, which a device computes in much more time than it takes to hand it out.
 const STRIP: usize = 1 << 20;

@@ -7,10 +7,10 @@ use super::expr::node::{Expr, Node, Typed, is_float};
 use super::expr::number::{family, scalar};
 use super::expr::shape;
 use super::host::{self, ByHost};
-use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Kind};
+use cantus_base::listed::Listed;
 
 /// A row of the table.
 pub(super) struct Function {

@@ -4,7 +4,6 @@ use std::f64::consts::TAU;
 use std::ops::Range;
 use std::str::FromStr;
 
-use cantus_base::listed::Listed;
 #[cfg(feature = "graph")]
 use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
@@ -15,6 +14,7 @@ use crate::graph::Graph;
 use crate::ops::expr::graph::mapped;
 use crate::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// φ, the golden ratio.
 const PHI: f64 = 1.618_033_988_749_895;

@@ -8,6 +8,7 @@ use super::source::{Source, row_bytes, too_short};
 use crate::backend::{DeviceKind, HostMemory};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
+use cantus_base::listed::Listed;
 
 /// Chunks on the host at a time: one being read, one that waits, one in use and one whose last use has not ended.
 const ROOMS: usize = 4;
@@ -138,22 +139,22 @@ impl Feed {
                 (known, others) => rows = known.or(others),
             }
         }
-        let sizes = sources.iter().map(|source| row_bytes(source.dtype(), source.row())).collect::<Result<Vec<_>>>()?;
+        let sizes = sources.iter().map(|source| row_bytes(source.dtype(), source.row())).try_listed()?;
         let row_bytes = sizes.iter().fold(0_usize, |sum, &bytes| sum.saturating_add(bytes));
         let chunk_rows = chunk_rows(engine, cut, row_bytes)?;
-        let kinds = sources.iter().map(|source| (source.dtype(), source.row().to_vec())).collect();
+        let kinds = sources.iter().map(|source| (source.dtype(), source.row().to_vec())).listed();
         let (send, pieces) = sync_channel(1);
         let reading = Reading {
             engine: engine.clone(),
-            rooms: sizes.iter().map(|bytes| Rooms::new(bytes * (cut.before + chunk_rows + cut.after))).collect(),
-            carried: sources.iter().map(|_| Vec::new()).collect(),
+            rooms: sizes.iter().map(|bytes| Rooms::new(bytes * (cut.before + chunk_rows + cut.after))).listed(),
+            carried: sources.iter().map(|_| Vec::new()).listed(),
             sources,
             sizes,
             cut: cut.clone(),
             chunk_rows,
         };
         let read = move || reading.run(&send);
-        crate::threads::spawn("cantus stream".to_owned(), Box::new(read)).map_err(|error| no_thread(&error))?;
+        cantus_base::threads::spawn("cantus stream".to_owned(), Box::new(read)).map_err(|error| no_thread(&error))?;
         Ok(Self { engine: engine.clone(), pieces, ended: false, kinds, rows, row_bytes, chunk_rows })
     }
 
@@ -172,7 +173,7 @@ impl Feed {
         let Some(Piece { parts, first, rows, before, after }) = piece? else { return Ok(None) };
         let mut tensors = Vec::with_capacity(parts.len());
         for ((room, bytes), (dtype, row)) in parts.into_iter().zip(&self.kinds) {
-            let shape: Vec<usize> = std::iter::once(before + rows + after).chain(row.iter().copied()).collect();
+            let shape: Vec<usize> = std::iter::once(before + rows + after).chain(row.iter().copied()).listed();
             tensors.push(self.engine.tensor_from_host_memory(*dtype, &shape, room.into_memory(bytes))?);
         }
         Ok(Some(Chunk { engine: self.engine.clone(), tensors, first, rows, before, after }))
@@ -289,7 +290,7 @@ impl Reading {
         }
         let held = within(core_end + after);
         let piece = Piece {
-            parts: parts.into_iter().zip(&self.sizes).map(|(room, bytes)| (room, held * bytes)).collect(),
+            parts: parts.into_iter().zip(&self.sizes).map(|(room, bytes)| (room, held * bytes)).listed(),
             first: place.core,
             rows: (core_end - place.core) as usize,
             before: within(place.core),

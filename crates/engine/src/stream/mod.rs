@@ -41,6 +41,7 @@ use self::feed::{Cut, Feed};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::Expr;
+use cantus_base::listed::Listed;
 
 /// How far a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub struct Stream {
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sources: Vec<_> = self.sources.iter().map(|source| source.identity()).collect();
+        let sources: Vec<_> = self.sources.iter().map(|source| source.identity()).listed();
         f.debug_struct("Stream").field("sources", &sources).field("cut", &self.cut).finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ use super::{Progress, Stream};
 use crate::engine::{HostView, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::Expr;
+use cantus_base::listed::Listed;
 
 /// What takes the results, and can be kept between runs.
 pub(super) trait State: Send {
@@ -89,7 +90,7 @@ impl Stream {
         let Self { engine, sources, mut cut, checkpoint, mut progress } = self;
         let mut carry = carry;
         let mut checkpoint = checkpoint.map(|path| {
-            let sources: Vec<String> = sources.iter().map(|source| source.identity()).collect();
+            let sources: Vec<String> = sources.iter().map(|source| source.identity()).listed();
             Checkpoint::new(path, format!("{what} of {}", sources.join(", ")))
         });
         if let Some(checkpoint) = &checkpoint {
@@ -168,7 +169,7 @@ impl Stream {
                     reason: format!("it made {} results for {count} sinks", results.len()),
                 });
             }
-            let rows = results.iter().map(|rows| core(rows, chunk)?.eval()).collect::<Result<Vec<_>>>()?;
+            let rows = results.iter().map(|rows| core(rows, chunk)?.eval()).try_listed()?;
             Ok((rows, carry))
         };
         self.run(what, carry, work, &mut Sinking { sinks, rows: 0 })?;
@@ -188,7 +189,7 @@ fn core(rows: &Expr, chunk: &Chunk) -> Result<Expr> {
         Some((&length, _)) if length == chunk.rows() => Ok(rows.clone()),
         Some((&length, row)) if length == all => {
             let core = chunk.before()..chunk.before() + chunk.rows();
-            let ranges: Vec<_> = std::iter::once(core).chain(row.iter().map(|&side| 0..side)).collect();
+            let ranges: Vec<_> = std::iter::once(core).chain(row.iter().map(|&side| 0..side)).listed();
             Ok(rows.slice(&ranges))
         }
         Some((length, _)) => Err(wrong(format!("{length} rows"))),

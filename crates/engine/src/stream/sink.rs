@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::files::Temporary;
 use crate::tensor::{DType, Element, npy};
+use cantus_base::listed::Listed;
 
 /// Rows of a result, on the host.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +147,7 @@ impl NpyFile {
     /// The header for so many rows: as long as that for any other number, as NumPy leaves room for the first length to grow.
     fn header(dtype: DType, row: &[usize], rows: u64) -> std::io::Result<Vec<u8>> {
         let rows = usize::try_from(rows).map_err(std::io::Error::other)?;
-        let shape: Vec<usize> = std::iter::once(rows).chain(row.iter().copied()).collect();
+        let shape: Vec<usize> = std::iter::once(rows).chain(row.iter().copied()).listed();
         let mut header = Vec::new();
         npy::write_header(&mut header, dtype, &shape)?;
         Ok(header)

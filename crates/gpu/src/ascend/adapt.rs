@@ -2,9 +2,9 @@
 //! operator for is refused.
 
 use super::abi::Fault;
-use cantus_base::listed::Listed;
 use crate::graph::{Binary, Compare, Fold, Graph, Node, Op, Unary, Value};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const WORD: i64 = 0xffff_ffff;
 

@@ -6,9 +6,9 @@ use std::ptr::null_mut;
 use super::abi::{self, Fault};
 use super::library::{Library, Operator, Pointer};
 use super::objects::Object;
-use cantus_base::listed::Listed;
 use crate::graph::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// Tensors that an operator reads, at most.
 pub(super) const OPERANDS: usize = 3;

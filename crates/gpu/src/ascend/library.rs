@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
 
 use super::abi::{self, Fault};
-use cantus_base::listed::Listed;
 use crate::library;
+use cantus_base::listed::Listed;
 
 pub(super) type Pointer = *mut c_void;
 
@@ -161,12 +161,7 @@ impl Library {
                 libraries.extend(operators);
             }
         }
-        let find = |name: &str| {
-            // SAFETY: only the address is taken.
-            let address =
-                |library: &libloading::Library| unsafe { library.get::<Pointer>(name.as_bytes()).ok().map(|at| *at) };
-            libraries.iter().find_map(address).filter(|address| !address.is_null())
-        };
+        let find = |name: &str| libraries.iter().find_map(|opened| library::address(opened, name));
         let pair = |name: &&str| Some((find(&format!("aclnn{name}GetWorkspaceSize"))?, find(&format!("aclnn{name}"))?));
         let mut library = Self {
             functions: Functions::found(&find)?,

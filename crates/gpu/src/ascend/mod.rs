@@ -18,11 +18,11 @@ mod target;
 use std::sync::{Arc, OnceLock};
 
 use self::library::Library;
-use cantus_base::listed::Listed;
 use crate::backend::{
     Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, devices_text, ready,
 };
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 const NAME: &str = "ascend";
 const PRIORITY: i32 = 75;

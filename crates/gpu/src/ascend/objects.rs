@@ -2,8 +2,8 @@
 
 use super::abi::{self, Fault};
 use super::library::{Library, Pointer};
-use cantus_base::listed::Listed;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// A tensor, a scalar or a list of integers.
 pub(super) struct Object {

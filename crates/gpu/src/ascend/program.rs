@@ -7,8 +7,8 @@ use super::abi::{self, Fault};
 use super::call::{self, Call, OPERANDS, missing};
 use super::library::{Library, Pointer};
 use super::memory::{Memory, Stream};
-use cantus_base::listed::Listed;
 use crate::graph::{Graph, Node, Op, Value};
+use cantus_base::listed::Listed;
 
 /// An open device.
 pub(super) struct Ascend {

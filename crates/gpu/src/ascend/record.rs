@@ -8,9 +8,9 @@ use super::abi::{self, Fault};
 use super::library::{Captures, Pointer};
 use super::memory::{Context, Event, Memory, Retired, Stream};
 use super::program::{Ascend, Sink};
-use cantus_base::listed::Listed;
 use crate::tensor::DType;
 use crate::values::Run;
+use cantus_base::listed::Listed;
 
 /// A recording.
 pub(super) struct Recorded {

@@ -1,7 +1,7 @@
 //! Native kernels for NVIDIA GPUs.
 
-use cantus_base::listed::{Listed, Ordered};
 use crate::stream::{ClusterFacts, Takeover, TakeoverLaunch};
+use cantus_base::listed::{Listed, Ordered};
 
 /// Shared by all that use clusters.
 const CLUSTER: &str = cantus_cuda_kernels::CLUSTER_H;

@@ -14,9 +14,9 @@ mod transfer;
 use std::sync::{Arc, OnceLock};
 
 use self::probe::{Found, GPU, INTEL_GPU, NAME, PROCESSOR};
-use cantus_base::listed::Listed;
 use crate::backend::{Backend, BoxFuture, Device, OpenOptions, Probe, devices_text, ready};
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 pub use device::OpenClDevice;
 

@@ -10,11 +10,11 @@ use super::memory::{OpenClBuffer, Scratch};
 use super::program::{Form, OpenClProgram};
 use super::shared::{InUse, Shared, State};
 use super::transfer::{UPLOAD_BYTES, WAITING_BYTES, size};
-use cantus_base::listed::Listed;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::error::Result;
 use crate::translate::Argument;
+use cantus_base::listed::Listed;
 
 /// A dispatch with its code.
 #[doc(hidden)]

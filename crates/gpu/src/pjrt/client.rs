@@ -10,8 +10,8 @@ use super::attempts::Attempts;
 use super::plugin::{self, Candidate, Owned, Plugin, Source};
 use super::shared::{self, Pjrt};
 use super::trial::{COPIES, LIMIT, survives};
-use cantus_base::listed::Listed;
 use crate::native_cache::NativeCache;
+use cantus_base::listed::Listed;
 
 /// How far a library was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -21,11 +21,11 @@ mod trial;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use self::plugin::{Candidate, Plugin};
-use cantus_base::listed::Listed;
 use crate::backend::{
     Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, devices_text, ready,
 };
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 const NAME: &str = "pjrt";
 /// Tenstorrent's; what else there is ranks lower.

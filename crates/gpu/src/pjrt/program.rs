@@ -7,12 +7,12 @@ use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramTex
 use super::event::Event;
 use super::plugin::Owned;
 use super::shared::{Landing, Pjrt, nested};
-use cantus_base::listed::Listed;
 use crate::graph::plan::{self, Machine, Partition};
 use crate::graph::{Graph, Value};
 use crate::tensor::DType;
 use crate::values::{Fetched, Ran, Run, Target};
 use crate::wait::Awaited as _;
+use cantus_base::listed::Listed;
 
 /// A smaller result is not worth a second program.
 const REUSED_BYTES: usize = 1 << 20;

@@ -7,9 +7,9 @@ use super::abi::{self, Args, BufferFromHost, Call, CopyToDevice, Fault, Layout, 
 use super::attempts::Attempts;
 use super::event::Event;
 use super::plugin::{Owned, Plugin};
-use cantus_base::listed::Listed;
 use crate::tensor::DType;
 use crate::wait::Awaited;
+use cantus_base::listed::Listed;
 
 /// Host memory that a plugin fills.
 pub(super) struct Landing {

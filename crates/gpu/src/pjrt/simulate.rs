@@ -10,9 +10,9 @@ use super::abi::{
     self, Api, Args, BufferFromHost, COUNT, Call, ClientCreate, Compile, CopyToDevice, Execute, Fault, Function, List,
     MemoryStats, NamedValue, Number, One, Pair, Text, ToHost, Version,
 };
-use cantus_base::listed::Listed;
 use crate::graph::{Graph, Precision};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// A client with its devices, each of which is its own description too.
 struct Client {

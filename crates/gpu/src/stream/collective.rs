@@ -3,11 +3,11 @@
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cantus_base::listed::Listed;
 use super::driver::Driver;
 use super::library::{self, Address, CollectiveNames, CollectiveTable, Handle};
 use super::platform::{Fault, FaultKind};
 use super::vendor::CollectiveLibrary;
+use cantus_base::listed::Listed;
 
 pub(crate) const FUNCTIONS: CollectiveNames = CollectiveNames {
     init_all: "ncclCommInitAll",

@@ -8,8 +8,8 @@ use libloading::Library;
 
 use super::library;
 use super::vendor::{Architecture, CompilerNames, PortableNames, Vendor};
-use cantus_base::listed::Listed;
 use crate::error::Error;
+use cantus_base::listed::Listed;
 
 type Code = c_int;
 type Handle = *mut c_void;
@@ -63,9 +63,7 @@ pub(crate) struct Compiler {
 /// `F` is the type of that function.
 unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     // SAFETY: the caller's promise.
-    unsafe { library.get::<F>(name.as_bytes()) }
-        .map(|symbol| *symbol)
-        .map_err(|_| format!("the run-time compiler has no {name}"))
+    unsafe { crate::library::symbol(library, name) }.ok_or_else(|| format!("the run-time compiler has no {name}"))
 }
 
 impl Compiler {

@@ -10,7 +10,6 @@ use super::probe::Found;
 use super::program::StreamProgram;
 use super::shared::Shared;
 use super::takeover::Takeovers;
-use cantus_base::listed::Listed;
 use crate::backend::native::ProductShape;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
@@ -22,6 +21,7 @@ use crate::health::Health;
 use crate::kernel::Kernel;
 use crate::native_cache::NativeCache;
 use crate::wait::Waiter;
+use cantus_base::listed::Listed;
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;

@@ -12,11 +12,11 @@ use super::platform::{Fault, FaultKind, check};
 use super::queue::{Resolved, Run, Step};
 use super::shared::{Held, Shared};
 use super::takeover::Takeover;
-use cantus_base::listed::Listed;
 use crate::backend::{Bound, Command, CommandList, Recording, Refusal, UniformChange, recording};
 use crate::checks::Owner as _;
 use crate::error::Result;
 use crate::translate::Argument;
+use cantus_base::listed::Listed;
 
 /// What other threads do meanwhile does not end the capture.
 const CAPTURE_THREAD_LOCAL: i32 = 1;

@@ -6,11 +6,11 @@ use super::driver::Driver;
 use super::product::{ALIGNMENT, LibraryCall, Products};
 use super::shared::{Locked, Shared};
 use super::vendor::CollectiveLibrary;
-use cantus_base::listed::{Listed, Ordered};
 use crate::backend::native::ProductShape;
 use crate::backend::{Bound, Buffer, Dispatch, SumPart};
 use crate::checks::Owner as _;
 use crate::error::Result;
+use cantus_base::listed::{Listed, Ordered};
 
 impl Shared {
     /// The library, loaded when it is first asked for.

@@ -33,9 +33,8 @@ macro_rules! functions {
             pub(super) fn of(library: &'static Library, names: &$names) -> Result<Self, &'static str> {
                 $(
                     // SAFETY: the type is the function's, as the vendor's header has it; the library stays loaded.
-                    let $role = unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> Code>(names.$role.as_bytes()) }
-                        .map(|symbol| *symbol)
-                        .map_err(|_| names.$role)?;
+                    let $role = unsafe { crate::library::symbol::<unsafe extern "C" fn($($argument),*) -> Code>(library, names.$role) }
+                        .ok_or(names.$role)?;
                 )*
                 Ok(Self { $($role,)* })
             }

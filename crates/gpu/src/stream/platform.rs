@@ -4,8 +4,8 @@ use std::ffi::c_int;
 
 use super::library::{Code, CurrentTable, Functions, Handle, meaning};
 use super::vendor::Vendor;
-use cantus_base::listed::Listed;
 use crate::backend::{Identity, PciAddress};
+use cantus_base::listed::Listed;
 
 /// The driver said no.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::compiler::Compiler;
 use super::platform::Platform;
 use super::vendor::{Architecture, Vendor};
-use cantus_base::listed::Listed;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits, Probe};
 use crate::kernel::Features;
+use cantus_base::listed::Listed;
 
 /// A device that was found.
 #[derive(Clone)]

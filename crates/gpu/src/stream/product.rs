@@ -154,8 +154,8 @@ impl Products {
             .map_err(|name| format!("the library has no {name}: another version is needed"))?;
         if let Some(made_for) = library.made_for {
             // SAFETY: the type is the function's, as the vendor's header has it; the library stays loaded.
-            let ask = unsafe { loaded.get::<unsafe extern "C" fn() -> usize>(made_for.as_bytes()) };
-            let ask = ask.map_err(|_| format!("the library has no {made_for}: another version is needed"))?;
+            let ask = unsafe { crate::library::symbol::<unsafe extern "C" fn() -> usize>(loaded, made_for) };
+            let ask = ask.ok_or_else(|| format!("the library has no {made_for}: another version is needed"))?;
             // SAFETY: it takes no arguments.
             let made_for = unsafe { ask() } / 1000;
             if i32::try_from(made_for).is_ok_and(|major| major > version / 1000) {

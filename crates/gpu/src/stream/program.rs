@@ -8,11 +8,11 @@ use super::compiler::{CompileFault, Way};
 use super::driver::{LaunchShape, Module};
 use super::shared::{Held, Shared};
 use super::takeover::{Takeover, TakeoverLaunch};
-use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Bound, Dispatch, Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Frame, Options, Translation};
+use cantus_base::listed::{Listed, Ordered};
 
 /// The driver takes this many bytes of arguments in one launch.
 const ARGUMENT_BYTES: u64 = 4096;

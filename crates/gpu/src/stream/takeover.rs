@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use cantus_base::listed::Listed;
 use crate::backend::TakeoverFigures;
 use crate::kernel::Kernel;
+use cantus_base::listed::Listed;
 
 /// A native kernel.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::sync::{Arc, PoisonError};
 use super::memory::{Held, ValueBuffer};
 use super::shared::{Compiled, OnDevice, Shared};
 use super::target::{Fault, FaultKind, Target};
-use cantus_base::listed::Listed;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal, padded};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// A buffer, as the engine and as this device knows it.
 type Memory<'a, T> = (&'a Arc<dyn Buffer>, &'a ValueBuffer<T>);

@@ -9,10 +9,10 @@ use super::memory::Held;
 use super::queue::Resolved;
 use super::shared::{OnDevice, Shared};
 use super::target::{Fault, FaultKind, Place, Run, Target};
-use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Bound, Buffer, Command, CommandList, Recording, Refusal, recording};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
+use cantus_base::listed::{Listed, Ordered};
 
 /// A tensor's memory, and the value in it.
 type Typed = (Arc<dyn Buffer>, DType, Vec<usize>);

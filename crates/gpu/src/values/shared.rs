@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::target::{Fault, FaultKind, Target};
-use cantus_base::listed::Listed;
 use crate::backend::detached::AtWork;
 use crate::backend::{DeviceInfo, MemoryFigures, OpenOptions, Program};
 use crate::error::{Error, Result};
@@ -12,6 +11,7 @@ use crate::graph::Graph;
 use crate::health::Health;
 use crate::tensor::DType;
 use crate::wait::{Awaited, Ended, Waiter};
+use cantus_base::listed::Listed;
 
 /// A value with its type.
 pub(super) struct OnDevice<T: Target> {

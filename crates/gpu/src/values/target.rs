@@ -5,10 +5,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cantus_base::listed::Listed;
 use crate::graph::Graph;
 use crate::tensor::DType;
 use crate::wait::Awaited;
+use cantus_base::listed::Listed;
 
 /// What a fault means for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use super::emulation;
 use super::features::{Available, Chain, Support};
 use super::instance::Instance;
 use super::matrices::Offer;
-use cantus_base::listed::Listed;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity as DeviceIdentity, Limits, PciAddress};
 use crate::matrices::Matrices;
+use cantus_base::listed::Listed;
 
 /// The backend's name.
 pub(super) const NAME: &str = "vulkan";

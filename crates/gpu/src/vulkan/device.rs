@@ -20,7 +20,6 @@ use super::sets::SetCache;
 use super::shared::{Shared, State};
 use super::timeline::Timeline;
 use super::uniforms::Uniforms;
-use cantus_base::listed::Listed;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Recording, Refusal, ready,
@@ -31,6 +30,7 @@ use crate::health::Health;
 use crate::in_flight::InFlight;
 use crate::kernel::Kernel;
 use crate::wait::Waiter;
+use cantus_base::listed::Listed;
 
 /// A device of the Vulkan backend.
 pub(super) struct VulkanDevice {

@@ -111,7 +111,7 @@ impl Gate {
                 job();
             }
         };
-        let thread = crate::threads::spawn("cantus-vk-gate".to_owned(), Box::new(work));
+        let thread = cantus_base::threads::spawn("cantus-vk-gate".to_owned(), Box::new(work));
         let thread = thread.map_err(|_| vk::Result::ERROR_OUT_OF_HOST_MEMORY)?;
         Ok(Self { delay, later: Some(later), thread: Some(thread) })
     }

@@ -4,8 +4,8 @@
 
 use ash::vk;
 
-use cantus_base::listed::Listed;
 use crate::matrices::{Component, Matrices, Product};
+use cantus_base::listed::Listed;
 
 fn component(kind: vk::ComponentTypeKHR) -> Option<Component> {
     match kind {

@@ -11,11 +11,11 @@ use naga::back::spv;
 use super::objects::Owned;
 use super::sets::{SetLayout, SlotKind};
 use super::shared::Shared;
-use cantus_base::listed::Listed;
 use crate::backend::{Program, needs};
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
+use cantus_base::listed::Listed;
 
 /// Bytes of the uniform that a folded pipeline reads its true counts from.
 pub(super) const FOLD_BYTES: u64 = 32;

@@ -6,9 +6,9 @@ use ash::prelude::VkResult;
 use ash::vk;
 use rustc_hash::FxHashMap;
 
-use cantus_base::listed::Listed;
 use super::objects::{Owned, Raw};
 use super::ring::Kept;
+use cantus_base::listed::Listed;
 
 /// More sets than this are not kept.
 const MAX_SETS: usize = 4096;

@@ -7,8 +7,8 @@ use ash::prelude::VkResult;
 use ash::vk;
 
 use super::objects::{Owned, Raw};
-use cantus_base::listed::Listed;
 use crate::backend::KernelTime;
+use cantus_base::listed::Listed;
 
 /// The times of one submission.
 pub(super) struct Timer {

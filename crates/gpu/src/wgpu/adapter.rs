@@ -3,10 +3,10 @@
 use wgpu::{AdapterInfo, Backend, DeviceType, Features};
 
 use super::matrices::offered;
-use cantus_base::listed::Listed;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
 use crate::kernel;
 use crate::matrices::Matrices;
+use cantus_base::listed::Listed;
 
 /// The backend's name.
 pub(super) const NAME: &str = "wgpu";

@@ -6,9 +6,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use cantus_base::listed::Listed;
 use crate::error::Error;
 use crate::health::Health;
+use cantus_base::listed::Listed;
 
 #[cfg(not(target_arch = "wasm32"))]
 type ErrorFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;

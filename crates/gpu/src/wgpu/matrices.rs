@@ -5,8 +5,8 @@
 
 use wgpu::{CooperativeMatrixProperties, CooperativeScalarType, Features};
 
-use cantus_base::listed::Listed;
 use crate::matrices::{Component, Matrices, Product};
+use cantus_base::listed::Listed;
 
 fn component(kind: CooperativeScalarType) -> Option<Component> {
     match kind {

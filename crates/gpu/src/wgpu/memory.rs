@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::errors::{Caught, Scopes};
 use super::shared::{RawBuffer, Shared, State};
-use cantus_base::listed::Listed;
 use crate::backend::pool::{Request, Taken};
 use crate::backend::{Buffer, Contents, Pool, padded};
 use crate::checks::Facts;
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 /// What a tensor's buffer may be used for. An app that shares the device may draw from it.
 pub(super) const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE

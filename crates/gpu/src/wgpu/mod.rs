@@ -42,9 +42,9 @@ use self::device::WgpuDevice;
 #[doc(hidden)]
 pub use self::exported::export;
 use super::matrices::Matrices;
-use cantus_base::listed::Listed;
 use crate::backend::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, devices_text};
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 /// Finds and opens wgpu's adapters.
 ///

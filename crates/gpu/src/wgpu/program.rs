@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use super::errors::Caught;
 use super::groups::{EntryKind, GroupLayout, LayoutEntry};
 use super::shared::Shared;
-use cantus_base::listed::{Listed, Ordered};
 use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Kernel, Reflection};
+use cantus_base::listed::{Listed, Ordered};
 
 /// Bytes of the uniform that a folded pipeline reads its true counts from.
 pub(super) const FOLD_BYTES: u64 = 32;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::shared::Shared;
-use cantus_base::listed::Listed;
 use crate::backend::KernelTime;
+use cantus_base::listed::Listed;
 
 /// The times of one submission.
 pub(super) struct Timer {

@@ -8,8 +8,8 @@ use naga::{
     VectorSize,
 };
 
-use cantus_base::listed::Listed;
 use super::inserted::{self, Insert};
+use cantus_base::listed::Listed;
 
 /// An access to a component by an index that is no constant.
 struct Found {

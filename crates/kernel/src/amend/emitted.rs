@@ -3,8 +3,8 @@
 
 #![cfg_attr(not(feature = "writers"), allow(dead_code, reason = "not every build writes WGSL"))]
 
-use cantus_base::listed::Listed;
 use super::super::front::Front;
+use cantus_base::listed::Listed;
 use naga::{ArraySize, Handle, Module, StructMember, Type, TypeInner, VectorSize};
 
 /// A structure's members and size, as the module has them.

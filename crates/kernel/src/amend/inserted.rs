@@ -2,8 +2,8 @@
 
 use naga::{Arena, Block, Expression, Function, Handle, Module, Range, Span, Statement};
 
-use cantus_base::listed::Listed;
 use super::remap;
+use cantus_base::listed::Listed;
 
 /// What one pass puts before the expressions of a function.
 pub(super) trait Insert {

@@ -14,8 +14,8 @@ use naga::{
 };
 
 use super::remap;
-use cantus_base::listed::Listed;
 use crate::flow::blocks;
+use cantus_base::listed::Listed;
 
 /// How a part is reached, step by step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

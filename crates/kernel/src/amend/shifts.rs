@@ -5,8 +5,8 @@ use naga::front::Typifier;
 use naga::proc::ResolveContext;
 use naga::{Arena, BinaryOperator, Expression, Function, Handle, Literal, Module, Span, TypeInner, VectorSize};
 
-use cantus_base::listed::Listed;
 use super::inserted::{self, Insert};
+use cantus_base::listed::Listed;
 
 /// A shift that may be by its width or more.
 #[derive(Clone, Copy)]

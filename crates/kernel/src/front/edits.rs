@@ -2,9 +2,9 @@
 
 use naga::{Span, WithSpan};
 
-use cantus_base::listed::{Listed, Ordered};
 use super::{Fault, report};
 use crate::error::{Error, SourcePlace};
+use cantus_base::listed::{Listed, Ordered};
 
 /// Bytes that are replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What is rewritten, and why. Each of these has an entry in `docs/naga.md`.
 
-use cantus_base::listed::Listed;
 use super::edits::Edit;
 use super::eval::Evaluator;
 use super::eval::value::Value;
 use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, Tree};
 use crate::behavior::Behavior;
+use cantus_base::listed::Listed;
 
 /// Builtins of constant expressions that naga's evaluator lacks.
 const LACKING: [&str; 31] = [

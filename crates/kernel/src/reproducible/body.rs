@@ -6,8 +6,8 @@ use naga::{
     SwitchCase, Type, TypeInner, VectorSize,
 };
 
-use cantus_base::listed::Listed;
 use super::{Origin, Outcome, Work, refuse, vector_type, without_small};
+use cantus_base::listed::Listed;
 
 /// The form of a value of float32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use naga::{BinaryOperator as Op, Expression, Handle, Literal, MathFunction as F, Scalar, ScalarKind, VectorSize};
 
-use cantus_base::listed::Listed;
 use super::body::{Body, Form};
 use super::{Outcome, refuse};
+use cantus_base::listed::Listed;
 
 type Value = Handle<Expression>;
 

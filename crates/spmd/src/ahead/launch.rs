@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 
 use super::Compiled;
 use super::rt::{DONE, Job, Memory, NO_MEMORY};
-use cantus_base::listed::Listed;
 use crate::{BindingInfo, Launch, Stopped, Watch, check_bindings};
+use cantus_base::listed::Listed;
 
 /// Runs of fewer lanes along x are left to the executor, which fills its lanes from several rows.
 #[cfg(feature = "cpu")]

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use cantus_base::listed::{Listed, Ordered};
 use super::super::bytecode::{Batching, Code, FULL, Instr, LANE_STEP, NONE, OnceTables, Op, Space};
 use super::super::shape::Width;
 use super::builder::{Builder, Class, Register};
+use cantus_base::listed::{Listed, Ordered};
 
 /// Turns the collected instructions into code for `lanes` lanes.
 pub(crate) fn code(builder: Builder, batching: Batching, lanes: u32) -> Code {

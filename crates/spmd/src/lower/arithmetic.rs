@@ -8,8 +8,8 @@ use super::super::bytecode::{Compare, Convert, Float, Float2, Int, Int2, IntComp
 use super::builder::Operand;
 use super::types::Ty;
 use super::{Lowering, Result};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl Lowering<'_, '_> {
     pub(super) fn binary(

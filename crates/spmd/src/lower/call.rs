@@ -5,12 +5,12 @@ use std::rc::Rc;
 use naga::valid::FunctionInfo;
 use naga::{Block, Function, Statement};
 
-use cantus_base::listed::{Listed, Ordered};
 use super::super::bytecode::Op;
 use super::builder::Operand;
 use super::control::{Scope, ScopeKind};
 use super::types::Ty;
 use super::{Frame, Lowering, Result, Value, survey};
+use cantus_base::listed::{Listed, Ordered};
 
 /// Calls within calls: WGSL has no recursion, so this is only a guard for the stack.
 const MAX_DEPTH: usize = if cfg!(target_arch = "wasm32") { 200 } else { 1000 };

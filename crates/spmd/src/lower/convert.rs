@@ -5,8 +5,8 @@ use naga::{Expression, Handle, ScalarKind};
 use super::super::bytecode::{Convert, Float2, Int2, IntCompare, Op};
 use super::builder::Operand;
 use super::{Lowering, Result};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl Lowering<'_, '_> {
     pub(super) fn cast(

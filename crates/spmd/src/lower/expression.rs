@@ -8,8 +8,8 @@ use super::super::bytecode::{Compare, Convert, Float, Input, Int, Op};
 use super::builder::Operand;
 use super::types::{Ty, Units};
 use super::{Lowering, Result, Value};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl Lowering<'_, '_> {
     /// What the expression stands for, computed at its first mention.

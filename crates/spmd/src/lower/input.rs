@@ -2,11 +2,11 @@
 
 use naga::{Binding, BuiltIn, Function, TypeInner};
 
-use cantus_base::listed::Listed;
 use super::super::SUBGROUP_SIZE;
 use super::super::bytecode::{Batching, Input};
 use super::builder::Operand;
 use super::{Lowering, Result, Value};
+use cantus_base::listed::Listed;
 
 impl Lowering<'_, '_> {
     pub(super) fn inputs(&mut self, function: &Function) -> Result<Vec<Value>> {

@@ -6,8 +6,8 @@ use super::super::bytecode::{Compare, Float, Float2, Int, Int2, Op};
 use super::builder::Operand;
 use super::types::Ty;
 use super::{Lowering, Result};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl Lowering<'_, '_> {
     pub(super) fn math(

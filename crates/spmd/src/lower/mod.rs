@@ -31,12 +31,12 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module, ShaderStage, StorageAccess};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use cantus_base::listed::Ordered;
 use super::bytecode::{Batching, BindingInfo, Bytecode, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op};
 use super::check::MAX_WORDS;
 use builder::{Builder, Operand};
 #[cfg(feature = "ahead")]
 pub(crate) use builder::{Class, Register};
+use cantus_base::listed::Ordered;
 use control::Scope;
 #[cfg(feature = "ahead")]
 pub use flat::{Flat, flat};

@@ -5,8 +5,8 @@ use naga::MathFunction;
 use super::super::bytecode::{Compare, Convert, Float, Float2, Int2, Op};
 use super::builder::Operand;
 use super::{Lowering, Result};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl Lowering<'_, '_> {
     /// `None` for functions that are none of these.

@@ -2,11 +2,11 @@
 
 use naga::{AtomicFunction, Block, Expression, Handle, Statement, SwitchCase, SwitchValue};
 
-use cantus_base::listed::Listed;
 use super::super::bytecode::{Atomic, FULL, Op};
 use super::builder::{Label, Operand};
 use super::control::{Scope, ScopeKind};
 use super::{Fact, Lowering, Result, Value, survey};
+use cantus_base::listed::Listed;
 
 impl<'m> Lowering<'m, '_> {
     /// Lowers a statement; true if nothing after it is reached.

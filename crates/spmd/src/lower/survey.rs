@@ -3,8 +3,8 @@
 use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use cantus_base::listed::Listed;
 use crate::flow::blocks;
+use cantus_base::listed::Listed;
 
 /// What the entry point and all it calls contain.
 #[derive(Default)]

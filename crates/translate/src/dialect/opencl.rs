@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use naga::{AddressSpace, Barrier};
 
 use super::{Entry, Language, typedefs};
-use cantus_base::listed::Listed;
 use crate::polyfill::{Atomic, exchange_loop};
 use crate::reflection::Scalar;
 use crate::{Dialect, Options};
+use cantus_base::listed::Listed;
 
 pub(super) struct OpenCl;
 

@@ -4,8 +4,8 @@ use naga::BinaryOperator;
 
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl<'m> Writer<'m> {
     pub(crate) fn binary(&mut self, op: BinaryOperator, types: (Ty, Ty), left: &str, right: &str) -> Result<String> {

@@ -3,8 +3,8 @@
 use naga::MathFunction;
 
 use super::super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl<'m> Writer<'m> {
     pub(super) fn bit_math(&mut self, function: MathFunction, kind: Scalar, x: &[String]) -> Result<String> {

@@ -8,9 +8,9 @@ use super::super::function::Body;
 use super::super::place::arrow;
 use super::super::types::{COMPONENTS, Ty, array_count};
 use super::super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::fragment::{self, Fragment};
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 /// An array in memory, in C.
 struct Array {

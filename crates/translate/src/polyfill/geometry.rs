@@ -6,8 +6,8 @@ use naga::{BinaryOperator, MathFunction};
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
 use super::arithmetic::column_path;
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl<'m> Writer<'m> {
     /// `None` for functions that work component by component.

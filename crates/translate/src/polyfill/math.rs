@@ -4,8 +4,8 @@ use naga::{BinaryOperator, MathFunction};
 
 use super::super::types::Ty;
 use super::super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl<'m> Writer<'m> {
     pub(crate) fn math(

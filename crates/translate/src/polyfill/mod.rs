@@ -15,8 +15,8 @@ pub(super) use cooperative::fragment_type;
 
 use super::types::{COMPONENTS, Ty};
 use super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 /// Builds the expression of one scalar from those of its operands. Each operand is mentioned once.
 type Build<'a, 'm> = &'a dyn Fn(&mut Writer<'m>, Scalar, &[String]) -> Result<String>;

@@ -4,8 +4,8 @@ use naga::MathFunction;
 
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl<'m> Writer<'m> {
     /// `None` for functions that are none of these.

@@ -7,8 +7,8 @@ use naga::{BinaryOperator, CollectiveOperation, Direction, GatherMode, MathFunct
 
 use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
-use cantus_base::listed::Listed;
 use crate::reflection::Scalar;
+use cantus_base::listed::Listed;
 
 impl<'m> Writer<'m> {
     /// The first argument of every subgroup operation: who takes part, or for the host, where they meet.

@@ -15,8 +15,8 @@ use std::time::Duration;
 use web_time::Instant;
 
 use super::{Engine, Event, Shared, Slot};
-use cantus_base::listed::{Listed, Ordered};
 use crate::backend::KernelTime;
+use cantus_base::listed::{Listed, Ordered};
 
 /// Spans kept, at most; a million take about 100 MB.
 const KEPT: usize = 1 << 20;

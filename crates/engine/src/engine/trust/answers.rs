@@ -1,8 +1,8 @@
 //! The kernels with known answers: what each is given, how it is dispatched, and what it must answer. The expected words are computed here, on
 //! the host, by another way than the kernel's.
 
-use cantus_base::listed::Listed;
 use crate::kernel::Need;
+use cantus_base::listed::Listed;
 
 /// A kernel with known answers.
 pub(super) struct Answer {

@@ -18,11 +18,11 @@ use super::builder::default_cache_folder;
 use super::event::EventKind;
 use super::remembered::{Kept, key, recall, remember};
 use super::{Engine, Shared, Slot};
-use cantus_base::listed::Listed;
 use crate::backend::{Bound, Command, Contents, DeviceInfo, Dispatch};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Need, Needs};
+use cantus_base::listed::Listed;
 
 /// The file in the cache folder: by device, the constructs it was asked for, each with what was wrong or nothing.
 const FILE: &str = "answers.toml";
@@ -228,7 +228,7 @@ impl Shared {
             drop(done);
         };
         // Without a thread nothing is shown, and the next device takes the kernels.
-        let Ok(thread) = crate::threads::spawn("cantus-answers".to_owned(), Box::new(ask)) else { return };
+        let Ok(thread) = cantus_base::threads::spawn("cantus-answers".to_owned(), Box::new(ask)) else { return };
         let _ = all.recv_timeout(AT_OPENING);
         let asking = Asking { stop, thread: Some(thread) };
         self.asking.lock().unwrap_or_else(PoisonError::into_inner).push(asking);

@@ -1,10 +1,10 @@
 //! The two reductions on devices that run operations and no kernels: expressions that give a number for each row.
 
 use super::{Centre, Moments};
-use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::Expr;
+use cantus_base::listed::Listed;
 
 /// Whether the field lies on such a device.
 pub(super) fn serves(values: &Tensor) -> bool {

@@ -9,10 +9,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::evaluate::compute;
 use super::node::{Node, Source, Typed, View};
 use super::operation::Deferred;
-use cantus_base::listed::Listed;
 use crate::engine::again::Steps;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
+use cantus_base::listed::Listed;
 
 /// Expressions kept for a device, at most; and those that were seen once.
 const KEPT: usize = 1024;

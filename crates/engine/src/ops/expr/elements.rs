@@ -8,7 +8,6 @@ use super::node::{Node, Source, Typed, View};
 use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use super::view::permuted;
-use cantus_base::listed::Listed;
 use crate::backend::native::{
     Combination, CopyShape, ElementsShape, NativeOperation, One, ReduceShape, RowFunction, Step, Two,
 };
@@ -16,6 +15,7 @@ use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::{Binary, Unary};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// Steps and inputs, at most: longer chains are worth a kernel.
 const MOST_STEPS: usize = 64;

@@ -10,10 +10,10 @@ use super::node::{Node, RandomKind, Source, Typed, View};
 use super::number::{converted, loaded, scalar, stored, wrapped};
 use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse};
-use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// Distinct tensors that a kernel reads, at most: with the output and the uniform, what every device binds.
 pub(in crate::ops) const MOST_TENSORS: usize = 7;

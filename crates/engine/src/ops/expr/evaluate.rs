@@ -12,7 +12,6 @@ use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
@@ -20,6 +19,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::ops::tune::Machine;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// Kernels kept, at most: an app that makes ever new ones must not grow without end.
 const KEPT: usize = 4096;

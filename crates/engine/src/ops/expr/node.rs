@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::operation::{Compute, Deferred, Operation};
 use super::operators::Operand;
 use super::shape;
-use cantus_base::listed::Listed;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::kernel::Features;
 use crate::ops::elementwise::{Binary, Unary};
 use crate::tensor::{DType, Kind};
+use cantus_base::listed::Listed;
 
 /// What a view reads.
 #[derive(Clone)]

@@ -10,12 +10,12 @@ use super::evaluate::{compute, kernel, narrowed, resolve};
 #[cfg(feature = "graph")]
 use super::graph::{Item, Lowering, Refused};
 use super::node::Typed;
-use cantus_base::listed::Listed;
 use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::{Engine, Extent, Tensor};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// An operation that is recorded, and computed by a kernel of its own: a frame of `shaders/tensor` around the expressions that it reads.
 pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {

@@ -1,7 +1,7 @@
 //! Shapes: broadcasting, axes, and how several strided views of one shape collapse to few axes. No tensors.
 
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 /// The shape that two shapes broadcast to, by NumPy's rule: aligned at the last axis, lengths equal or 1.
 pub(in crate::ops) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::methods::tensor_methods;
 use super::node::{Expr, Node, Typed, View};
 use super::shape::{self, broadcast_strides};
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
+use cantus_base::listed::Listed;
 
 /// What a view makes of strides and offset.
 type Change<'a> = dyn Fn(&[usize], usize) -> Option<(Vec<usize>, usize)> + 'a;

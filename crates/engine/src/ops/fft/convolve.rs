@@ -3,12 +3,12 @@
 use super::butterfly::smooth;
 use super::float;
 use super::transform::complex_product;
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::broadcast;
+use cantus_base::listed::Listed;
 
 /// From so many elements of the shorter signal on, transforms are quicker.
 const LONG: usize = 128;

@@ -6,12 +6,12 @@ mod transform;
 
 pub use convolve::Overlap;
 
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::view::{axes_of, axis_of, permuted, reshaped, to_last, with_last};
 use crate::tensor::{DType, Kind};
+use cantus_base::listed::Listed;
 use transform::{Halves, Transform};
 
 /// Numbers along an axis, at most: angles are counted in eighths.

@@ -4,7 +4,6 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use super::butterfly::{ROOT, pass, radices, smooth};
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{FftShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
@@ -17,6 +16,7 @@ use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::tensor::places_along;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const REAL: &str = cantus_shaders::tensor::FFT_REAL;
 

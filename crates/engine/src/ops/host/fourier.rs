@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{C, Values, recorded};
 use crate::ops::expr::node::Typed;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// e^(-2πi k / n), with the place reduced first.
 fn root(k: usize, n: usize) -> C {
@@ -49,7 +50,7 @@ fn is_rough(mut n: usize) -> bool {
 
 fn forward(x: &[C]) -> Vec<C> {
     let n = x.len();
-    let roots: Vec<C> = (0..n).map(|k| root(k, n)).collect();
+    let roots: Vec<C> = (0..n).map(|k| root(k, n)).listed();
     let mut result = vec![C::default(); n];
     if !is_rough(n) {
         pass(x, 1, n, &roots, &mut result);
@@ -57,16 +58,16 @@ fn forward(x: &[C]) -> Vec<C> {
     }
     // Bluestein: a convolution with a chirp, of a length that is a power of two.
     let length = (2 * n - 1).next_power_of_two();
-    let chirp: Vec<C> = (0..n).map(|k| root((k * k) % (2 * n), 2 * n)).collect();
+    let chirp: Vec<C> = (0..n).map(|k| root((k * k) % (2 * n), 2 * n)).listed();
     let (mut a, mut b) = (vec![C::default(); length], vec![C::default(); length]);
     for k in 0..n {
         a[k] = x[k] * chirp[k];
         b[k] = chirp[k].conj();
         b[(length - k) % length] = chirp[k].conj();
     }
-    let product: Vec<C> = forward(&a).into_iter().zip(forward(&b)).map(|(x, y)| (x * y).conj()).collect();
+    let product: Vec<C> = forward(&a).into_iter().zip(forward(&b)).map(|(x, y)| (x * y).conj()).listed();
     let back = forward(&product);
-    (0..n).map(|k| back[k].conj() / length as f64 * chirp[k]).collect()
+    (0..n).map(|k| back[k].conj() / length as f64 * chirp[k]).listed()
 }
 
 /// The transforms of the rows along the last axis; the inverse divides by their length.
@@ -79,9 +80,9 @@ pub(in crate::ops) fn transformed(typed: &Arc<Typed>, inverse: bool) -> Arc<Type
             if !inverse {
                 return forward(row);
             }
-            let turned: Vec<C> = row.iter().map(C::conj).collect();
-            forward(&turned).into_iter().map(|value| value.conj() / n as f64).collect()
+            let turned: Vec<C> = row.iter().map(C::conj).listed();
+            forward(&turned).into_iter().map(|value| value.conj() / n as f64).listed()
         };
-        Values::Complexes(values.chunks_exact(n.max(1)).flat_map(row).collect())
+        Values::Complexes(values.chunks_exact(n.max(1)).flat_map(row).listed())
     })
 }

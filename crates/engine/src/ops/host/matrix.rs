@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use super::{C, Values, part_of, recorded};
-use cantus_base::listed::Ordered;
 use crate::ops::elementwise::Unary;
 use crate::ops::expr::node::{Node, Typed};
 use crate::ops::expr::view::{reshaped, sliced};
 use crate::tensor::DType;
+use cantus_base::listed::{Listed, Ordered};
 
 /// What is computed of matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Matrix {
     /// Transposed and conjugated.
     fn adjoint(&self) -> Self {
         let values =
-            (0..self.columns).flat_map(|column| (0..self.rows).map(move |row| self.get(row, column).conj())).collect();
+            (0..self.columns).flat_map(|column| (0..self.rows).map(move |row| self.get(row, column).conj())).listed();
         Self::new(self.columns, self.rows, values)
     }
 
@@ -202,7 +202,7 @@ fn qr(mut a: Matrix, columns: usize) -> (Matrix, Matrix) {
         }
     };
     for k in 0..m.min(n) {
-        let mut v: Vec<C> = (k..m).map(|row| a.get(row, k)).collect();
+        let mut v: Vec<C> = (k..m).map(|row| a.get(row, k)).listed();
         let greatest = v.iter().map(|value| value.norm()).fold(0.0, f64::max);
         let mut length = 0.0;
         if greatest > 0.0 && greatest.is_finite() {
@@ -270,9 +270,9 @@ fn eigh(mut a: Matrix) -> Vec<C> {
             break;
         }
     }
-    let mut order: Vec<usize> = (0..n).collect();
+    let mut order: Vec<usize> = (0..n).listed();
     order.order_by(|&x, &y| a.get(x, x).re.total_cmp(&a.get(y, y).re));
-    let mut result: Vec<C> = order.iter().map(|&k| C::from(a.get(k, k).re)).collect();
+    let mut result: Vec<C> = order.iter().map(|&k| C::from(a.get(k, k).re)).listed();
     for row in 0..n {
         result.extend(order.iter().map(|&k| vectors.get(row, k)));
     }
@@ -282,7 +282,7 @@ fn eigh(mut a: Matrix) -> Vec<C> {
 /// Columns of length 1 at right angles: those from `known` on are made up.
 fn complete(u: &mut Matrix, known: &[bool]) {
     let m = u.rows;
-    let mut done: Vec<usize> = (0..u.columns).filter(|&column| known[column]).collect();
+    let mut done: Vec<usize> = (0..u.columns).filter(|&column| known[column]).listed();
     let mut next = 0;
     for column in (0..u.columns).filter(|&column| !known[column]) {
         while next < m {
@@ -337,8 +337,8 @@ fn singular(a: &Matrix, left: usize) -> (Matrix, Vec<f64>, Matrix) {
             break;
         }
     }
-    let norms: Vec<f64> = (0..n).map(|column| turned.column_norm(column)).collect();
-    let mut order: Vec<usize> = (0..n).collect();
+    let norms: Vec<f64> = (0..n).map(|column| turned.column_norm(column)).listed();
+    let mut order: Vec<usize> = (0..n).listed();
     order.order_by(|&x, &y| norms[y].total_cmp(&norms[x]));
     let mut u = Matrix::new(m, left, vec![ZERO; m * left]);
     let mut sorted_v = Matrix::new(n, n, vec![ZERO; n * n]);
@@ -356,7 +356,7 @@ fn singular(a: &Matrix, left: usize) -> (Matrix, Vec<f64>, Matrix) {
         }
     }
     complete(&mut u, &known);
-    (u, order.into_iter().map(|from| norms[from]).collect(), sorted_v)
+    (u, order.into_iter().map(|from| norms[from]).listed(), sorted_v)
 }
 
 fn svd(a: &Matrix, full: bool) -> Vec<C> {
@@ -369,7 +369,7 @@ fn svd(a: &Matrix, full: bool) -> Vec<C> {
     // Scaled by a power of two, so that squares stay in range.
     let greatest = a.values.iter().map(|value| value.norm()).fold(0.0, f64::max);
     let scale = if greatest > 0.0 { greatest.log2().floor().exp2() } else { 1.0 };
-    let scaled = Matrix::new(m, n, a.values.iter().map(|value| value / scale).collect());
+    let scaled = Matrix::new(m, n, a.values.iter().map(|value| value / scale).listed());
     let (u, values, vh) = if m >= n {
         let (u, values, v) = singular(&scaled, left);
         (u, values, v.adjoint())
@@ -378,7 +378,7 @@ fn svd(a: &Matrix, full: bool) -> Vec<C> {
         (u, values, v.adjoint())
     };
     let values = values.into_iter().map(|value| C::from(value * scale));
-    u.values.into_iter().chain(values).chain(vh.values).collect()
+    u.values.into_iter().chain(values).chain(vh.values).listed()
 }
 
 impl Factorisation {
@@ -414,7 +414,7 @@ impl Factorisation {
             Self::Qr(complete) => {
                 let columns = if complete { a.rows } else { a.rows.min(a.columns) };
                 let (q, r) = qr(a, columns);
-                q.values.into_iter().chain(r.values).collect()
+                q.values.into_iter().chain(r.values).listed()
             }
             Self::Eigh => eigh(a),
             Self::Svd(full) => svd(&a, full),
@@ -429,10 +429,10 @@ pub(in crate::ops) fn factorised(which: Factorisation, a: &Arc<Typed>, b: Option
     let (batch, sides @ [m, n]) = (a.shape[..rank - 2].to_vec(), [a.shape[rank - 2], a.shape[rank - 1]]);
     let columns = b.map_or(n, |b| b.shape[rank - 1]);
     let parts = which.parts(sides, columns);
-    let sizes: Vec<usize> = parts.iter().map(|(shape, _)| shape.iter().product()).collect();
+    let sizes: Vec<usize> = parts.iter().map(|(shape, _)| shape.iter().product()).listed();
     let count: usize = batch.iter().product();
     let has_right = b.is_some();
-    let inputs = [Some(a), b].into_iter().flatten().cloned().collect();
+    let inputs = [Some(a), b].into_iter().flatten().cloned().listed();
     let size = sizes.iter().sum();
     let all = recorded(inputs, vec![count, size], a.dtype, move |inputs| {
         #[cfg(all(feature = "linalg", not(target_arch = "wasm32")))]
@@ -451,9 +451,9 @@ pub(in crate::ops) fn factorised(which: Factorisation, a: &Arc<Typed>, b: Option
                     .then(|| Matrix::new(n, columns, b[batch * n * columns..(batch + 1) * n * columns].to_vec()));
                 which.of(Matrix::new(m, n, matrix), right)
             })
-            .collect();
+            .listed();
         if is_real {
-            Values::Reals(result.into_iter().map(|value| value.re).collect())
+            Values::Reals(result.into_iter().map(|value| value.re).listed())
         } else {
             Values::Complexes(result)
         }
@@ -473,5 +473,5 @@ pub(in crate::ops) fn factorised(which: Factorisation, a: &Arc<Typed>, b: Option
             }
             part
         })
-        .collect()
+        .listed()
 }

@@ -69,7 +69,11 @@ impl Values {
     /// As a tensor's bytes, in a dtype of this kind of numbers.
     fn bytes(&self, dtype: DType) -> Vec<u8> {
         fn all<T: bytemuck::Pod>(values: impl Iterator<Item = T>) -> Vec<u8> {
-            values.flat_map(|value| bytemuck::bytes_of(&value).to_vec()).collect()
+            let mut bytes = Vec::with_capacity(values.size_hint().0 * size_of::<T>());
+            for value in values {
+                bytes.extend_from_slice(bytemuck::bytes_of(&value));
+            }
+            bytes
         }
         match (self, dtype) {
             (Self::Reals(values), DType::F32) => all(values.iter().map(|&value| value as f32)),

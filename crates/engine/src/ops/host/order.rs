@@ -7,6 +7,7 @@ use super::{Values, recorded};
 use crate::ops::expr::node::Typed;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// Whether numbers of a dtype have an order, and 64 bits.
 pub(in crate::ops) fn is_wide(dtype: DType) -> bool {
@@ -31,7 +32,7 @@ fn places<T: Copy>(row: &[T], descending: bool, order: impl Fn(T, T) -> Ordering
 }
 
 fn rows<T: Copy>(values: &[T], length: usize, mut of: impl FnMut(usize, &[T]) -> Vec<u64>) -> Values {
-    Values::Unsigned(values.chunks_exact(length.max(1)).enumerate().flat_map(|(row, values)| of(row, values)).collect())
+    Values::Unsigned(values.chunks_exact(length.max(1)).enumerate().flat_map(|(row, values)| of(row, values)).listed())
 }
 
 /// The places of the elements of each row along the last axis in their order, as u32. Equal elements stay in theirs.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Values, recorded};
 use crate::ops::expr::node::Typed;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// A product, row by row: the innermost loop runs along rows of both results and the right side.
 fn product<T: Copy + Default + AddAssign + Mul<Output = T>>(a: &[T], b: &[T], [m, k, n]: [usize; 3]) -> Vec<T> {
@@ -44,12 +45,12 @@ pub(in crate::ops) fn matmul(a: &Arc<Typed>, b: &Arc<Typed>, dtype: DType) -> Ar
         [Values::Reals(a), Values::Reals(b)] => Values::Reals(product(a, b, sides)),
         [Values::Complexes(a), Values::Complexes(b)] => Values::Complexes(product(a, b, sides)),
         [Values::Signed(a), Values::Signed(b)] => {
-            let wrapping = |values: &[i64]| values.iter().map(|&value| std::num::Wrapping(value)).collect::<Vec<_>>();
-            Values::Signed(product(&wrapping(a), &wrapping(b), sides).into_iter().map(|value| value.0).collect())
+            let wrapping = |values: &[i64]| values.iter().map(|&value| std::num::Wrapping(value)).listed();
+            Values::Signed(product(&wrapping(a), &wrapping(b), sides).into_iter().map(|value| value.0).listed())
         }
         [Values::Unsigned(a), Values::Unsigned(b)] => {
-            let wrapping = |values: &[u64]| values.iter().map(|&value| std::num::Wrapping(value)).collect::<Vec<_>>();
-            Values::Unsigned(product(&wrapping(a), &wrapping(b), sides).into_iter().map(|value| value.0).collect())
+            let wrapping = |values: &[u64]| values.iter().map(|&value| std::num::Wrapping(value)).listed();
+            Values::Unsigned(product(&wrapping(a), &wrapping(b), sides).into_iter().map(|value| value.0).listed())
         }
         _ => Values::Reals(Vec::new()),
     })

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::node::{Expr, is_float};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::view;
+use cantus_base::listed::Listed;
 
 /// The name of an axis: a letter, or for those of an ellipsis a character that nobody types.
 pub(super) type Label = char;

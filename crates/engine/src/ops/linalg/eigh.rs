@@ -2,7 +2,6 @@
 
 use super::jacobi::BothSides;
 use super::{by_host, magnitude, part, parts, sides, square_floats, where_sound};
-use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
@@ -10,6 +9,7 @@ use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::host::Factorisation;
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// Beside the greatest element, what is left off the diagonal when the method has converged is as small; it is a hundredth of that as a rule.
 const CONVERGED: f64 = 1e-4;

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use super::contract::{Label, Term, contract};
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::node::Expr;
+use cantus_base::listed::Listed;
 
 /// Up to so many operands all orders are compared; with more, the cheapest product is taken each time.
 const COMPARED: usize = 10;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
@@ -11,6 +10,7 @@ use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// A kernel over matrices, given as functions of batch, row and column.
 pub(super) struct MatrixKernel {

@@ -6,7 +6,6 @@ use super::{
     BLOCK, by_host, is_for_host, matrices, middle, part, parts, shape_of_matrices, sides, square, square_floats,
     where_sound,
 };
-use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
@@ -18,6 +17,7 @@ use crate::ops::expr::view::broadcast_to;
 use crate::ops::host::{Factorisation, factorised};
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const FRAME: &str = cantus_shaders::tensor::LU_PANEL;
 

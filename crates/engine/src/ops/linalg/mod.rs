@@ -19,12 +19,12 @@ pub use sparse::Csr;
 
 use std::ops::Range;
 
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::node::Expr;
 use crate::ops::host::{self, Factorisation, factorised};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// Columns of a block: what a kernel factors by itself.
 const BLOCK: usize = 32;

@@ -2,13 +2,13 @@
 
 use super::contract::{Label, Term, contract};
 use super::square;
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::view::axis_of;
 use crate::ops::tensor::eye;
+use cantus_base::listed::Listed;
 
 impl Expr {
     /// The sum of products over pairs of axes, one of this and one of `other` each: the result has the other axes of this, then those of

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::create::places;
-use cantus_base::listed::Listed;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
@@ -12,6 +11,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_whole};
 use crate::ops::expr::view::{axes_of, axis_of, sliced, view};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// The index along one axis of each element of a shape, as u32.
 pub(in crate::ops) fn places_along(engine: &Engine, shape: &[usize], axis: usize) -> Expr {

@@ -3,7 +3,6 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{AssembleShape, CopyShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
@@ -18,6 +17,7 @@ use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast_strides, contiguous};
 use crate::ops::expr::view::axis_of;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const ASSEMBLE: &str = cantus_shaders::tensor::ASSEMBLE;
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::matmul::operand;
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{AttentionShape, NativeOperation, Operand};
 use crate::engine::Tensor;
@@ -14,6 +13,7 @@ use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const ATTENTION: &str = cantus_shaders::tensor::ATTENTION;
 const TILES: &str = cantus_shaders::tensor::ATTENTION_TILES;

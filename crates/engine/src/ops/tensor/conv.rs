@@ -2,11 +2,11 @@
 
 use super::arrange::windowed;
 use super::images::Window;
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::view::{permuted, reshaped};
+use cantus_base::listed::Listed;
 
 /// How a transposed convolution moves along each of its axes.
 #[derive(Clone, Copy)]

@@ -4,7 +4,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::images::{AXES, Window, images, store, words};
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
@@ -22,6 +21,7 @@ use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const CONV2D: &str = cantus_shaders::tensor::CONV2D;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::images::images;
 use super::interpolate::Interpolation;
 use super::pad::Padding;
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
@@ -15,6 +14,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const GRID_SAMPLE: &str = cantus_shaders::tensor::GRID_SAMPLE;
 

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::{Group, Writer, word};
 use crate::ops::expr::node::{Typed, is_float};
 use crate::ops::expr::operation::Call;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// How a window moves over an image; height before width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::assemble::place;
-use cantus_base::listed::Listed;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::MOST_TENSORS;
@@ -11,6 +10,7 @@ use crate::ops::expr::evaluate::{narrowed, resolve};
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::view::sliced;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// The keys and values that [`Expr::scaled_dot_product_attention`] has met, float32 of the shape (…, key heads, places, elements). What comes is
 /// written behind what is there; where room ends, it doubles, and what was there is copied once.

@@ -1,11 +1,11 @@
 //! Losses: how far predictions are from targets, each the mean over all elements. Computed in float32.
 
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 impl Expr {
     /// The mean of (x - target)².

@@ -4,7 +4,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::reduce::{Fold, Reduce};
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
@@ -24,6 +23,7 @@ use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::host;
 use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const MATMUL: &str = cantus_shaders::tensor::MATMUL;
 const MATMUL_COOPERATIVE: &str = cantus_shaders::tensor::MATMUL_COOPERATIVE;

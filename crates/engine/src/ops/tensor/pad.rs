@@ -1,11 +1,11 @@
 //! Padding: of a number, or of what lies inside.
 
 use super::assemble::assembled;
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
+use cantus_base::listed::Listed;
 
 /// What [`Expr::pad`] puts around.
 #[derive(Debug, Clone, Copy, PartialEq)]

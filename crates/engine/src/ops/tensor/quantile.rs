@@ -1,10 +1,10 @@
 //! Quantiles and the median: elements by their rank.
 
-use cantus_base::listed::Listed;
 use crate::error::{Error, Result};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::view::{axis_of, sliced};
+use cantus_base::listed::Listed;
 
 impl Expr {
     /// The median along an axis, or of all elements: the mean of both in the middle where their number is even. As [`Expr::quantile`] of 0.5.

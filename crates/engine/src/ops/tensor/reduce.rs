@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::rows::for_length;
 use super::sort::number;
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, FindShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
@@ -29,6 +28,7 @@ use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::{DType, Kind};
+use cantus_base::listed::Listed;
 
 /// Elements of a row from which on it takes workgroups of 1024 on the CPU.
 const LONG: usize = 1 << 14;

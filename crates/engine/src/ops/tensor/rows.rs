@@ -3,7 +3,6 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::RowFunction;
 use crate::engine::Tensor;
@@ -22,6 +21,8 @@ use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::ops::tune::Machine;
 use crate::tensor::DType;
+#[cfg(feature = "graph")]
+use cantus_base::listed::Listed;
 
 /// A frame's text, and which of its switches is on.
 #[derive(Clone, Copy)]

@@ -5,7 +5,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::sort::number;
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
@@ -21,6 +20,7 @@ use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{along_last, axis_of, reshaped, sliced};
 use crate::tensor::{DType, Kind};
+use cantus_base::listed::Listed;
 
 const SCAN: &str = cantus_shaders::tensor::SCAN;
 /// Elements that a workgroup takes.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::assemble::assembled;
 use super::sort::{number, sort_words};
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScatterShape};
 use crate::engine::{Engine, Tensor};
@@ -24,6 +23,7 @@ use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const SCATTER: &str = cantus_shaders::tensor::SCATTER;
 

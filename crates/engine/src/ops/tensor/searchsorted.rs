@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
@@ -16,6 +15,7 @@ use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::broadcast_to;
 use crate::ops::host;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 use super::sort::order;
 

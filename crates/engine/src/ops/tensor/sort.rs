@@ -4,7 +4,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::rows::for_length;
-use cantus_base::listed::Listed;
 use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, Number, SortShape};
 use crate::engine::{Engine, Tensor};
@@ -20,6 +19,7 @@ use crate::ops::expr::shape::{contiguous, product};
 use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
 use crate::ops::host;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const BLOCKS: &str = cantus_shaders::tensor::SORT_BLOCKS;
 const MERGE: &str = cantus_shaders::tensor::SORT_MERGE;

@@ -13,10 +13,10 @@ use web_time::Instant;
 
 pub(super) use job::{Job, Machine, Variant};
 
-use cantus_base::listed::{Listed, Ordered};
 use crate::engine::remembered::{Kept, key, recall, remember};
 use crate::engine::{Engine, EventKind, Shared, Slot, Tensor, TuneOptions, Tuned};
 use crate::error::Result;
+use cantus_base::listed::{Listed, Ordered};
 
 const FILE: &str = "tuning.toml";
 

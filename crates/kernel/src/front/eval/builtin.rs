@@ -1,11 +1,11 @@
 //! Builtin functions of constant expressions. Those of floats are computed in float64 and rounded once; errors of WGSL (a domain that is
 //! left, a result that has no value) are `None`, so that naga says what is wrong.
 
-use cantus_base::listed::Listed;
 use super::math;
 use super::operate::paired;
 use super::types::{Type, common, constructed};
 use super::value::{Scalar, Ty, Value, to_half};
+use cantus_base::listed::Listed;
 
 /// A call by name.
 pub(super) fn call(name: &str, arguments: &[Value]) -> Option<Value> {

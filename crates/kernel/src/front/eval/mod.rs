@@ -9,8 +9,8 @@ pub(super) mod value;
 
 use std::collections::HashMap;
 
-use cantus_base::listed::Listed;
 use super::tree::{DeclKind, ExprId, ExprKind, Place, Tree};
+use cantus_base::listed::Listed;
 use types::{Shape, Type};
 use value::{Scalar, Ty, Value};
 

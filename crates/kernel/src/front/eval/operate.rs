@@ -1,8 +1,8 @@
 //! Operators of constant expressions.
 
-use cantus_base::listed::Listed;
 use super::super::tree::Operator;
 use super::value::{Scalar, Ty, Value};
+use cantus_base::listed::Listed;
 
 pub(super) fn unary(operator: u8, value: &Value) -> Option<Value> {
     if matches!(value, Value::Matrix { .. }) {

@@ -1,7 +1,7 @@
 //! Types of constant expressions, and their constructors.
 
-use cantus_base::listed::Listed;
 use super::value::{Scalar, Ty, Value};
+use cantus_base::listed::Listed;
 
 /// A type with constructors.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,8 +2,6 @@
 
 use cantus_base::listed::Listed;
 
-
-
 /// A scalar type.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What is known about the registers of a flattened entry point: their types in Rust, and where they are used.
 
-use cantus_base::listed::Listed;
 use crate::bytecode::{A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op};
 use crate::shape::Width;
 use crate::{Class, Flat, Register};
+use cantus_base::listed::Listed;
 
 /// A register's type in the generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

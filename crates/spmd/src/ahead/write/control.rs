@@ -1,8 +1,8 @@
 //! From jumps back to blocks and loops that Rust has: `'block: { … break 'block … }` and `'loop: loop { … }`.
 
-use cantus_base::listed::{Listed, Ordered};
 use crate::Flat;
 use crate::bytecode::{Instr, Op};
+use cantus_base::listed::{Listed, Ordered};
 
 use super::Refusal;
 use super::analysis::is_special;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use cantus_base::listed::Listed;
 use crate::Flat;
+use cantus_base::listed::Listed;
 
 use super::{Refusal, Writer};
 

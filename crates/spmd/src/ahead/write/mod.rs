@@ -21,9 +21,9 @@ mod store;
 
 use rustc_hash::FxHashSet;
 
-use cantus_base::listed::Listed;
 use crate::bytecode::{Count, Input, Instr, Op, Space, Strided};
 use crate::{Class, Flat, Register};
+use cantus_base::listed::Listed;
 
 use affine::Affine;
 use analysis::{Ty, target};

@@ -1,8 +1,8 @@
 //! Names of registers and places, and constants as text.
 
-use cantus_base::listed::Listed;
 use crate::bytecode::{Element, Space};
 use crate::{Class, Flat, Register};
+use cantus_base::listed::Listed;
 
 use super::analysis::Ty;
 

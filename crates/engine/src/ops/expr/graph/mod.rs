@@ -15,11 +15,11 @@ use super::node::{Node, RandomKind, Source, Typed, View};
 use super::number::{converted, scalar};
 use super::operation::Deferred;
 use super::shape::product;
-use cantus_base::listed::Listed;
 use crate::engine::Tensor;
 use crate::graph::{Binary, Compare, Graph, Unary, Value};
 use crate::ops::elementwise;
 use crate::tensor::{DType, Kind};
+use cantus_base::listed::Listed;
 
 /// Why an expression is no graph.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! Strided views as operations: slices, reshapes, transposes and repetitions where they can say it, a gather where they cannot.
 
-use cantus_base::listed::{Listed, Ordered};
 use crate::graph::{Binary, Graph, Value};
 use crate::ops::expr::shape::{contiguous, product};
 use crate::tensor::DType;
+use cantus_base::listed::{Listed, Ordered};
 
 /// An axis of a view that moves in what is read.
 #[derive(Debug, Clone, Copy)]

@@ -13,9 +13,9 @@ use naga::{
 
 use self::numbers::dtype;
 use super::Refused;
-use cantus_base::listed::Listed;
 use crate::graph::{Binary, Compare, Graph, Unary, Value};
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 /// A value of WGSL: a number of each element, or several.
 #[derive(Debug, Clone)]
