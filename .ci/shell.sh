@@ -54,8 +54,11 @@ packages() {
         echo "not installed: ${missing[*]} (names of Debian's packages)" >&2
         return 1
     fi
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    echo "installing ${missing[*]} (Debian's packages; the tests use them)"
+    # Another apt may be at work: wait for it. `update` has a lock of its own, which that option doesn't cover.
+    local wait=(-o DPkg::Lock::Timeout=600) tries=0
+    until apt-get update -qq || [ $((tries += 1)) = 20 ]; do sleep 15; done
+    DEBIAN_FRONTEND=noninteractive apt-get install "${wait[@]}" -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # take_turn: names the turn of what is taken by turns in CANTUS_TURN: by commit, so that in time each part has its turn.
