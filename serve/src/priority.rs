@@ -1,6 +1,29 @@
 //! What lets others go first. Threads and processes inherit both from the thread that begins them, so an engine that is opened on such a thread
 //! computes on such threads.
 
+/// How a thread lets others go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Yields {
+    /// It is as any thread.
+    Nothing,
+    /// Its priority is lower.
+    Priority,
+    /// That, and one processor is left to others.
+    Core,
+}
+
+impl Yields {
+    /// Makes this thread such a one, and those that it begins.
+    pub fn apply(self) {
+        if self != Self::Nothing {
+            step_back();
+        }
+        if self == Self::Core {
+            leave_a_core();
+        }
+    }
+}
+
 /// Lets what else runs go before this thread.
 pub fn step_back() {
     #[cfg(target_os = "linux")]

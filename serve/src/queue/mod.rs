@@ -5,8 +5,9 @@
 //! ends, and no other key waits for that. Each thread has an engine of its own, because a device works off in order what an engine gives it.
 
 mod compute;
+mod waiting;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -14,13 +15,15 @@ use std::time::{Duration, Instant, SystemTime};
 use cantus::Engine;
 use cantus::backend::CancelFlag;
 
+use crate::priority::Yields;
 use crate::problem::Problem;
 use crate::share::{Bound, Short};
+use crate::work::Work;
 use crate::work::array::Output;
 use crate::work::kernel::KernelLimits;
 use crate::work::progress::Progress;
-use crate::work::{Alike, Work};
 use compute::Worker;
+use waiting::{Entry, Waiting, gather};
 
 /// How a lane bounds what waits for it.
 #[derive(Debug, Clone, Copy)]
@@ -45,29 +48,6 @@ pub struct Bounds {
     pub threads: usize,
     /// Whether what else runs goes before them.
     pub yields: Yields,
-}
-
-/// What lets others go before a lane's threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Yields {
-    /// They are as any thread.
-    Nothing,
-    /// Their priority is lower.
-    Priority,
-    /// That, and one processor is left to others.
-    Core,
-}
-
-impl Yields {
-    /// Makes this thread one of a lane, and those that it begins.
-    pub fn apply(self) {
-        if self != Self::Nothing {
-            crate::priority::step_back();
-        }
-        if self == Self::Core {
-            crate::priority::leave_a_core();
-        }
-    }
 }
 
 /// Makes what a further thread of a lane computes with.
@@ -136,42 +116,6 @@ impl Drop for Room {
             owner.count = owner.count.saturating_sub(1);
             owner.bytes = owner.bytes.saturating_sub(self.bytes);
         }
-    }
-}
-
-struct Entry {
-    task: Task,
-    alike: Option<Alike>,
-    since: Instant,
-}
-
-#[derive(Default)]
-struct Owner {
-    tasks: VecDeque<Entry>,
-    count: usize,
-    bytes: u64,
-    /// A thread computes for it.
-    served: bool,
-    /// Seconds of the lane that it has had, counted from where others were when it came.
-    used: f64,
-}
-
-#[derive(Default)]
-struct Waiting {
-    owners: HashMap<Arc<str>, Owner>,
-    count: usize,
-    bytes: u64,
-    floor: f64,
-    closed: bool,
-    threads: usize,
-    idle: usize,
-}
-
-impl Waiting {
-    /// The key whose turn it is: it has work, nobody computes for it, and it has had the least.
-    fn first(&self) -> Option<Arc<str>> {
-        let waits = self.owners.iter().filter(|(_, owner)| !owner.served && !owner.tasks.is_empty());
-        waits.min_by(|a, b| a.1.used.total_cmp(&b.1.used)).map(|(name, _)| name.clone())
     }
 }
 
@@ -499,24 +443,6 @@ impl Lane {
                 finish(task, result, Some(began), milliseconds, count, &outcomes.devices, &outcomes.events);
             }
             self.charge(&owners, seconds);
-        }
-    }
-}
-
-/// How far into each key's queue alike tasks are looked for.
-const LOOK: usize = 1024;
-
-/// Takes tasks that are alike from all queues.
-fn gather(waiting: &mut Waiting, alike: &Alike, most: usize, batch: &mut Vec<Task>) {
-    for owner in waiting.owners.values_mut() {
-        let mut place = 0;
-        while batch.len() < most && place < owner.tasks.len().min(LOOK) {
-            let fits = |entry: &Entry| entry.alike.as_ref() == Some(alike) && !entry.task.cancel.is_cancelled();
-            if owner.tasks.get(place).is_some_and(fits) {
-                batch.extend(owner.tasks.remove(place).map(|entry| entry.task));
-            } else {
-                place += 1;
-            }
         }
     }
 }

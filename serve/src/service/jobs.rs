@@ -12,6 +12,7 @@ use futures_util::future::join_all;
 use tokio::sync::{oneshot, watch};
 
 use super::Service;
+use super::kept::{Kept, RECORD};
 use super::ledger::{Ledger, Live};
 use crate::job::{Job, Record, State};
 use crate::keys::{Caller, now, random_hex};
@@ -19,7 +20,6 @@ use crate::priority::blocking;
 use crate::problem::Problem;
 use crate::queue::{Finished, Lane, Room, Task};
 use crate::settings::Scope;
-use crate::share::Short;
 use crate::store::Change;
 use crate::traces::{self, Worked};
 use crate::work::Work;
@@ -29,9 +29,6 @@ use crate::work::progress::Progress;
 /// A job that was begun so often ends the process, it seems.
 const ATTEMPTS: u32 = 3;
 
-/// Bytes on disk, and about as many in memory, of a job besides what its request and its result hold.
-const RECORD: u64 = 1024;
-
 impl Service {
     fn jobs(&self) -> MutexGuard<'_, Ledger> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
@@ -40,29 +37,6 @@ impl Service {
     /// How many jobs stand in each state.
     pub fn states(&self) -> HashMap<&'static str, u64> {
         self.jobs().states()
-    }
-
-    /// Takes a place and room on the disk for a job.
-    fn keep(&self, owner: &Arc<str>, bytes: u64) -> Result<(), Problem> {
-        if bytes > self.disk.most() {
-            let most = self.disk.most();
-            return Err(Problem::too_large(format!("a job takes {bytes} bytes on disk, of {most} that there are")));
-        }
-        let full = |short: Short, what: &str| {
-            let whose = if short == Short::Own { "the key's share of " } else { "" };
-            Problem::unavailable(format!("{whose}{what} is full: delete some, or wait"))
-        };
-        self.places.take(owner, 1).map_err(|short| full(short, "the number of jobs"))?;
-        self.disk.take(owner, bytes).map_err(|short| {
-            self.places.give(owner, 1);
-            full(short, "the room for jobs on disk")
-        })
-    }
-
-    /// Gives back what [`Service::keep`] took.
-    fn unkeep(&self, owner: &Arc<str>, bytes: u64) {
-        self.places.give(owner, 1);
-        self.disk.give(owner, bytes);
     }
 
     /// Accepts a job: it is on the disk when this returns. A repeated `Idempotency-Key` gives the job that it made.
@@ -463,27 +437,6 @@ fn digest(request: &Request) -> String {
 
 /// The most bytes of a request that are digested where other requests wait for it.
 const LARGE: usize = 1 << 16;
-
-/// A place and room on the disk, given back unless the job stays.
-struct Kept {
-    service: Arc<Service>,
-    owner: Arc<str>,
-    bytes: Option<u64>,
-}
-
-impl Kept {
-    fn stay(mut self) {
-        self.bytes = None;
-    }
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        if let Some(bytes) = self.bytes {
-            self.service.unkeep(&self.owner, bytes);
-        }
-    }
-}
 
 /// The job that an owner's `Idempotency-Key` made.
 fn repeated(jobs: &Ledger, owner: &str, key: &str, digest: &str) -> Result<Option<Found>, Problem> {

@@ -1,6 +1,7 @@
 //! The service behind its routes: lanes, jobs and what is counted.
 
 mod jobs;
+mod kept;
 mod ledger;
 #[cfg(test)]
 mod loss;
@@ -14,8 +15,9 @@ use tokio::sync::{oneshot, watch};
 
 use crate::keys::{Caller, Keys, Rates};
 use crate::metrics::Metrics;
+use crate::priority::Yields;
 use crate::problem::Problem;
-use crate::queue::{Bounds, Finished, Lane, Means, Room, Task, Yields};
+use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
 use crate::settings::{Scope, Settings};
 use crate::share::{Bound, Shares, Turns};
 use crate::store::Store;
