@@ -19,8 +19,8 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         &[
             &["tensor", "config"],
             &["reflection", "deep_stack", "files", "flow", "fnv", "folders", "fragment", "private_folder"],
-            &["error", "listed", "threads"],
-            &["text"],
+            &["error", "threads"],
+            &["listed", "text"],
         ],
     ),
     ("engine", &[&["stream", "group"], &["ops"], &["engine"], &["backend", "shipped"]]),
