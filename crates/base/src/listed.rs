@@ -44,9 +44,9 @@ impl<T> Attempt for Option<T> {
 /// `collect` into vectors, for short ones.
 pub trait Listed: Iterator + Sized {
     /// The items, in their order.
-    fn listed(mut self) -> Vec<Self::Item> {
+    fn listed(self) -> Vec<Self::Item> {
         let mut all = Vec::new();
-        while let Some(item) = self.next() {
+        for item in self {
             all.push(item);
         }
         all
