@@ -13,7 +13,7 @@ use super::takeover::Takeovers;
 use crate::backend::native::ProductShape;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, Recording, Refusal, Sharing, SumPart, TakeoverFigures, UniformChange, ready,
+    Program, Recording, Refusal, Sharing, SumPart, TakeoverFigures, UniformChange, devices_text, ready,
 };
 use crate::checks::Owner as _;
 use crate::error::{Error, Result};
@@ -82,7 +82,7 @@ pub(crate) fn open(
         reasons: vec![(backend.to_owned(), reason)],
     };
     let found = found.as_ref().map_err(|reason| missing(reason.clone()))?;
-    let chosen = found.get(index).ok_or_else(|| missing(format!("it has {} devices", found.len())))?;
+    let chosen = found.get(index).ok_or_else(|| missing(devices_text(found.len())))?;
     StreamDevice::open(chosen, options).map(|device| Arc::new(device) as Arc<dyn Device>)
 }
 
