@@ -63,7 +63,7 @@ fn an_engine_in_another_process_is_watched_and_forgotten() {
     let pid = u64::from(child.0.id());
     let of_child = || engines(&place).into_iter().find(|engine| engine["process"] == pid);
     let first = eventually(of_child);
-    assert_eq!(first["program"], "cantus");
+    assert_eq!(first["program"], "cantus bench");
     assert_eq!(first["devices"][0]["backend"], "cpu");
     let count = |engine: &Value| engine["dispatches"].as_u64().unwrap();
     let moved = eventually(|| of_child().filter(|engine| count(engine) > count(&first)));
