@@ -109,13 +109,14 @@ fn messages_have_no_handles_and_no_long_lines() {
 /// A uniform variable with a layout of storage, and immediates, run as what devices have.
 #[test]
 fn spaces_that_devices_lack() {
-    use cantus::{AddressSpace, Kernel};
+    use cantus::Kernel;
+    use cantus::kernel::AddressSpace;
     let text = format!(
         "struct U {{ a: array<f32, 4>, b: u32 }}\n@group(0) @binding(1) var<uniform> u: U;\nvar<immediate> k: u32;\n\
          {OUT}@compute @workgroup_size(1) fn main() {{ y[0] = u.b + k; }}"
     );
     let reflection = Kernel::from_wgsl(&text).unwrap().reflection().unwrap().clone();
-    let space = |name: &str| reflection.binding(name).unwrap().space;
+    let space = |name: &str| reflection.binding(name).unwrap().1.space;
     assert_eq!(space("u"), AddressSpace::Storage);
     assert_eq!(space("k"), AddressSpace::Uniform);
 }

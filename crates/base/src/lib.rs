@@ -4,9 +4,6 @@
 //! of Cantus alone.
 
 // First, for its macro.
-#[macro_use]
-#[doc(hidden)]
-pub mod text;
 
 /// `Debug` of what is opaque: its name.
 #[doc(hidden)]

@@ -1,9 +1,6 @@
 //! The engine of Cantus: it ranks devices, places tensors, runs kernels and operations, falls back, and records what it did. Apps use the crate
 //! `cantus`.
 
-#[macro_use(format)]
-extern crate cantus_base;
-
 pub mod backend;
 pub mod engine;
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]

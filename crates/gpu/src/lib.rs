@@ -1,8 +1,5 @@
 //! The backends for devices behind a driver, each loaded at run time: wgpu, Vulkan, OpenCL, CUDA and HIP, PJRT, Ascend.
 
-#[macro_use(format)]
-extern crate cantus_base;
-
 #[cfg(feature = "_device")]
 mod checks;
 #[cfg(feature = "_wait")]

@@ -3,9 +3,6 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
-#[macro_use(format)]
-extern crate cantus_base;
-
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub mod amend;

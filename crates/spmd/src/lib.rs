@@ -6,9 +6,6 @@
 //!
 //! Knows nothing of `Engine`, `Tensor` or `Kernel`. Only the lowering needs naga (feature `wgsl`).
 
-#[macro_use(format)]
-extern crate cantus_base;
-
 pub mod ahead;
 pub(crate) mod bytecode;
 #[cfg(feature = "_test")]

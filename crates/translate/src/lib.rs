@@ -17,9 +17,6 @@
 //! The host's function takes, before its arguments, two pointers to three `u32`: the workgroup's id and the number of workgroups. It runs
 //! that one workgroup.
 
-#[macro_use(format)]
-extern crate cantus_base;
-
 mod constant;
 mod dialect;
 mod entry;

@@ -23,9 +23,6 @@
 //! Values that are not below the modulus, points off their curve and lists of different lengths are errors, never truncated; [`Check`] says how
 //! much is looked at.
 
-#[macro_use(format)]
-extern crate cantus_base;
-
 mod elementwise;
 mod form;
 mod hash;

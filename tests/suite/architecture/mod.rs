@@ -20,7 +20,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["tensor", "config"],
             &["reflection", "deep_stack", "files", "flow", "fnv", "folders", "fragment", "private_folder"],
             &["error", "threads"],
-            &["listed", "text"],
+            &["listed"],
         ],
     ),
     ("engine", &[&["stream", "group"], &["ops"], &["engine"], &["backend", "shipped"]]),
