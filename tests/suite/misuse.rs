@@ -345,7 +345,7 @@ fn devices_that_are_not_there() {
     let error = Engine::builder().config(Config::default()).backend("abacus").build().unwrap_err();
     says!(error.to_string(), "abacus", "no such backend", "cpu");
     let error = Engine::builder().config(Config::default()).backend("cpu").device(3).build().unwrap_err();
-    says!(error.to_string(), "device 3", "indices 0 to 0");
+    says!(error.to_string(), "device 3", "one device, number 0");
     says!("f33".parse::<DType>().unwrap_err().to_string(), "f32, f16");
 }
 

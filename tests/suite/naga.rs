@@ -170,7 +170,7 @@ fn extensions_that_are_lacking_are_named() {
         ("requires texel_buffers;", "texel_buffers"),
     ] {
         let error = Kernel::from_wgsl(&format!("{text}\n{ENTRY}")).unwrap_err().to_string();
-        assert!(error.contains(&format!("the extension \"{word}\"")), "{error}");
+        assert!(error.contains(&format!("extension \"{word}\"")), "{error}");
     }
 }
 

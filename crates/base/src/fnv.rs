@@ -7,12 +7,21 @@ const PRIME: u64 = 0x0000_0100_0000_01b3;
 #[derive(Clone, Copy)]
 pub struct Fnv(u64);
 
-impl Fnv {
-    pub fn new() -> Self {
+impl Default for Fnv {
+    fn default() -> Self {
         Self(START)
+    }
+}
+
+impl Fnv {
+    /// A hash of nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// Another hash of the same bytes: two together are a name of 128 bits.
+    #[must_use]
     pub fn second() -> Self {
         Self(!START)
     }
@@ -22,6 +31,7 @@ impl Fnv {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME)))
     }
 
+    #[must_use]
     pub fn value(self) -> u64 {
         self.0
     }

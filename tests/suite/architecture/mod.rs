@@ -24,7 +24,6 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         ],
     ),
     ("engine", &[&["stream", "group"], &["ops"], &["engine"], &["backend", "shipped"]]),
-    ("spmd", &[&["ahead"], &["changed"], &["lower"], &["check", "exec"], &["bytecode"], &["math", "shape"]]),
 ];
 
 /// The sources of a crate.

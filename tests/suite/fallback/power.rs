@@ -31,8 +31,8 @@ impl Kind {
     }
 
     fn plain(name: &'static str, kind: DeviceKind, priority: i32, opens: bool) -> Self {
-        let mut identity = Identity::default();
-        identity.pci = PciAddress::parse(&format!("0000:{priority:02x}:00.0"));
+        let pci = PciAddress::parse(&format!("0000:{priority:02x}:00.0"));
+        let identity = Identity { pci, ..Identity::default() };
         let (opened, saving, lost) = Default::default();
         Self { name, kind, priority, opens, opened, saving, lost, full: false, identity }
     }
