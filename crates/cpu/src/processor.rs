@@ -3,6 +3,7 @@
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
 use crate::kernel::Features;
 use crate::spmd;
+#[cfg(target_arch = "x86_64")]
 use cantus_base::listed::Listed;
 
 /// The backend's name.

@@ -36,7 +36,11 @@ pub mod vulkan;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
-use cantus_base::{deep_stack, error, files, fnv, private_folder, tensor};
+#[allow(unused_imports, reason = "which rooms are named depends on the features")]
+use cantus_base::{deep_stack, error, fnv, tensor};
+#[cfg(not(target_arch = "wasm32"))]
+#[allow(unused_imports, reason = "which rooms are named depends on the features")]
+use cantus_base::{files, private_folder};
 use cantus_device as backend;
 #[cfg(feature = "_values")]
 use cantus_graph as graph;

@@ -142,7 +142,8 @@ impl Folded {
 
     /// The module as WGSL.
     #[cfg(all(feature = "wgpu", target_arch = "wasm32"))]
-    pub(crate) fn to_wgsl(&self) -> Result<String> {
+    #[doc(hidden)]
+    pub fn to_wgsl(&self) -> Result<String> {
         super::amend::wgsl(&self.module, &self.info).map_err(|message| fault(&self.name, &message))
     }
 }

@@ -768,7 +768,8 @@ impl Kernel {
 
     /// The text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
     #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
-    pub(crate) fn rewritten_wgsl(&self) -> Result<Option<String>> {
+    #[doc(hidden)]
+    pub fn rewritten_wgsl(&self) -> Result<Option<String>> {
         if !self.inner.is_reproducible && self.inner.limit.is_none() {
             return Ok(None);
         }

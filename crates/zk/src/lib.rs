@@ -34,13 +34,13 @@ mod polynomial;
 mod poseidon2;
 mod tensor;
 
-#[cfg(not(target_arch = "wasm32"))]
 use cantus_algebra as algebra;
 use cantus_base::{error, tensor as host};
 use cantus_device as backend;
 use cantus_engine::engine;
 use cantus_kernel::Kernel;
 
+#[cfg(not(target_arch = "wasm32"))]
 pub use elementwise::{
     field_add, field_dot, field_inverse, field_mul, field_neg, field_pow, field_square, field_sub, field_sum,
     field_sum_rows,

@@ -44,6 +44,7 @@ pub use self::exported::export;
 use super::matrices::Matrices;
 use crate::backend::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, devices_text};
 use crate::error::{Error, Result};
+#[cfg(not(target_arch = "wasm32"))]
 use cantus_base::listed::Listed;
 
 /// Finds and opens wgpu's adapters.
