@@ -27,6 +27,7 @@ pub(super) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F>
 }
 
 /// An address in a library. The search is the same for all types of functions, of which there are dozens.
+#[cfg(any(feature = "_stream", feature = "ascend"))]
 pub(super) fn address(library: &Library, name: &str) -> Option<*mut c_void> {
     // SAFETY: only the address is taken.
     let found = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;

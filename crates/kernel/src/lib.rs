@@ -40,7 +40,6 @@ pub mod wgsl;
 #[cfg(feature = "writers")]
 mod write;
 
-#[cfg(any(feature = "cpu", feature = "_test"))]
 use cantus_base::listed::Listed;
 #[cfg(feature = "wgsl")]
 use cantus_base::{deep_stack, flow};
