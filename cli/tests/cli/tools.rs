@@ -109,7 +109,7 @@ fn drivers_keep_quiet_below_three_v() {
     // The program's own lines, and no other.
     for (arguments, own) in [
         ("devices -vv", &["info: ", "debug: "][..]),
-        ("run double.wgsl --in y=iota --invocations 64", &["main on "]),
+        ("run double.wgsl --in y=iota --invocations 64", &["main on ", "y f32[64]: "]),
         ("field 16x16 -o field.png", &["field 16 x 16 on "]),
         ("--backend wgpu bench --filter cumsum --size 16x16 --limit 100ms", &["1 case on ", "warning: "]),
         ("--backend wgpu verify phi_pattern", &["warning: "]),
