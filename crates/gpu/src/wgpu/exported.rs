@@ -43,6 +43,7 @@ impl Drop for Raw<'_> {
 }
 
 /// A buffer of `bytes` bytes, undefined at first, on an app's device, which must be the card `other` with that UUID.
+#[doc(hidden)]
 pub async fn export(
     device: &wgpu::Device,
     (bytes, label): (u64, &str),
