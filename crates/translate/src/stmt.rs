@@ -397,10 +397,16 @@ impl<'m> Writer<'m> {
             f.out.push_str(&body_text);
             f.line("}");
         } else {
-            self.loop_counter(f, number);
+            // A body that always leaves needs no bound, behind which a compiler would miss what the function returns.
+            let repeats = flow::continues(body) || !scan::ends(body, self.options.bound_loops);
+            if repeats {
+                self.loop_counter(f, number);
+            }
             f.line("while (true) {");
             f.indent += 1;
-            self.loop_bound(f, number);
+            if repeats {
+                self.loop_bound(f, number);
+            }
             f.indent -= 1;
             self.inner_block(f, body)?;
             if scan::reaches_continuing(body, self.options.bound_loops) {
