@@ -430,7 +430,7 @@ fn an_invocation_for_each_element() {
         &["@like", "like=iota[480,640]"],
     );
     place.refuse(
-        "run count.wgsl --entry line --in like=zeros[2] --out grid=u32[8] --invocations @lik",
+        "run count.wgsl --entry line --in like=zeros[2] --out grid=u32[8] --invocations @likes",
         2,
         &["did you mean \"like\"?"],
     );
