@@ -1,46 +1,9 @@
-# Sourced by the scripts: stages with their times, and Debian's packages.
+# Sourced by the scripts: Debian's packages, the turn, and what does not run.
 
-# Each stage with its seconds, and what did not run: what `summary` prints.
-stages=()
-left_out=()
-stage=
-stage_log=$(mktemp)
-trap 'rm -f "$stage_log"; [ -z "$stage" ] || printf "== %s: failed\n" "$stage"' EXIT
-
-# stage NAME COMMAND…: runs it, says how long it took, and remembers the lines that say what did not run.
-stage() {
-    local start=$SECONDS out err tee line seconds
-    stage=$1
-    shift
-    printf '\n== %s\n' "$stage"
-    exec {out}>&1 {err}>&2 > >(tee "$stage_log") 2>&1
-    tee=$!
-    "$@"
-    exec >&"$out" 2>&"$err" {out}>&- {err}>&-
-    wait "$tee" || true
-    seconds=$((SECONDS - start))
-    printf '== %s: %d s\n' "$stage" "$seconds"
-    stages+=("$(printf '%5d s  %s' "$seconds" "$stage")")
-    while IFS= read -r line; do
-        left_out+=("$stage: $line")
-    done < <(grep -iE '^(not run|no device|no compiler|not validated|not installed)' "$stage_log" | cut -c 1-200 | sort -u)
-    stage=
-}
-
-# skip NAME REASON: says that a stage is left out, and why.
+# skip NAME REASON: says that something is left out, and why. ./test lists it at its end.
 skip() {
     echo "not run: $1: $2"
-    left_out+=("$1: $2")
-}
-
-# summary: the stages with their seconds, and what did not run.
-summary() {
-    printf '\nstages:\n'
-    printf '%s\n' "${stages[@]}"
-    if [ ${#left_out[@]} != 0 ]; then
-        printf '\nnot run:\n'
-        printf '  %s\n' "${left_out[@]}"
-    fi
+    [ -z "${CANTUS_SKIPS:-}" ] || printf '%s\t%s\n' "$1" "$2" >>"$CANTUS_SKIPS"
 }
 
 # packages NAME…: installs those that are missing, on Debian as root. Elsewhere it names them and fails.
@@ -51,7 +14,7 @@ packages() {
     done
     [ ${#missing[@]} != 0 ] || return 0
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        echo "not installed: ${missing[*]} (names of Debian's packages)" >&2
+        skip "what needs ${missing[*]}" "not installed (names of Debian's packages)"
         return 1
     fi
     echo "installing ${missing[*]} (Debian's packages; the tests use them)"

@@ -8,10 +8,11 @@
 #   CANTUS_QUIET=1           latencies are held to their bounds too: only where nothing else runs
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. .ci/shell.sh
 
 # What cannot be tested here; where everything is known to be there, that is a failure.
 missing() {
-    echo "not run: $1: $2"
+    skip "$1" "$2"
     [ "${CI:-}" != true ]
 }
 

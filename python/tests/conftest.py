@@ -36,3 +36,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if runs(item)]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """What is skipped becomes a line of CANTUS_SKIPS, which ./test lists at its end."""
+    path = os.environ.get("CANTUS_SKIPS")
+    if path and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        why = " ".join(reason.removeprefix("Skipped: ").split())
+        with open(path, "a", encoding="utf-8") as skips:
+            skips.write(f"{report.nodeid}\t{why}\n")

@@ -173,3 +173,13 @@ def service(tmp_path_factory):
     service = Service(tmp_path_factory.mktemp("serve") / "data", "--kernels", "--kernel-time", "60", "--patience", "2")
     yield service
     assert service.stop() == 0, service.lines
+
+
+def pytest_runtest_logreport(report):
+    """What is skipped becomes a line of CANTUS_SKIPS, which ./test lists at its end."""
+    path = os.environ.get("CANTUS_SKIPS")
+    if path and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        why = " ".join(reason.removeprefix("Skipped: ").split())
+        with open(path, "a", encoding="utf-8") as skips:
+            skips.write(f"{report.nodeid}\t{why}\n")

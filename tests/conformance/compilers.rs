@@ -68,7 +68,7 @@ pub fn run(cases: &[Case], only: &str, report: &mut Report) -> bool {
         let title = format!("{} for {}", architecture.dialect.name(), architecture.name);
         let probe = (architecture.compile)("extern \"C\" __global__ void probe() {}", "probe", architecture.name);
         if let Err(error @ Error::Io { .. }) = probe {
-            println!("no compiler: {title}: {error}");
+            kit::not_run(&title, &error.to_string());
             there &= std::env::var_os(architecture.required).is_none();
             continue;
         }

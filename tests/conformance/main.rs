@@ -105,7 +105,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    reasons.iter().for_each(|reason| println!("no device: {reason}"));
+    reasons.iter().for_each(|reason| kit::not_run("a backend without a device", reason));
     let names: Vec<String> = targets.iter().map(|target| target.name()).collect();
     let absent = if options.is_whole() { verified::missing(&names) } else { Vec::new() };
     // A panic is a failure of its case, with its message; the trace would only drown the report.
@@ -178,13 +178,21 @@ fn trials(targets: Vec<Arc<dyn Target>>, cases: &[Arc<Case>], options: &Options,
         }
         if hollow.is_empty() { Ok(()) } else { Err(hollow.join("\n").into()) }
     }));
+    // The processor and C take every case; the devices beside them take turns, one for each case, unless one was asked for.
+    let plain = |name: &str| name.starts_with("cpu: ") || name == host_c::NAME;
+    let beside: Vec<String> = targets.iter().map(|target| target.name()).filter(|name| !plain(name)).collect();
+    let devices = beside.len();
     let shipped = "shipped".contains(&options.part) || options.part.contains("shipped");
     for target in targets {
         let name = target.name();
-        // Its compiler takes ten times as long as all else: a quarter with each turn.
-        let by_turns = name.starts_with("opencl: ") && options.is_whole() || name.starts_with("vulkan: ") && discrete();
+        let place = beside.iter().position(|other| *other == name && options.is_whole());
+        let quarter = name.starts_with("vulkan: ") && discrete();
+        let takes = move |number: usize| {
+            let number = number as u64;
+            place.is_none_or(|place| turn::takes(number, place, devices)) && (!quarter || turn::has_turn(number))
+        };
         for (number, case) in cases.iter().enumerate() {
-            let (title, turn) = (format!("{} on {name}", case.name), !by_turns || turn::has_turn(number as u64));
+            let (title, turn) = (format!("{} on {name}", case.name), takes(number));
             let (target, case, report) = (target.clone(), case.clone(), report.clone());
             trials.push(Trial::ignorable_test(title, move || {
                 let started = Instant::now();
@@ -202,7 +210,10 @@ fn trials(targets: Vec<Arc<dyn Target>>, cases: &[Arc<Case>], options: &Options,
             let report = report.clone();
             trials.push(Trial::test(format!("shipped kernels and operations on {name}"), move || {
                 let mut failed = 0;
-                for check in checks::all() {
+                for (number, check) in checks::all().into_iter().enumerate() {
+                    if !takes(number) {
+                        continue;
+                    }
                     let started = Instant::now();
                     let Some(outcome) = Outcome::of_check(target.as_ref(), &check) else { continue };
                     failed += usize::from(matches!(outcome, Outcome::Failed(_)));
@@ -222,7 +233,7 @@ fn validation(report: &mut Report) {
     }
     let backend = cantus::backend::vulkan::VulkanBackend::new();
     if !backend.is_validated() {
-        println!("not validated: VK_LAYER_KHRONOS_validation is not installed, or there is no Vulkan");
+        kit::not_run("validation", "VK_LAYER_KHRONOS_validation is not installed, or there is no Vulkan");
         return;
     }
     let messages = cantus::backend::vulkan::take_validation_messages();

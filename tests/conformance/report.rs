@@ -81,6 +81,9 @@ impl Report {
             let Row { passed, failed, expected, not_run, took } = row;
             println!("{name:<60} {passed:>7} {failed:>7} {expected:>9} {not_run:>8} {:>7.1}", took.as_secs_f64());
         }
+        for (reason, cases) in &self.not_run {
+            kit::not_run(&format!("{} kernels", cases.len()), reason);
+        }
         for (title, groups) in [("Known deviations", &self.expected), ("Not run", &self.not_run)] {
             if !groups.is_empty() {
                 println!("\n{title}:");

@@ -111,7 +111,7 @@ pub fn run<'a>(
             } else {
                 format!("there is no {} (Debian: {})", checker.program, checker.package)
             };
-            println!("not run: {}: {remedy}", checker.title);
+            kit::not_run(checker.title, &remedy);
             there &= checker.package.is_empty() || std::env::var_os("CANTUS_REQUIRE_CHECKERS").is_none();
             continue;
         }

@@ -56,7 +56,7 @@ pub fn built(name: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
         return Some(library);
     }
     assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "no compiler: {built:?}");
-    println!("not run: there is no compiler for {name}");
+    crate::not_run(name, "there is no compiler for it");
     None
 }
 

@@ -39,7 +39,7 @@ pub fn no_device(backend: &str, cases: usize, reason: Option<String>) -> Trial {
 }
 
 fn skipped(title: &str, why: &str) -> Result<Completion, Failed> {
-    println!("not run: {title}: {why}");
+    crate::not_run(title, why);
     Ok(Completion::ignored_with(why))
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 #![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
 
+pub use cantus_skips::not_run;
 pub use cantus_verify::{case, cases, check, checks, deviations, device, inputs, outcome};
 
 pub mod backend;

@@ -25,6 +25,11 @@ pub fn has_turn(number: u64) -> bool {
     everything() || (number + turn()) % SHARES == 0
 }
 
+/// Whether the device at this place beside the processor, of so many, takes the piece with this number: one of them does with each turn.
+pub fn takes(number: u64, place: usize, devices: usize) -> bool {
+    everything() || (number + turn()) % devices.max(1) as u64 == place as u64
+}
+
 /// The seeds that a device takes: the processor all of them, any other one a quarter, each its own.
 pub fn seeds(engine: &Engine, seeds: Range<u64>) -> impl Iterator<Item = u64> {
     let place = engines().iter().position(|other| std::ptr::eq(other, engine)).unwrap_or(0) as u64;

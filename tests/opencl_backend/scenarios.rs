@@ -175,7 +175,7 @@ fn threads() {
 fn not_expressible() {
     let engine = engine();
     if engine.selected().device.capabilities.features.subgroups {
-        println!("not run: the device has subgroups");
+        kit::not_run("what OpenCL cannot express", "the device has subgroups");
         return;
     }
     let kernel = Kernel::from_named_wgsl(

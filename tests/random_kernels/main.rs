@@ -233,7 +233,7 @@ fn main() -> ExitCode {
         let apart = seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(options.on_opencl());
         trials.push(Trial::ignorable_test(format!("OpenCL, seeds {apart:?}"), move || on_opencl(&apart)));
         if options.on_opencl() > 1 {
-            println!("not run: on OpenCL seven of eight seeds: --all runs them");
+            kit::not_run("seven of eight seeds on OpenCL", "--all runs them");
         }
     }
     println!("seeds {seeds:?} on {}", names.join("; "));

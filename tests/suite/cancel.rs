@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use cantus::backend::{CancelFlag, Registry, cpu::CpuBackend};
 use cantus::engine::{EventKind, GraphInputs};
 use cantus::{Engine, Error, Kernel, Result, Tensor};
-use kit::engine::{engines, name};
+use kit::engine::{by_turns, name};
 use kit::hesitant::Hesitant;
 
 const ADD: &str = "
@@ -174,7 +174,7 @@ fn an_expression_can_be_evaluated_again_after_it_was_cancelled() {
 
 #[test]
 fn what_is_cancelled_before_it_is_submitted_is_left_out_on_each_device() {
-    for engine in engines() {
+    for engine in by_turns() {
         let kernel = Kernel::from_wgsl(ADD).unwrap();
         let x = engine.tensor(&[1.0_f32; 4]).unwrap();
         let [kept, stopped, scoped] = [0; 3].map(|_| engine.tensor(&[2.0_f32; 4]).unwrap());
@@ -326,7 +326,7 @@ const SPINS: &str = "
 
 #[test]
 fn loops_end_at_their_limit_and_say_where() {
-    for engine in engines() {
+    for engine in by_turns() {
         let limited = Kernel::from_wgsl(SPINS).unwrap().with_loop_limit(1000).unwrap();
         assert_eq!(limited.loops.iter().map(|place| place.line).collect::<Vec<_>>(), [5, 11, 13], "{}", name(engine));
         let stopped_at = |kernel: &Kernel, invocations: usize| {

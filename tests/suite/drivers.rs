@@ -138,7 +138,7 @@ fn a_kernel_that_needs_a_wrong_answer_goes_elsewhere_or_is_warned_of() {
         devices.into_iter().find(|device| known_wrong(device).contains(&"long_loops") && device.backend == "vulkan")
     else {
         assert!(std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none(), "no driver here is known to end long loops");
-        println!("not run: no driver here is known to end long loops");
+        kit::not_run("long loops", "no driver here is known to end them");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

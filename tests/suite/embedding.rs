@@ -48,7 +48,7 @@ fn a_shared_wgpu_device() {
     shared_wgpu::main().unwrap();
     let Some((device, queue)) = shared_wgpu::device() else {
         assert!(std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none(), "an adapter is required");
-        println!("NOT RUN: there is no adapter");
+        kit::not_run("examples with a device of the app's", "there is no adapter");
         return;
     };
     let engine = Engine::from_wgpu(device.clone(), queue.clone());

@@ -8,7 +8,7 @@ fn the_app_and_the_engine_share_buffers() {
     let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()));
     let Ok(adapter) = adapter else {
         assert!(std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none(), "an adapter is required");
-        println!("NOT RUN: there is no adapter");
+        kit::not_run("a device of the app's", "there is no adapter");
         return;
     };
     let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();

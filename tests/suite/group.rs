@@ -162,7 +162,7 @@ fn a_member_that_hangs_is_left_out_when_its_time_is_over() {
     let builder = Engine::builder().registry(registry).config(Config::default()).fallback(Fallback::Never);
     let hanging = match builder.timeout(Duration::from_millis(300)).build() {
         Ok(hanging) => hanging,
-        Err(error) => return println!("not run: {error}"),
+        Err(error) => return kit::not_run("a device of a group that hangs", &error.to_string()),
     };
     // Slow, so that it leaves a strip to the other.
     let (slow, _) = faulty(Fault::Slow(Duration::from_millis(10)));

@@ -154,7 +154,7 @@ fn kernels_of_integers_stay_as_they_are() {
 fn operations_have_the_same_bits_as_c() {
     if Command::new("gcc").arg("--version").output().is_err() {
         assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "there is no gcc");
-        println!("not run: there is no gcc");
+        kit::not_run("the bits of C", "there is no gcc");
         return;
     }
     let mut registry = Registry::empty();
@@ -217,7 +217,7 @@ fn a_compiler_that_bends_the_rules_gives_the_same_bits() {
     let built =
         Command::new("gcc").args(flags).args(["kernel.c", "-o", "kernel", "-lm"]).current_dir(folder.path()).output();
     let Ok(built) = built.map_err(|error| assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "{error}")) else {
-        println!("not run: there is no gcc");
+        kit::not_run("the bits of C", "there is no gcc");
         return;
     };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

@@ -3,7 +3,7 @@
 
 use cantus::ops::{Expr, Window};
 use cantus::{DType, Engine, Fallback, Kernel, Tensor};
-use kit::engine::{engines, name};
+use kit::engine::{by_turns, name};
 
 /// Values by a linear congruence, in 1/8.
 fn values(count: usize, seed: u32) -> Vec<f32> {
@@ -80,7 +80,7 @@ fn changed_weights(engine: &Engine, dtype: DType, tolerance: f64) {
 
 #[test]
 fn products_follow_their_weights() {
-    for engine in engines() {
+    for engine in by_turns() {
         changed_weights(engine, DType::F32, 1e-6);
         changed_weights(engine, DType::BF16, 1.0 / 256.0);
         changed_weights(engine, DType::I8, 0.0);
@@ -90,7 +90,7 @@ fn products_follow_their_weights() {
 #[test]
 fn convolutions_follow_their_weights() {
     let ([channels, side, outputs], window) = ([8, 20, 24], Window::new([1; 2], [1; 2], [1; 2]));
-    for engine in engines() {
+    for engine in by_turns() {
         let image = values(channels * side * side, 1);
         let x = engine.tensor_from(&image, &[1, channels, side, side]).unwrap();
         let w = engine.tensor_from(&values(outputs * channels * 9, 2), &[outputs, channels, 3, 3]).unwrap();

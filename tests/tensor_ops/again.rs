@@ -4,7 +4,7 @@ use cantus::engine::GraphInputs;
 use cantus::ops::{self, Expr};
 use cantus::{DType, Engine, Tensor};
 
-use crate::{Numbers, engines, name};
+use crate::{Numbers, by_turns, name};
 
 fn numbers(seed: u64, count: usize) -> Vec<f32> {
     let mut numbers = Numbers::new(seed);
@@ -42,7 +42,7 @@ fn expected(x: &[f32], w: &[f32], gain: &[f32], [m, k, n]: [usize; 3]) -> Vec<f6
 
 #[test]
 fn the_same_over_other_tensors() {
-    for engine in engines() {
+    for engine in by_turns() {
         // Shapes come and go, and tensors change in place and for others.
         for shape in [[5, 8, 7], [40, 33, 21], [5, 8, 7], [1, 1, 1]] {
             let [m, k, n] = shape;
@@ -70,7 +70,7 @@ fn the_same_over_other_tensors() {
 
 #[test]
 fn what_is_alike_but_for_one_thing_is_told_apart() {
-    for engine in engines() {
+    for engine in by_turns() {
         let values = numbers(1, 24);
         let other = numbers(2, 24);
         let at = |i: usize, j: usize| f64::from(values[i * 6 + j]);
@@ -110,7 +110,7 @@ fn what_is_alike_but_for_one_thing_is_told_apart() {
 
 #[test]
 fn a_result_that_is_read_twice_is_computed_once() {
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor_from(&numbers(4, 300), &[10, 30]).unwrap();
         for round in 0..4 {
             let sums = x.softmax(1).sum(&[0], false);
@@ -126,7 +126,7 @@ fn a_result_that_is_read_twice_is_computed_once() {
 
 #[test]
 fn within_scopes_captures_and_threads() {
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor_from(&numbers(5, 64), &[8, 8]).unwrap();
         let want = network(&x, &x, &engine.tensor(&[1.0_f32; 8]).unwrap()).eval().unwrap().to_vec::<f32>().unwrap();
         let gain = engine.tensor(&[1.0_f32; 8]).unwrap();

@@ -4,7 +4,7 @@ use cantus::DType;
 use cantus::ops::{Expr, meshgrid};
 use ndarray::{ArrayD, Axis, IxDyn, stack};
 
-use crate::{Numbers, close, engines, few, halves, name, of_halves, tensor, wide};
+use crate::{Numbers, by_turns, close, few, halves, name, of_halves, tensor, wide};
 
 /// The elements that `from` names, place by place.
 fn picked(of: &ArrayD<f64>, shape: &[usize], from: impl Fn(&[usize]) -> Vec<usize>) -> ArrayD<f64> {
@@ -16,7 +16,7 @@ fn picked(of: &ArrayD<f64>, shape: &[usize], from: impl Fn(&[usize]) -> Vec<usiz
 
 #[test]
 fn repeated_moved_and_turned() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..24) {
             let mut numbers = Numbers::new(900 + seed);
             let shape = numbers.shape(3, 7);
@@ -75,7 +75,7 @@ fn repeated_moved_and_turned() {
 
 #[test]
 fn triangles_diagonals_and_windows() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..20) {
             let mut numbers = Numbers::new(930 + seed);
             let shape = numbers.shape(3, 9);
@@ -120,7 +120,7 @@ fn triangles_diagonals_and_windows() {
 
 #[test]
 fn classes_grids_and_products() {
-    for engine in engines() {
+    for engine in by_turns() {
         let on = &name(engine);
         let classes = engine.tensor_from(&[2_i32, -1, 0, 7], &[2, 2]).unwrap();
         let mut expected = ArrayD::zeros(IxDyn(&[2, 2, 3]));

@@ -3,11 +3,11 @@
 use cantus::ops::Expr;
 use ndarray::{ArrayD, Axis, concatenate};
 
-use crate::{Numbers, close, engines, halves, name, of_halves, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, halves, name, of_halves, seeds, tensor, wide};
 
 #[test]
 fn concatenation() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..20) {
             let mut numbers = Numbers::new(1100 + seed);
             let shape = numbers.shape(3, 11);

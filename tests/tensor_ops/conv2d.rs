@@ -3,13 +3,13 @@
 use cantus::ops::Window;
 
 use crate::oracle::Taps;
-use crate::{Numbers, close, engines, halves, name, of_halves, oracle, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, halves, name, of_halves, oracle, seeds, tensor, wide};
 
 /// Wide enough for the processor's own way, which computes results between the rows as well: with several tiles, blocks of terms, strips of outputs
 /// and groups, none of them whole.
 #[test]
 fn convolutions_of_wide_images() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(850);
         let cases = [
             ([2, 20, 17, 35], 13, [3, 3], [1, 1], [1, 1], [1, 1], 1),
@@ -46,7 +46,7 @@ fn convolutions_of_wide_images() {
 /// More images than the processor pads at a time, the last ones fewer than the others; and none at all.
 #[test]
 fn convolutions_of_many_images() {
-    for engine in engines().iter().filter(|engine| engine.selected().device.backend == "cpu") {
+    for engine in by_turns().iter().filter(|engine| engine.selected().device.backend == "cpu") {
         let mut numbers = Numbers::new(870);
         for images in [5, 0] {
             let (x, weights) = (numbers.array(&[images, 16, 256, 250]), numbers.array(&[6, 16, 1, 1]));
@@ -60,7 +60,7 @@ fn convolutions_of_many_images() {
 
 #[test]
 fn convolutions_with_every_option() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..30) {
             let mut numbers = Numbers::new(800 + seed);
             let groups = [1, 1, 2, 3][numbers.below(4)];

@@ -4,12 +4,12 @@ use cantus::DType;
 use cantus::ops::{arange, eye, full, linspace};
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{close, engines, name};
+use crate::{by_turns, close, name};
 
 #[test]
 fn ranges_and_constants() {
     let row = |values: Vec<f64>| ArrayD::from_shape_vec(IxDyn(&[values.len()]), values).unwrap();
-    for engine in engines() {
+    for engine in by_turns() {
         let on = &name(engine);
         close(&arange(engine, 2.0, 11.0, 3.0, DType::I32), &row(vec![2.0, 5.0, 8.0]), 0.0, on);
         close(&arange(engine, 1.0, -1.0, -0.5, DType::F32), &row(vec![1.0, 0.5, 0.0, -0.5]), 1e-7, on);

@@ -5,7 +5,7 @@ use cantus::ops::{Binary, Expr, Unary};
 use cantus::{DType, Engine, Tensor};
 
 use crate::values::{Value, doubles, limits, sampled, supported, tensor_of, values_of};
-use crate::{Numbers, engines, name};
+use crate::{Numbers, by_turns, name};
 
 /// Random elements: integers over their whole range, the limits among them.
 fn elements(numbers: &mut Numbers, dtype: DType, count: usize) -> Vec<Value> {
@@ -38,7 +38,7 @@ fn dtypes(engine: &Engine) -> impl Iterator<Item = DType> {
 #[test]
 fn bytes_go_in_and_out_unchanged() {
     let folder = tempfile::tempdir().unwrap();
-    for engine in engines() {
+    for engine in by_turns() {
         for &dtype in DType::ALL {
             for shape in [&[][..], &[0], &[1], &[5], &[3, 7], &[2, 0, 4], &[1, 2, 3, 5]] {
                 let what = format!("{dtype}{shape:?} on {}", name(engine));
@@ -58,7 +58,7 @@ fn bytes_go_in_and_out_unchanged() {
 
 #[test]
 fn parts_are_read_and_written_at_any_element() {
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor(&[1_u8, 2, 3, 4, 5, 6, 7]).unwrap();
         x.write_at(1, &[20_u8, 30, 40, 50]).unwrap();
         x.write_at(6, &[70_u8]).unwrap();
@@ -108,7 +108,7 @@ fn cast(value: Value, to: DType) -> Value {
 
 #[test]
 fn every_dtype_is_converted_to_every_other() {
-    for engine in engines() {
+    for engine in by_turns() {
         let gpu = engine.selected().device.backend != "cpu";
         for from in dtypes(engine) {
             let mut numbers = Numbers::new(3);
@@ -239,7 +239,7 @@ fn whole_of_one(op: Unary, x: i128, dtype: DType) -> i128 {
 
 #[test]
 fn integers_of_every_width_wrap() {
-    for engine in engines() {
+    for engine in by_turns() {
         for dtype in dtypes(engine).filter(|dtype| limits(*dtype).is_some()) {
             let mut numbers = Numbers::new(5);
             let (x, y) = (elements(&mut numbers, dtype, 203), elements(&mut numbers, dtype, 203));
@@ -299,7 +299,7 @@ impl Rows {
 
 #[test]
 fn views_may_begin_and_end_inside_a_word() {
-    for engine in engines() {
+    for engine in by_turns() {
         for dtype in dtypes(engine) {
             for seed in (0..12).filter(|seed| sampled(engine, 16 * dtype as usize + *seed as usize, 12)) {
                 let mut numbers = Numbers::new(seed + 100);
@@ -358,7 +358,7 @@ fn views_may_begin_and_end_inside_a_word() {
 /// Sums and products in the dtype that they have; the least and the greatest, and their places.
 #[test]
 fn reductions_of_every_dtype() {
-    for engine in engines() {
+    for engine in by_turns() {
         for dtype in dtypes(engine) {
             for seed in (0..8).filter(|seed| sampled(engine, 8 * dtype as usize + *seed as usize, 16)) {
                 let mut numbers = Numbers::new(seed + 40);
@@ -544,7 +544,7 @@ fn complex_numbers_are_as_defined() {
     for op in Binary::ALL {
         assert_eq!(op.dtypes().any(|dtype| complex(&dtype)), COMPLEX2.iter().any(|(known, _)| known == op), "{op:?}");
     }
-    for engine in engines() {
+    for engine in by_turns() {
         for dtype in dtypes(engine).filter(complex) {
             let mut numbers = Numbers::new(77);
             let (x, mut y) = (elements(&mut numbers, dtype, 301), elements(&mut numbers, dtype, 301));
@@ -584,7 +584,7 @@ fn complex_numbers_are_as_defined() {
 
 #[test]
 fn two_dtypes_are_promoted() {
-    for engine in engines() {
+    for engine in by_turns() {
         for left in dtypes(engine) {
             for right in dtypes(engine).filter(|right| sampled(engine, 16 * left as usize + *right as usize, 8)) {
                 let mut numbers = Numbers::new(11);
@@ -642,7 +642,7 @@ fn what_a_dtype_is_not_for_is_said_with_a_remedy() {
     let text = engine.tensor(&[true]).unwrap().to_vec::<u8>().unwrap_err().to_string();
     assert!(text.contains("bool, not u8"), "{text}");
     // Where the device has no i64.
-    for engine in engines().iter().filter(|engine| !supported(engine, DType::I64)) {
+    for engine in by_turns().iter().filter(|engine| !supported(engine, DType::I64)) {
         let (a, b) = (engine.zeros::<i32>(&[2]).unwrap(), engine.zeros::<u32>(&[2]).unwrap());
         let text = (a + b).eval().unwrap_err().to_string();
         assert!(text.contains("the result is i64") && text.contains(".cast(DType::I32)"), "{text}");

@@ -6,7 +6,7 @@ use cantus::DType;
 use cantus::ops::Expr;
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, name, tensor, wide};
+use crate::{Numbers, by_turns, close, few, name, tensor, wide};
 
 /// The sum over all letters' values, straight from the definition. Letters of axes of one element may have more elsewhere.
 fn defined(inputs: &[Vec<char>], output: &[char], arrays: &[ArrayD<f64>]) -> ArrayD<f64> {
@@ -45,7 +45,7 @@ fn defined(inputs: &[Vec<char>], output: &[char], arrays: &[ArrayD<f64>]) -> Arr
 
 #[test]
 fn random_equations() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..60) {
             let mut numbers = Numbers::new(2000 + seed);
             let count = 1 + numbers.below(4);
@@ -89,7 +89,7 @@ fn random_equations() {
 
 #[test]
 fn ellipses_broadcast_and_results_are_named_by_the_alphabet() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(2100);
         let (a, b) = (numbers.array(&[2, 1, 3, 4]), numbers.array(&[5, 4, 6]));
         let (x, y) = (tensor(engine, &a).expr(), tensor(engine, &b).expr());
@@ -131,7 +131,7 @@ fn a_chain_goes_by_the_cheap_end() {
 
 #[test]
 fn many_operands() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(2150);
         // More than all orders are compared for.
         let arrays: Vec<ArrayD<f32>> = (0..12).map(|_| numbers.array(&[2, 2])).collect();
@@ -148,7 +148,7 @@ fn many_operands() {
 
 #[test]
 fn products_over_axes_and_of_kronecker() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(2200 + seed);
             let (i, j, k, l) = (numbers.side(4), numbers.side(4), numbers.side(4), numbers.side(4));
@@ -174,7 +174,7 @@ fn products_over_axes_and_of_kronecker() {
 
 #[test]
 fn powers_of_matrices() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..10) {
             let mut numbers = Numbers::new(2250 + seed);
             let (batch, n) = (1 + numbers.below(3), 1 + numbers.below(6));

@@ -4,7 +4,7 @@ use cantus::ops::{Binary, Expr, Unary};
 use cantus::{DType, Engine, Error, Tensor};
 
 use crate::values::{self, Value, doubles, limits, sampled, supported};
-use crate::{Numbers, engines, name, seeds};
+use crate::{Numbers, by_turns, engines, name, seeds};
 
 /// A function, its definition, and the numbers that it is asked for.
 type Of1 = (Unary, fn(f64) -> f64, [f64; 2]);
@@ -213,7 +213,7 @@ fn taken(engine: &Engine, op: usize, dtype: DType) -> bool {
 
 #[test]
 fn every_function_is_as_accurate_as_the_table_says() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (op, definition, range) in seeds(engine, 0..OF_ONE.len() as u64).map(|place| &OF_ONE[place as usize]) {
             for dtype in op.dtypes().filter(|dtype| taken(engine, *op as usize, *dtype)) {
                 let (x, tensor) = operand(engine, dtype, *range, 7);
@@ -250,7 +250,7 @@ fn small_and_large_numbers_keep_their_digits() {
     let mild: Vec<f32> = (0..60).map(|i| 0.15 * i as f32).collect();
     let of_small = [Expm1, Log1p, Sinh, Asinh, Atanh, Tan, Asin, Atan, Cbrt];
     let of_large = [Cbrt, Log2, Log10, Asinh, Atan];
-    for engine in engines() {
+    for engine in by_turns() {
         for (ops, values) in [(&of_small[..], &small), (&of_large[..], &large), (&[Erfc, Exp2][..], &mild)] {
             let x = engine.tensor(values).unwrap();
             for op in ops {
@@ -269,7 +269,7 @@ fn small_and_large_numbers_keep_their_digits() {
 #[test]
 fn roots_poles_and_signs() {
     let pi = std::f32::consts::PI;
-    for engine in engines() {
+    for engine in by_turns() {
         let two = |x: f32, y: f32, op: Binary| {
             let (x, y) = (engine.tensor(&[x]).unwrap(), engine.tensor(&[y]).unwrap());
             x.binary(op, &y).eval().unwrap().item::<f32>().unwrap()
@@ -452,7 +452,7 @@ fn shapes_broadcast_as_in_numpy() {
         }
         index
     };
-    for engine in engines() {
+    for engine in by_turns() {
         for (a, b, out) in shapes {
             let (x, y) = (numbers(1, a.iter().product()), numbers(2, b.iter().product()));
             let sum = (&Expr::from(&tensor(engine, &x, a)) - &tensor(engine, &y, b)).eval().unwrap();
@@ -467,7 +467,7 @@ fn shapes_broadcast_as_in_numpy() {
 
 #[test]
 fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
-    for engine in engines() {
+    for engine in by_turns() {
         let (x, w, b) = (numbers(3, 64 * 50), numbers(4, 64 * 50), numbers(5, 50));
         let (tx, tw, tb) = (tensor(engine, &x, &[64, 50]), tensor(engine, &w, &[64, 50]), tensor(engine, &b, &[50]));
         let chain = (Expr::from(&tx) * &tw + &tb).gelu().clamp(-0.5, 3.0);
@@ -489,7 +489,7 @@ fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
 
 #[test]
 fn more_inputs_than_a_kernel_binds_take_several() {
-    for engine in engines() {
+    for engine in by_turns() {
         let inputs: Vec<Vec<f32>> = (0..17).map(|seed| numbers(seed, 40)).collect();
         let tensors: Vec<Tensor> = inputs.iter().map(|values| tensor(engine, values, &[40])).collect();
         let sum = tensors[1..].iter().fold(Expr::from(&tensors[0]), |sum, next| sum + next);
@@ -500,7 +500,7 @@ fn more_inputs_than_a_kernel_binds_take_several() {
 
 #[test]
 fn halves_need_no_device_with_halves() {
-    for engine in engines() {
+    for engine in by_turns() {
         let values: Vec<half::f16> = numbers(9, 77).into_iter().map(half::f16::from_f32).collect();
         let x = engine.tensor_from(&values, &[7, 11]).unwrap();
         let y = (&Expr::from(&x) * &x).eval().unwrap();
@@ -513,7 +513,7 @@ fn halves_need_no_device_with_halves() {
 
 #[test]
 fn integers_wrap_compare_and_convert() {
-    for engine in engines() {
+    for engine in by_turns() {
         let a: Vec<i32> = vec![i32::MAX, i32::MIN, -7, 0, 12];
         let b: Vec<i32> = vec![1, 1, 2, 5, 12];
         let (x, y) = (engine.tensor(&a).unwrap(), engine.tensor(&b).unwrap());
@@ -553,7 +553,7 @@ fn nan_infinity_and_negative_zero_are_kept() {
 #[test]
 fn powers_follow_numpy() {
     let cases = [(-2.0_f32, 3.0_f32), (-2.0, 2.0), (2.0, 0.5), (0.0, 2.0), (9.0, -0.5), (-8.0, 0.5), (1.5, 20.0)];
-    for engine in engines() {
+    for engine in by_turns() {
         let (a, b): (Vec<f32>, Vec<f32>) = cases.into_iter().unzip();
         let (x, y) = (engine.tensor(&a).unwrap(), engine.tensor(&b).unwrap());
         let got = Expr::from(&x).binary(Binary::Pow, &y).eval().unwrap().to_vec::<f32>().unwrap();
@@ -626,7 +626,7 @@ fn errors_on_the_cpu_are_within_what_the_table_says_in_ulps() {
 
 #[test]
 fn between_two_values_and_by_a_condition() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(77);
         let [x, y, w] = [0, 1, 2].map(|_| numbers.array(&[50, 7]));
         let [tx, ty, tw] = [&x, &y, &w].map(|array| crate::tensor(engine, array).expr());

@@ -7,7 +7,7 @@ use cantus::ops::{Expr, Overlap};
 use kit::turn::everything;
 use ndarray::{ArrayD, Axis, IxDyn};
 
-use crate::{Numbers, engines, few, name, tensor, wide};
+use crate::{Numbers, by_turns, few, name, tensor, wide};
 
 /// Complex numbers (…, 2) transformed along an axis, from the definition: the angle's whole turns are left out exactly.
 fn defined(x: &ArrayD<f64>, axis: usize, inverse: bool) -> ArrayD<f64> {
@@ -69,7 +69,7 @@ const LENGTHS: [usize; 34] = [
 
 #[test]
 fn every_kind_of_length_forwards_and_back() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..LENGTHS.len() as u64) {
             let mut numbers = Numbers::new(2300 + seed);
             let length = LENGTHS[seed as usize];
@@ -88,7 +88,7 @@ fn every_kind_of_length_forwards_and_back() {
 /// Lengths that the processor cuts into rows and columns, at some places.
 #[test]
 fn long_rows_by_rows_and_columns() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..4) {
             let mut numbers = Numbers::new(2340 + seed);
             let length = [1 << 15, 3 << 14, 225 * 225, 250 * 200][seed as usize];
@@ -126,7 +126,7 @@ fn long_rows_by_rows_and_columns() {
 
 #[test]
 fn along_any_axis_and_several() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..16) {
             let mut numbers = Numbers::new(2350 + seed);
             let rank = 1 + numbers.below(3);
@@ -156,7 +156,7 @@ fn along_any_axis_and_several() {
 
 #[test]
 fn real_numbers_have_half_a_spectrum() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..20) {
             let mut numbers = Numbers::new(2400 + seed);
             let length = LENGTHS[numbers.below(LENGTHS.len())];
@@ -210,7 +210,7 @@ fn long(engine: &Engine, length: usize) {
 
 #[test]
 fn long_transforms_find_a_wave() {
-    for engine in engines() {
+    for engine in by_turns() {
         let all = [3 * 5 * 7 * 11 * 13, 10_007, 1 << 15, 1 << 20, 1_000_003, 1 << 22];
         let most = if everything() { all.len() } else { 2 };
         for &length in &all[..most] {
@@ -221,7 +221,7 @@ fn long_transforms_find_a_wave() {
 
 #[test]
 fn transforms_are_linear_and_shifts_turn_them() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(2450);
         let (x, n) = (numbers.array(&[90, 2]), 90);
         let t = tensor(engine, &x);
@@ -238,7 +238,7 @@ fn transforms_are_linear_and_shifts_turn_them() {
 
 #[test]
 fn convolutions_short_and_long() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..16) {
             let mut numbers = Numbers::new(2500 + seed);
             let (n, m) = match seed % 4 {

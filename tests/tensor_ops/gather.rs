@@ -2,11 +2,11 @@
 
 use ndarray::{ArrayD, Axis, IxDyn};
 
-use crate::{Numbers, close, engines, halves, name, of_halves, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, halves, name, of_halves, seeds, tensor, wide};
 
 #[test]
 fn gathers_along_any_axis() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..20) {
             let mut numbers = Numbers::new(1150 + seed);
             let shape = numbers.shape(3, 11);

@@ -4,11 +4,11 @@ use cantus::engine::GraphInputs;
 use cantus::ops::Unary;
 use cantus::{Error, Kernel, Result, Tensor};
 
-use crate::{Numbers, close, engines, name, oracle, tensor, wide};
+use crate::{Numbers, by_turns, close, engines, name, oracle, tensor, wide};
 
 #[test]
 fn a_perceptron_is_replayed_with_new_inputs() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(2000);
         let weights: Vec<_> = (0..3).map(|_| numbers.array(&[64, 64]).mapv(|x| x / 16.0)).collect();
         let layers: Vec<Tensor> = weights.iter().map(|weights| tensor(engine, weights)).collect();
@@ -39,7 +39,7 @@ fn a_perceptron_is_replayed_with_new_inputs() {
 
 #[test]
 fn intermediate_results_share_memory() {
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor(&vec![1.0_f32; 4096]).unwrap();
         let graph = engine
             .capture(|| {
@@ -70,7 +70,7 @@ fn zeros_are_zeros_at_each_replay() {
          }",
     )
     .unwrap();
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
         let graph = engine
             .capture(|| {
@@ -123,7 +123,7 @@ fn uniforms_are_set_at_a_replay() {
                                    @compute @workgroup_size(1) fn other() { y[0] = n; }",
     )
     .unwrap();
-    for engine in engines() {
+    for engine in by_turns() {
         let what = name(engine);
         let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
         let y = engine.zeros::<f32>(&[3]).unwrap();

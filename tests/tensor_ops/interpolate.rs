@@ -6,7 +6,7 @@ use cantus::ops::{Interpolation, Padding, Window};
 use cantus::{DType, Engine};
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, halves, name, of_halves, tensor, wide};
+use crate::{Numbers, by_turns, close, engines, few, halves, name, of_halves, tensor, wide};
 
 /// Keys's cubic convolution, piece by piece.
 fn cubic(x: f64, a: f64) -> f64 {
@@ -67,7 +67,7 @@ const ALL: [Interpolation; 5] = [
 
 #[test]
 fn images_in_another_size() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..20) {
             let mut numbers = Numbers::new(1200 + seed);
             let by = ALL[seed as usize % 5];
@@ -117,7 +117,7 @@ fn pixel(x: &ArrayD<f64>, image: [usize; 2], at: [i64; 2], outside: Padding, ali
 
 #[test]
 fn images_read_by_a_grid() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..24) {
             let mut numbers = Numbers::new(1300 + seed);
             let by = ALL[seed as usize % 3];
@@ -174,7 +174,7 @@ fn images_read_by_a_grid() {
 
 #[test]
 fn windows_as_columns() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(1400 + seed);
             let shape = [1 + numbers.below(2), 1 + numbers.below(3), 5 + numbers.below(9), 5 + numbers.below(9)];

@@ -3,7 +3,7 @@
 use cantus::ops::{Attention, Expr, KeyValueCache, Window};
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, name, tensor, wide};
+use crate::{Numbers, by_turns, close, few, name, tensor, wide};
 
 /// Each element adds the weights, times itself, to the result.
 fn spread(x: &ArrayD<f64>, w: &ArrayD<f64>, sizes: [&[usize]; 4], groups: usize) -> ArrayD<f64> {
@@ -34,7 +34,7 @@ fn spread(x: &ArrayD<f64>, w: &ArrayD<f64>, sizes: [&[usize]; 4], groups: usize)
 
 #[test]
 fn transposed_convolutions_of_signals_and_volumes() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(2700 + seed);
             let groups = 1 + numbers.below(2);
@@ -64,7 +64,7 @@ fn transposed_convolutions_of_signals_and_volumes() {
 
 #[test]
 fn padding_keeps_sizes() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(2750 + seed);
             let (side, kernel, stride, dilation) =
@@ -92,7 +92,7 @@ fn padding_keeps_sizes() {
 
 #[test]
 fn tables_have_rows() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(2780);
         let table = numbers.array(&[7, 5]);
         let words = [3_i32, 0, 6, -1, 3, 2];
@@ -107,7 +107,7 @@ fn tables_have_rows() {
 
 #[test]
 fn a_cache_grows_and_keeps_what_it_has() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(2800);
         let (keys, values) = (numbers.array(&[2, 3, 40, 6]), numbers.array(&[2, 3, 40, 5]));
         let (k, v) = (tensor(engine, &keys).expr(), tensor(engine, &values).expr());

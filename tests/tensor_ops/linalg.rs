@@ -5,7 +5,7 @@ use cantus::ops::Expr;
 use kit::turn::everything;
 use ndarray::{Array2, ArrayD, Axis, Ix2, Ix3, IxDyn};
 
-use crate::{Numbers, close, engines, few, name, tensor, wide};
+use crate::{Numbers, by_turns, close, few, name, tensor, wide};
 
 /// Float32's rounding.
 const UNIT: f64 = 6e-8;
@@ -54,7 +54,7 @@ fn cases(engine: &Engine, from: u64, count: u64) -> impl Iterator<Item = (u64, N
 
 #[test]
 fn elimination() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3000, 16) {
             let (batch, m, n) = (1 + numbers.below(3), side(&mut numbers), side(&mut numbers));
             let a = numbers.array(&[batch, m, n]);
@@ -79,7 +79,7 @@ fn elimination() {
 
 #[test]
 fn systems_of_equations() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3050, 16) {
             let (batch, n, columns) = (1 + numbers.below(3), side(&mut numbers), 1 + numbers.below(5));
             let (a, b) = (numbers.array(&[batch, n, n]), numbers.array(&[n, columns]));
@@ -105,7 +105,7 @@ fn systems_of_equations() {
 
 #[test]
 fn triangles() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3100, 12) {
             let (batch, n, columns) = (1 + numbers.below(3), side(&mut numbers), 1 + numbers.below(40));
             let upper = seed % 2 == 0;
@@ -155,7 +155,7 @@ fn determinant(a: &Array2<f64>) -> (f64, f64) {
 
 #[test]
 fn determinants() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3150, 12) {
             let (batch, n) = (1 + numbers.below(3), side(&mut numbers));
             let a = numbers.array(&[batch, n, n]);
@@ -181,7 +181,7 @@ fn determinants() {
 
 #[test]
 fn choleskys_factors() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3200, 12) {
             let (batch, n) = (1 + numbers.below(3), side(&mut numbers));
             let b = wide(&numbers.array(&[batch, n, n]));
@@ -207,7 +207,7 @@ fn choleskys_factors() {
 
 #[test]
 fn householders_factors() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3250, 16) {
             let (batch, m, n) = (1 + numbers.below(3), side(&mut numbers), side(&mut numbers));
             // Some with nothing below the diagonal, of less rank, or far from 1.
@@ -236,7 +236,7 @@ fn householders_factors() {
 
 #[test]
 fn eigenvalues_of_symmetric_matrices() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3300, 16) {
             let (batch, n) = (1 + numbers.below(3), side(&mut numbers).min(if everything() { 150 } else { 48 }));
             let scale = [1.0, 1e-20, 1e20][numbers.below(3)];
@@ -267,7 +267,7 @@ fn eigenvalues_of_symmetric_matrices() {
 
 #[test]
 fn singular_values() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3350, 16) {
             let most = if everything() { 120 } else { 40 };
             let (batch, m, n) = (1 + numbers.below(2), side(&mut numbers).min(most), side(&mut numbers).min(most));
@@ -313,7 +313,7 @@ fn exponential(a: &Array2<f64>) -> Array2<f64> {
 
 #[test]
 fn exponentials_of_matrices() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (seed, mut numbers) in cases(engine, 3400, 10) {
             let (batch, n) = (1 + numbers.below(3), 1 + numbers.below(40));
             let scale = [0.01, 0.2, 1.5][numbers.below(3)] / (n as f32).sqrt();
@@ -330,7 +330,7 @@ fn exponentials_of_matrices() {
 
 #[test]
 fn what_is_singular_is_nan() {
-    for engine in engines() {
+    for engine in by_turns() {
         // The second of three, so that its neighbours stay.
         let mut values = vec![2.0_f32, 0.0, 0.0, 2.0];
         values.extend([1.0, 2.0, 2.0, 4.0]);
@@ -363,7 +363,7 @@ fn what_is_singular_is_nan() {
 
 #[test]
 fn matrices_near_singular_have_small_residuals() {
-    for engine in engines() {
+    for engine in by_turns() {
         // Hilbert's, whose condition is beyond float32 at 8 rows.
         let n = 8;
         let a = ArrayD::from_shape_fn(IxDyn(&[1, n, n]), |at| 1.0 / (at[1] + at[2] + 1) as f32);
@@ -377,7 +377,7 @@ fn matrices_near_singular_have_small_residuals() {
 
 #[test]
 fn what_is_empty_stays_so() {
-    for engine in engines() {
+    for engine in by_turns() {
         for shape in [[0, 3, 3], [2, 0, 0]] {
             let a = engine.zeros::<f32>(&shape).unwrap();
             let what = format!("{shape:?} on {}", name(engine));
@@ -402,7 +402,7 @@ fn what_is_empty_stays_so() {
 
 #[test]
 fn other_numbers_are_told_of() {
-    for engine in engines().iter().filter(|engine| engine.selected().device.backend == "cpu") {
+    for engine in by_turns().iter().filter(|engine| engine.selected().device.backend == "cpu") {
         let a = engine.tensor_from(&[1.0_f32, f32::NAN, f32::NAN, 1.0], &[2, 2]).unwrap();
         for expr in [a.eigh().0, a.svd().1, a.expm(), a.inverse(), a.qr().1] {
             assert!(read(&expr, "of NaN").iter().any(|x| x.is_nan()));

@@ -22,6 +22,7 @@ mod layer_norm;
 mod layers;
 mod limits;
 mod linalg;
+mod long_axes;
 mod matmul;
 mod memory;
 mod misuse;
@@ -51,7 +52,7 @@ mod view;
 
 use cantus::ops::Expr;
 use cantus::{Engine, Tensor};
-pub(crate) use kit::engine::{engines, name};
+pub(crate) use kit::engine::{by_turns, engines, name};
 use kit::inputs::Random;
 pub(crate) use kit::turn::{few, seeds};
 use ndarray::{ArrayD, IxDyn};

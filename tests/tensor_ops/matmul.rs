@@ -3,11 +3,11 @@
 use cantus::ops::{Expr, Unary};
 use ndarray::IxDyn;
 
-use crate::{Numbers, close, engines, halves, name, of_halves, oracle, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, halves, name, of_halves, oracle, seeds, tensor, wide};
 
 #[test]
 fn matrix_products_of_any_layout() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..40) {
             let mut numbers = Numbers::new(500 + seed);
             let mut side = |most: usize| numbers.side(most);
@@ -52,7 +52,7 @@ fn matrix_products_of_any_layout() {
 /// More terms, rows and columns than the processor's own products take at a time; few rows, so that threads share by columns.
 #[test]
 fn products_of_many_blocks() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(550);
         for (m, k, n) in [(7, 700, 3100), (205, 513, 97), (6, 17, 16)] {
             let (a, b) = (numbers.array(&[m, k]), numbers.array(&[k, n]));
@@ -65,7 +65,7 @@ fn products_of_many_blocks() {
 
 #[test]
 fn vectors_are_rows_and_columns() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(600);
         for (m, k, n) in [(1, 300, 257), (129, 1000, 1), (1, 5, 1), (1, 1, 40)] {
             let (a, b) = (numbers.array(&[m, k]), numbers.array(&[k, n]));
@@ -91,7 +91,7 @@ fn vectors_are_rows_and_columns() {
 
 #[test]
 fn products_of_halves_are_summed_in_float32() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(700);
         let (a, b) = (numbers.array(&[33, 70]), numbers.array(&[70, 47]));
         let product = oracle::matmul(&of_halves(&a), &of_halves(&b));
@@ -130,7 +130,7 @@ fn integers(engine: &cantus::Engine, dtype: cantus::DType, shape: &[usize], numb
 #[test]
 fn products_of_integers_are_whole_and_wrap() {
     use cantus::DType;
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..12) {
             let mut numbers = Numbers::new(800 + seed);
             let mut side = |most: usize| numbers.side(most);

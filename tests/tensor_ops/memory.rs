@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use cantus::{Engine, Error, Fallback, Tensor};
 
-use crate::{engines, name};
+use crate::{by_turns, engines, name};
 
 /// An engine of its own on the same device, with a limit.
 fn beside(engine: &Engine, limit: Option<u64>) -> Engine {
@@ -20,7 +20,7 @@ fn beside(engine: &Engine, limit: Option<u64>) -> Engine {
 
 #[test]
 fn a_scope_gives_back_what_it_does_not_return() {
-    for engine in engines() {
+    for engine in by_turns() {
         let what = name(engine);
         let engine = beside(engine, None);
         let x = engine.tensor_from(&[2.0_f32; 1 << 16], &[256, 256]).unwrap();
@@ -81,7 +81,7 @@ fn scopes_are_their_threads_own() {
 #[test]
 fn beyond_the_limit_the_pool_is_emptied_first() {
     const MIB: usize = 1 << 20;
-    for engine in engines() {
+    for engine in by_turns() {
         let what = name(engine);
         let engine = beside(engine, Some(12 * MIB as u64));
         // Sizes of three classes: none can take another's memory.
@@ -104,7 +104,7 @@ fn beyond_the_limit_the_pool_is_emptied_first() {
 
 #[test]
 fn many_are_downloaded_at_once() {
-    for engine in engines() {
+    for engine in by_turns() {
         let tensors: Vec<Tensor> =
             (0..50).map(|n| (&engine.tensor(&vec![n as f32; 1 + n * 37]).unwrap() * 2.0).eval().unwrap()).collect();
         let contents = engine.to_vecs::<f32>(&tensors.iter().collect::<Vec<_>>()).unwrap();

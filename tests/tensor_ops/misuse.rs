@@ -162,7 +162,7 @@ fn tensors_of_two_devices_are_brought_together() {
     let other = devices.backends.iter().flat_map(|backend| &backend.devices).find(|device| device.backend != "cpu");
     let Some(other) = other else {
         assert!(std::env::var("CANTUS_REQUIRE_ADAPTER").is_err(), "there is no second device");
-        println!("not run: there is no device but the processor");
+        kit::not_run("tensors of two devices", "there is no device but the processor");
         return;
     };
     // What a graphics device made, and a host tensor that was placed on the processor.

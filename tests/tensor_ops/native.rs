@@ -6,11 +6,11 @@ use cantus::{Engine, Fallback};
 use ndarray::{ArrayD, IxDyn};
 
 use crate::reduce::some_axes;
-use crate::{Numbers, Random, close, engines, name, oracle, tensor, wide};
+use crate::{Numbers, Random, by_turns, close, name, oracle, tensor, wide};
 
 #[test]
 fn the_portable_kernels_alone_give_the_same() {
-    for engine in engines() {
+    for engine in by_turns() {
         let device = &engine.selected().device;
         let portable = Engine::builder().backend(&device.backend).device(device.index).fallback(Fallback::Never);
         let portable = portable.native(false).build().unwrap();

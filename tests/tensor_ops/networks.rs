@@ -5,11 +5,11 @@ use cantus::ops::{Attention, Expr, RopePairs, Window};
 use ndarray::{ArrayD, Axis, IxDyn};
 
 use crate::oracle::{self, Taps};
-use crate::{Numbers, close, engines, few, halves, name, of_halves, tensor, wide};
+use crate::{Numbers, by_turns, close, engines, few, halves, name, of_halves, tensor, wide};
 
 #[test]
 fn channels_are_normalised() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..10) {
             let mut numbers = Numbers::new(1500 + seed);
             let groups = 1 + numbers.below(3);
@@ -49,7 +49,7 @@ fn channels_are_normalised() {
 
 #[test]
 fn convolutions_of_signals_and_volumes() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..10) {
             let mut numbers = Numbers::new(1530 + seed);
             let groups = 1 + numbers.below(2);
@@ -106,7 +106,7 @@ fn convolutions_of_signals_and_volumes() {
 
 #[test]
 fn transposed_convolutions_spread_each_pixel() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(1560 + seed);
             let groups = 1 + numbers.below(2);
@@ -153,7 +153,7 @@ fn transposed_convolutions_spread_each_pixel() {
 
 #[test]
 fn pooled_to_a_size() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..10) {
             let mut numbers = Numbers::new(1590 + seed);
             let shape = [1 + numbers.below(2), 1 + numbers.below(2), 1 + numbers.below(20), 1 + numbers.below(20)];
@@ -193,7 +193,7 @@ fn pooled_to_a_size() {
 
 #[test]
 fn attention_is_the_softmax_of_products() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..16) {
             let mut numbers = Numbers::new(1620 + seed);
             let (batch, groups, shared) = (1 + numbers.below(2), 1 + numbers.below(2), 1 + numbers.below(3));
@@ -263,7 +263,7 @@ fn attention_is_the_softmax_of_products() {
 
 #[test]
 fn positions_turn_pairs() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..8) {
             let mut numbers = Numbers::new(1650 + seed);
             let shape = [1 + numbers.below(3), 1 + numbers.below(9), 2 * (1 + numbers.below(20))];
@@ -340,7 +340,7 @@ fn dropout_keeps_what_its_seed_says() {
         x.dropout(p, 11).eval().unwrap().to_vec().unwrap()
     };
     let first = kept(&engines()[0], 0.25);
-    for engine in engines() {
+    for engine in by_turns() {
         let values = kept(engine, 0.25);
         assert_eq!(values, first, "{}", name(engine));
         let zeros = values.iter().filter(|x| **x == 0.0).count() as f64 / values.len() as f64;

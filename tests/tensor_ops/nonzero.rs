@@ -3,11 +3,11 @@
 use cantus::DType;
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, name, tensor};
+use crate::{Numbers, by_turns, close, few, name, tensor};
 
 #[test]
 fn bins_and_histograms() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(700 + seed);
             let shape = [numbers.side(90), numbers.side(200)];
@@ -39,7 +39,7 @@ fn many_numbers_in_few_and_many_bins() {
     let mut values: Vec<f32> = (0..300_000).map(|_| numbers.float()).collect();
     let low = -3.5_f32;
     values.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, low, low.next_down(), 3.0, 3.0_f32.next_up(), -0.0]);
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor(&values).unwrap().expr();
         for bins in [1, 7, 64, 6000] {
             let edges = cantus::ops::linspace(engine, f64::from(low), 3.0, bins + 1, DType::F32);
@@ -63,7 +63,7 @@ fn many_numbers_in_few_and_many_bins() {
 
 #[test]
 fn nonzero_places_and_selected_elements() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(730 + seed);
             let rank = numbers.below(4);
@@ -89,7 +89,7 @@ fn nonzero_places_and_selected_elements() {
 
 #[test]
 fn distinct_elements_with_their_counts() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..10) {
             let mut numbers = Numbers::new(760 + seed);
             let shape = [numbers.side(40), numbers.side(120)];

@@ -8,7 +8,7 @@ use cantus::ops::Binary;
 use cantus::{DType, Engine, Tensor};
 
 use crate::values::{Value, limits, operand, sampled, supported, values_of};
-use crate::{engines, name};
+use crate::{by_turns, name};
 
 /// What NumPy calls a dtype; it has no bf16.
 fn numpy(dtype: DType) -> Option<&'static str> {
@@ -141,15 +141,15 @@ fn cases(engine: &Engine, folder: &std::path::Path) -> Vec<Case> {
 #[test]
 fn every_dtype_is_numpys() {
     let Ok(python) = std::env::var("CANTUS_NUMPY") else {
-        println!("not run: CANTUS_NUMPY names no Python with NumPy (./test makes one)");
+        kit::not_run("dtypes beside NumPy", "CANTUS_NUMPY names no Python with NumPy (./test makes one)");
         return;
     };
     let mut ran = 0;
-    for engine in engines() {
+    for engine in by_turns() {
         let folder = tempfile::tempdir().unwrap();
         let cases = cases(engine, folder.path());
         if cases.is_empty() {
-            println!("not run on {}: none of its cases has its turn", name(engine));
+            kit::not_run(&format!("dtypes beside NumPy on {}", name(engine)), "none of its cases has its turn");
             continue;
         }
         ran += 1;

@@ -3,7 +3,7 @@
 use cantus::ops::{Expr, Padding};
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, halves, name, of_halves, tensor, wide};
+use crate::{Numbers, by_turns, close, few, halves, name, of_halves, tensor, wide};
 
 /// Where a place before or behind an axis reads it, step by step.
 fn inside(place: isize, length: isize, with: Padding) -> Option<usize> {
@@ -23,7 +23,7 @@ fn inside(place: isize, length: isize, with: Padding) -> Option<usize> {
 
 #[test]
 fn padded_in_every_way() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..24) {
             let mut numbers = Numbers::new(1120 + seed);
             let with = [Padding::Constant(2.5), Padding::Edge, Padding::Reflect, Padding::Wrap][seed as usize % 4];

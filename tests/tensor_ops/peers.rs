@@ -242,7 +242,10 @@ const TORCH: &[Case] = cases! {
 /// Compares with what a Python says.
 fn compared(variable: &str, imports: &str, convert: &str, cases: &[Case], share: u64) {
     let Ok(python) = std::env::var(variable) else {
-        println!("not run: {variable} names no Python (./test makes one)");
+        kit::not_run(
+            &format!("operations beside {}", variable.trim_start_matches("CANTUS_")),
+            &format!("{variable} names no Python (./test makes one)"),
+        );
         return;
     };
     let seed = kit::turn::turn();

@@ -3,11 +3,11 @@
 use cantus::ops::Window;
 
 use crate::oracle::Taps;
-use crate::{Numbers, close, engines, name, oracle, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, name, oracle, seeds, tensor, wide};
 
 #[test]
 fn windows_with_every_option() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..30) {
             let mut numbers = Numbers::new(880 + seed);
             let kernel = [1 + numbers.below(4), 1 + numbers.below(4)];

@@ -3,7 +3,7 @@
 use cantus::{Config, Engine, Fallback};
 use serde_json::Value;
 
-use crate::{engines, name};
+use crate::{by_turns, name};
 
 fn work(engine: &Engine) {
     let a = engine.tensor_from(&[1.0_f32; 128 * 128], &[128, 128]).unwrap();
@@ -21,7 +21,7 @@ fn spans<'a>(trace: &'a Value, category: &str) -> Vec<&'a Value> {
 
 #[test]
 fn a_trace_of_every_device() {
-    for engine in engines() {
+    for engine in by_turns() {
         let device = &engine.selected().device;
         let what = name(engine);
         let builder = Engine::builder().backend(&device.backend).device(device.index).fallback(Fallback::Never);
@@ -31,7 +31,7 @@ fn a_trace_of_every_device() {
         let trace: Value = serde_json::from_str(&profile.to_json()).unwrap();
         let kernels = spans(&trace, "kernel");
         if !device.capabilities.timestamps && device.backend != "cpu" {
-            println!("not run on {what}: it has no timestamps");
+            kit::not_run(&format!("times of kernels on {what}"), "it has no timestamps");
             assert!(kernels.is_empty(), "{what}");
             continue;
         }

@@ -2,7 +2,7 @@
 
 use cantus::ops::{rand, randn, random_bits};
 
-use crate::{engines, name};
+use crate::{by_turns, name};
 
 /// Philox 4x32-10 as its paper defines it, with 64-bit products.
 fn philox(counter: u32, seed: u64) -> [u32; 4] {
@@ -23,7 +23,7 @@ fn random_numbers_are_the_same_everywhere() {
     let seed = 0x0123_4567_89AB_CDEF;
     let count = 20_001;
     let bits: Vec<u32> = (0..count).map(|i| philox(i / 4, seed)[i as usize % 4]).collect();
-    for engine in engines() {
+    for engine in by_turns() {
         let on = name(engine);
         let got = random_bits(engine, &[count as usize], seed).eval().unwrap().to_vec::<u32>().unwrap();
         assert_eq!(got, bits, "{on}");

@@ -4,7 +4,7 @@ use cantus::DType;
 use cantus::ops::Expr;
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, halves, name, of_halves, oracle, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, halves, name, of_halves, oracle, seeds, tensor, wide};
 
 /// Some axes of this many, in order; at least one.
 pub(crate) fn some_axes(numbers: &mut Numbers, rank: usize) -> Vec<usize> {
@@ -14,7 +14,7 @@ pub(crate) fn some_axes(numbers: &mut Numbers, rank: usize) -> Vec<usize> {
 
 #[test]
 fn sums_products_extremes_and_moments_over_any_axes() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..40) {
             let mut numbers = Numbers::new(seed);
             let rank = 1 + numbers.below(4);
@@ -58,7 +58,7 @@ fn sums_products_extremes_and_moments_over_any_axes() {
 
 #[test]
 fn the_first_greatest_is_found() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..20) {
             let mut numbers = Numbers::new(100 + seed);
             let shape = [1 + numbers.below(40), 1 + numbers.below(90), 1 + numbers.below(5)];
@@ -111,7 +111,7 @@ fn the_first_greatest_is_found() {
 fn long_sums_are_accurate() {
     // The worst for a running sum: many equal values, and a large one among small ones.
     let count = 1 << 22;
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(7);
         let mut values: Vec<f32> = (0..count).map(|_| numbers.float()).collect();
         for (what, values) in [
@@ -134,7 +134,7 @@ fn long_sums_are_accurate() {
 
 #[test]
 fn integers_are_summed_by_wrapping() {
-    for engine in engines() {
+    for engine in by_turns() {
         let values: Vec<i32> = (0..100_000_i64).map(|i| (i * 1_664_525 + 1_013_904_223) as i32).collect();
         let t = engine.tensor(&values).unwrap();
         let expected = values.iter().fold(0_i32, |sum, &x| sum.wrapping_add(x));
@@ -151,7 +151,7 @@ fn integers_are_summed_by_wrapping() {
 
 #[test]
 fn halves_are_reduced_in_float32() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..6) {
             let mut numbers = Numbers::new(300 + seed);
             let shape = [1 + numbers.below(30), 1 + numbers.below(700)];
@@ -167,7 +167,7 @@ fn halves_are_reduced_in_float32() {
 
 #[test]
 fn nan_wins() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut values = vec![1.0_f32; 1000];
         values[700] = f32::NAN;
         values[800] = f32::NAN;

@@ -2,11 +2,11 @@
 
 use cantus::ops::Expr;
 
-use crate::{Numbers, close, engines, name, oracle, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, name, oracle, seeds, tensor, wide};
 
 #[test]
 fn the_last_axis() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..20) {
             let mut numbers = Numbers::new(220 + seed);
             let rank = 1 + numbers.below(3);

@@ -3,7 +3,7 @@
 use cantus::DType;
 use cantus::ops::Expr;
 
-use crate::{Numbers, close, engines, few, halves, name, of_halves, oracle, tensor, wide};
+use crate::{Numbers, by_turns, close, few, halves, name, of_halves, oracle, tensor, wide};
 
 /// Each element with those before it.
 fn running(row: &[f64], f: fn(f64, f64) -> f64) -> Vec<f64> {
@@ -19,7 +19,7 @@ fn running(row: &[f64], f: fn(f64, f64) -> f64) -> Vec<f64> {
 
 #[test]
 fn prefix_sums_along_any_axis() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(400 + seed);
             let rank = 1 + numbers.below(3);
@@ -39,7 +39,7 @@ fn prefix_sums_along_any_axis() {
 /// Rows that a processor cuts into parts; the sums are right to 1e-6 of what was summed.
 #[test]
 fn long_rows() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (rows, length) in [(1, 300_001), (2, 65_536), (700, 33)] {
             let mut numbers = Numbers::new(460 + length as u64);
             let x = numbers.array(&[rows, length]);
@@ -69,7 +69,7 @@ fn long_rows() {
 
 #[test]
 fn running_products_extremes_and_logarithms_of_sums() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(430 + seed);
             let rank = 1 + numbers.below(3);
@@ -101,7 +101,7 @@ fn running_products_extremes_and_logarithms_of_sums() {
 
 #[test]
 fn integers_wrap_in_products_and_meet_their_limits() {
-    for engine in engines() {
+    for engine in by_turns() {
         let x: Vec<i32> = (0..3000).map(|i| 2 * i + 1).collect();
         let expected: Vec<i32> = x
             .iter()
@@ -121,7 +121,7 @@ fn integers_wrap_in_products_and_meet_their_limits() {
 
 #[test]
 fn differences_along_any_axis() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(460 + seed);
             let shape = numbers.shape(3, 9);
@@ -143,7 +143,7 @@ fn differences_along_any_axis() {
 
 #[test]
 fn halves_are_summed_in_float32() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..6) {
             let mut numbers = Numbers::new(350 + seed);
             let shape = [1 + numbers.below(30), 1 + numbers.below(700)];
@@ -160,7 +160,7 @@ fn halves_are_summed_in_float32() {
 /// What stands before a part decides, not what the part's own product would be.
 #[test]
 fn zeros_stay_zeros_before_large_numbers() {
-    for engine in engines().iter().filter(|engine| engine.selected().device.backend == "cpu") {
+    for engine in by_turns().iter().filter(|engine| engine.selected().device.backend == "cpu") {
         for length in [9, 100, 5000, 200_000] {
             let mut values = vec![1e38_f32; length];
             values[0] = 0.0;

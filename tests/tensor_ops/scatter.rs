@@ -4,11 +4,11 @@ use cantus::DType;
 use cantus::ops::Expr;
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, halves, name, of_halves, tensor, wide};
+use crate::{Numbers, by_turns, close, few, halves, name, of_halves, tensor, wide};
 
 #[test]
 fn scattered_along_any_axis() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..20) {
             let mut numbers = Numbers::new(800 + seed);
             let rank = 1 + numbers.below(3);
@@ -54,7 +54,7 @@ fn scattered_along_any_axis() {
 
 #[test]
 fn slices_by_an_index_of_one_axis() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..8) {
             let mut numbers = Numbers::new(840 + seed);
             let shape: Vec<usize> = (0..2).map(|_| 1 + numbers.below(30)).collect();
@@ -87,7 +87,7 @@ fn slices_by_an_index_of_one_axis() {
 
 #[test]
 fn sums_have_the_same_bits_every_time() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(3);
         let values: Vec<f32> = (0..5000).map(|_| numbers.float() * 1e3).collect();
         let index: Vec<u32> = (0..5000).map(|_| numbers.below(3) as u32).collect();
@@ -103,7 +103,7 @@ fn sums_have_the_same_bits_every_time() {
 /// Rows of which one is cut for the threads, in every dtype that the processor's own means take, and places that all rows share.
 #[test]
 fn long_rows() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut numbers = Numbers::new(4);
         for (rows, length, count) in [(1, 200_000, 70_000), (3, 40_000, 30_000), (700, 40, 9)] {
             let of = |numbers: &mut Numbers, count: usize| -> Vec<i32> {
@@ -141,7 +141,7 @@ fn long_rows() {
 
 #[test]
 fn parts_and_masks() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..8) {
             let mut numbers = Numbers::new(870 + seed);
             let shape: Vec<usize> = (0..3).map(|_| 1 + numbers.below(9)).collect();

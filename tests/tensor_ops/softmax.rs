@@ -2,11 +2,11 @@
 
 use cantus::ops::Expr;
 
-use crate::{Numbers, close, engines, name, of_halves, oracle, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, name, of_halves, oracle, seeds, tensor, wide};
 
 #[test]
 fn any_axis() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..20) {
             let mut numbers = Numbers::new(200 + seed);
             let rank = 1 + numbers.below(3);
@@ -24,7 +24,7 @@ fn any_axis() {
 
 #[test]
 fn halves_are_computed_in_float32() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..6) {
             let mut numbers = Numbers::new(300 + seed);
             let shape = [1 + numbers.below(30), 1 + numbers.below(700)];

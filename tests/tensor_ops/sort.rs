@@ -3,7 +3,7 @@
 use cantus::DType;
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, name, oracle, tensor, wide};
+use crate::{Numbers, by_turns, close, few, name, oracle, tensor, wide};
 
 /// The places of a row in order; equal ones stay in theirs.
 fn argsort(row: &[f64], descending: bool) -> Vec<f64> {
@@ -18,7 +18,7 @@ fn argsort(row: &[f64], descending: bool) -> Vec<f64> {
 
 #[test]
 fn sorted_along_any_axis_and_stable() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..24) {
             let mut numbers = Numbers::new(600 + seed);
             let rank = 1 + numbers.below(3);
@@ -60,7 +60,7 @@ fn sorted_along_any_axis_and_stable() {
 /// Rows that a processor cuts into parts, sorts by digits or by comparisons, and of which it only looks for the first.
 #[test]
 fn rows_of_every_length() {
-    for engine in engines() {
+    for engine in by_turns() {
         for (rows, length) in [(1, 70_001), (5, 2000), (3, 192), (2, 191), (7, 1)] {
             let mut numbers = Numbers::new(640 + length as u64);
             // Many ties, and both signs.
@@ -83,7 +83,7 @@ fn rows_of_every_length() {
 
 #[test]
 fn nan_is_last_and_zeros_are_equal() {
-    for engine in engines() {
+    for engine in by_turns() {
         let values =
             [2.0_f32, f32::NAN, -0.0, f32::INFINITY, 0.0, f32::NEG_INFINITY, f32::NAN, -1e-40, f32::MAX, f32::MIN];
         let t = engine.tensor(&values).unwrap();
@@ -102,7 +102,7 @@ fn nan_is_last_and_zeros_are_equal() {
 
 #[test]
 fn places_in_sorted_rows() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..16) {
             let mut numbers = Numbers::new(650 + seed);
             let (rows, length, count) = (1 + numbers.below(4), numbers.side(300), numbers.side(500));
@@ -134,7 +134,7 @@ fn places_in_sorted_rows() {
 
 #[test]
 fn medians_and_quantiles() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..12) {
             let mut numbers = Numbers::new(670 + seed);
             let shape: Vec<usize> = (0..2).map(|_| 1 + numbers.below(90)).collect();

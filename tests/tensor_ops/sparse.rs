@@ -3,11 +3,11 @@
 use cantus::ops::Csr;
 use ndarray::{ArrayD, IxDyn};
 
-use crate::{Numbers, close, engines, few, name, tensor};
+use crate::{Numbers, by_turns, close, few, name, tensor};
 
 #[test]
 fn sparse_times_dense() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..16) {
             let mut numbers = Numbers::new(2600 + seed);
             let (rows, columns, width) = (numbers.side(200), 1 + numbers.below(90), numbers.side(20));

@@ -4,7 +4,7 @@ use cantus::num_complex::Complex;
 use cantus::ops::{Binary, Expr};
 use cantus::{DType, Engine};
 
-use crate::{Numbers, engines, name};
+use crate::{Numbers, by_turns, name};
 
 const VALUES: [f32; 9] =
     [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1.0, -2.5, f32::MAX, f32::MIN_POSITIVE];
@@ -49,7 +49,7 @@ fn wrong(engine: &Engine, (what, expr, plain): &Case, a: &[f32], b: &[f32]) -> V
 fn special_values_are_kept() {
     let pairs: Vec<(f32, f32)> = VALUES.iter().flat_map(|&a| VALUES.iter().map(move |&b| (a, b))).collect();
     let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
-    for engine in engines() {
+    for engine in by_turns() {
         let backend = engine.selected().device.backend.as_str();
         let wrong: Vec<String> = CASES.iter().flat_map(|case| wrong(engine, case, &a, &b)).collect();
         if ["cpu", "opencl", "cuda"].contains(&backend) {
@@ -131,7 +131,7 @@ const FUNCTIONS: &[Function] = &[
 #[test]
 fn functions_of_nan_and_infinities() {
     let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, -2.0];
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor(&values).unwrap().expr();
         let mut wrong = Vec::new();
         for (what, expr, plain) in FUNCTIONS {
@@ -159,7 +159,7 @@ fn comparisons_with_nan() {
         ("greater_equal", |a, b| a.greater_equal(b), |a, b| a >= b),
     ];
     let (a, b): (Vec<f32>, Vec<f32>) = VALUES.iter().flat_map(|&a| VALUES.iter().map(move |&b| (a, b))).unzip();
-    for engine in engines() {
+    for engine in by_turns() {
         let (x, y) = (engine.tensor(&a).unwrap().expr(), engine.tensor(&b).unwrap().expr());
         for (what, expr, plain) in cases {
             // As it is, and as the condition of a choice.
@@ -182,7 +182,7 @@ fn comparisons_with_nan() {
 #[test]
 fn a_row_with_nan_has_no_softmax() {
     let values = [0.5, f32::NAN, 1.0, 2.0, 0.5, 1.0];
-    for engine in engines() {
+    for engine in by_turns() {
         let x = engine.tensor(&values).unwrap().expr().reshape(&[2, 3]);
         for (what, expr) in
             [("softmax", x.softmax(1)), ("log_softmax", x.log_softmax(1)), ("logsumexp", x.logsumexp(&[1], true) + &x)]
@@ -198,7 +198,7 @@ fn a_row_with_nan_has_no_softmax() {
 #[test]
 fn sines_of_large_numbers() {
     let mut numbers = Numbers::new(11);
-    for engine in engines() {
+    for engine in by_turns() {
         let mut x: Vec<f32> = (0..20_000).map(|_| numbers.float() * (numbers.below(126) as f32).exp2()).collect();
         // Close to multiples of pi, and the largest.
         x.extend([16_367_173.0 * 4.722_366_5e21, f32::MAX, -f32::MAX, 10_000.0, 10_000.001, 1e5, 1e10, 1e20, 1e30]);
@@ -236,7 +236,7 @@ fn roots_of_complex_infinities() {
         ([-4.0, 0.0], [0.0, 2.0]),
         ([-4.0, -0.0], [0.0, -2.0]),
     ];
-    for engine in engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend)) {
+    for engine in by_turns().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend)) {
         let numbers = cases.map(|([re, im], _)| Complex::new(re, im));
         let roots = engine.tensor(&numbers).unwrap().sqrt().eval().unwrap().to_vec::<Complex<f32>>().unwrap();
         for ((from, wanted), got) in cases.iter().zip(roots) {

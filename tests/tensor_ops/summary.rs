@@ -4,11 +4,11 @@ use cantus::ops::Expr;
 use cantus::{DType, Engine};
 use ndarray::ArrayD;
 
-use crate::{Numbers, close, engines, few, halves, name, of_halves, oracle, tensor, wide};
+use crate::{Numbers, by_turns, close, few, halves, name, of_halves, oracle, tensor, wide};
 
 #[test]
 fn norms_deviations_and_log_sums_over_any_axes() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..24) {
             let mut numbers = Numbers::new(500 + seed);
             let rank = 1 + numbers.below(3);
@@ -57,7 +57,7 @@ fn norms_deviations_and_log_sums_over_any_axes() {
 #[test]
 fn counts_and_questions_about_all() {
     let truth = |value: bool| f64::from(u8::from(value));
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in few(engine, 0..16) {
             let mut numbers = Numbers::new(560 + seed);
             let rank = 1 + numbers.below(3);
@@ -87,7 +87,7 @@ fn of_no_elements_and_of_infinities() {
         let got = expr.eval().unwrap_or_else(|error| panic!("{error} on {}", name(engine)));
         got.cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap()
     };
-    for engine in engines() {
+    for engine in by_turns() {
         let none = engine.zeros::<f32>(&[2, 0]).unwrap();
         assert_eq!(one(engine, none.any(&[1], false)), [0.0; 2]);
         assert_eq!(one(engine, none.all(&[1], false)), [1.0; 2]);

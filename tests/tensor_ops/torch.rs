@@ -5,12 +5,12 @@ use std::path::Path;
 use cantus::Tensor;
 use cantus::ops::Window;
 
-use crate::{close, digits, engines, name, wide};
+use crate::{by_turns, close, digits, name, wide};
 
 #[test]
 fn definitions_are_pytorchs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tensor_ops/reference");
-    for engine in engines() {
+    for engine in by_turns() {
         let file = |name: &str| Tensor::from_npy(engine, folder.join(format!("{name}.npy"))).unwrap();
         let (image, weight, rows) = (file("image"), file("weight"), file("rows"));
         let (gain, bias) = (file("gain"), file("bias"));
@@ -40,7 +40,7 @@ fn definitions_are_pytorchs() {
 
 #[test]
 fn every_digit_is_read_as_pytorch_reads_it() {
-    for engine in engines() {
+    for engine in by_turns() {
         let network = digits::Network::load(engine, digits::folder()).unwrap();
         let images = Tensor::from_npy(engine, digits::folder().join("images.npy")).unwrap();
         let expected = Tensor::from_npy(engine, digits::folder().join("torch_labels.npy")).unwrap();

@@ -8,7 +8,7 @@ use cantus::ops::Expr;
 use cantus::{DType, Engine, Fallback, Tensor};
 use ndarray::ArrayD;
 
-use crate::{Numbers, close, engines, name, oracle, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, engines, name, oracle, seeds, tensor, wide};
 
 /// The same device, with choices remembered in a folder.
 fn beside(engine: &Engine, folder: &Path) -> Engine {
@@ -69,7 +69,7 @@ fn every_variant_gives_the_right_numbers() {
     let parts = ["parts 1", "parts 4", "parts 16", "parts 64", "parts 256"];
     let variants: Vec<(&str, &str)> = tiles.into_iter().chain(splits).zip(parts.into_iter().cycle()).collect();
     let cases = [960, 1000].map(|k| (k, Case::new(k)));
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..2 * variants.len() as u64) {
             let (k, case) = &cases[seed as usize % 2];
             let (variant, parts) = variants[seed as usize / 2];
@@ -135,7 +135,7 @@ fn choices_from_elsewhere_are_passed_over() {
 
 #[test]
 fn what_was_measured_is_remembered() {
-    for engine in engines().iter().filter(|engine| seeds(engine, 0..1).next().is_some()) {
+    for engine in by_turns().iter().filter(|engine| seeds(engine, 0..1).next().is_some()) {
         let folder = tempfile::tempdir().unwrap();
         let first = beside(engine, folder.path());
         let case = Case::new(960);
@@ -171,7 +171,7 @@ fn products_of_f16_by_cooperative_matrices() {
     // Tiles with edges on each side, batches, operands that lie transposed, and a depth of one.
     let shapes = [([1, 70, 50, 90], [false; 2]), ([3, 64, 96, 64], [true, false]), ([2, 33, 100, 20], [false, true])];
     let shapes = shapes.into_iter().chain([([1, 130, 2, 65], [true; 2])]);
-    for engine in engines().iter().filter(|engine| engine.selected().device.backend == "cpu") {
+    for engine in by_turns().iter().filter(|engine| engine.selected().device.backend == "cpu") {
         for (seed, ([batches, m, k, n], transposed)) in (0..).zip(shapes.clone()) {
             let power = |size: usize| size.next_power_of_two();
             let [left, right] = transposed.map(|turned| if turned { "^T" } else { "" });

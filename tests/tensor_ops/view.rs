@@ -2,11 +2,11 @@
 
 use ndarray::{Axis, IxDyn, SliceInfoElem};
 
-use crate::{Numbers, close, engines, halves, name, of_halves, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, halves, name, of_halves, seeds, tensor, wide};
 
 #[test]
 fn views_of_views_of_expressions() {
-    for engine in engines() {
+    for engine in by_turns() {
         for seed in seeds(engine, 0..40) {
             let mut numbers = Numbers::new(1000 + seed);
             let mut shape = numbers.shape(3, 12);

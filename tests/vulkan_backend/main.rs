@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
     let code = harness::one_by_one(trials);
     if !devices.iter().any(|device| device.backend.is_validated()) {
-        println!("not run: the validation layers: VK_LAYER_KHRONOS_validation is not installed");
+        kit::not_run("the validation layers", "VK_LAYER_KHRONOS_validation is not installed");
         return code;
     }
     let messages = cantus::backend::vulkan::take_validation_messages();

@@ -97,7 +97,7 @@ impl Place {
             return Some(library);
         }
         assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "{compiler}: {built:?}");
-        println!("not run: {compiler} does not build {file}");
+        cantus_skips::not_run(file, &format!("{compiler} does not build it"));
         None
     }
 

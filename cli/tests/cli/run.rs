@@ -179,7 +179,7 @@ fn a_difference_beyond_the_tolerance_fails() {
     let devices: serde_json::Value = serde_json::from_str(&place.run_plain("devices --json").stdout).unwrap();
     let other = devices["backends"].as_array().unwrap().iter().find(|b| b["name"] != "cpu" && b["available"] == true);
     let Some(other) = other else {
-        writeln!(std::io::stderr(), "NOT RUN: cantus run --compare --tolerance: no second device here").unwrap();
+        cantus_skips::not_run("cantus run --compare --tolerance", "there is no second device");
         return;
     };
     place.write(
@@ -543,7 +543,7 @@ fn a_backend_that_is_named_computes_or_fails() {
                 .is_some_and(|devices| devices.first().is_some_and(|device| device["capabilities"]["int64"] == false))
     });
     let Some(unable) = unable.and_then(|backend| backend["name"].as_str()) else {
-        return println!("not run: every device of this machine has 64-bit integers");
+        return cantus_skips::not_run("a device without 64-bit integers", "every device of this machine has them");
     };
     let run = |backend: Option<&str>, variables: &[(&str, &str)]| {
         let mut command = place.command();

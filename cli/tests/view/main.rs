@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let screen = match Screen::start() {
         Ok(screen) => screen,
         Err(reason) => {
-            println!("NOT RUN: {reason}");
+            cantus_skips::not_run("the window", &reason);
             return ExitCode::from(u8::from(std::env::var_os("CANTUS_REQUIRE_DISPLAY").is_some()));
         }
     };

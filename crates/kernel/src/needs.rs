@@ -114,6 +114,11 @@ impl Needs {
     }
 
     #[doc(hidden)]
+    pub fn remove(&mut self, need: Need) {
+        self.0 &= !(1 << need as u8);
+    }
+
+    #[doc(hidden)]
     pub fn contains(self, need: Need) -> bool {
         self.0 & (1 << need as u8) != 0
     }

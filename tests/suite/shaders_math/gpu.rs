@@ -30,7 +30,7 @@ pub fn all() -> &'static [Gpu] {
                 "an adapter is required, and wgpu finds none"
             );
             // Past the harness, which keeps what passing tests print.
-            let _ = writeln!(std::io::stderr(), "not run: shaders on adapters (wgpu finds none on this machine)");
+            kit::not_run("shaders on adapters", "wgpu finds none on this machine");
         }
         gpus
     })

@@ -3,7 +3,7 @@
 use cantus::stream::{self, Bytes, Npy, Stream};
 use cantus::{DType, Element, Engine};
 use cantus_verify::inputs::Random;
-use kit::engine::{engines, name};
+use kit::engine::{by_turns, name};
 
 use super::{Kept, between};
 
@@ -49,7 +49,7 @@ fn check<T: Element + Copy>(engine: &Engine, values: &[T], row: &[usize], to: im
 
 #[test]
 fn summaries_of_every_type() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut random = Random::new(21);
         let count = 3 * 9973;
         let mut words = || (0..count).map(|_| random.u32()).collect::<Vec<u32>>();
@@ -80,7 +80,7 @@ fn summaries_of_every_type() {
 
 #[test]
 fn a_large_mean_leaves_the_variance() {
-    for engine in engines() {
+    for engine in by_turns() {
         let values: Vec<f32> = (0..100_000).map(|place| 10_000.0 + (place % 10) as f32).collect();
         let summary = Stream::new(engine, bytes(&values, &[])).chunk_rows(999).summary().unwrap();
         assert!((summary.variance - 8.25).abs() < 1e-3, "{}: {summary:?}", name(engine));
@@ -89,7 +89,7 @@ fn a_large_mean_leaves_the_variance() {
 
 #[test]
 fn nan_and_infinity_are_seen() {
-    for engine in engines() {
+    for engine in by_turns() {
         for place in [0, 500, 999] {
             let mut values = vec![1.0_f32; 1000];
             values[place] = f32::INFINITY;
@@ -106,7 +106,7 @@ fn nan_and_infinity_are_seen() {
 
 #[test]
 fn a_histogram_counts_all() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut random = Random::new(23);
         let values: Vec<f32> = (0..50_000).map(|_| (random.below(1200) as f32) / 8.0 - 10.0).collect();
         let found = Stream::new(engine, bytes(&values, &[5])).chunk_rows(777).histogram(16, 0.0, 128.0).unwrap();
@@ -128,7 +128,7 @@ fn sorting_takes_every_type_and_puts_nan_last() {
         Stream::new(engine, source).chunk_rows(771).sort(folder.path(), kept.sink()).unwrap();
         kept
     };
-    for engine in engines() {
+    for engine in by_turns() {
         let mut random = Random::new(24);
         let words: Vec<u32> = (0..20_001).map(|_| random.u32()).collect();
         let mut expected = words.clone();
@@ -173,7 +173,7 @@ fn kit_flushes(a: f32, b: f32) -> bool {
 
 #[test]
 fn products_of_panels_are_those_of_the_whole() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut random = Random::new(26);
         for (m, k, n, memory) in
             [(1, 1, 1, 1 << 20), (70, 300, 90, 20_000), (33, 64, 128, 1 << 20), (50, 2000, 10, 40_000)]
@@ -236,7 +236,7 @@ fn coherence_of_fields_of_any_scale_and_offset() {
         }
         let wide: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
         let expected = coherence(&wide, width);
-        for engine in engines() {
+        for engine in by_turns() {
             let field = engine.tensor_from(&values, &[height, width]).unwrap();
             let found = f64::from(cantus::ops::coherence(engine, &field).unwrap());
             let what = format!("{number}: {width} x {height}, scale {scale}, offset {offset}");
@@ -261,7 +261,7 @@ fn coherence_of_sheets_of_different_scales() {
     let wide: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
     let expected = coherence(&wide, width);
     let memory = Some(width as u64 * 4 * 12 * 8);
-    for engine in engines() {
+    for engine in by_turns() {
         write(&values);
         let found = stream::coherence(engine, Npy::open(&path).unwrap(), memory, |_| {}).unwrap();
         assert!((f64::from(found) - expected).abs() < 2e-5, "{}: {found} for {expected}", name(engine));
@@ -270,7 +270,7 @@ fn coherence_of_sheets_of_different_scales() {
     let last = values.len() - 1;
     values[last] = f32::NAN;
     write(&values);
-    for engine in engines() {
+    for engine in by_turns() {
         let refused = stream::coherence(engine, Npy::open(&path).unwrap(), memory, |_| {}).unwrap_err().to_string();
         assert!(refused.contains("NaN or infinity"), "{}: {refused}", name(engine));
         let apart = engine.tensor_from(&[3e38_f32, -3e38, 3e38, -3e38], &[2, 2]).unwrap();
@@ -283,7 +283,7 @@ fn coherence_of_sheets_of_different_scales() {
 fn coherence_of_a_stream_is_that_of_the_field() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("field.npy");
-    for engine in engines() {
+    for engine in by_turns() {
         for (width, height) in [(200, 100), (3, 1000), (1, 50), (50, 1), (257, 33)] {
             let mut random = Random::new(27);
             let values: Vec<f32> = (0..width * height)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use cantus::stream::{Bytes, Generated, Items, Npy, NpyFile, Reader, Rows, Source, Stream};
 use cantus::{DType, Element, Engine, Result};
 use cantus_verify::inputs::Random;
-use kit::engine::{engines, name};
+use kit::engine::{by_turns, engines, name};
 
 /// What a sink was given.
 #[derive(Clone, Default)]
@@ -107,7 +107,7 @@ const WEIGHTS: [f64; 5] = [0.5, -1.0, 2.0, 0.25, -0.75];
 
 #[test]
 fn a_stencil_sees_the_rows_beside_its_chunk() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut random = Random::new(5);
         for (before, after) in [(2, 2), (2, 0), (0, 2), (1, 2), (0, 0)] {
             for rows in [1, 2, 3, 17, 100] {
@@ -166,7 +166,7 @@ fn rows_that_overlap_are_cut_off_what_has_them() {
 
 #[test]
 fn a_scan_carries_from_chunk_to_chunk() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut random = Random::new(11);
         let values: Vec<i32> = (0..1000 * 4).map(|_| random.below(1000) as i32 - 500).collect();
         let bytes = Bytes::new(bytemuck::cast_slice(&values).to_vec(), DType::I32, &[4]).unwrap();
@@ -189,7 +189,7 @@ fn a_scan_carries_from_chunk_to_chunk() {
 
 #[test]
 fn sources_beside_each_other_keep_their_rows_together() {
-    for engine in engines() {
+    for engine in by_turns() {
         let mut random = Random::new(12);
         let (x, y) = (floats(&mut random, 300), floats(&mut random, 900));
         let source =
@@ -211,7 +211,7 @@ fn a_kernel_writes_into_its_chunk() {
          }",
     )
     .unwrap();
-    for engine in engines() {
+    for engine in by_turns() {
         let rows = Generated::new(10_000, &[], |first, values: &mut [u32]| {
             values.iter_mut().zip(first..).for_each(|(value, row)| *value = row as u32);
         });
@@ -229,7 +229,7 @@ fn a_kernel_writes_into_its_chunk() {
 /// The chunk that a kernel of the chunk before still reads is not overwritten by what is read ahead.
 #[test]
 fn what_is_read_ahead_waits_for_the_device() {
-    for engine in engines() {
+    for engine in by_turns() {
         let rows = Generated::new(2_000_000, &[], |first, values: &mut [u32]| {
             values.iter_mut().zip(first..).for_each(|(value, row)| *value = row as u32);
         });
@@ -243,7 +243,7 @@ fn what_is_read_ahead_waits_for_the_device() {
 
 #[test]
 fn chunks_come_in_order_and_may_be_left() {
-    for engine in engines() {
+    for engine in by_turns() {
         let rows = || {
             Generated::new(1000, &[2], |first, values: &mut [u32]| {
                 values.iter_mut().zip(2 * first..).for_each(|(value, row)| *value = row as u32);
@@ -287,7 +287,7 @@ fn a_stream_is_larger_than_the_memory_that_it_may_use() {
 #[test]
 fn a_stream_without_rows_has_results_without_rows() {
     let folder = tempfile::tempdir().unwrap();
-    for engine in engines() {
+    for engine in by_turns() {
         let none = || Bytes::new(Vec::new(), DType::F32, &[4]).unwrap();
         let path = folder.path().join("none.npy");
         Stream::new(engine, none()).map(|chunk| Ok(chunk.tensor().cast(DType::U32)), NpyFile::new(&path)).unwrap();

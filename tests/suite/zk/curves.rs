@@ -118,7 +118,7 @@ fn sums_of_more_points_than_a_binding_holds() {
     registry.register(Arc::new(VulkanBackend::new().emulate(emulation)));
     let small = match Engine::builder().registry(registry).backend("vulkan").fallback(Fallback::Never).build() {
         Ok(small) => small,
-        Err(error) => return println!("not run: {error}"),
+        Err(error) => return kit::not_run("sums on a small device", &error.to_string()),
     };
     let (_, here) = engines().remove(0);
     fn on<C: Curve>(engine: &Engine, list: &[Affine<C>], scalars: &[C::Scalar]) -> Vec<Affine<C>> {

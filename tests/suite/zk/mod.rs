@@ -21,11 +21,11 @@ use cantus::Engine;
 use cantus::zk::PrimeField;
 use kit::inputs::Random;
 
-/// All devices; the processor twice, by its own means and by the executor.
+/// The processor twice, by its own means and by the executor, and the device that has its turn.
 fn engines() -> Vec<(String, Engine)> {
     static EXECUTOR: OnceLock<Engine> = OnceLock::new();
     let executor = EXECUTOR.get_or_init(|| Engine::builder().backend("cpu").reproducible(true).build().unwrap());
-    let devices = kit::engine::engines().iter().map(|engine| (kit::engine::name(engine), engine.clone()));
+    let devices = kit::engine::by_turns().into_iter().map(|engine| (kit::engine::name(engine), engine.clone()));
     let mut all: Vec<_> = devices.collect();
     all.sort_by_key(|(name, _)| !name.starts_with("cpu: "));
     all.push(("cpu: the executor".to_owned(), executor.clone()));

@@ -17,7 +17,7 @@ pub(super) fn rows(folder: &str, name: &str) -> Option<Vec<Row>> {
         .join(folder);
     let path = folder.join(name);
     let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("not run: {name}: it is not in {}", folder.display());
+        kit::not_run(name, &format!("it is not in {}", folder.display()));
         return None;
     };
     let list: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();

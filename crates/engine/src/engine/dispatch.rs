@@ -97,6 +97,7 @@ pub struct DispatchBuilder<'a> {
     label: Option<Arc<str>>,
     cancel: Vec<CancelFlag>,
     flops: u64,
+    rounds: u64,
     stated: Option<(ProductShape, Vec<&'a str>)>,
 }
 
@@ -116,6 +117,7 @@ struct Plan<'a> {
     invocations: u64,
     cancel: Vec<CancelFlag>,
     flops: u64,
+    rounds: u64,
     stated: Option<Arc<Stated>>,
 }
 
@@ -127,7 +129,7 @@ enum Argument<'a> {
 impl<'a> DispatchBuilder<'a> {
     pub(super) fn new(engine: &'a Engine, kernel: &'a Kernel) -> Self {
         let (settings, amount, label, cancel) = (Vec::new(), Amount::Unset, None, Vec::new());
-        Self { engine, kernel, settings, amount, label, cancel, flops: 0, stated: None }
+        Self { engine, kernel, settings, amount, label, cancel, flops: 0, rounds: 0, stated: None }
     }
 
     /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's; an f16 tensor may be bound to u32 as
@@ -241,6 +243,13 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
+    /// The most rounds that the loops of an invocation make together, where the kernel's text doesn't show it; 0 where nobody knows.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn rounds(mut self, most: u64) -> Self {
+        self.rounds = most;
+        self
+    }
+
     /// The product that the kernel computes of these bindings: a, b, the result, and the bias where it has one.
     #[cfg(feature = "wgsl")]
     pub(crate) fn stating(mut self, stated: Option<(ProductShape, Vec<&'a str>)>) -> Self {
@@ -339,8 +348,8 @@ impl<'a> DispatchBuilder<'a> {
                 names.into_iter().map(|name| reflection.binding(name).map(|(place, _)| place)).collect();
             Some(Arc::new(Stated { product, places: places? }))
         });
-        let (cancel, flops) = (self.cancel, self.flops);
-        Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel, flops, stated })
+        let (cancel, flops, rounds) = (self.cancel, self.flops, self.rounds);
+        Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel, flops, rounds, stated })
     }
 }
 
@@ -523,7 +532,7 @@ impl Plan<'_> {
         }
         #[cfg(feature = "wgsl")]
         if !slot.has_program(self.kernel) || self.workgroups.iter().any(|&count| count > 65_535) {
-            shared.check_answers(slot, self.kernel, &self.label, self.workgroups).await?;
+            shared.check_answers(slot, self.kernel, &self.label, self.workgroups, self.rounds).await?;
         }
         let span = shared.profiler.begin();
         let (program, fresh) = slot.program(self.kernel).await?;

@@ -30,7 +30,7 @@ impl Silence {
         let backend = WgpuBackend::new();
         let opened = pollster::block_on(backend.open(0, &OpenOptions::default())).ok();
         let Some((device, queue)) = opened.as_deref().and_then(raw_device) else {
-            println!("not run: this machine has no adapter");
+            cantus_skips::not_run("what wgpu says of a device", "this machine has no adapter");
             return None;
         };
         let health = Arc::new(Health::new("a device".to_owned(), None));
@@ -120,7 +120,7 @@ fn a_poll_that_another_overtakes_loses_nothing() {
         ended.store(true, Ordering::Relaxed);
     });
     if overtaken() == 0 {
-        println!("not run: no poll of this driver's was overtaken");
+        cantus_skips::not_run("a poll that is overtaken", "no poll of this driver was");
     }
 }
 

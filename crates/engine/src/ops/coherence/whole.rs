@@ -16,8 +16,15 @@ pub(super) async fn moments(sheet: &Sheet<'_>, factor: f32) -> Result<Option<Opt
     let mut writer = Writer::new(&[sheet.height, sheet.width, factor.to_bits()]);
     let flat = reshaped(&Typed::read(sheet.values), &[count]);
     writer.function("element", &flat, &[count], &[("place", 0..1)], None)?;
-    let launch =
-        Composed { name: "coherence_whole", writer: &writer, output: "f32", body: WHOLE, workgroups: [1; 3], flops: 0 };
+    let launch = Composed {
+        name: "coherence_whole",
+        writer: &writer,
+        output: "f32",
+        body: WHOLE,
+        workgroups: [1; 3],
+        flops: 0,
+        rounds: 0,
+    };
     if !launch.is_taken_over(&sheet.engine).await? {
         return Ok(None);
     }

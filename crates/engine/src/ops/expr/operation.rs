@@ -254,6 +254,8 @@ pub(in crate::ops) struct Composed<'a> {
     pub(in crate::ops) workgroups: [usize; 3],
     /// Floating-point operations, for profiles; 0 where counting them says little.
     pub(in crate::ops) flops: usize,
+    /// The most rounds that the loops of an invocation make together, where they grow with the sizes; 0 where they are few.
+    pub(in crate::ops) rounds: usize,
 }
 
 impl Composed<'_> {
@@ -278,7 +280,8 @@ impl Composed<'_> {
     ) -> Result<()> {
         let kernel = kernel(self.name, &self.writer.text(self.output, self.body))?;
         let bytes = self.writer.bytes();
-        let mut dispatch = engine.dispatch(&kernel).flops(self.flops as u64).set_bytes("words", &bytes).bind("y", y);
+        let mut dispatch = engine.dispatch(&kernel).flops(self.flops as u64).rounds(self.rounds as u64);
+        dispatch = dispatch.set_bytes("words", &bytes).bind("y", y);
         for (name, tensor) in emit::NAMES.iter().zip(self.writer.tensors()) {
             dispatch = dispatch.bind(name, tensor);
         }

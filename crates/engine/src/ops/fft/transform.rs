@@ -56,9 +56,17 @@ impl Operation for Halves {
             let body = format!("\nconst INVERSE = {};\n\n{ROOT}{REAL}", self.inverse);
             let output = call.output(&writer, DType::F32, "fft_real").await?;
             let workgroups = [product(&[rows, count]).div_ceil(64), 1, 1];
-            Composed { name: "fft_real", writer: &writer, output: "vec2f", body: &body, workgroups, flops: 0 }
-                .run(call.engine, &output)
-                .await?;
+            Composed {
+                name: "fft_real",
+                writer: &writer,
+                output: "vec2f",
+                body: &body,
+                workgroups,
+                flops: 0,
+                rounds: 0,
+            }
+            .run(call.engine, &output)
+            .await?;
             call.followed(output).await
         })
     }
@@ -122,7 +130,7 @@ async fn by_radices(engine: &Engine, input: &Arc<Typed>, radices: &[usize], inve
         let body = pass(radix, number == 0);
         let workgroups = [product(&[rows, length / radix]).div_ceil(64), 1, 1];
         let flops = product(&[rows, length, 5 * radix.ilog2() as usize]);
-        Composed { name: "fft", writer: &writer, output: "vec2f", body: &body, workgroups, flops }
+        Composed { name: "fft", writer: &writer, output: "vec2f", body: &body, workgroups, flops, rounds: 0 }
             .run(engine, &to)
             .await?;
         let read = std::mem::replace(&mut from, Typed::read(&to));

@@ -49,9 +49,17 @@ impl Operation for BothSides {
                     Some(spare) => spare,
                     None => call.engine.output(Some(&from), DType::F32, shape, "eigh").await?,
                 };
-                Composed { name: "eigh_jacobi", writer: &writer, output: "f32", body: &body, workgroups, flops: 0 }
-                    .run(call.engine, &to)
-                    .await?;
+                Composed {
+                    name: "eigh_jacobi",
+                    writer: &writer,
+                    output: "f32",
+                    body: &body,
+                    workgroups,
+                    flops: 0,
+                    rounds: 0,
+                }
+                .run(call.engine, &to)
+                .await?;
                 let read = std::mem::replace(&mut from, to);
                 if round > 0 {
                     spare = Some(read);
@@ -89,9 +97,17 @@ impl Operation for OneSide {
             for (sweep, round) in (0..count).flat_map(|sweep| (0..n - 1).map(move |round| (sweep, round))) {
                 let last = u32::from(sweep + 1 == count);
                 let writer = Writer::new(&[word(n)?, word(self.columns)?, word(length)?, word(round)?, last]);
-                Composed { name: "svd_jacobi", writer: &writer, output: "f32", body: &body, workgroups, flops: 0 }
-                    .run(call.engine, &rows)
-                    .await?;
+                Composed {
+                    name: "svd_jacobi",
+                    writer: &writer,
+                    output: "f32",
+                    body: &body,
+                    workgroups,
+                    flops: 0,
+                    rounds: 0,
+                }
+                .run(call.engine, &rows)
+                .await?;
             }
             call.followed(rows).await
         })

@@ -38,7 +38,7 @@ impl Operation for MatrixKernel {
             let output = call.output(&writer, DType::F32, self.name).await?;
             let body = format!("\n{}", self.frame);
             let workgroups = self.workgroups;
-            Composed { name: self.name, writer: &writer, output: "f32", body: &body, workgroups, flops: 0 }
+            Composed { name: self.name, writer: &writer, output: "f32", body: &body, workgroups, flops: 0, rounds: 0 }
                 .run(call.engine, &output)
                 .await?;
             call.followed(output).await

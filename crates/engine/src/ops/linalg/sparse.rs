@@ -72,9 +72,19 @@ impl Operation for Product {
             let workgroups = [product(&[rows, width]).div_ceil(64), 1, 1];
             let flops = product(&[2, self.values.count(), width]);
             word(product(&[rows, width]))?;
-            Composed { name: "csr_matmul", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
-                .run(call.engine, &output)
-                .await?;
+            // All elements may be in one row.
+            let rounds = self.values.count();
+            Composed {
+                name: "csr_matmul",
+                writer: &writer,
+                output: stored(dtype),
+                body: &body,
+                workgroups,
+                flops,
+                rounds,
+            }
+            .run(call.engine, &output)
+            .await?;
             Ok(output)
         })
     }

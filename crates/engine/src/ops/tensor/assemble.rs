@@ -117,7 +117,9 @@ pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], targ
     let body = format!("\n{ASSEMBLE}");
     let workgroups = [count.div_ceil(256), 1, 1];
     let output = stored(target.dtype());
-    Composed { name: "assemble", writer: &writer, output, body: &body, workgroups, flops: 0 }.run(engine, target).await
+    Composed { name: "assemble", writer: &writer, output, body: &body, workgroups, flops: 0, rounds: 0 }
+        .run(engine, target)
+        .await
 }
 
 /// An assembly of any dtype: elements that share a word go through words.

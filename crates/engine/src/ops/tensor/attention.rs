@@ -130,6 +130,16 @@ impl Tiles {
         };
         (queries >= 8).then_some(Self { own, each, depth, width })
     }
+
+    /// The rounds of an invocation's loops over so many keys.
+    fn rounds(&self, keys: usize) -> usize {
+        let Self { own, each, depth, width } = *self;
+        let (block, parts, lanes) = (16 * each, width / 16, 64);
+        let products = depth * (1 + own + each * (1 + own)) + own * (1 + each);
+        let loads = block * (depth + width) / lanes;
+        let sums = 2 * block + own * (1 + parts) + block * (1 + own + parts * (1 + own));
+        keys.div_ceil(block).saturating_mul(1 + products + loads + sums)
+    }
 }
 
 impl Operation for Attend {
@@ -183,7 +193,12 @@ impl Operation for Attend {
             let output = call.output(&writer, DType::F32, "attention").await?;
             let flops = 2 * product(&[heads, queries, keys, depth + width]);
             let workgroups = [queries.div_ceil(rows), heads, 1];
-            Composed { name, writer: &writer, output: "f32", body: &body, workgroups, flops }
+            let rounds = match &tiles {
+                Some(tiles) => tiles.rounds(keys),
+                // For each chunk of 64 keys: its scores, their greatest and their sum, and the values' parts.
+                None => keys.div_ceil(64).saturating_mul(130 + depth + 66 * width.div_ceil(64)) + depth,
+            };
+            Composed { name, writer: &writer, output: "f32", body: &body, workgroups, flops, rounds }
                 .run(call.engine, &output)
                 .await?;
             call.followed(output).await

@@ -43,9 +43,17 @@ impl Operation for Bincount {
             let body = format!("\n{BINCOUNT}");
             let output = call.engine.zeros_of_async(DType::U32, &call.of.shape).await?;
             let workgroups = [count.div_ceil(256), 1, 1];
-            Composed { name: "bincount", writer: &writer, output: "atomic<u32>", body: &body, workgroups, flops: 0 }
-                .run(call.engine, &output)
-                .await?;
+            Composed {
+                name: "bincount",
+                writer: &writer,
+                output: "atomic<u32>",
+                body: &body,
+                workgroups,
+                flops: 0,
+                rounds: 0,
+            }
+            .run(call.engine, &output)
+            .await?;
             call.followed(output).await
         })
     }

@@ -113,7 +113,9 @@ impl Conv2d {
         let workgroups = [(height * width).div_ceil(64), blocks, shape.images];
         let body = text + CONV2D;
         let flops = usize::try_from(shape.flops()).unwrap_or(0);
-        Composed { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+        let inputs = shape.channels[0] / shape.groups.max(1);
+        let rounds = product(&[shape.kernel[0], 1 + product(&[shape.kernel[1], 1 + inputs])]);
+        Composed { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops, rounds }
             .run(call.engine, &output)
             .await?;
         Ok(output)

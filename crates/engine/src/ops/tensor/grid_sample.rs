@@ -60,9 +60,17 @@ impl Operation for GridSample {
             );
             let output = call.output(&writer, DType::F32, "grid_sample").await?;
             let workgroups = [(rows * columns).div_ceil(64), channels, images];
-            Composed { name: "grid_sample", writer: &writer, output: "f32", body: &body, workgroups, flops: 0 }
-                .run(call.engine, &output)
-                .await?;
+            Composed {
+                name: "grid_sample",
+                writer: &writer,
+                output: "f32",
+                body: &body,
+                workgroups,
+                flops: 0,
+                rounds: 0,
+            }
+            .run(call.engine, &output)
+            .await?;
             call.followed(output).await
         })
     }

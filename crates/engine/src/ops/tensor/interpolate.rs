@@ -100,9 +100,18 @@ impl Operation for Interpolate {
             );
             let output = call.output(&writer, dtype, "interpolate").await?;
             let workgroups = [width.div_ceil(64), rows, 1];
-            Composed { name: "interpolate", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
-                .run(call.engine, &output)
-                .await?;
+            Composed {
+                name: "interpolate",
+                writer: &writer,
+                output: stored(dtype),
+                body: &body,
+                workgroups,
+                flops: 0,
+                // As wide as the step, by two pixels to each side at most.
+                rounds: length.min(4 * (step.ceil() as usize).saturating_add(1)),
+            }
+            .run(call.engine, &output)
+            .await?;
             Ok(output)
         })
     }

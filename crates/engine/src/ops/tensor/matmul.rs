@@ -212,7 +212,10 @@ impl Matmul {
         );
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
         let flops = product(&[2, batches, m, n, k]);
-        Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+        // Of each step's loops: what is loaded of the two, and the steps' own.
+        let depth = usize::from(depth);
+        let rounds = k.div_ceil(depth.max(1)).saturating_mul(1 + 2 * (depth * parts).div_ceil(side.max(1)) + depth);
+        Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops, rounds }
             .run_stated(engine, &output, stated)
             .await?;
         Ok(output)

@@ -258,7 +258,9 @@ impl Reduce {
         let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
         let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
         let flops = rows.saturating_mul(length);
-        Composed { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops }
+        // Down a column an invocation reads a part alone, along a row at least 64 read one together.
+        let rounds = if cut.down_columns { cut.part + cut.part.div_ceil(16) } else { cut.part.div_ceil(64) + 64 };
+        Composed { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops, rounds }
             .run(call.engine, &output)
             .await?;
         Ok(output)

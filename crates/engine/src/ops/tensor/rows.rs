@@ -99,7 +99,9 @@ impl Operation for RowsOf {
             );
             let output = call.output(&writer, dtype, name).await?;
             let workgroups = [rows, 1, 1];
-            Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
+            // Three passes over the row by 64 invocations or more, and what they found put together.
+            let rounds = 3 * length.div_ceil(64) + 64;
+            Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0, rounds }
                 .run(call.engine, &output)
                 .await?;
             Ok(output)

@@ -131,6 +131,7 @@ fn scanned<'a>(
             body: &body,
             workgroups: [groups, rows, 1],
             flops: rows * length,
+            rounds: 0,
         };
         // A workgroup for a row is right everywhere, and quick by a native kernel alone.
         let whole = written(1)?;

@@ -74,9 +74,19 @@ impl Operation for Scatter {
             );
             let output = call.output(&writer, dtype, "scatter").await?;
             let workgroups = [length.div_ceil(64), rows, 1];
-            Composed { name: "scatter", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
-                .run(call.engine, &output)
-                .await?;
+            // All values may be for one place; before that the first of them is looked for.
+            let rounds = values.shape[rank - 1].saturating_add(32);
+            Composed {
+                name: "scatter",
+                writer: &writer,
+                output: stored(dtype),
+                body: &body,
+                workgroups,
+                flops: 0,
+                rounds,
+            }
+            .run(call.engine, &output)
+            .await?;
             Ok(output)
         })
     }

@@ -52,9 +52,17 @@ impl Operation for SearchSorted {
             );
             let output = call.output(&writer, DType::U32, "searchsorted").await?;
             let workgroups = [count.div_ceil(256), rows, 1];
-            Composed { name: "searchsorted", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
-                .run(call.engine, &output)
-                .await?;
+            Composed {
+                name: "searchsorted",
+                writer: &writer,
+                output: "u32",
+                body: &body,
+                workgroups,
+                flops: 0,
+                rounds: 0,
+            }
+            .run(call.engine, &output)
+            .await?;
             call.followed(output).await
         })
     }

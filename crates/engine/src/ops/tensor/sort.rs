@@ -66,9 +66,17 @@ impl Sort {
         let body = format!("{functions}\nconst KEEP = {}u;\n{frame}", self.keep);
         let found = engine.output(near.as_ref(), DType::U32, shape, "topk").await?;
         let workgroups = [parts, rows, 1];
-        Composed { name: "first_of_rows", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
-            .run(engine, &found)
-            .await?;
+        Composed {
+            name: "first_of_rows",
+            writer: &writer,
+            output: "u32",
+            body: &body,
+            workgroups,
+            flops: 0,
+            rounds: 0,
+        }
+        .run(engine, &found)
+        .await?;
         Ok(found)
     }
 
@@ -156,9 +164,17 @@ impl Operation for Sort {
             let first = writer.tensors().first().cloned();
             let mut sorted = call.engine.output(first.as_ref(), DType::U32, &full, "sort").await?;
             let workgroups = [length.div_ceil(BLOCK), rows, 1];
-            Composed { name: "sort_blocks", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
-                .run(call.engine, &sorted)
-                .await?;
+            Composed {
+                name: "sort_blocks",
+                writer: &writer,
+                output: "u32",
+                body: &body,
+                workgroups,
+                flops: 0,
+                rounds: 0,
+            }
+            .run(call.engine, &sorted)
+            .await?;
             let mut width = BLOCK;
             let mut spare: Option<Tensor> = None;
             while width < length {
@@ -187,7 +203,7 @@ async fn merge(engine: &Engine, [rows, length, width]: [usize; 3], from: &Tensor
     writer.function("word_of", &flat, &flat.shape, &[("i", 0..1)], None)?;
     let body = format!("\n{MERGE}");
     let workgroups = [length.div_ceil(256), rows, 1];
-    Composed { name: "sort_merge", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
+    Composed { name: "sort_merge", writer: &writer, output: "u32", body: &body, workgroups, flops: 0, rounds: 0 }
         .run(engine, to)
         .await
 }

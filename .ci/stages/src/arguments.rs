@@ -1,0 +1,130 @@
+//! What is asked for.
+
+/// `--help`.
+pub const USAGE: &str = "Usage: ./test [--all | --turn | --part NAME | --python | --sanitize | --threads | --fuzz MINUTES | --coverage MINUTES | --soak MINUTES | --list] [--window]
+
+Builds and runs the tests, and says at the end how long each stage took, what failed and what did not run. Random inputs and
+devices are taken by turns: each run names its turn, and CANTUS_TURN=N repeats one.
+
+  --all       everything: all random programs and shapes on every device, OpenCL in full, the baseline instruction set, NEON under QEMU,
+              SwiftShader, Vulkan as on a GPU with memory of its own, CUDA and HIP for every architecture, the sanitizers,
+              the audits
+  --turn      the default, and the parts of --all that the change touches (CI runs this): the change is what came since CANTUS_BASE, by
+              default in the last four hours; parts that take more than CANTUS_PARTS minutes together (10) are listed as not run
+  --part NAME one part of --all
+  --list      the stages and parts, the minutes that each takes on two cores, and the paths that call for it
+  --python    only the Python package: a wheel in a fresh environment (without it the types alone are checked, which need no build)
+  --sanitize  only what touches memory by itself, under AddressSanitizer
+  --threads   only what several threads do at once, under ThreadSanitizer (on Debian with rustc-web, rust-web-src, cargo-web)
+  --soak      only mixed work of eight threads on each device, for so many minutes: right numbers, flat memory
+  --fuzz      only hostile input, for so many minutes, this workspace under AddressSanitizer: figures for each class
+              (CANTUS_FUZZ_KEEP=FILE adds those of several runs, up to a million inputs of each class)
+  --coverage  the same without the sanitizer, and which lines of what takes hostile input it runs (with llvm-cov of the same LLVM as rustc)
+  --window    also the window of `cantus view`, on a screen without a GPU
+  --help      this text
+
+Examples:
+  ./test                                    what a clone should pass
+  ./test --part all_opencl                  one part
+  CANTUS_TURN=512 ./test                    another run's turn
+  cargo test -p cantus-tests --test tensor_ops softmax    one operation
+
+On Debian as root, software Vulkan, GL and OpenCL are installed first where they are missing; elsewhere the tests go on
+without. CI=true installs the compilers of CUDA and HIP as well, and makes a failure of what cannot run.";
+
+/// What runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mode {
+    Default,
+    Turn,
+    All,
+    Part(String),
+    List,
+    Python,
+    Sanitize,
+    Threads,
+    Fuzz,
+    Coverage,
+    Soak,
+    Ci,
+}
+
+/// What the command line says.
+#[derive(Debug, PartialEq)]
+pub struct Arguments {
+    pub mode: Mode,
+    /// Whether the window is tested too.
+    pub window: bool,
+    /// How long hostile input or mixed work goes on.
+    pub minutes: f64,
+}
+
+/// The arguments; `None` for `--help`, `Err` says what is wrong.
+pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
+    let mut found = Arguments { mode: Mode::Default, window: false, minutes: 10.0 };
+    let mut arguments = arguments.peekable();
+    while let Some(argument) = arguments.next() {
+        let mode = match argument.as_str() {
+            "--help" | "-h" => return Ok(None),
+            "--window" => {
+                found.window = true;
+                continue;
+            }
+            "--turn" => Mode::Turn,
+            "--all" => Mode::All,
+            "--part" => Mode::Part(arguments.next().ok_or("--part wants a name; --list has them")?),
+            "--list" => Mode::List,
+            "--python" => Mode::Python,
+            "--sanitize" => Mode::Sanitize,
+            "--threads" => Mode::Threads,
+            "--fuzz" => Mode::Fuzz,
+            "--coverage" => Mode::Coverage,
+            "--soak" => Mode::Soak,
+            "--ci" => Mode::Ci,
+            other => return Err(format!("unknown option {other}")),
+        };
+        if found.mode != Mode::Default {
+            return Err(format!("{argument} and another mode: one at a time"));
+        }
+        if let (Mode::Fuzz | Mode::Coverage | Mode::Soak, Some(minutes)) = (&mode, arguments.peek()) {
+            match minutes.parse::<f64>() {
+                Ok(minutes) if minutes > 0.0 && minutes.is_finite() => found.minutes = minutes,
+                _ if minutes.starts_with("--") => {
+                    found.mode = mode;
+                    continue;
+                }
+                _ => return Err(format!("{argument} takes minutes, not {minutes}")),
+            }
+            arguments.next();
+        }
+        found.mode = mode;
+    }
+    Ok(Some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Option<Arguments>, String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let of = |mode, window, minutes| Ok(Some(Arguments { mode, window, minutes }));
+        assert_eq!(parsed(""), of(Mode::Default, false, 10.0));
+        assert_eq!(parsed("--turn --window"), of(Mode::Turn, true, 10.0));
+        assert_eq!(parsed("--fuzz 0.5"), of(Mode::Fuzz, false, 0.5));
+        assert_eq!(parsed("--soak --window"), of(Mode::Soak, true, 10.0));
+        assert_eq!(parsed("--part neon"), of(Mode::Part("neon".to_owned()), false, 10.0));
+        assert_eq!(parsed("--all --help"), Ok(None));
+    }
+
+    #[test]
+    fn what_is_no_option_is_refused() {
+        for wrong in ["--al", "--part", "--all --turn", "--fuzz ten", "--fuzz -1", "3"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+}

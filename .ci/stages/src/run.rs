@@ -1,0 +1,281 @@
+//! Runs stages, and remembers how long each took, which failed, and what the tests say they did not run.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use crate::table::{Part, Stage};
+
+/// What has run so far.
+pub struct Run {
+    began: Instant,
+    ran: Vec<(String, Duration)>,
+    failed: Vec<String>,
+    not_run: Vec<(String, String)>,
+    /// Where the tests write what they don't run: `CANTUS_SKIPS`, a line for each, `WHAT<tab>WHY`.
+    skips: PathBuf,
+    /// That file of the run whose stage this one is.
+    outer: Option<PathBuf>,
+    /// What stages are told: the turn, the oracles that were found.
+    environment: Vec<(String, String)>,
+}
+
+impl Run {
+    /// Errors: the file of what doesn't run cannot be made.
+    pub fn begin(turn: u64, window: bool) -> std::io::Result<Self> {
+        let skips = std::env::temp_dir().join(format!("cantus-skips-{}", std::process::id()));
+        std::fs::write(&skips, "")?;
+        let mut run = Self {
+            began: Instant::now(),
+            ran: Vec::new(),
+            failed: Vec::new(),
+            not_run: Vec::new(),
+            skips,
+            outer: std::env::var_os("CANTUS_SKIPS").map(PathBuf::from),
+            environment: Vec::new(),
+        };
+        run.tell("CANTUS_TURN", turn.to_string());
+        run.tell("CANTUS_SKIPS", run.skips.display().to_string());
+        run.tell("CANTUS_FEATURES", if window { "shell,top,viewer" } else { "shell,top" }.to_owned());
+        // What speeds up the next build only takes time here.
+        run.tell("CARGO_INCREMENTAL", "0".to_owned());
+        Ok(run)
+    }
+
+    fn tell(&mut self, variable: &str, value: String) {
+        self.environment.push((variable.to_owned(), value));
+    }
+
+    /// Drivers, oracles and compilers: installed where that can be done, found, and told to the stages.
+    pub fn prepare(&mut self) {
+        let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+        let set = |name: &str| std::env::var_os(name).is_some();
+        self.stage(&Stage::new("drivers", 15, ".ci/part drivers"));
+        if !set("CANTUS_NUMPY") {
+            self.stage(&Stage::new("NumPy and SciPy", 10, ".ci/part numpy"));
+            if Path::new(".venv/scipy").exists() {
+                self.tell("CANTUS_NUMPY", absolute(Path::new(".venv/bin/python")));
+            }
+        }
+        if ci || set("CANTUS_NVRTC_LIBRARY") {
+            self.stage(&Stage::new("compilers of CUDA and HIP", 15, ".ci/part compilers"));
+            for (variable, file) in [("CANTUS_NVRTC_LIBRARY", "libnvrtc.so.12"), ("CANTUS_PTXAS", "ptxas")] {
+                if let Some(path) = (!set(variable)).then(|| found(Path::new(".venv"), file)).flatten() {
+                    self.tell(variable, absolute(&path));
+                }
+            }
+        }
+        // Where what the tests need is known to be there, a test that misses it fails instead of passing over a part.
+        if ci {
+            for what in ["ADAPTER", "OPENCL", "CC", "NVRTC", "HIPRTC", "CLANG", "CHECKERS"] {
+                self.tell(&format!("CANTUS_REQUIRE_{what}"), "1".to_owned());
+            }
+        }
+    }
+
+    /// Runs a stage; whether it passed.
+    pub fn stage(&mut self, stage: &Stage) -> bool {
+        println!("\n== {}", stage.name);
+        let began = Instant::now();
+        let mut command = Command::new("bash");
+        command.args(["-euo", "pipefail", "-c", &stage.command]);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let ended = command.spawn().and_then(|mut child| within(&mut child, stage.minutes));
+        let took = began.elapsed();
+        let wrong = match ended {
+            Ok(Some(status)) if status.success() => None,
+            Ok(Some(status)) => Some(status.to_string()),
+            Ok(None) => Some(format!("no end within {} min", stage.minutes)),
+            Err(error) => Some(error.to_string()),
+        };
+        self.not_run.extend(self.skipped().into_iter().map(|(what, why)| (format!("{}: {what}", stage.name), why)));
+        println!(
+            "== {}: {} s{}",
+            stage.name,
+            took.as_secs(),
+            wrong.as_ref().map(|wrong| format!(", failed: {wrong}")).unwrap_or_default()
+        );
+        self.ran.push((stage.name.clone(), took));
+        let passed = wrong.is_none();
+        self.failed.extend(wrong.map(|wrong| format!("{}: {wrong}", stage.name)));
+        passed
+    }
+
+    /// Runs the stages of a part.
+    pub fn part(&mut self, part: &Part) {
+        for stage in &part.stages {
+            self.stage(stage);
+        }
+    }
+
+    /// Says at the end that something did not run.
+    pub fn left_out(&mut self, what: &str, why: &str) {
+        self.not_run.push((what.to_owned(), why.to_owned()));
+    }
+
+    /// Something can't be done at all.
+    pub fn wrong(&mut self, what: &str) {
+        println!("{what}");
+        self.failed.push(what.to_owned());
+    }
+
+    /// What the tests of the last stage did not run; the file is empty then.
+    fn skipped(&self) -> Vec<(String, String)> {
+        let text = std::fs::read(&self.skips).unwrap_or_default();
+        let _ = std::fs::write(&self.skips, "");
+        let mut lines: Vec<(String, String)> = Vec::new();
+        for line in String::from_utf8_lossy(&text).lines() {
+            let (what, why) = line.split_once('\t').unwrap_or((line, ""));
+            let both = (what.to_owned(), why.to_owned());
+            if !lines.contains(&both) {
+                lines.push(both);
+            }
+        }
+        lines
+    }
+
+    /// The summary: stages with their seconds, what did not run, what failed.
+    pub fn end(self) -> ExitCode {
+        if !self.ran.is_empty() {
+            println!("\nstages:");
+        }
+        for (name, took) in &self.ran {
+            println!("{:5} s  {name}", took.as_secs());
+        }
+        if !self.not_run.is_empty() {
+            println!("\nnot run:");
+        }
+        for (what, why) in &self.not_run {
+            println!("  {what}: {}", shortened(why));
+        }
+        if let Some(mut outer) = self.outer.and_then(|path| std::fs::OpenOptions::new().append(true).open(path).ok()) {
+            for (what, why) in &self.not_run {
+                let _ = writeln!(outer, "{what}\t{why}");
+            }
+        }
+        let _ = std::fs::remove_file(&self.skips);
+        if self.failed.is_empty() {
+            if !self.ran.is_empty() {
+                println!("\nall stages passed in {} s", self.began.elapsed().as_secs());
+            }
+            return ExitCode::SUCCESS;
+        }
+        println!("\nfailed:");
+        for failed in &self.failed {
+            println!("  {failed}");
+        }
+        ExitCode::FAILURE
+    }
+}
+
+/// Waits for the process; `None` if it and all that it started had to be killed.
+fn within(child: &mut Child, minutes: u64) -> std::io::Result<Option<ExitStatus>> {
+    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    let mut wait = Duration::from_millis(5);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= end {
+            for process in descendants(child.id()) {
+                let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+            }
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(wait);
+        wait = (2 * wait).min(Duration::from_millis(200));
+    }
+}
+
+/// The processes that a process started, and theirs. Without `/proc` none are found.
+fn descendants(of: u32) -> Vec<u32> {
+    let mut pairs = Vec::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(line) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        // After the name in brackets, which may hold anything: the state, then the parent.
+        let parent = line.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
+        pairs.extend(parent.map(|parent| (parent, process)));
+    }
+    let mut found = vec![of];
+    let mut at = 0;
+    while let Some(&parent) = found.get(at) {
+        found.extend(pairs.iter().filter(|pair| pair.0 == parent).map(|pair| pair.1));
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+/// The file of this name below a folder.
+fn found(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().collect();
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let kind = entry.file_type().ok()?;
+        let path = entry.path();
+        if kind.is_file() && entry.file_name() == name {
+            return Some(path);
+        }
+        if let Some(path) = kind.is_dir().then(|| found(&path, name)).flatten() {
+            return Some(path);
+        }
+    }
+    None
+}
+
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= 200 { text.to_owned() } else { text.chars().take(199).chain(['…']).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        let mut run = Run::begin(7, false).expect("a temporary file");
+        run.skips = std::env::temp_dir().join(format!("cantus-skips-{:?}", std::thread::current().id()));
+        run.environment.retain(|(name, _)| name != "CANTUS_SKIPS");
+        run.tell("CANTUS_SKIPS", run.skips.display().to_string());
+        run.outer = None;
+        run
+    }
+
+    #[test]
+    fn what_fails_is_told_and_the_rest_runs() {
+        let mut run = run();
+        assert!(run.stage(&Stage::new("one", 1, "test $CANTUS_TURN = 7")));
+        assert!(!run.stage(&Stage::new("two", 1, "false; true")), "a command that fails ends its stage");
+        assert!(!run.stage(&Stage::new("three", 1, "false | true")));
+        assert!(run.stage(&Stage::new("four", 1, "true")));
+        assert_eq!(run.failed, ["two: exit status: 1", "three: exit status: 1"]);
+        assert_eq!(run.ran.len(), 4);
+    }
+
+    #[test]
+    fn what_does_not_run_is_a_value() {
+        let mut run = run();
+        assert!(run.stage(&Stage::new(
+            "one",
+            1,
+            r"for i in 1 2; do printf 'a\tno GPU\n' >>$CANTUS_SKIPS; done; echo 'not run: b: c'"
+        )));
+        assert!(run.stage(&Stage::new("two", 1, "true")));
+        assert_eq!(run.not_run, [("one: a".to_owned(), "no GPU".to_owned())]);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_killed_with_its_children() {
+        let mut run = run();
+        let mark = format!("600.{}", std::process::id());
+        assert!(!run.stage(&Stage::new("one", 0, &format!("sleep {mark} & sleep {mark}"))));
+        let left = Command::new("pgrep").args(["-f", &format!("sleep {mark}")]).output();
+        assert!(left.is_ok_and(|left| left.stdout.is_empty()));
+    }
+}

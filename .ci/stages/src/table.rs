@@ -1,0 +1,408 @@
+//! The stages: their commands, how long they may take, and which paths call for what.
+
+use crate::arguments::Mode;
+
+/// Something that runs, and its end.
+pub struct Stage {
+    pub name: String,
+    /// Minutes after which it is killed, and has failed: some four times what it takes on two cores.
+    pub minutes: u64,
+    /// For bash, at the root of the project; the first command that fails ends it.
+    pub command: String,
+    /// Whether nothing behind it makes sense without it.
+    pub needed: bool,
+}
+
+impl Stage {
+    pub fn new(name: &str, minutes: u64, command: &str) -> Self {
+        Self { name: name.to_owned(), minutes, command: command.to_owned(), needed: false }
+    }
+}
+
+/// What `--all` adds, in parts that a change calls for.
+pub struct Part {
+    pub name: &'static str,
+    /// What it takes on two cores, built already.
+    pub minutes: f64,
+    /// What paths begin with whose change calls for it.
+    pub paths: &'static [&'static str],
+    pub stages: Vec<Stage>,
+}
+
+impl Part {
+    pub fn is_touched_by(&self, path: &str) -> bool {
+        self.paths.iter().any(|start| path.starts_with(start))
+    }
+}
+
+/// Cargo's arguments for all tests: one set of features and one profile, so that nothing is compiled twice.
+const WORKSPACE: &str =
+    "--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --features $CANTUS_FEATURES";
+
+fn tests(arguments: &str) -> String {
+    format!("cargo test {WORKSPACE} {arguments}")
+}
+
+/// The test programs of `./test`, and the minutes that each may take.
+const PROGRAMS: [(&str, u64, &str); 10] = [
+    ("suite", 30, ""),
+    ("tensor_ops", 45, ""),
+    // Vulkan under its validation layers, where they are installed.
+    ("conformance", 20, ""),
+    ("random_kernels", 15, ""),
+    ("ahead", 20, "-- --random 60"),
+    ("opencl_backend", 10, ""),
+    ("stream_backend", 20, ""),
+    ("vulkan_backend", 10, ""),
+    ("wgpu_backend", 10, ""),
+    ("cli", 20, ""),
+];
+
+/// What `./test` runs.
+pub fn default(window: bool, turn: u64) -> Vec<Stage> {
+    let stage = Stage::new;
+    let named: String = PROGRAMS.iter().map(|(name, ..)| format!(" --test={name}")).collect();
+    let window = if window { " --test=view" } else { "" };
+    let mut stages = vec![
+        Stage { needed: true, ..stage("build", 40, &tests(&format!("--no-run --bins{named}{window}"))) },
+        stage("unit tests of the library", 10, &tests("--lib")),
+        stage("unit tests of the programs, generated code is fresh", 15, &tests("--bins")),
+    ];
+    for (name, minutes, arguments) in PROGRAMS {
+        let validated = if name == "conformance" { "CANTUS_VALIDATION=1 " } else { "" };
+        stages.push(stage(name, minutes, &format!("{validated}{}", tests(&format!("--test {name} {arguments}")))));
+    }
+    stages.push(stage(
+        "a quarter of the kernels on Vulkan, as on a GPU with memory of its own",
+        10,
+        &discrete("--test conformance -- --device 'vulkan: '"),
+    ));
+    stages.push(stage("documentation's code", 10, &tests("--doc")));
+    let (cuda, hip) = (["sm_75", "sm_90", "compute_90"], ["gfx90a", "gfx1030", "gfx1100", "gfx1201"]);
+    for architecture in [cuda.get(turn as usize % 3), hip.get(turn as usize % 4)].into_iter().flatten() {
+        stages
+            .push(compiles(&format!("every kernel compiles for {architecture}"), &format!("--device {architecture}")));
+    }
+    stages.extend([
+        stage("types of the Python package", 10, ".ci/part types"),
+        stage(
+            "the library alone, without naga",
+            10,
+            "cargo check --locked --package cantus --no-default-features --features cpu --lib",
+        ),
+        stage(
+            "the library with PJRT alone",
+            10,
+            "cargo check --locked --package cantus --no-default-features --features pjrt --lib",
+        ),
+    ]);
+    if !window.is_empty() {
+        stages.push(stage("the window", 15, ".ci/view"));
+    }
+    stages
+}
+
+/// Where there is NVRTC; the tests find HIP's compiler by themselves.
+fn compiles(name: &str, device: &str) -> Stage {
+    let run = tests(&format!("--test conformance -- --compile {device}"));
+    Stage::new(
+        name,
+        15,
+        &format!(
+            ". .ci/shell.sh; if [ -n \"${{CANTUS_NVRTC_LIBRARY:-}}\" ]; then {run}; else skip 'compilers' 'CANTUS_NVRTC_LIBRARY names no library (CI=true installs it)'; fi"
+        ),
+    )
+}
+
+/// The path of GPUs with memory of their own: staging everywhere, memory that is not coherent, small limits, ends that come late.
+fn discrete(arguments: &str) -> String {
+    format!("CANTUS_VALIDATION=1 CANTUS_VULKAN_DISCRETE=1 CANTUS_VULKAN_DELAY=200 {}", tests(arguments))
+}
+
+/// What touches memory by itself, under AddressSanitizer.
+fn sanitized(name: &str, minutes: u64, arguments: &str) -> Stage {
+    Stage::new(name, minutes, &format!(".ci/part sanitized {arguments}"))
+}
+
+/// The parts of `--all`.
+pub fn parts() -> Vec<Part> {
+    let stage = Stage::new;
+    vec![
+        Part {
+            name: "all_drops",
+            minutes: 3.0,
+            paths: &["crates/device/", "crates/engine/", "crates/gpu/"],
+            stages: vec![stage(
+                "every operation dropped at every wait",
+                20,
+                &format!("CANTUS_TESTS=all {}", tests("--test suite -- dropped::")),
+            )],
+        },
+        Part {
+            name: "all_random",
+            minutes: 6.0,
+            paths: &[
+                "crates/cpu/",
+                "crates/kernel/",
+                "crates/spmd/",
+                "crates/translate/",
+                "tests/random_kernels/",
+                "tests/kit/",
+            ],
+            stages: vec![stage("all random kernels", 60, &tests("--test random_kernels -- --all"))],
+        },
+        Part {
+            name: "all_operations",
+            minutes: 40.0,
+            paths: &["crates/cpu/", "crates/engine/", "shaders/tensor/", "tests/tensor_ops/"],
+            stages: vec![
+                stage(
+                    "all tensor operations, beside PyTorch",
+                    120,
+                    &format!(".ci/part torch env CANTUS_TESTS=all {}", tests("--test tensor_ops")),
+                ),
+                // What `rustfft` and `faer` compute on the processor.
+                stage(
+                    "transforms and factorisations by libraries",
+                    60,
+                    &format!(
+                        "CANTUS_TESTS=all {}",
+                        tests(
+                            "--features cantus-tests/fft,cantus-tests/linalg --test tensor_ops -- fft:: linalg:: host:: native:: peers::"
+                        )
+                    ),
+                ),
+            ],
+        },
+        Part {
+            name: "all_opencl",
+            minutes: 4.0,
+            paths: &["crates/translate/", "crates/gpu/src/opencl"],
+            stages: vec![stage("all kernels on OpenCL", 30, &tests("--test conformance -- --device 'opencl: '"))],
+        },
+        Part {
+            name: "all_ahead",
+            minutes: 8.0,
+            paths: &["crates/kernel/", "crates/spmd/", "native-fastpaths/cpu/", "build/", "tests/ahead/"],
+            stages: vec![
+                stage("all random kernels compiled ahead", 45, &tests("--test ahead -- --random 500")),
+                stage(
+                    "an app whose kernel its build script compiles",
+                    15,
+                    "cargo run --locked --quiet -p cantus-example-ahead",
+                ),
+            ],
+        },
+        Part {
+            name: "all_graphs",
+            minutes: 3.0,
+            paths: &["crates/graph/", "crates/engine/src/ops/", "tests/suite/graph"],
+            stages: vec![stage(
+                "operation graphs on XLA",
+                20,
+                &format!(".ci/part graphs {}", tests("--test suite -- graph::")),
+            )],
+        },
+        Part {
+            name: "all_texts",
+            minutes: 4.0,
+            paths: &["crates/kernel/", "crates/translate/", "shaders/"],
+            stages: vec![stage(
+                "every kernel in every language, through its checker",
+                20,
+                &tests("--test conformance -- --texts"),
+            )],
+        },
+        Part {
+            name: "baseline",
+            minutes: 1.0,
+            paths: &["crates/base/", "crates/cpu/", "crates/spmd/"],
+            stages: vec![stage(
+                "the CPU's baseline instruction set",
+                10,
+                &format!("CANTUS_INSTRUCTION_SET=baseline {}", tests("--test conformance -- --device 'cpu: '")),
+            )],
+        },
+        Part {
+            name: "swiftshader",
+            minutes: 4.0,
+            paths: &["crates/gpu/src/vulkan", "crates/gpu/src/wgpu", "crates/kernel/"],
+            stages: vec![
+                stage(
+                    "Vulkan on SwiftShader",
+                    20,
+                    &format!(
+                        ".ci/part swiftshader env CANTUS_VALIDATION=1 {}",
+                        tests("--test conformance -- --device 'vulkan: '")
+                    ),
+                ),
+                stage(
+                    "the bits of reproducible mode on SwiftShader",
+                    20,
+                    &format!(
+                        ".ci/part swiftshader env CANTUS_TESTS=all {}",
+                        tests("--test suite -- operations_have_the_same_bits")
+                    ),
+                ),
+            ],
+        },
+        Part {
+            name: "all_discrete",
+            minutes: 20.0,
+            paths: &["crates/gpu/src/vulkan"],
+            stages: vec![
+                stage(
+                    "all kernels on Vulkan, as on a GPU with memory of its own",
+                    30,
+                    &format!("CANTUS_TESTS=all {}", discrete("--test conformance -- --device 'vulkan: '")),
+                ),
+                stage(
+                    "all tensor operations, as on a GPU with memory of its own",
+                    90,
+                    &format!("CANTUS_TESTS=all {}", discrete("--test tensor_ops")),
+                ),
+            ],
+        },
+        Part {
+            name: "all_architectures",
+            minutes: 10.0,
+            paths: &["crates/translate/", "native-fastpaths/cuda/", "shaders/"],
+            stages: vec![compiles("every kernel compiles for every architecture of CUDA and HIP", "")],
+        },
+        Part {
+            name: "audits",
+            minutes: 2.0,
+            paths: &["Cargo", "deny.toml", "docs/guide/", "src/"],
+            stages: vec![stage("the guide as a book, licences, public items", 15, ".ci/part audits")],
+        },
+        Part {
+            name: "asan_ahead",
+            minutes: 10.0,
+            paths: &["crates/spmd/", "native-fastpaths/cpu/"],
+            stages: vec![
+                sanitized("kernels compiled ahead, under AddressSanitizer", 45, "ahead"),
+                sanitized(
+                    "overrides of kernels compiled ahead, under AddressSanitizer",
+                    30,
+                    "suite -- ahead_overrides",
+                ),
+            ],
+        },
+        Part {
+            name: "asan_executor",
+            minutes: 10.0,
+            paths: &["crates/cpu/", "crates/spmd/"],
+            stages: vec![
+                sanitized("the executor, under AddressSanitizer", 45, "conformance -- --executor"),
+                // The drivers that are looked for leave a few bytes behind when they are unloaded; the executor's stage looks for leaks.
+                Stage::new(
+                    "the CPU backend, under AddressSanitizer",
+                    30,
+                    "ASAN_OPTIONS=detect_leaks=0 .ci/part sanitized conformance -- --device cpu",
+                ),
+            ],
+        },
+        Part {
+            name: "intel_opencl",
+            minutes: 5.0,
+            paths: &["crates/translate/", "crates/gpu/src/opencl"],
+            stages: vec![stage("every case on Intel's OpenCL", 30, ".ci/part intel_opencl")],
+        },
+        Part {
+            name: "neon",
+            minutes: 20.0,
+            paths: &["crates/algebra/", "crates/base/", "crates/cpu/", "crates/spmd/"],
+            stages: vec![stage("the CPU's forms for NEON and every case, under QEMU", 60, ".ci/part neon")],
+        },
+        Part {
+            name: "python",
+            minutes: 10.0,
+            paths: &["crates/", "python/"],
+            stages: vec![stage("the Python package", 45, "python/test.sh --quick")],
+        },
+    ]
+}
+
+/// The modes that are one thing alone.
+pub fn alone(mode: &Mode, minutes: f64) -> Vec<Stage> {
+    let beyond = |build: u64| minutes.ceil() as u64 + build;
+    match mode {
+        Mode::Sanitize => {
+            parts().into_iter().filter(|part| part.name.starts_with("asan")).flat_map(|part| part.stages).collect()
+        }
+        Mode::Threads => vec![Stage::new(
+            "eight threads on one engine, failures, cancelling and dropped futures, under ThreadSanitizer",
+            60,
+            ".ci/part threads",
+        )],
+        Mode::Fuzz => vec![Stage::new(
+            &format!("hostile input for {minutes} minutes"),
+            beyond(60),
+            &format!(".ci/part fuzz {minutes}"),
+        )],
+        Mode::Coverage => {
+            vec![Stage::new("lines that hostile input runs", beyond(60), &format!(".ci/part coverage {minutes}"))]
+        }
+        Mode::Soak => vec![Stage::new(
+            &format!("mixed work for {minutes} minutes"),
+            beyond(60),
+            &format!("CANTUS_SOAK={minutes} {}", tests("--test suite -- stress:: --nocapture")),
+        )],
+        _ => parts().into_iter().filter(|part| part.name == "python").flat_map(|part| part.stages).collect(),
+    }
+}
+
+/// What CI runs around `./test`.
+pub fn ci() -> Vec<Stage> {
+    let stage = Stage::new;
+    let documented = "cargo doc --locked --features shell,top,viewer --no-deps --quiet --package cantus --package cantus-build --package cantus-cli";
+    vec![
+        stage("rustfmt", 5, "cargo fmt --all --check"),
+        stage("rustfmt, apps", 5, "cargo fmt --all --check --manifest-path mobile/Cargo.toml"),
+        stage("rustfmt, Python", 5, "cargo fmt --all --check --manifest-path python/Cargo.toml"),
+        stage("rustfmt, web", 5, "cargo fmt --manifest-path web/Cargo.toml -p cantus-web -p cantus-bindgen --check"),
+        stage(
+            "rustfmt and tests, stages",
+            5,
+            "cargo fmt --manifest-path .ci/stages/Cargo.toml --check; CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/stages cargo test --quiet --locked --manifest-path .ci/stages/Cargo.toml",
+        ),
+        stage("spelling", 5, ".ci/part spelling"),
+        // With the window's feature, so that what was compiled for one stage serves the next.
+        stage(
+            "clippy",
+            30,
+            "cargo clippy --locked --workspace --all-targets --features shell,top,viewer -- --deny warnings",
+        ),
+        stage("the README's tests", 180, "./test --turn --window"),
+        stage("the crate outside of its workspace", 20, ".ci/standalone"),
+        stage("documentation", 10, &format!("RUSTDOCFLAGS='--deny warnings' {documented}")),
+        stage("the page and the npm package", 40, "web/build.sh"),
+        // The program as ./test built it. A browser on a busy machine is held up now and then: what fails twice has failed.
+        stage(
+            "the page in Chromium",
+            40,
+            "export CANTUS=$(realpath \"${CARGO_TARGET_DIR:-target}\")/debug/cantus; web/test.sh || { echo 'once more'; web/test.sh; }",
+        ),
+        stage("the Python package", 45, ". .ci/shell.sh; packages python3-venv; python/test.sh --quick"),
+        stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; serve/test.sh"),
+        // One of the phones' targets with each commit; the bindings are made and used either way.
+        stage(
+            "phones",
+            40,
+            "phones=(aarch64-apple-ios aarch64-linux-android); mobile/test.sh ${phones[$((16#$(git rev-parse --short=7 HEAD) % 2))]}",
+        ),
+        stage("Windows", 30, ".ci/windows"),
+    ]
+}
+
+/// `--list`.
+pub fn list() {
+    println!("stages of ./test:");
+    for stage in default(true, 0) {
+        println!("  {}", stage.name);
+    }
+    println!("\nparts of --all, the minutes that each takes on two cores, and the paths whose change calls for it:");
+    for part in parts() {
+        println!("  {:<18} {:>4}  {}", part.name, part.minutes, part.paths.join(" "));
+    }
+}
