@@ -130,6 +130,37 @@ fn long_sum(engine: &Engine) -> (u32, Vec<EventKind>) {
     (sum, engine.events().into_iter().map(|event| event.kind).collect())
 }
 
+/// A million calls and more, written out: the driver's compiler is not asked. Half as many functions are right everywhere.
+#[test]
+fn calls_that_double_are_refused_before_a_driver_writes_them_out() {
+    let kernel = |depth: u32| {
+        let doubled = |of: u32| format!("fn f{of}(x: u32) -> u32 {{ return f{0}(f{0}(x)); }}\n", of - 1);
+        let functions: String = (1..=depth).map(doubled).collect();
+        let wgsl = format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            fn f0(x: u32) -> u32 {{ return x * 3u + 1u; }}
+            {functions}@compute @workgroup_size(1) fn main() {{ y[0] = f{depth}(1u); }}"
+        );
+        Kernel::from_wgsl(&wgsl).unwrap()
+    };
+    let computed = |engine: &Engine, depth: u32| {
+        let y = engine.zeros::<u32>(&[1])?;
+        engine.dispatch(&kernel(depth)).bind("y", &y).workgroups(1).run()?;
+        y.to_vec::<u32>()
+    };
+    let right = (0..1 << 6).fold(1_u32, |x, _| x.wrapping_mul(3).wrapping_add(1));
+    for engine in kit::engine::engines() {
+        assert_eq!(computed(engine, 6).unwrap(), [right], "{}", kit::engine::name(engine));
+        if engine.selected().device.backend != "cpu" {
+            let refused = computed(engine, 25);
+            assert!(
+                matches!(&refused, Err(cantus::Error::Unsupported { construct, .. }) if construct.contains("written out")),
+                "{refused:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_kernel_that_needs_a_wrong_answer_goes_elsewhere_or_is_warned_of() {
     let survey = survey(&Registry::with_defaults(), &Config::default());

@@ -54,6 +54,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "wgsl")]
+use needs::Demands;
+#[cfg(feature = "wgsl")]
 pub use needs::Need;
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
@@ -102,7 +104,7 @@ struct Inner {
     program: OnceLock<Result<Arc<spmd::Bytecode>>>,
     label: OnceLock<Arc<str>>,
     #[cfg(feature = "wgsl")]
-    needs: OnceLock<(Needs, u64)>,
+    demands: OnceLock<Demands>,
     /// What was compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
     ahead: OnceLock<Option<&'static ahead::Compiled>>,
     /// Its arithmetic is the same on every device.
@@ -200,7 +202,7 @@ impl Kernel {
                 program: OnceLock::new(),
                 label: OnceLock::new(),
                 #[cfg(feature = "wgsl")]
-                needs: OnceLock::new(),
+                demands: OnceLock::new(),
                 ahead: OnceLock::new(),
                 is_reproducible: false,
                 limit: None,
@@ -497,7 +499,17 @@ impl Kernel {
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn needs(&self) -> Result<Needs> {
-        self.needs_and_operations().map(|(needs, _)| needs)
+        self.demands().map(|demands| demands.needs)
+    }
+
+    /// The statements of the entry point once every call is written out, as drivers' compilers do.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`].
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn written_out(&self) -> Result<u64> {
+        self.demands().map(|demands| demands.written_out)
     }
 
     /// Whether a loop of it hands the value of one local variable to another.
@@ -520,17 +532,17 @@ impl Kernel {
     /// ```
     #[cfg(feature = "wgsl")]
     pub fn operations(&self) -> Result<u64> {
-        self.needs_and_operations().map(|(_, operations)| operations)
+        self.demands().map(|demands| demands.operations)
     }
 
     #[cfg(feature = "wgsl")]
-    fn needs_and_operations(&self) -> Result<(Needs, u64)> {
-        if let Some(needs) = self.inner.needs.get() {
-            return Ok(*needs);
+    fn demands(&self) -> Result<Demands> {
+        if let Some(demands) = self.inner.demands.get() {
+            return Ok(*demands);
         }
         let parsed = self.parsed()?;
-        let needs = parsed.needs(self.inner.entry.as_deref(), &self.inner.overrides)?;
-        Ok(*self.inner.needs.get_or_init(|| needs))
+        let demands = parsed.demands(self.inner.entry.as_deref(), &self.inner.overrides)?;
+        Ok(*self.inner.demands.get_or_init(|| demands))
     }
 
     /// The CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.

@@ -102,6 +102,16 @@ impl std::fmt::Display for Need {
     }
 }
 
+/// What an entry point asks of a driver and of a device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demands {
+    pub(super) needs: Needs,
+    /// An estimate of the operations of an invocation.
+    pub(super) operations: u64,
+    /// The statements once every call is written out.
+    pub(super) written_out: u64,
+}
+
 /// A set of needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[doc(hidden)]

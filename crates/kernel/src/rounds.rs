@@ -37,6 +37,25 @@ pub(super) fn operations(module: &Module, entry_point: usize) -> u64 {
     Counter { module, function: &entry.function, known: &[] }.operations(&entry.function.body, &known)
 }
 
+/// The statements of an entry point once every call is written out, as the compilers of drivers do.
+pub(super) fn written_out(module: &Module, entry_point: usize) -> u64 {
+    let mut known: Vec<u64> = Vec::new();
+    for (_, function) in module.functions.iter() {
+        let statements = statements(&function.body, &known);
+        known.push(statements);
+    }
+    module.entry_points.get(entry_point).map_or(0, |entry| statements(&entry.function.body, &known))
+}
+
+/// The same of a block, where those of the functions before this one are known.
+fn statements(block: &Block, known: &[u64]) -> u64 {
+    let each = block.iter().map(|statement| match statement {
+        Statement::Call { function, .. } => known.get(function.index()).copied().unwrap_or(0).saturating_add(1),
+        other => blocks(other).into_iter().map(|block| statements(block, known)).fold(1, u64::saturating_add),
+    });
+    each.fold(0, u64::saturating_add)
+}
+
 struct Counter<'a> {
     module: &'a Module,
     function: &'a Function,

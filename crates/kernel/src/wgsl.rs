@@ -297,11 +297,14 @@ impl Parsed {
         Ok(Resolved { module, info, entry_point })
     }
 
-    /// What it asks of a driver, and an estimate of the operations of an invocation.
-    pub(super) fn needs(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<(super::Needs, u64)> {
+    /// What it asks of a driver and of a device.
+    pub(super) fn demands(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<super::Demands> {
         let Resolved { module, info, entry_point } = self.resolve(entry, overrides)?;
-        let operations = super::rounds::operations(&module, entry_point);
-        Ok((super::Needs::of(&module, &info, entry_point), operations))
+        Ok(super::Demands {
+            needs: super::Needs::of(&module, &info, entry_point),
+            operations: super::rounds::operations(&module, entry_point),
+            written_out: super::rounds::written_out(&module, entry_point),
+        })
     }
 
     fn override_error(&self, error: PipelineConstantError) -> Error {

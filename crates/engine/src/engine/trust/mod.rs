@@ -31,6 +31,10 @@ const FILE: &str = "answers.toml";
 /// What a driver gets right that ends longer loops: llvmpipe stops at 65,535 rounds, and no other limit is known.
 const FEW_ROUNDS: u64 = 65_000;
 
+/// Compilers of drivers write out calls: each of some nested functions that call another twice doubles the text. A million statements keep them
+/// busy for minutes.
+const MOST_STATEMENTS: u64 = 1 << 20;
+
 /// The label of the dispatches that ask; profiles leave them out.
 pub(super) const LABEL: &str = "a kernel with known answers";
 
@@ -126,6 +130,18 @@ impl Shared {
     ) -> Result<()> {
         if (self.unproven && !self.reproducible) || !slot.device().must_prove() {
             return Ok(());
+        }
+        let statements = kernel.written_out()?;
+        if statements > MOST_STATEMENTS {
+            return Err(Error::Unsupported {
+                kernel: label.to_owned(),
+                device: slot.name().to_string(),
+                construct: format!(
+                    "{statements} statements once its calls are written out, which a driver's compiler does ({MOST_STATEMENTS} at most): call \
+                     fewer functions from functions, or put the calls into a loop"
+                ),
+                report: String::new(),
+            });
         }
         let mut needs = if self.unproven { Needs::default() } else { kernel.needs()? };
         if self.reproducible {
