@@ -238,3 +238,52 @@ impl cantus::backend::Backend for Preferred {
         self.0.open(index, options)
     }
 }
+
+/// Tables and long `switch`es: right, or refused where a driver's compiler would take minutes.
+#[test]
+fn tables_are_right_or_refused() {
+    let count = 1024_u32;
+    let value = |i: u32| i * i * 37 % 101;
+    let list = (0..count).map(|i| value(i).to_string()).collect::<Vec<_>>().join(", ");
+    let cases: String = (0..count).map(|i| format!("case {i}: {{ x = {}u; }}\n", value(i))).collect();
+    let tables = [
+        ("module", format!("const T = array<u32, {count}>({list});"), "let x = T[id.x];".to_owned()),
+        ("function", String::new(), format!("let t = array<u32, {count}>({list}); let x = t[id.x];")),
+        (
+            "private",
+            format!("var<private> t: array<u32, {count}> = array<u32, {count}>({list});"),
+            "let x = t[id.x];".to_owned(),
+        ),
+        (
+            "nested",
+            format!("const T = array<array<u32, {count}>, 1>(array<u32, {count}>({list}));"),
+            "let x = T[0][id.x];".to_owned(),
+        ),
+        ("switch", String::new(), format!("var x = 0u; switch id.x {{ {cases} default: {{}} }}")),
+    ];
+    let right: Vec<u32> = (0..count).map(value).collect();
+    for (name, outside, inside) in tables {
+        let wgsl = format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            {outside}
+            @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{ {inside} y[id.x] = x; }}"
+        );
+        let kernel = Kernel::from_wgsl(&wgsl).unwrap();
+        for engine in kit::engine::engines() {
+            let y = engine.zeros::<u32>(&[count as usize]).unwrap();
+            let ran = engine.dispatch(&kernel).bind("y", &y).invocations(count as usize).run();
+            let on = format!("{name} on {}", kit::engine::name(engine));
+            match ran.and_then(|()| y.to_vec::<u32>()) {
+                Ok(values) => assert_eq!(values, right, "{on}"),
+                Err(cantus::Error::Unsupported { construct, .. }) => {
+                    assert!(
+                        construct.contains("storage buffer") || construct.contains("many_cases"),
+                        "{on}: {construct}"
+                    );
+                    assert_ne!(engine.selected().device.backend, "cpu", "{on}");
+                }
+                Err(error) => panic!("{on}: {error}"),
+            }
+        }
+    }
+}

@@ -28,4 +28,3 @@ mod texts;
 mod third_party;
 mod translate;
 mod weights;
-mod zk;

@@ -44,8 +44,9 @@ fn tests(arguments: &str) -> String {
 }
 
 /// The test programs of `./test`, and the minutes that each may take.
-const PROGRAMS: [(&str, u64, &str); 10] = [
+const PROGRAMS: [(&str, u64, &str); 11] = [
     ("suite", 30, ""),
+    ("zk", 15, ""),
     ("tensor_ops", 45, ""),
     // Vulkan under its validation layers, where they are installed.
     ("conformance", 20, ""),

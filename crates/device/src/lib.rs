@@ -645,6 +645,12 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         false
     }
 
+    /// The most numbers of an array of an invocation's own with a computed index, and the most cases of a `switch`, that its driver's compiler
+    /// takes within seconds; `None` where no limit is known.
+    fn longest(&self) -> Option<u64> {
+        None
+    }
+
     /// Memory figures.
     fn memory(&self) -> MemoryFigures;
 

@@ -502,14 +502,15 @@ impl Kernel {
         self.demands().map(|demands| demands.needs)
     }
 
-    /// The statements of the entry point once every call is written out, as drivers' compilers do.
+    /// What keeps a driver's compiler busy: the statements of the entry point once every call is written out, and the numbers of its largest array
+    /// of an invocation's own with a computed index, or the cases of its longest `switch`.
     ///
     /// # Errors
     /// As [`Kernel::reflection`].
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
-    pub fn written_out(&self) -> Result<u64> {
-        self.demands().map(|demands| demands.written_out)
+    pub fn extent(&self) -> Result<(u64, u64)> {
+        self.demands().map(|demands| (demands.written_out, demands.longest))
     }
 
     /// Whether a loop of it hands the value of one local variable to another.

@@ -110,6 +110,22 @@ pub(super) struct Demands {
     pub(super) operations: u64,
     /// The statements once every call is written out.
     pub(super) written_out: u64,
+    /// The numbers of the largest array of an invocation's own with a computed index, or the cases of the longest `switch`.
+    pub(super) longest: u64,
+}
+
+impl Demands {
+    /// Those of an entry point, through all functions that it calls.
+    pub(super) fn of(module: &Module, info: &ModuleInfo, entry_point: usize) -> Self {
+        let mut walk = Walk { module, info, needs: Needs::default(), longest: 0, calls: Vec::new() };
+        walk.entry(entry_point);
+        let Walk { mut needs, longest, .. } = walk;
+        if rounds::of_entry_point(module, entry_point).is_none_or(|rounds| rounds > rounds::SMALL) {
+            needs.insert(Need::LongLoops);
+        }
+        let operations = rounds::operations(module, entry_point);
+        Self { needs, operations, written_out: rounds::written_out(module, entry_point), longest }
+    }
 }
 
 /// A set of needs.
@@ -137,31 +153,6 @@ impl Needs {
     pub fn iter(self) -> impl Iterator<Item = Need> {
         Need::ALL.iter().copied().filter(move |need| self.contains(*need))
     }
-
-    /// The needs of an entry point, through all functions that it calls.
-    pub(super) fn of(module: &Module, info: &ModuleInfo, entry_point: usize) -> Self {
-        let mut walk = Walk { module, info, needs: Self::default(), calls: Vec::new() };
-        walk.needs.insert(Need::Ids);
-        let Some(entry) = module.entry_points.get(entry_point) else { return walk.needs };
-        walk.function(&entry.function, info.get_entry_point(entry_point));
-        walk.block(&entry.function.body, Place::default());
-        // Each function once for each kind of place that it is called from: calls can be nested exponentially.
-        let mut done = Vec::new();
-        while let Some(call) = walk.calls.pop() {
-            if done.contains(&call) {
-                continue;
-            }
-            done.push(call);
-            let (handle, place) = call;
-            let function = &module.functions[handle];
-            walk.function(function, &info[handle]);
-            walk.block(&function.body, place);
-        }
-        if rounds::of_entry_point(module, entry_point).is_none_or(|rounds| rounds > rounds::SMALL) {
-            walk.needs.insert(Need::LongLoops);
-        }
-        walk.needs
-    }
 }
 
 /// What a statement lies in.
@@ -180,10 +171,31 @@ struct Walk<'a> {
     module: &'a Module,
     info: &'a ModuleInfo,
     needs: Needs,
+    longest: u64,
     calls: Vec<(Handle<Function>, Place)>,
 }
 
 impl Walk<'_> {
+    fn entry(&mut self, entry_point: usize) {
+        self.needs.insert(Need::Ids);
+        let Some(entry) = self.module.entry_points.get(entry_point) else { return };
+        self.function(&entry.function, self.info.get_entry_point(entry_point));
+        self.block(&entry.function.body, Place::default());
+        // Each function once for each kind of place that it is called from: calls can be nested exponentially.
+        let mut done = Vec::new();
+        while let Some(call) = self.calls.pop() {
+            if done.contains(&call) {
+                continue;
+            }
+            done.push(call);
+            let (handle, place) = call;
+            let (module, info) = (self.module, self.info);
+            let function = &module.functions[handle];
+            self.function(function, &info[handle]);
+            self.block(&function.body, place);
+        }
+    }
+
     fn function(&mut self, function: &Function, info: &FunctionInfo) {
         for (handle, global) in self.module.global_variables.iter() {
             if info[handle].is_empty() {
@@ -243,7 +255,10 @@ impl Walk<'_> {
                 {
                     Need::FloatToInt
                 }
-                Expression::Access { base, .. } if is_local(base) => Need::DynamicIndexing,
+                Expression::Access { base, .. } if is_local(base) => {
+                    self.longest = self.longest.max(self.numbers(inner(base)));
+                    Need::DynamicIndexing
+                }
                 Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => match inner(handle) {
                     TypeInner::CooperativeMatrix { rows: naga::CooperativeSize::Eight, .. } => {
                         Need::SmallCooperativeMatrices
@@ -267,6 +282,23 @@ impl Walk<'_> {
                 Some(scalar) if scalar.width == 8 => self.needs.insert(Need::WideIntegers),
                 _ => {}
             }
+        }
+    }
+
+    /// The scalars of a value, or of what a pointer points to.
+    fn numbers(&self, inner: &TypeInner) -> u64 {
+        let of = |ty: Handle<naga::Type>| self.numbers(&self.module.types[ty].inner);
+        match *inner {
+            TypeInner::Pointer { base, .. } => of(base),
+            TypeInner::Array { base, size: naga::ArraySize::Constant(count), .. } => {
+                of(base).saturating_mul(count.get().into())
+            }
+            TypeInner::Vector { size, .. } | TypeInner::ValuePointer { size: Some(size), .. } => size as u64,
+            TypeInner::Matrix { columns, rows, .. } => columns as u64 * rows as u64,
+            TypeInner::Struct { ref members, .. } => {
+                members.iter().map(|member| of(member.ty)).fold(0, u64::saturating_add)
+            }
+            _ => 1,
         }
     }
 
@@ -305,6 +337,7 @@ impl Walk<'_> {
                 }
                 Statement::Switch { cases, .. } => {
                     self.needs.insert(Need::Switches);
+                    self.longest = self.longest.max(cases.len() as u64);
                     let place = self.behind(place, cases.len());
                     for case in cases {
                         self.block(&case.body, Place { under_condition: true, ..place });

@@ -300,11 +300,7 @@ impl Parsed {
     /// What it asks of a driver and of a device.
     pub(super) fn demands(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<super::Demands> {
         let Resolved { module, info, entry_point } = self.resolve(entry, overrides)?;
-        Ok(super::Demands {
-            needs: super::Needs::of(&module, &info, entry_point),
-            operations: super::rounds::operations(&module, entry_point),
-            written_out: super::rounds::written_out(&module, entry_point),
-        })
+        Ok(super::Demands::of(&module, &info, entry_point))
     }
 
     fn override_error(&self, error: PipelineConstantError) -> Error {

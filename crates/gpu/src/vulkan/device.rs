@@ -204,6 +204,10 @@ impl Device for VulkanDevice {
         true
     }
 
+    fn longest(&self) -> Option<u64> {
+        crate::checks::longest(self.info().kind)
+    }
+
     fn take_times(&self) -> Vec<KernelTime> {
         // What has ended is taken up first; an error there is known as the device's loss.
         let _ = self.shared.reclaim(&mut self.shared.lock());

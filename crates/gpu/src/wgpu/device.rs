@@ -159,6 +159,10 @@ impl Device for WgpuDevice {
         true
     }
 
+    fn longest(&self) -> Option<u64> {
+        crate::checks::longest(self.info().kind)
+    }
+
     fn take_times(&self) -> Vec<KernelTime> {
         #[cfg(not(target_arch = "wasm32"))]
         {

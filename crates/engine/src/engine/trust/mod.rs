@@ -131,17 +131,23 @@ impl Shared {
         if (self.unproven && !self.reproducible) || !slot.device().must_prove() {
             return Ok(());
         }
-        let statements = kernel.written_out()?;
-        if statements > MOST_STATEMENTS {
-            return Err(Error::Unsupported {
-                kernel: label.to_owned(),
-                device: slot.name().to_string(),
-                construct: format!(
-                    "{statements} statements once its calls are written out, which a driver's compiler does ({MOST_STATEMENTS} at most): call \
-                     fewer functions from functions, or put the calls into a loop"
-                ),
-                report: String::new(),
-            });
+        let (statements, longest) = kernel.extent()?;
+        let too_much = if statements > MOST_STATEMENTS {
+            Some(format!(
+                "{statements} statements once its calls are written out, which a driver's compiler does ({MOST_STATEMENTS} at most): call \
+                 fewer functions from functions, or put the calls into a loop"
+            ))
+        } else {
+            slot.device().longest().filter(|&most| longest > most).map(|most| {
+                format!(
+                    "an array of its own of {longest} numbers with a computed index, or a `switch` of so many cases ({most} at most: its \
+                     compiler takes minutes for more): put the table into a storage buffer"
+                )
+            })
+        };
+        if let Some(construct) = too_much {
+            let (kernel, device) = (label.to_owned(), slot.name().to_string());
+            return Err(Error::Unsupported { kernel, device, construct, report: String::new() });
         }
         let mut needs = if self.unproven { Needs::default() } else { kernel.needs()? };
         if self.reproducible {

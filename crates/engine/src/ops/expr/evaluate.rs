@@ -396,6 +396,7 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
                 workgroups,
                 // Counting takes a walk over the expression.
                 flops: if engine.shared().profiler().is_active() { arithmetic(&typed) } else { 0 },
+                rounds: 0,
             };
             launch.run(engine, &output).await?;
         }

@@ -66,7 +66,7 @@ impl Pool2d {
         };
         let output = call.output(&writer, dtype, "pool2d").await?;
         let workgroups = [(height * width).div_ceil(64), channels, images];
-        let rounds = product(&[self.kernel[0], 1 + self.kernel[1]]);
+        let rounds = self.kernel[0].saturating_mul(1 + self.kernel[1]);
         Composed { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0, rounds }
             .run(call.engine, &output)
             .await?;

@@ -13,7 +13,7 @@ pub(super) type Row = (String, Vec<u8>, Option<Vec<u8>>);
 /// The rows of a file of vectors; `None` where it is not.
 pub(super) fn rows(folder: &str, name: &str) -> Option<Vec<Row>> {
     let folder = std::env::var_os("CANTUS_VECTORS")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors")), PathBuf::from)
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/vectors")), PathBuf::from)
         .join(folder);
     let path = folder.join(name);
     let Ok(text) = std::fs::read_to_string(&path) else {

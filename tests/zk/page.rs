@@ -6,7 +6,7 @@ use ark_ff::{BigInteger, PrimeField};
 
 #[test]
 fn the_pages_sum_is_arkworks() {
-    let text = include_str!("../../../web/tests/bn254-sum.json");
+    let text = include_str!("../../web/tests/bn254-sum.json");
     let expected: serde_json::Value = serde_json::from_str(text).unwrap();
     let count = expected["count"].as_u64().unwrap() as usize;
     // As `web/examples/bn254-sum.js` makes them.

@@ -1,6 +1,8 @@
 //! The feature `zk`: kernels on every device against the host's arithmetic, the host's arithmetic against sums and products written out bit by
 //! bit, and vectors that others made.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
+
 mod arkworks;
 mod curves;
 mod eip_196;
