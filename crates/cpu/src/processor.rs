@@ -1,6 +1,6 @@
 //! What this machine's processor is.
 
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Execution, Limits};
 use crate::kernel::Features;
 use crate::spmd;
 #[cfg(target_arch = "x86_64")]
@@ -38,6 +38,7 @@ pub(super) fn device_info() -> DeviceInfo {
             cooperative_matrix: false,
             timestamps: true,
             operation_graphs: false,
+            execution: Execution::Executor,
             unified_memory: true,
             limits: Limits {
                 buffer_bytes: isize::MAX as u64,

@@ -95,8 +95,22 @@ pub struct Capabilities {
     pub unified_memory: bool,
     /// It runs operation graphs, and no kernels: what is no graph goes to another device.
     pub operation_graphs: bool,
+    /// What turns a kernel's lanes into a processor's.
+    pub execution: Execution,
     /// Limits.
     pub limits: Limits,
+}
+
+/// What runs the invocations of a kernel, as far as it matters to which kernel is quickest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Execution {
+    /// A driver that has lanes, or imitates them.
+    #[default]
+    Driver,
+    /// A compiler of C, which vectorises over invocations where the device is a processor.
+    Compiler,
+    /// This process itself, without a driver.
+    Executor,
 }
 
 /// What tells one piece of silicon from another, as far as the API tells it: one GPU is several devices when several APIs reach it.

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use detached::{Detached, detached};
-pub use info::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
+pub use info::{Capabilities, DeviceInfo, DeviceKind, Execution, Identity, Limits, PciAddress};
 pub use pool::{MemoryFigures, Pool, Request, Taken};
 pub use recording::{CommandList, Recording, UniformChange};
 pub use refusal::{Ran, Refusal};

@@ -6,6 +6,8 @@ use super::Engine;
 use super::relocate::relocate;
 use super::slot::{Effect, Size};
 use super::tensor::Tensor;
+#[cfg(feature = "wgsl")]
+use crate::backend::Execution;
 use crate::backend::native::NativeOperation;
 #[cfg(feature = "wgsl")]
 use crate::backend::native::ProductShape;
@@ -59,7 +61,7 @@ impl Engine {
     #[cfg(feature = "wgsl")]
     pub(crate) fn is_processors(&self) -> bool {
         let shared = self.shared();
-        shared.takes_native() && shared.primary().device().info().backend == "cpu"
+        shared.takes_native() && shared.primary().device().info().capabilities.execution == Execution::Executor
     }
 
     /// Whether a kernel that states a product runs by a library of the vendor's, on the device where a tensor is.

@@ -6,7 +6,7 @@ use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU
 use opencl3::error_codes::{ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
 
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Execution, Identity, Limits};
 use crate::kernel::Features;
 use crate::translate::OpenClFeatures;
 
@@ -176,6 +176,7 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
             cooperative_matrix: false,
             timestamps: true,
             operation_graphs: false,
+            execution: Execution::Compiler,
             unified_memory: unified,
             limits,
         },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::compiler::Compiler;
 use super::platform::Platform;
 use super::vendor::{Architecture, Vendor};
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits, Probe};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Execution, Limits, Probe};
 use crate::kernel::Features;
 use cantus_base::listed::Listed;
 
@@ -106,6 +106,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
             cooperative_matrix: vendor.matrices.is_some_and(|least| compute >= least),
             timestamps: true,
             operation_graphs: false,
+            execution: Execution::Compiler,
             unified_memory: integrated,
             limits: Limits {
                 buffer_bytes: largest,

@@ -6,7 +6,7 @@ use super::emulation;
 use super::features::{Available, Chain, Support};
 use super::instance::Instance;
 use super::matrices::Offer;
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity as DeviceIdentity, Limits, PciAddress};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Execution, Identity as DeviceIdentity, Limits, PciAddress};
 use crate::matrices::Matrices;
 use cantus_base::listed::Listed;
 
@@ -132,6 +132,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
             cooperative_matrix: matrices.have_shipped(),
             timestamps,
             operation_graphs: false,
+            execution: Execution::Driver,
             unified_memory: is_unified(kind, &memory),
             limits: limits(&plain.limits, largest_buffer(&extra, &memory)),
         },

@@ -3,7 +3,7 @@
 use wgpu::{AdapterInfo, Backend, DeviceType, Features};
 
 use super::matrices::offered;
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Execution, Identity, Limits, PciAddress};
 use crate::kernel;
 use crate::matrices::Matrices;
 use cantus_base::listed::Listed;
@@ -136,6 +136,7 @@ pub(super) fn describe(
             cooperative_matrix: matrices.have_shipped(),
             timestamps: features.contains(Features::TIMESTAMP_QUERY),
             operation_graphs: false,
+            execution: Execution::Driver,
             unified_memory: matches!(kind, DeviceKind::IntegratedGpu | DeviceKind::Software),
             limits: translate_limits(limits),
         },

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::backend::{DeviceInfo, DeviceKind};
+use crate::backend::{DeviceInfo, DeviceKind, Execution};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::ops::{self, Expr};
@@ -28,8 +28,10 @@ pub(crate) enum Machine {
 impl Machine {
     pub(crate) fn of(device: &DeviceInfo) -> Self {
         match device.kind {
-            DeviceKind::Cpu if device.backend == "cpu" => Self::Cpu,
-            DeviceKind::Cpu | DeviceKind::Software if device.backend == "opencl" => Self::Compiler,
+            DeviceKind::Cpu if device.capabilities.execution == Execution::Executor => Self::Cpu,
+            DeviceKind::Cpu | DeviceKind::Software if device.capabilities.execution == Execution::Compiler => {
+                Self::Compiler
+            }
             DeviceKind::Cpu | DeviceKind::Software => Self::Lanes,
             _ if device.capabilities.cooperative_matrix && device.capabilities.features.cooperative_matrix => {
                 Self::Matrices
