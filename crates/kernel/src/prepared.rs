@@ -50,7 +50,9 @@ fn nonsense(prepared: &Prepared) -> Option<&'static str> {
                 && wanted.min_bytes <= known.layout.min_bytes()
         })
     };
-    if program.workgroup_size() != reflection.workgroup_size || !program.bindings().iter().all(is_known) {
+    let count = |size: [u32; 3]| size.iter().fold(1, |count: u64, &side| count.saturating_mul(side.into()));
+    // Those of several dimensions may have been laid out in a row.
+    if count(program.workgroup_size()) != count(reflection.workgroup_size) || !program.bindings().iter().all(is_known) {
         return Some("its bytecode is that of another kernel");
     }
     None

@@ -26,6 +26,8 @@ pub struct Parsed {
     pub(crate) module: Module,
     pub(crate) info: ModuleInfo,
     features: Features,
+    /// The sizes of workgroups that were laid out in a row, as written, by entry point.
+    flattened: Vec<(String, [u32; 3])>,
 }
 
 /// An entry point with its overrides in force.
@@ -142,7 +144,10 @@ impl Parsed {
         // A text that naga takes keeps its bytes, except for what naga gets wrong.
         let parsed = Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
             match front.rewritten(file) {
-                Some(source) => Self::of_source(source, &attributes),
+                Some(source) => {
+                    let parsed = Self::of_source(source, &attributes)?;
+                    Ok(Self { flattened: front.flattened(), ..parsed })
+                }
                 None => Err(error),
             }
         })?;
@@ -203,7 +208,7 @@ impl Parsed {
         }
         // naga asks for the capability where a type is kept, and keeps none that is only loaded.
         features.cooperative_matrix |= has_matrices(&module);
-        Self { source, module, info, features }
+        Self { source, module, info, features, flattened: Vec::new() }
     }
 
     /// The form whose arithmetic has the same bits on every device.
@@ -231,7 +236,8 @@ impl Parsed {
             let info = validator(all_capabilities()).validate(&module).map_err(|error| self.source.invalid(&error))?;
             let unknown = SourcePlace { line: 0, column: 0, offset: 0, length: 0 };
             let places = loops.into_iter().map(|span| self.source.place(span).unwrap_or(unknown)).listed();
-            Ok((Self::of_module(self.source.clone(), module, info), places))
+            let flattened = self.flattened.clone();
+            Ok((Self { flattened, ..Self::of_module(self.source.clone(), module, info) }, places))
         })
     }
 
@@ -359,12 +365,16 @@ impl Parsed {
         }
         Ok(Reflection {
             entry_point: entry_point.name.clone(),
-            workgroup_size: entry_point.workgroup_size,
+            workgroup_size: self.written_size(&entry_point.name).unwrap_or(entry_point.workgroup_size),
             bindings,
             overrides: self.overrides(overrides, module),
             features: self.features,
             workgroup_bytes,
         })
+    }
+
+    fn written_size(&self, entry: &str) -> Option<[u32; 3]> {
+        self.flattened.iter().find(|(name, _)| name == entry).map(|(_, size)| *size)
     }
 
     /// The overrides with their values, those that the entry point uses as `resolved` has them.

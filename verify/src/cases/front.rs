@@ -128,12 +128,20 @@ fn features() -> Vec<Case> {
     let both = "override height: u32 = 3;\n@compute @workgroup_size(2, height)
         fn main(@builtin(workgroup_index) w: u32, @builtin(num_workgroups) n: vec3u, @builtin(global_invocation_index) i: u32,
                 @builtin(workgroup_id) id: vec3u) { out[i] = i * 10u + w + (n.x - 2u) + id.y; }";
+    // Each place once by its subgroup and its lane there, whichever invocations share one.
+    let flat = "enable subgroups;\nvar<workgroup> sums: array<u32, 64>;\n@compute @workgroup_size(8, 4, 2)
+        fn main(@builtin(local_invocation_id) l: vec3u, @builtin(global_invocation_id) g: vec3u, @builtin(subgroup_invocation_id) lane: u32,
+                @builtin(subgroup_id) group: u32, @builtin(subgroup_size) size: u32) {
+            sums[group * size + lane] = 1; workgroupBarrier();
+            let i = g.x + g.y * 16 + g.z * 64; out[i] = l.x + l.y * 10 + l.z * 100 + sums[i % 64] * 1000; }";
+    let placed: Vec<u32> = (0..128).map(|i| i % 8 + i / 16 % 4 * 10 + i / 64 * 100 + 1000).collect();
     // Rows of four invocations: two workgroups of two.
     let indexed: Vec<u32> = (0..12).map(|i| i * 10 + (i % 4) / 2).collect();
     vec![
         Case::new("front.swizzle_assignment", swizzle).write("out", [16_u32, 6, 7, 5]),
         Case::new("front.linear_indexing", linear).write("out", indexed.clone()).workgroups(2, 1, 1),
         Case::new("front.linear_indexing_beside_others", both).write("out", indexed).workgroups(2, 1, 1),
+        Case::new("front.subgroups_in_three_dimensions", flat).write("out", placed).workgroups(2, 1, 1),
     ]
 }
 

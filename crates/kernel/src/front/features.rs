@@ -25,6 +25,7 @@ pub(super) fn edits(tree: &Tree<'_>) -> Vec<Edit> {
     for function in tree.functions.iter().filter(|function| function.is_entry) {
         linear_indices(tree, function, &mut edits);
     }
+    super::flat::edits(tree, &mut edits);
     swizzles(tree, &mut edits);
     for (id, expr) in (0_u32..).zip(&tree.exprs) {
         // The first of those that take part has none before it.
@@ -35,11 +36,11 @@ pub(super) fn edits(tree: &Tree<'_>) -> Vec<Edit> {
     edits
 }
 
-fn inserted(at: u32, text: String) -> Edit {
+pub(super) fn inserted(at: u32, text: String) -> Edit {
     Edit { start: at, end: at, text }
 }
 
-fn replaced(place: Place, text: String) -> Edit {
+pub(super) fn replaced(place: Place, text: String) -> Edit {
     Edit { start: place.start, end: place.end, text }
 }
 

@@ -7,6 +7,7 @@ mod constants;
 mod edits;
 mod eval;
 mod features;
+mod flat;
 mod halves;
 mod infer;
 mod lex;
@@ -47,6 +48,12 @@ impl<'t> Front<'t> {
     /// With what naga refuses rewritten as well.
     pub(super) fn rewritten(&self, file: &str) -> Option<Source> {
         Source::rewritten(file, self.0.text, rewrite::all(&self.0))
+    }
+
+    /// The sizes of the workgroups that the rewriting lays out in a row, by entry point.
+    pub(super) fn flattened(&self) -> Vec<(String, [u32; 3])> {
+        let name = |function: &tree::Function| function.name.text(self.0.text).to_owned();
+        flat::entries(&self.0).into_iter().map(|(function, size)| (name(function), size)).listed()
     }
 
     /// A name that stands for something that Cantus lacks, and the reason.
