@@ -1,7 +1,5 @@
 //! `cantus run` over real files.
 
-use std::io::Write;
-
 use half::f16;
 
 use crate::Place;

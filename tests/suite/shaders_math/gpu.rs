@@ -1,6 +1,5 @@
 //! Bare wgpu: runs one compute kernel over plain bytes, with nothing of Cantus between.
 
-use std::io::Write as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 

@@ -141,14 +141,19 @@ impl Shared {
             return;
         }
         let ids: Vec<u64> = buffers.iter().map(|raw| raw.id).listed();
+        // The last of their handles goes here.
+        let _turn = self.turn();
         let mut state = self.lock();
         state.groups.forget(&ids);
         state.clears.retain(|id, _| !ids.contains(id));
+        drop(state);
+        drop(buffers);
     }
 
     pub(super) fn trim(&self) {
         let buffers = self.pool.drain();
         self.forget(buffers);
+        let _turn = self.turn();
         self.lock().staging.clear();
     }
 }

@@ -110,12 +110,18 @@ impl Shared {
             let bytes = padded(at + part.len() as u64) - start;
             let reading = self.start_read(buffer, start, bytes)?;
             let staging = self.mapped(reading, &buffer.label, bytes).await?;
-            let copied = copy_out(&staging, (at - start) as usize, part);
-            staging.unmap();
+            let copied = self.contained("reading", || {
+                let _turn = self.turn();
+                let copied = copy_out(&staging, (at - start) as usize, part);
+                staging.unmap();
+                if copied {
+                    self.keep_staging(staging);
+                }
+                copied
+            })?;
             if !copied {
                 return Err(self.unmapped(&buffer.label));
             }
-            self.keep_staging(staging);
             at += part.len() as u64;
         }
         Ok(())
