@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from programs import PROGRAMS
@@ -23,11 +24,16 @@ from programs import PROGRAMS
 HERE = Path(__file__).parent
 
 
-def started(name: str, python: str, threads: int) -> subprocess.Popen[str]:
+def started(name: str, python: str, threads: int, logs: Path) -> subprocess.Popen[str]:
     counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
     environment = os.environ | {count: str(threads) for count in counts} | {"CANTUS_DEVICE": os.environ.get("CANTUS_DEVICE", "cpu")}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": (logs / name).open("w")}
     return subprocess.Popen([python, str(HERE / "peer.py"), name], text=True, env=environment, **pipes)
+
+
+def last_words(name: str, logs: Path) -> str:
+    lines = [line for line in (logs / name).read_text(errors="replace").splitlines() if line.strip()]
+    return "the process ended: " + (lines[-1][:200] if lines else "without a word")
 
 
 def main() -> None:
@@ -45,7 +51,9 @@ def main() -> None:
         parser.error(f"there is no program {', '.join(sorted(unknown))}; there are {', '.join(p.name for p in PROGRAMS)}")
     pythons = dict(pair.split("=", 1) for pair in arguments.python)
     names = ["cantus", *arguments.peers]
-    peers = {name: started(name, pythons.get(name, sys.executable), arguments.threads) for name in names}
+    folder = tempfile.TemporaryDirectory()
+    logs = Path(folder.name)
+    peers = {name: started(name, pythons.get(name, sys.executable), arguments.threads, logs) for name in names}
     shown, ratios = {}, {peer: [] for peer in arguments.peers}
     print(f"{'milliseconds':<20}" + "".join(f"{name:>16}" for name in names) + "   of " + ", ".join(arguments.peers) + "   first call")
     for program in PROGRAMS:
@@ -61,7 +69,7 @@ def main() -> None:
                     peer.stdin.flush()
                     answer = json.loads(peer.stdout.readline())
                 except (BrokenPipeError, json.JSONDecodeError):
-                    answer = {"error": f"the process ended ({peer.poll()})"}
+                    answer = {"error": last_words(name, logs)}
                 answer["times"] = answers[name]["times"] + answer.get("times", [])
                 answers[name] |= answer
         medians = {name: 1000 * statistics.median(answer["times"]) for name, answer in answers.items() if answer["times"]}
