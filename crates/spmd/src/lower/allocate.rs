@@ -46,11 +46,17 @@ pub(crate) fn improve(builder: Builder) -> Builder {
 #[cfg(feature = "ahead")]
 fn invert_jumps(code: &mut [Instr]) {
     let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
+    // How many jumps lead to a position. Two that change exchange their targets, so it stays.
+    let mut reached = vec![0_u32; code.len() + 2];
+    for i in code.iter().filter(|i| jumps(i)) {
+        if let Some(count) = reached.get_mut(i.x as usize) {
+            *count += 1;
+        }
+    }
     for position in 0..code.len().saturating_sub(1) {
         let (this, next) = (code[position], code[position + 1]);
         let over = matches!(this.op, Op::JumpIf | Op::JumpUnless) && this.x as usize == position + 2;
-        let reached = code.iter().any(|i| jumps(i) && i.x as usize == position + 1);
-        if over && next.op == Op::Jump && !reached {
+        if over && next.op == Op::Jump && reached[position + 1] == 0 {
             let op = if this.op == Op::JumpIf { Op::JumpUnless } else { Op::JumpIf };
             code[position] = Instr { op, x: next.x, ..this };
             // Goes on with what follows anyway.

@@ -106,7 +106,8 @@ pub(crate) fn only_store(function: &Function, block: &Block) -> Option<Handle<Lo
 pub(crate) type Homes = FxHashMap<usize, Vec<Handle<LocalVariable>>>;
 
 pub(crate) fn homes(function: &Function) -> Homes {
-    let mut search = Search { function, reach: vec![None; function.expressions.len()], homes: FxHashMap::default() };
+    let reach = vec![None; function.expressions.len()];
+    let mut search = Search { function, reach, homes: FxHashMap::default(), lived: FxHashMap::default() };
     search.block(&function.body, false);
     search.homes
 }
@@ -116,6 +117,8 @@ struct Search<'a> {
     /// Variables that an expression leads to.
     reach: Vec<Option<FxHashSet<Handle<LocalVariable>>>>,
     homes: Homes,
+    /// The blocks that are homes of a variable so far.
+    lived: FxHashMap<Handle<LocalVariable>, Vec<usize>>,
 }
 
 type Set = FxHashSet<Handle<LocalVariable>>;
@@ -183,14 +186,20 @@ impl Search<'_> {
             count.iter().filter(|(_, (statements, direct))| *statements > 1 || *direct).map(|(v, _)| *v).listed();
         for variable in &shared {
             // This block uses it beside an inner one, which is no home then.
-            for others in self.homes.values_mut() {
-                others.retain(|other| other != variable);
+            for home in self.lived.remove(variable).unwrap_or_default() {
+                if let Some(others) = self.homes.get_mut(&home) {
+                    others.retain(|other| other != variable);
+                }
             }
         }
         let fresh = |variable: &Handle<LocalVariable>| first.get(variable).copied().unwrap_or(false);
         let homes: Vec<_> = shared.into_iter().filter(|variable| !repeats || fresh(variable)).listed();
         if !homes.is_empty() {
-            self.homes.insert(std::ptr::from_ref(block) as usize, homes);
+            let address = std::ptr::from_ref(block) as usize;
+            for &variable in &homes {
+                self.lived.entry(variable).or_default().push(address);
+            }
+            self.homes.insert(address, homes);
         }
         all
     }
