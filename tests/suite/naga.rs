@@ -24,6 +24,25 @@ fn worked_around(text: &str) {
     }
 }
 
+/// Naga has no say in what wgpu draws with until a window opens.
+#[test]
+fn the_windows_shader_is_valid() {
+    let text = include_str!("../../cli/src/view/picture.wgsl");
+    let module = parsed(text).unwrap();
+    let valid = Validator::new(ValidationFlags::all(), Capabilities::empty()).validate(&module);
+    assert!(valid.is_ok(), "{valid:?}");
+}
+
+#[test]
+fn subgroups_of_workgroups_of_two_dimensions() {
+    worked_around(
+        "enable subgroups;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(8, 8)
+        fn main(@builtin(local_invocation_index) l: u32, @builtin(subgroup_invocation_id) s: u32) { y[l] = 1 + s; }",
+    );
+}
+
 #[test]
 fn align_of_a_member_does_not_align_the_structure_in_others() {
     let text = format!(

@@ -28,8 +28,12 @@ fn along(engine: &Engine) -> Vec<(&'static str, Expr, f64)> {
         ("taps of conv2d", ones(&[1, 1, 600, 500]).conv2d(ones(&[1, 1, 600, 500]), Window::default(), 1), long),
         ("avg_pool2d", ones(&[1, 1, 600, 500]).avg_pool2d([600, 500], Window::default(), false), 1.0),
         ("max_pool2d", counted(&[1, 1, 600, 500]).max_pool2d([600, 500], Window::default()), last),
-        ("keys of attention", attention(&ones(&[1, 8]), &ones(&[LONG, 8]), &counted(&[LONG]), 8), last / 2.0),
-        ("keys of attention by tiles", attention(&ones(&[16, 8]), &ones(&[LONG, 8]), &counted(&[LONG]), 8), last / 2.0),
+        ("keys of attention", attention(&ones(&[1, 1, 8]), &ones(&[1, LONG, 8]), &counted(&[LONG]), 8), last / 2.0),
+        (
+            "keys of attention by tiles",
+            attention(&ones(&[1, 16, 8]), &ones(&[1, LONG, 8]), &counted(&[LONG]), 8),
+            last / 2.0,
+        ),
         ("scatter_add", ones(&[1]).scatter_add(&first, ones(&[LONG]), 0), long + 1.0),
         ("scatter_max", ones(&[1]).scatter_max(&first, counted(&[LONG]), 0), last),
         ("bincount", first.cast(DType::U32).bincount(1), long),
@@ -52,7 +56,7 @@ fn along(engine: &Engine) -> Vec<(&'static str, Expr, f64)> {
 }
 
 fn attention(query: &Expr, key: &Expr, places: &Expr, width: usize) -> Expr {
-    let value = places.reshape(&[LONG, 1]).broadcast_to(&[LONG, width]);
+    let value = places.reshape(&[1, LONG, 1]).broadcast_to(&[1, LONG, width]);
     query.scaled_dot_product_attention(key, &value, &Attention::new())
 }
 

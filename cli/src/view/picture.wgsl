@@ -54,9 +54,9 @@ fn colour(column: u32, row: u32) -> vec3f {
 @fragment
 fn pixel(@builtin(position) place: vec4f) -> @location(0) vec4f {
     let at = max((place.xy - picture.origin) * picture.scale, vec2f(0.0));
-    let from = max(at - 0.5, vec2f(0.0));
-    let smooth_cell = vec2u(from);
-    let part = fract(from);
+    let base = max(at - 0.5, vec2f(0.0));
+    let smooth_cell = vec2u(base);
+    let part = fract(base);
     var shown: vec3f;
     if picture.pixels == 3u {
         if picture.smoothly == 1u {
