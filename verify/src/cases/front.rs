@@ -141,7 +141,10 @@ fn features() -> Vec<Case> {
         Case::new("front.swizzle_assignment", swizzle).write("out", [16_u32, 6, 7, 5]),
         Case::new("front.linear_indexing", linear).write("out", indexed.clone()).workgroups(2, 1, 1),
         Case::new("front.linear_indexing_beside_others", both).write("out", indexed).workgroups(2, 1, 1),
-        Case::new("front.subgroups_in_three_dimensions", flat).write("out", placed).workgroups(2, 1, 1),
+        Case::new("front.subgroups_in_three_dimensions", flat)
+            .write("out", placed)
+            .workgroups(2, 1, 1)
+            .needs(|needs| needs.subgroups = true),
     ]
 }
 

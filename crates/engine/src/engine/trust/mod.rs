@@ -159,6 +159,8 @@ impl Shared {
         if (1..=FEW_ROUNDS).contains(&rounds) {
             needs.remove(Need::LongLoops);
         }
+        // Operations know that their sums would end early: nobody who asks for a sum on a device by name insists on that.
+        let is_certain = |need| need == Need::SameBits || need == Need::LongLoops && rounds > FEW_ROUNDS;
         let known = self.known_answers(slot);
         let mut fresh = Vec::new();
         let mut first_wrong = None;
@@ -183,20 +185,18 @@ impl Shared {
                 }
             };
             if let Some(wrong) = wrong {
-                if need == Need::SameBits {
+                if is_certain(need) {
                     first_wrong = Some((need, wrong));
-                    continue;
+                } else {
+                    first_wrong.get_or_insert((need, wrong));
                 }
-                first_wrong.get_or_insert((need, wrong));
             }
         }
         remember_answers(self.options.cache_folder.as_deref(), slot, &fresh);
         let Some((need, wrong)) = first_wrong else { return Ok(()) };
         let construct = format!("its driver computes wrong results for \"{need}\", which the kernel needs: {wrong}");
         // Numbers that differ are what this mode is to rule out, whoever asked for the device.
-        // Operations know that their sums would end early: nobody who asks for a sum by name insists on that.
-        let is_certain = need == Need::SameBits || need == Need::LongLoops && rounds > FEW_ROUNDS;
-        if self.requested && !self.refuse_wrong && !is_certain {
+        if self.requested && !self.refuse_wrong && !is_certain(need) {
             if slot.tell_once(need) {
                 let message = format!("{label} runs on {} all the same, as requested: {construct}", slot.name());
                 self.events.push(EventKind::WrongAnswer, slot.name(), &message);
