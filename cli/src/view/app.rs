@@ -390,8 +390,10 @@ impl View {
     fn order(&mut self, context: &egui::Context) {
         let hidden = context.input(|input| input.viewport().minimized.unwrap_or(false));
         let playing = self.settings.playing && self.moves() && !hidden;
+        // What is still or paused is computed again as long as frames are counted: the window would never end.
+        let counted = self.ending.frames.is_some_and(|frames| self.drawn < frames);
         let now = Instant::now();
-        if self.waiting || self.engine.is_none() || !(playing || self.dirty) {
+        if self.waiting || self.engine.is_none() || !(playing || self.dirty || counted) {
             return;
         }
         let Some(source) = self.source.clone() else { return };
