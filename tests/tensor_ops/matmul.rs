@@ -178,3 +178,22 @@ fn products_of_integers_are_whole_and_wrap() {
         }
     }
 }
+
+/// An operand of one value, recorded and not laid out, in each dtype that is multiplied.
+#[test]
+fn products_with_one_value_everywhere() {
+    use cantus::DType::{F16, F32, I8, I16, I32, U8, U16, U32};
+    for engine in engines() {
+        for dtype in [I8, U8, I16, U16, I32, U32, F16, F32] {
+            let full = |shape: &[usize], value| cantus::ops::full(engine, shape, value, dtype);
+            let laid = full(&[3, 4], 3.0).eval().unwrap().expr();
+            let value = |expr: Expr| expr.cast(F32).eval().unwrap().to_vec::<f32>().unwrap();
+            let what = format!("{dtype} on {}", name(engine));
+            assert_eq!(value(full(&[3, 4], 1.0).matmul(full(&[4, 2], 2.0))), [8.0; 6], "{what}, of both");
+            assert_eq!(value(laid.matmul(full(&[4, 2], 2.0))), [24.0; 6], "{what}, on the right");
+            assert_eq!(value(full(&[2, 3], 0.0).matmul(&laid)), [0.0; 8], "{what}, on the left");
+            assert_eq!(value(full(&[5, 2, 3], 1.0).matmul(&laid)), [9.0; 40], "{what}, in a batch");
+            assert_eq!(value(full(&[3], 2.0).matmul(&laid)), [18.0; 4], "{what}, a vector");
+        }
+    }
+}

@@ -71,9 +71,14 @@ fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
 }
 
 /// What was widened to the integers that it is multiplied as, as it was: it is widened where it is read, or not at all.
+/// A cast that spreads one value over a shape widens nothing.
 fn unwidened(typed: Arc<Typed>) -> Arc<Typed> {
     match &typed.node {
-        Node::Cast(inner) if inner.dtype.computed() == typed.dtype && !is_float(typed.dtype) => inner.clone(),
+        Node::Cast(inner)
+            if inner.shape == typed.shape && inner.dtype.computed() == typed.dtype && !is_float(typed.dtype) =>
+        {
+            inner.clone()
+        }
         _ => typed,
     }
 }
