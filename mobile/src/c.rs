@@ -4,12 +4,11 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
 use cantus::engine::{Extent, Value};
 
-use crate::error::{CantusError, Result};
+use crate::error::{CantusError, Result, unwound};
 use crate::options::{EngineOptions, Fallback};
 use crate::tensor;
 
@@ -158,12 +157,7 @@ fn c_text(text: &str) -> CString {
 
 /// Runs a call's body; an error or a panic becomes a status with its text.
 fn guarded(body: impl FnOnce() -> Result<()>) -> CantusStatus {
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Err(CantusError::Other { text: format!("a fault in Cantus, please report it: {text}") })
-    });
-    match result {
+    match unwound(body) {
         Ok(()) => CantusStatus::Ok,
         Err(error) => {
             ERROR.with_borrow_mut(|kept| *kept = c_text(&error.to_string()));

@@ -1,5 +1,7 @@
 //! The engine's errors as the bindings' own type: one case for each kind, with its parts, and the sentence for a person in `text`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 /// What went wrong. `text` says it in one sentence, with what to do; reports of kernels follow on lines of their own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, uniffi::Error)]
 pub enum CantusError {
@@ -106,6 +108,15 @@ pub enum CantusError {
 /// `std::result::Result` with [`CantusError`].
 pub type Result<T> = std::result::Result<T, CantusError>;
 
+/// Runs what calls the library: a panic is an error with its text, in every language.
+pub(crate) fn unwound<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(CantusError::Other { text: format!("a fault in Cantus, please report it: {text}") })
+    })
+}
+
 impl CantusError {
     /// For an argument that the bindings themselves refuse.
     pub(crate) fn input(text: impl Into<String>) -> Self {
@@ -134,5 +145,17 @@ impl From<cantus::Error> for CantusError {
             E::Cancelled { .. } => Self::Cancelled { text },
             _ => Self::Other { text },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let unwinds = || -> Result<()> { std::panic::panic_any("three of two") };
+        let text = "a fault in Cantus, please report it: three of two".to_owned();
+        assert_eq!(unwound(unwinds), Err(CantusError::Other { text }));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Result, unwound};
 
 /// A compute kernel: WGSL text, an entry point, and values for its override constants.
 #[derive(uniffi::Object)]
@@ -42,7 +42,7 @@ impl Kernel {
     /// `InvalidWgsl` with the place when the text does not parse or validate.
     #[uniffi::constructor]
     pub fn new(wgsl: String) -> Result<Arc<Self>> {
-        Ok(Self::shared(cantus::Kernel::from_wgsl(&wgsl)?))
+        unwound(|| Ok(Self::shared(cantus::Kernel::from_wgsl(&wgsl)?)))
     }
 
     /// The same kernel with an entry point chosen.
@@ -50,7 +50,7 @@ impl Kernel {
     /// # Errors
     /// `EntryPoint` when there is none of that name.
     pub fn entry_point(&self, name: String) -> Result<Arc<Self>> {
-        Ok(Self::shared(self.inner.with_entry_point(&name)?))
+        unwound(|| Ok(Self::shared(self.inner.with_entry_point(&name)?)))
     }
 
     /// The same kernel with an override constant set; booleans are 0 and 1.
@@ -58,7 +58,7 @@ impl Kernel {
     /// # Errors
     /// `Override` when there is none of that name, or the value does not fit.
     pub fn set_override(&self, name: String, value: f64) -> Result<Arc<Self>> {
-        Ok(Self::shared(self.inner.with_override(&name, value)?))
+        unwound(|| Ok(Self::shared(self.inner.with_override(&name, value)?)))
     }
 
     /// Bindings and workgroup size of the chosen entry point.
@@ -66,7 +66,7 @@ impl Kernel {
     /// # Errors
     /// `EntryPoint` when none is chosen, `Override` when an override has no value.
     pub fn info(&self) -> Result<KernelInfo> {
-        let reflection = self.inner.reflection()?;
+        let reflection = unwound(|| Ok(self.inner.reflection()?))?;
         let bindings = reflection.bindings.iter().map(|binding| BindingInfo {
             name: binding.name.clone(),
             wgsl_type: binding.layout.to_string(),

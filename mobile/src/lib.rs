@@ -24,7 +24,7 @@ uniffi::setup_scaffolding!("cantus");
 
 /// Runs what may wait off the caller's thread: on the CPU backend a submission computes, and opening a device takes a while.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> cantus::Result<T> + Send + 'static) -> Result<T> {
-    Ok(blocking::unblock(work).await?)
+    blocking::unblock(|| error::unwound(|| Ok(work()?))).await
 }
 
 /// The version of the library.
