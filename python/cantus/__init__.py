@@ -159,6 +159,7 @@ from ._array import Array as Array
 from ._array import matmul as matmul
 from ._core import CancelledError as CancelledError
 from ._core import DeviceError as DeviceError
+from ._core import Error as Error
 from ._core import KernelError as KernelError
 from ._core import __version__ as __version__
 from ._devices import Device as Device

@@ -1,6 +1,6 @@
 //! Lazy arrays: an expression, replaced by its tensor once that is computed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cantus::Tensor;
 use cantus::ops::{Binary, Expr};
@@ -9,15 +9,38 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::call;
+use crate::checks::Checks;
 use crate::dlpack::{self, View};
 use crate::engine::{check_process, dtype, process};
-use crate::errors::exception;
+use crate::errors::{detached, exception, guarded};
 use crate::wait::wait;
 
-struct State {
+pub(crate) struct State {
     expr: Expr,
     /// Once it is computed.
     tensor: Option<Tensor>,
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// Computes it, once.
+    pub(crate) fn tensor(state: &Mutex<Self>, py: Python<'_>, engine: &cantus::Engine) -> PyResult<Tensor> {
+        let expr = {
+            let state = locked(state);
+            if let Some(tensor) = &state.tensor {
+                return Ok(tensor.clone());
+            }
+            state.expr.clone()
+        };
+        let tensor = wait(py, engine, expr.eval_async())?;
+        let mut state = locked(state);
+        state.expr = Expr::from(&tensor);
+        state.tensor = Some(tensor.clone());
+        Ok(tensor)
+    }
 }
 
 /// An array that is computed when it is read.
@@ -27,19 +50,28 @@ pub(crate) struct Lazy {
     process: u32,
     shape: Vec<usize>,
     dtype: cantus::DType,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    /// Of the places that it depends on.
+    checks: Option<Arc<Checks>>,
 }
 
 impl Lazy {
     /// What is recorded; a mistake in it is raised now.
     pub(crate) fn new(engine: cantus::Engine, expr: Expr) -> PyResult<Self> {
         let (shape, dtype) = (expr.shape().map_err(exception)?.to_vec(), expr.dtype().map_err(exception)?);
-        let state = Mutex::new(State { expr, tensor: None });
-        Ok(Self { engine, process: process(), shape, dtype, state })
+        let state = Arc::new(Mutex::new(State { expr, tensor: None }));
+        Ok(Self { engine, process: process(), shape, dtype, state, checks: None })
+    }
+
+    /// What is there.
+    pub(crate) fn computed(engine: cantus::Engine, tensor: &Tensor) -> PyResult<Self> {
+        let lazy = Self::new(engine, Expr::from(tensor))?;
+        locked(&lazy.state).tensor = Some(tensor.clone());
+        Ok(lazy)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     pub(crate) fn expr(&self) -> PyResult<Expr> {
@@ -51,25 +83,25 @@ impl Lazy {
         &self.engine
     }
 
-    pub(crate) fn with(&self, expr: Expr) -> PyResult<Self> {
-        Self::new(self.engine.clone(), expr)
+    /// What is recorded from this array and others.
+    fn recorded(&self, others: &[&Self], record: impl FnOnce(Expr) -> PyResult<Expr>) -> PyResult<Self> {
+        guarded(|| {
+            let made = Self::new(self.engine.clone(), record(self.expr()?)?)?;
+            Ok(Self { checks: self.checks_with(others), ..made })
+        })
+    }
+
+    fn checks_with(&self, others: &[&Self]) -> Option<Arc<Checks>> {
+        Checks::joined(std::iter::once(self).chain(others.iter().copied()).map(|of| of.checks.as_ref()))
     }
 
     /// Computes it, once.
     pub(crate) fn tensor(&self, py: Python<'_>) -> PyResult<Tensor> {
         check_process(self.process)?;
-        let expr = {
-            let state = self.state();
-            if let Some(tensor) = &state.tensor {
-                return Ok(tensor.clone());
-            }
-            state.expr.clone()
-        };
-        let tensor = wait(py, &self.engine, expr.eval_async())?;
-        let mut state = self.state();
-        state.expr = Expr::from(&tensor);
-        state.tensor = Some(tensor.clone());
-        Ok(tensor)
+        if let Some(checks) = &self.checks {
+            checks.verify(py, &self.engine)?;
+        }
+        State::tensor(&self.state, py, &self.engine)
     }
 }
 
@@ -93,30 +125,54 @@ impl Lazy {
 
     /// A function of elements.
     fn unary(&self, op: &str) -> PyResult<Self> {
-        self.with(self.expr()?.unary(call::unary(op)?))
+        self.recorded(&[], |expr| Ok(expr.unary(call::unary(op)?)))
     }
 
     /// A function of two.
     fn binary(&self, op: &str, other: &Self) -> PyResult<Self> {
-        self.with(self.expr()?.binary(call::binary(op)?, &other.expr()?))
+        self.recorded(&[other], |expr| Ok(expr.binary(call::binary(op)?, &other.expr()?)))
     }
 
     /// A function of two, one of which is a number of this dtype.
     fn binary_number(&self, op: &str, number: f64, reflected: bool) -> PyResult<Self> {
-        let (expr, op) = (self.expr()?, call::binary(op)?);
+        let op = call::binary(op)?;
         // What commutes becomes one kernel either way round.
         let turns = !matches!(op, Binary::Add | Binary::Mul);
-        self.with(if reflected && turns { expr.constant(number).binary(op, &expr) } else { expr.binary(op, number) })
+        self.recorded(&[], |expr| {
+            Ok(if reflected && turns { expr.constant(number).binary(op, &expr) } else { expr.binary(op, number) })
+        })
     }
 
     /// A sum of products by an equation, as "ij,jk->ik".
     fn einsum(&self, equation: &str, others: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let exprs = others.iter().map(|other| other.expr()).collect::<PyResult<Vec<_>>>()?;
-        self.with(self.expr()?.einsum(equation, &exprs))
+        self.recorded(
+            &others.iter().map(|other| &**other).collect::<Vec<_>>(),
+            |expr| Ok(expr.einsum(equation, &exprs)),
+        )
     }
 
     fn cast(&self, to: &str) -> PyResult<Self> {
-        self.with(self.expr()?.cast(dtype(to)?))
+        self.recorded(&[], |expr| Ok(expr.cast(dtype(to)?)))
+    }
+
+    /// The same whole numbers, which must lie from `low` to `high`: else it and what is computed from it can't be read. `what` names where they
+    /// lead to. Where they are in the host's memory, they are looked at now.
+    fn checked(&self, py: Python<'_>, low: i64, high: i64, what: String) -> PyResult<Self> {
+        let checks = Checks::with(self.checks.as_ref(), self.state.clone(), (low.into(), high.into()), what);
+        let is_here = self.state().tensor.is_some() && self.engine.selected().device.backend == "cpu";
+        if is_here {
+            checks.verify(py, &self.engine)?;
+        }
+        let (engine, shape) = (self.engine.clone(), self.shape.clone());
+        Ok(Self {
+            engine,
+            process: self.process,
+            shape,
+            dtype: self.dtype,
+            state: self.state.clone(),
+            checks: Some(checks),
+        })
     }
 
     /// Computes it.
@@ -188,13 +244,13 @@ impl Lazy {
         let tensor = self.tensor(py)?;
         let name = tensor.device_name();
         let copy = wait(py, &self.engine, tensor.to_device_async(&name))?;
-        self.with(Expr::from(&copy))
+        Self::computed(self.engine.clone(), &copy)
     }
 
     /// The WGSL of its last kernel.
     fn wgsl(&self, py: Python<'_>) -> PyResult<String> {
         let expr = self.expr()?;
-        py.detach(|| expr.wgsl()).map_err(exception)
+        detached(py, || expr.wgsl())
     }
 
     /// The name of the device where it is, once it is computed.
@@ -213,8 +269,12 @@ impl Lazy {
         floats: Vec<f64>,
     ) -> PyResult<Vec<Self>> {
         let exprs = others.iter().map(|other| other.expr()).collect::<PyResult<Vec<_>>>()?;
-        let results = call::call(py, self, name, &exprs, &ints, &floats)?;
-        results.into_iter().map(|expr| self.with(expr)).collect()
+        guarded(|| {
+            let results = call::call(py, self, name, &exprs, &ints, &floats)?;
+            let checks = self.checks_with(&others.iter().map(|other| &**other).collect::<Vec<_>>());
+            let lazy = |expr| Ok(Self { checks: checks.clone(), ..Self::new(self.engine.clone(), expr)? });
+            results.into_iter().map(lazy).collect()
+        })
     }
 
     /// A DLPack capsule as (dtype, shape, strides, address, device, owner).

@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::array::Lazy;
 use crate::call::index;
 use crate::dlpack::driver_type;
-use crate::errors::exception;
+use crate::errors::{detached, exception, guarded};
 use crate::kernel::Kernel;
 use crate::wait::wait;
 
@@ -76,7 +76,7 @@ impl Engine {
     }
 
     fn evaluated(&self, tensor: &Tensor) -> PyResult<Lazy> {
-        self.lazy(Expr::from(tensor))
+        Lazy::computed(self.engine.clone(), tensor)
     }
 }
 
@@ -103,7 +103,7 @@ impl Engine {
                 place.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no device (as \"wgpu:1\")")))?;
             builder = builder.backend(backend).device(place);
         }
-        let engine = py.detach(|| builder.build()).map_err(exception)?;
+        let engine = detached(py, || builder.build())?;
         Ok(Self { engine, process: process() })
     }
 
@@ -185,15 +185,17 @@ impl Engine {
             Ok((seed.cast_unsigned(), shape.iter().map(|&side| index(side)).collect::<PyResult<_>>()?))
         };
         let int = |place: usize| ints.get(place).copied().unwrap_or(0);
-        self.lazy(match name {
-            "full" => ops::full(engine, &shape()?, float(0), dtype),
-            "arange" => ops::arange(engine, float(0), float(1), float(2), dtype),
-            "linspace" => ops::linspace(engine, float(0), float(1), index(int(0))?, dtype),
-            "eye" => ops::eye(engine, index(int(0))?, index(int(1))?, int(2) as isize, dtype),
-            "rand" => seeded().map(|(seed, shape)| ops::rand(engine, &shape, seed))?,
-            "randn" => seeded().map(|(seed, shape)| ops::randn(engine, &shape, seed))?,
-            "bits" => seeded().map(|(seed, shape)| ops::random_bits(engine, &shape, seed))?,
-            _ => return Err(PyValueError::new_err(format!("nothing makes {name}"))),
+        guarded(|| {
+            self.lazy(match name {
+                "full" => ops::full(engine, &shape()?, float(0), dtype),
+                "arange" => ops::arange(engine, float(0), float(1), float(2), dtype),
+                "linspace" => ops::linspace(engine, float(0), float(1), index(int(0))?, dtype),
+                "eye" => ops::eye(engine, index(int(0))?, index(int(1))?, int(2) as isize, dtype),
+                "rand" => seeded().map(|(seed, shape)| ops::rand(engine, &shape, seed))?,
+                "randn" => seeded().map(|(seed, shape)| ops::randn(engine, &shape, seed))?,
+                "bits" => seeded().map(|(seed, shape)| ops::random_bits(engine, &shape, seed))?,
+                _ => return Err(PyValueError::new_err(format!("nothing makes {name}"))),
+            })
         })
     }
 
@@ -275,7 +277,8 @@ impl Engine {
     /// Calls `work` and measures what the device does meanwhile: rows of (operation, device, count, seconds, GB/s, GFLOP/s), the seconds in
     /// all, and a trace for Perfetto.
     fn profile(&self, work: &Bound<'_, PyAny>) -> PyResult<(Vec<Row>, f64, String)> {
-        let (result, profile) = self.checked()?.profile(|| work.call0().map(drop));
+        let engine = self.checked()?;
+        let (result, profile) = guarded(|| Ok(engine.profile(|| work.call0().map(drop))))?;
         result?;
         let rows = profile
             .rows()
@@ -306,7 +309,7 @@ fn device<'py>(py: Python<'py>, info: &cantus::backend::DeviceInfo) -> PyResult<
 #[pyfunction]
 pub(crate) fn survey(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let registry = cantus::backend::Registry::with_defaults();
-    let found = py.detach(|| cantus::engine::survey(&registry, &cantus::Config::default()));
+    let found = detached(py, || Ok(cantus::engine::survey(&registry, &cantus::Config::default())))?;
     let rows = PyList::empty(py);
     for backend in &found.backends {
         let devices = backend.devices.iter().map(|info| device(py, info)).collect::<PyResult<Vec<_>>>()?;

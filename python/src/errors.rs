@@ -1,36 +1,71 @@
 //! The library's errors as Python's, by class.
 
-use cantus::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 
-create_exception!(cantus, DeviceError, PyRuntimeError, "A device failed, or there is none.");
 create_exception!(
     cantus,
-    KernelError,
-    PyValueError,
-    "A kernel's text or its bindings are at fault; the message shows the place."
+    Error,
+    PyRuntimeError,
+    "What is Cantus's own: the base of DeviceError, KernelError and CancelledError; itself, a fault in Cantus."
 );
-create_exception!(cantus, CancelledError, PyRuntimeError, "The computation was cancelled.");
+create_exception!(cantus, DeviceError, Error, "A device failed, or there is none.");
+create_exception!(cantus, CancelledError, Error, "The computation was cancelled.");
+
+/// `cantus.KernelError`, which is a `ValueError` too.
+fn kernel_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let made = TYPE.get_or_try_init(py, || {
+        let members = PyDict::new(py);
+        members.set_item("__module__", "cantus")?;
+        members.set_item("__doc__", "A kernel's text or its bindings are at fault; the message shows the place.")?;
+        let bases = (py.get_type::<Error>(), py.get_type::<PyValueError>());
+        let made = py.get_type::<PyType>().call1(("KernelError", bases, members))?;
+        PyResult::Ok(made.cast_into::<PyType>()?.unbind())
+    })?;
+    Ok(made.bind(py))
+}
+
+/// Runs what calls the library: a panic is an error of Cantus's, not the end of the program (`PanicException` is no `Exception`).
+pub(crate) fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Error::new_err(format!("a fault in Cantus, please report it: {text}")))
+    })
+}
+
+/// Runs what may take a while without the interpreter's lock.
+pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> cantus::Result<T> + Send) -> PyResult<T> {
+    guarded(|| py.detach(work).map_err(exception))
+}
 
 /// The exception for an error: its class says what kind it is, its text what to do.
-pub(crate) fn exception(error: Error) -> PyErr {
+pub(crate) fn exception(error: cantus::Error) -> PyErr {
+    use cantus::Error as E;
     let text = error.to_string();
     match error {
-        Error::InvalidWgsl { .. } | Error::EntryPoint { .. } | Error::Override { .. } | Error::Binding { .. } => {
-            KernelError::new_err(text)
+        E::InvalidWgsl { .. } | E::EntryPoint { .. } | E::Override { .. } | E::Binding { .. } => {
+            Python::attach(|py| match kernel_error(py) {
+                Ok(kind) => PyErr::from_type(kind.clone(), text),
+                Err(error) => error,
+            })
         }
-        Error::InvalidSize { .. } | Error::AnotherEngine { .. } | Error::Config { .. } => PyValueError::new_err(text),
-        Error::InvalidInput { .. } => PyTypeError::new_err(text),
-        Error::MemoryLimit { .. } | Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
-        Error::Timeout { .. } | Error::Stalled { .. } => PyTimeoutError::new_err(text),
-        Error::Cancelled { .. } => CancelledError::new_err(text),
-        Error::Unreadable { .. } => PyFileNotFoundError::new_err(text),
-        Error::Io { .. } => PyOSError::new_err(text),
-        Error::TensorLost { cause, .. } => {
+        E::InvalidSize { .. } | E::AnotherEngine { .. } | E::Config { .. } => PyValueError::new_err(text),
+        E::InvalidInput { .. } => PyTypeError::new_err(text),
+        E::MemoryLimit { .. } | E::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        E::Timeout { .. } | E::Stalled { .. } => PyTimeoutError::new_err(text),
+        E::Cancelled { .. } => CancelledError::new_err(text),
+        E::Unreadable { .. } => PyFileNotFoundError::new_err(text),
+        E::Io { .. } => PyOSError::new_err(text),
+        E::TensorLost { cause, .. } => {
             let cause = exception((*cause).clone());
             Python::attach(|py| match cause.get_type(py).call1((text.clone(),)) {
                 Ok(error) => PyErr::from_value(error),
@@ -43,7 +78,8 @@ pub(crate) fn exception(error: Error) -> PyErr {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    module.add("Error", py.get_type::<Error>())?;
     module.add("DeviceError", py.get_type::<DeviceError>())?;
-    module.add("KernelError", py.get_type::<KernelError>())?;
+    module.add("KernelError", kernel_error(py)?)?;
     module.add("CancelledError", py.get_type::<CancelledError>())
 }

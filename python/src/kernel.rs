@@ -5,7 +5,7 @@ use cantus::engine::Extent;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::exception;
+use crate::errors::{detached, exception};
 use crate::wait::{note_kernel, wait};
 
 /// A kernel from WGSL text.
@@ -49,7 +49,7 @@ impl Kernel {
     #[new]
     #[pyo3(signature = (text, entry_point=None, overrides=Vec::new()))]
     fn new(py: Python<'_>, text: &str, entry_point: Option<&str>, overrides: Vec<(String, f64)>) -> PyResult<Self> {
-        let kernel = py.detach(|| {
+        let kernel = detached(py, || {
             let mut kernel = cantus::Kernel::from_wgsl(text)?;
             if let Some(name) = entry_point {
                 kernel = kernel.with_entry_point(name)?;
@@ -58,10 +58,10 @@ impl Kernel {
                 kernel = kernel.with_override(&name, value)?;
             }
             kernel.reflection()?;
-            cantus::Result::Ok(kernel)
+            Ok(kernel)
         });
         note_kernel();
-        Ok(Self { kernel: kernel.map_err(exception)? })
+        Ok(Self { kernel: kernel? })
     }
 
     /// What is known of the kernel: entry point, workgroup size, bindings (name, group, binding, space, access, layout) and overrides.

@@ -3,6 +3,7 @@
 
 mod array;
 mod call;
+mod checks;
 mod dlpack;
 mod engine;
 mod errors;

@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 
 use crate::array::Lazy;
 use crate::engine::{Engine, dtype};
-use crate::errors::exception;
+use crate::errors::{exception, guarded};
 
 /// How long a wait lasts before it looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
@@ -160,6 +160,10 @@ impl Stream {
 
     /// Does the work on another thread, so that Ctrl-C is seen meanwhile.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> cantus::Result<T> + Send) -> PyResult<T> {
+        guarded(|| self.watched(py, work))
+    }
+
+    fn watched<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> cantus::Result<T> + Send) -> PyResult<T> {
         let (result, interrupt) = py.detach(|| {
             std::thread::scope(|scope| {
                 let caller = std::thread::current();
@@ -184,7 +188,7 @@ impl Stream {
         match (interrupt, result) {
             (Some(interrupt), _) => Err(interrupt),
             (None, Ok(result)) => result.map_err(|error| self.end.exception(error)),
-            (None, Err(_)) => Err(PyRuntimeError::new_err("a thread of the stream panicked")),
+            (None, Err(panic)) => std::panic::resume_unwind(panic),
         }
     }
 

@@ -12,7 +12,7 @@ use cantus::backend::CancelFlag;
 use cantus::engine::waiting;
 use pyo3::prelude::*;
 
-use crate::errors::exception;
+use crate::errors::{exception, guarded};
 
 /// How long a wait lasts before it looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
@@ -52,6 +52,14 @@ impl Wake for Unpark {
 
 /// Waits for work of an engine's. Ctrl-C cancels what it recorded, and is raised once the device has let go of it.
 pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    engine: &cantus::Engine,
+    work: impl Future<Output = cantus::Result<T>> + Send,
+) -> PyResult<T> {
+    guarded(|| waited(py, engine, work))
+}
+
+fn waited<T: Send>(
     py: Python<'_>,
     engine: &cantus::Engine,
     work: impl Future<Output = cantus::Result<T>> + Send,
