@@ -75,8 +75,16 @@ fn elements<T: Number>(matrix: MatRef<'_, T>) -> impl Iterator<Item = T> {
     (0..matrix.nrows()).flat_map(move |row| (0..matrix.ncols()).map(move |column| matrix[(row, column)]))
 }
 
-fn pivots<T: Number>(factors: &PartialPivLu<T>) -> impl Iterator<Item = T> {
-    (0..factors.U().nrows()).map(|k| factors.U()[(k, k)])
+/// The pivots; of a singular matrix zeros: behind its first pivot of 0 elimination left no numbers.
+fn pivots<T: Number>(factors: &PartialPivLu<T>) -> Vec<T> {
+    let pivots: Vec<T> = (0..factors.U().nrows()).map(|k| factors.U()[(k, k)]).collect();
+    if pivots.contains(&T::default()) { vec![T::default(); pivots.len()] } else { pivots }
+}
+
+/// A power of four near the greatest magnitude: divided by it, a matrix has squares and sums in range, and loses no digit that counts.
+fn magnitude<T: Number>(a: MatRef<'_, T>) -> f64 {
+    let greatest = elements(a).map(Number::size).fold(0.0, f64::max);
+    if greatest > 0.0 { (2.0 * (greatest.log2() / 2.0).floor()).clamp(-1022.0, 1022.0).exp2() } else { 1.0 }
 }
 
 /// 1 or -1, as the rows were exchanged an even or an odd number of times.
@@ -97,21 +105,25 @@ fn one<T: Number>(which: Factorisation, a: MatRef<'_, T>, b: Option<MatRef<'_, T
     if !elements(a).all(Number::is_finite) {
         return None;
     }
+    let scale = magnitude(a);
+    let grown = |value: T| value * T::from(scale);
+    let scaled = Mat::from_fn(a.nrows(), a.ncols(), |row, column| a[(row, column)] / scale);
+    let a = scaled.as_ref();
     Some(match which {
         Factorisation::Solve => {
             let factors = a.partial_piv_lu();
-            if pivots(&factors).any(|pivot| pivot == T::default()) {
+            if pivots(&factors).contains(&T::default()) {
                 return None;
             }
             let x = match b {
                 Some(b) => factors.solve(b),
                 None => factors.solve(Mat::<T>::identity(a.nrows(), a.nrows())),
             };
-            elements(x.as_ref()).collect()
+            elements(x.as_ref()).map(|x| x / scale).collect()
         }
         Factorisation::Det => {
             let factors = a.partial_piv_lu();
-            vec![pivots(&factors).fold(T::from(sign(&factors)), |product, pivot| product * pivot)]
+            vec![pivots(&factors).into_iter().fold(T::from(sign(&factors)), |product, pivot| product * grown(pivot))]
         }
         Factorisation::SlogDet => {
             let factors = a.partial_piv_lu();
@@ -119,14 +131,14 @@ fn one<T: Number>(which: Factorisation, a: MatRef<'_, T>, b: Option<MatRef<'_, T
             let mut logarithm = 0.0;
             for pivot in pivots(&factors) {
                 let size = pivot.size();
-                logarithm += size.ln();
+                logarithm += size.ln() + scale.ln();
                 signs = if size == 0.0 { T::default() } else { signs * (pivot / size) };
             }
             vec![signs, T::from(logarithm)]
         }
         Factorisation::Cholesky => {
             let factors = a.llt(Side::Lower).ok()?;
-            elements(factors.L()).collect()
+            elements(factors.L()).map(|x| x * T::from(scale.sqrt())).collect()
         }
         Factorisation::Qr(complete) => {
             let factors = a.qr();
@@ -135,22 +147,22 @@ fn one<T: Number>(which: Factorisation, a: MatRef<'_, T>, b: Option<MatRef<'_, T
                 for (place, value) in elements(factors.R()).enumerate() {
                     r[(place / a.ncols(), place % a.ncols())] = value;
                 }
-                elements(factors.compute_Q().as_ref()).chain(elements(r.as_ref())).collect()
+                elements(factors.compute_Q().as_ref()).chain(elements(r.as_ref()).map(grown)).collect()
             } else {
-                elements(factors.compute_thin_Q().as_ref()).chain(elements(factors.thin_R())).collect()
+                elements(factors.compute_thin_Q().as_ref()).chain(elements(factors.thin_R()).map(grown)).collect()
             }
         }
         Factorisation::Eigh => {
             let factors = a.self_adjoint_eigen(Side::Lower).ok()?;
             let values = factors.S().column_vector();
-            (0..values.nrows()).map(|k| values[k]).chain(elements(factors.U())).collect()
+            (0..values.nrows()).map(|k| grown(values[k])).chain(elements(factors.U())).collect()
         }
         Factorisation::Svd(full) => {
             let factors = if full { a.svd() } else { a.thin_svd() }.ok()?;
             let values = factors.S().column_vector();
             let adjoint = factors.V().adjoint().to_owned();
             elements(factors.U())
-                .chain((0..values.nrows()).map(|k| values[k]))
+                .chain((0..values.nrows()).map(|k| grown(values[k])))
                 .chain(elements(adjoint.as_ref()))
                 .collect()
         }
