@@ -11,9 +11,12 @@ class Methods:
     __slots__ = ()
 
     def _numpy(self, name: str, *arguments: Any, **keywords: Any) -> Any:
-        from ._numpy import FUNCTIONS
+        """NumPy's function of that name: what it doesn't heed of the arguments is an error."""
+        import numpy as np
 
-        return FUNCTIONS[name](self, *arguments, **keywords)
+        from ._numpy import function
+
+        return function(getattr(np, name), (self, *arguments), keywords)
 
     def __array_ufunc__(self, of: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         from ._numpy import ufunc
@@ -89,7 +92,7 @@ class Methods:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
         """
-        return self._numpy("copy")
+        return self._numpy("copy", order=order)
 
     def conj(self) -> Any:
         """The complex conjugates.
@@ -99,9 +102,11 @@ class Methods:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
         """
-        return self._numpy("conj")
+        from ._api import conj
 
-    def round(self, decimals: int = 0) -> Any:
+        return conj(self) if self.dtype.kind == "c" else self  # type: ignore[arg-type,attr-defined]
+
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
         """Rounded, half to even.
 
         >>> import cantus
@@ -109,9 +114,9 @@ class Methods:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
         """
-        return self._numpy("round", decimals)
+        return self._numpy("round", decimals, out=out)
 
-    def clip(self, min: Any = None, max: Any = None) -> Any:
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **others: Any) -> Any:
         """Within bounds.
 
         >>> import cantus
@@ -119,9 +124,9 @@ class Methods:
         array([[2., 2.],
                [3., 3.]], dtype=float32)
         """
-        return self._numpy("clip", min, max)
+        return self._numpy("clip", min, max, out=out, **others)
 
-    def dot(self, other: Any) -> Any:
+    def dot(self, other: Any, out: Any = None) -> Any:
         """The product with another.
 
         >>> import cantus
@@ -129,117 +134,121 @@ class Methods:
         array([[ 7., 10.],
                [15., 22.]], dtype=float32)
         """
-        return self._numpy("dot", other)
+        return self._numpy("dot", other, out=out)
 
-    def take(self, indices: Any, axis: int | None = None) -> Any:
+    def take(self, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
         """Elements at places.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).take([0, 3])
         array([1., 4.], dtype=float32)
         """
-        return self._numpy("take", indices, axis)
+        return self._numpy("take", indices, axis, out=out, mode=mode)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.sum`.
 
         >>> import cantus
         >>> cantus.ones((2, 3)).sum(axis=0)
         array([2., 2., 2.], dtype=float32)
         """
-        return self._numpy("sum", axis=axis, dtype=dtype, keepdims=keepdims)
+        return self._numpy("sum", axis=axis, dtype=dtype, out=out, keepdims=keepdims, **others)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.prod`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).prod()
         array(24., dtype=float32)
         """
-        return self._numpy("prod", axis=axis, dtype=dtype, keepdims=keepdims)
+        return self._numpy("prod", axis=axis, dtype=dtype, out=out, keepdims=keepdims, **others)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.mean`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).mean(axis=0)
         array([2., 3.], dtype=float32)
         """
-        return self._numpy("mean", axis=axis, dtype=dtype, keepdims=keepdims)
+        return self._numpy("mean", axis=axis, dtype=dtype, out=out, keepdims=keepdims, **others)
 
-    def var(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **others: Any
+    ) -> Any:
         """See `cantus.var`; `ddof` is its correction.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).var(ddof=1)
         array(1.6666666, dtype=float32)
         """
-        return self._numpy("var", axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+        return self._numpy("var", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **others)
 
-    def std(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    def std(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **others: Any
+    ) -> Any:
         """See `cantus.std`; `ddof` is its correction.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).std()
         array(1.118034, dtype=float32)
         """
-        return self._numpy("std", axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+        return self._numpy("std", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **others)
 
-    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.max`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).max(axis=1)
         array([2., 4.], dtype=float32)
         """
-        return self._numpy("max", axis=axis, keepdims=keepdims)
+        return self._numpy("max", axis=axis, out=out, keepdims=keepdims, **others)
 
-    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.min`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).min()
         array(1., dtype=float32)
         """
-        return self._numpy("min", axis=axis, keepdims=keepdims)
+        return self._numpy("min", axis=axis, out=out, keepdims=keepdims, **others)
 
-    def argmax(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """See `cantus.argmax`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).argmax(axis=1)
         array([1, 1])
         """
-        return self._numpy("argmax", axis, keepdims=keepdims)
+        return self._numpy("argmax", axis, out=out, keepdims=keepdims)
 
-    def argmin(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """See `cantus.argmin`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).argmin()
         array(0)
         """
-        return self._numpy("argmin", axis, keepdims=keepdims)
+        return self._numpy("argmin", axis, out=out, keepdims=keepdims)
 
-    def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.any`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).any()
         array(True)
         """
-        return self._numpy("any", axis=axis, keepdims=keepdims)
+        return self._numpy("any", axis=axis, out=out, keepdims=keepdims, **others)
 
-    def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.all`.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).all(axis=0)
         array([ True,  True])
         """
-        return self._numpy("all", axis=axis, keepdims=keepdims)
+        return self._numpy("all", axis=axis, out=out, keepdims=keepdims, **others)
 
-    def cumsum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         """Sums of all up to each.
 
         >>> import cantus
@@ -247,4 +256,4 @@ class Methods:
         array([[1., 3.],
                [3., 7.]], dtype=float32)
         """
-        return self._numpy("cumsum", axis, dtype)
+        return self._numpy("cumsum", axis, dtype, out=out)

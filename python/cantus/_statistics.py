@@ -36,9 +36,14 @@ _PLACES: dict[str, Callable[[Any, Any], tuple[Any, Any, Any]]] = {
 }
 
 
+def _between(low: Array, high: Array, part: Any) -> Array:
+    """So far on the way from one to the other; of equals it is them, infinities too."""
+    return _api.where(low == high, low, low + (high - low) * part)
+
+
 def _quantiles(name: str, a: Array, q: Any, axis: Any, method: str, keepdims: bool, skips: bool) -> Array:
     if method not in _PLACES:
-        raise _remedy(f"np.{name} by {method}")
+        raise _remedy(f"np.{name} with method={method!r}")
     asked = np.asarray(q, dtype="f8")
     if not ((asked >= 0) & (asked <= 1)).all():
         raise ValueError("quantiles are within 0 and 1 (percentiles within 0 and 100)")
@@ -59,14 +64,14 @@ def _quantiles(name: str, a: Array, q: Any, axis: Any, method: str, keepdims: bo
         for one in asked.ravel().tolist():
             below, above, part = _PLACES[method](_api.maximum(known - 1, known * 0) * one, _api)
             low, high = (_api.take_along_axis(ordered, place.astype(_dtypes.int32), axis=-1)[..., 0] for place in (below, above))
-            found.append(low + (high - low) * part[..., 0].astype(floating))
+            found.append(_between(low, high, part[..., 0].astype(floating)))
     else:
         lost = missing[..., -1]
         nan = _api.full((), math.nan, dtype=floating, device=a._device)
         for one in asked.ravel().tolist():
             below, above, part = _PLACES[method](np.float64(one * (count - 1)), np)
             low, high = ordered[..., int(below)], ordered[..., int(above)]
-            found.append(_api.where(lost, nan, low + (high - low) * float(part) if part else low))
+            found.append(_api.where(lost, nan, _between(low, high, float(part)) if part else low))
     kept = tuple(1 if place in axes else side for place, side in enumerate(a.shape))
     if keepdims:
         found = [_api.reshape(one, kept) for one in found]
@@ -96,12 +101,12 @@ for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
 
 
 @_numpys
-def median(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _quantiles("median", a, 0.5, axis, "midpoint" if _count(a, axis) % 2 == 0 else "lower", keepdims, False)
 
 
 @_numpys
-def nanmedian(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+def nanmedian(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _quantiles("nanmedian", a, 0.5, axis, "linear", keepdims, True)
 
 
@@ -109,14 +114,21 @@ def _count(a: Array, axis: Any) -> int:
     return math.prod(a.shape[place] for place in _axes(axis, a.ndim))
 
 
+def _only(kind: str) -> None:
+    if kind != "introselect":
+        raise ValueError(f"kind is 'introselect', not {kind!r}")
+
+
 @_numpys
-def partition(a: Any, kth: Any, axis: int | None = -1, **_: Any) -> Any:
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:
+    _only(kind)
     # What is in order is parted everywhere.
     return _api.sort(a if axis is not None else _api.reshape(a, (-1,)), axis=-1 if axis is None else axis)
 
 
 @_numpys
-def argpartition(a: Any, kth: Any, axis: int | None = -1, **_: Any) -> Any:
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:
+    _only(kind)
     return _api.argsort(a if axis is not None else _api.reshape(a, (-1,)), axis=-1 if axis is None else axis)
 
 
@@ -171,7 +183,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = 
     places = _api.where(x == line[-1], _api.full((), size, dtype=places.dtype, device=a._device), places) - 1
     inside = (x >= line[0]) & (x <= line[-1])
     places = _api.where(inside, places, _api.full((), size, dtype=places.dtype, device=a._device))
-    counts = _counts(places, size + 1, None if weights is None else _array(weights, beside))[:size]
+    given = None if weights is None else _api.asarray(_array(weights, beside), device=beside._device)
+    counts = _counts(places, size + 1, given)[:size]
+    counts = counts if given is None else counts.astype(given.dtype, copy=False)
     if density:
         wide = _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
         counts = counts.astype(wide)
@@ -205,8 +219,12 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     above = _api.clip(below + 1, 0, last)
     x0, x1, y0, y1 = (_api.take(of, places) for of, places in ((xp, below), (xp, above), (fp, below), (fp, above)))
     width = x1 - x0
-    part = (flat - x0) / _api.where(width == 0, width + 1, width)
-    found = y0 + (y1 - y0) * part
+    slope = (y1 - y0) / _api.where(width == 0, width + 1, width)
+    # From the place below, then from the one above, as NumPy: between infinities one of them may be a number.
+    found = y0 + slope * (flat - x0)
+    found = _api.where(_api.isnan(found), y1 + slope * (flat - x1), found)
+    level = (flat == x0) | (_api.isnan(found) & (y0 == y1) & ~_api.isnan(flat))
+    found = _api.where(level, y0, found)
     first = fp[0] if left is None else _api.full((), left, dtype=wide, device=beside._device)
     end = fp[-1] if right is None else _api.full((), right, dtype=wide, device=beside._device)
     found = _api.where(flat < xp[0], first, _api.where(flat > xp[-1], end, _api.where(flat == xp[-1], fp[-1], found)))
@@ -219,7 +237,7 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     steps = list(spacing) or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     if edge_order != 1 or not all(np.ndim(step) == 0 for step in steps):
-        raise _remedy("np.gradient of places, or of another edge order")
+        raise _remedy("np.gradient of places, or with another edge_order")
     found = []
     f = f.astype(_floating(f.dtype, f), copy=False)
     for place, step in zip(axes, steps, strict=True):

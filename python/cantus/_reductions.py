@@ -1,0 +1,171 @@
+"""NumPy's reductions, scans and what they do without NaN, of Cantus's arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _api, _dtypes
+from ._array import Array, wrap
+from ._numpy import FUNCTIONS, _array, _cast, _numpys, _remedy
+
+
+def _masked(a: Array, where: Any, otherwise: Any) -> Array:
+    """The elements where a mask is true, and elsewhere what changes nothing."""
+    if where is True or where is np._NoValue:
+        return a
+    mask = _api.asarray(where, device=a._device)
+    return _api.where(mask, a, _api.full((), otherwise, dtype=a.dtype, device=a._device))
+
+
+def _begun(result: Array, initial: Any, join: Callable[[Array, Array], Array]) -> Array:
+    if initial is np._NoValue or initial is None:
+        return result
+    return join(result, _api.asarray(initial, dtype=result.dtype, device=result._device))
+
+
+def _folded(name: str, nothing: int, join: Callable[[Array, Array], Array]) -> None:
+    ours = getattr(_api, name)
+
+    def folded(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True) -> Any:
+        kind = None if dtype is None else _dtypes.of(dtype)
+        return _begun(ours(_masked(a, where, nothing), axis=axis, dtype=kind, keepdims=bool(keepdims)), initial, join)
+
+    FUNCTIONS[name] = folded
+
+
+_folded("sum", 0, lambda x, y: x + y)  # type: ignore[no-any-return]
+_folded("prod", 1, lambda x, y: x * y)  # type: ignore[no-any-return]
+
+
+def _truth(name: str, nothing: bool) -> None:
+    ours = getattr(_api, name)
+
+    def truth(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = True) -> Any:
+        if dtype is not None and _dtypes.of(dtype).kind != "b":
+            raise TypeError(f"np.{name} is of bool, and has no other dtype")
+        return ours(_masked(a if a.dtype.kind == "b" else a != 0, where, nothing), axis=axis, keepdims=bool(keepdims))
+
+    FUNCTIONS[name] = truth
+
+
+_truth("all", True)
+_truth("any", False)
+
+
+@_numpys
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return _api.count_nonzero(a, axis=axis, keepdims=bool(keepdims))
+
+
+def _extreme(name: str) -> None:
+    ours, join = getattr(_api, name), {"max": _api.maximum, "min": _api.minimum}[name]
+
+    def extreme(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True) -> Any:
+        if initial is np._NoValue:
+            if where is not True:
+                raise ValueError(f"np.{name} where a mask is true takes an initial value (initial=...)")
+            return ours(a, axis=axis, keepdims=bool(keepdims))
+        first = _api.asarray(initial, dtype=a.dtype, device=a._device)
+        empty = 0 in a.shape
+        found = first if empty else ours(_masked(a, where, initial), axis=axis, keepdims=bool(keepdims))
+        if empty:
+            shape = np.sum(np.empty(a.shape, "?"), axis=axis, keepdims=bool(keepdims)).shape
+            return _api.broadcast_to(first, shape)
+        return join(found, first)
+
+    FUNCTIONS[name] = FUNCTIONS[f"a{name}"] = extreme
+
+
+_extreme("max")
+_extreme("min")
+
+
+@_numpys
+def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    return _cast(_api.mean(_cast(a, dtype if dtype is not None and _dtypes.of(dtype).kind in "fc" else None), axis=axis, keepdims=bool(keepdims)), dtype)
+
+
+def _spread(name: str) -> None:
+    ours = getattr(_api, name)
+
+    def spread(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
+        if dtype is not None and _dtypes.of(dtype).kind not in "fc":
+            raise TypeError(f"np.{name} is computed in floats, and {dtype} is no dtype of them")
+        return ours(_cast(a, dtype), axis=axis, correction=float(ddof if correction is None else correction), keepdims=bool(keepdims))
+
+    FUNCTIONS[name] = spread
+
+
+_spread("var")
+_spread("std")
+
+
+@_numpys
+def argmax(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    return _api.argmax(a, axis=axis, keepdims=bool(keepdims))
+
+
+@_numpys
+def argmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    return _api.argmin(a, axis=axis, keepdims=bool(keepdims))
+
+
+@_numpys
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    x = _api.reshape(a, (-1,)) if axis is None else a
+    return _api.cumulative_sum(x, axis=0 if axis is None else axis, dtype=None if dtype is None else _dtypes.of(dtype))
+
+
+@_numpys
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    x = _api.reshape(a, (-1,)) if axis is None else a
+    return _api.cumulative_prod(x, axis=0 if axis is None else axis, dtype=None if dtype is None else _dtypes.of(dtype))
+
+
+# Without NaN.
+
+
+def _filled(a: Array, value: float) -> Array:
+    if a.dtype.kind not in "fc":
+        return a
+    return _api.where(_api.isnan(a), _api.full((), value, dtype=a.dtype, device=a._device), a)
+
+
+@_numpys
+def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True) -> Any:
+    return FUNCTIONS["sum"](_filled(a, 0.0), axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+def _extreme_of_numbers(name: str, least: float) -> None:
+    def extreme(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True) -> Any:
+        found = FUNCTIONS[name](_filled(a, least), axis=axis, keepdims=keepdims, initial=initial, where=where)
+        if a.dtype.kind != "f" or initial is not np._NoValue:
+            return found
+        lost = _api.all(_api.isnan(a), axis=axis, keepdims=bool(keepdims))
+        return _api.where(lost, _api.full((), math.nan, dtype=a.dtype, device=a._device), found)
+
+    FUNCTIONS[f"nan{name}"] = extreme
+
+
+_extreme_of_numbers("max", -math.inf)
+_extreme_of_numbers("min", math.inf)
+
+
+@_numpys
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if x.dtype.kind == "c":
+        parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (x.real, x.imag)]
+        found = wrap(parts[0]._x.binary("complex", parts[1]._x), x._device)
+    elif x.dtype.kind == "f":
+        most = _api.finfo(x.dtype).max
+        found = x
+        places = (_api.isnan(x), x == math.inf, x == -math.inf)
+        for place, value in zip(places, (nan, most if posinf is None else posinf, -most if neginf is None else neginf), strict=True):
+            found = _api.where(place, _api.asarray(_array(value, x), dtype=x.dtype, device=x._device), found)
+    else:
+        found = +x
+    return found if copy else x._become(found)
