@@ -13,6 +13,7 @@ from . import _core, _devices, _dtypes
 from ._array import Array, address_of, binary, call, divided, filled, floor_divided, matmul, number, power, wrap
 from ._devices import Device
 from ._dtypes import DType
+from ._indexing import within
 
 e = math.e
 inf = math.inf
@@ -710,10 +711,6 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
 # Indices.
 
 
-def _word(places: Array) -> Array:
-    return places if places.dtype.core in ("i32", "u32") else places.astype(_dtypes.int32)
-
-
 def _axis(axis: int, rank: int) -> int:
     if not -rank <= axis < builtins.max(rank, 1):
         raise np.exceptions.AxisError(f"there is no axis {axis} (there are {rank})")
@@ -732,9 +729,11 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
             raise ValueError("axis is needed where there is more than one")
         axis = 0
     axis = _axis(axis, x.ndim)
+    if x.shape[axis] == 0 and indices.size:
+        raise IndexError(f"axis {axis} has no elements")
     if 0 in x.shape or 0 in indices.shape:
         return filled((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), 0, x.dtype, x._device)
-    return call(x, "take", [_word(indices)], [axis])
+    return call(x, "take", [within(indices, x.shape[axis], f"axis {axis}")], [axis])
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
@@ -749,9 +748,11 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
         tuple(1 if place == axis else side for place, side in enumerate(of.shape)) for of in (x, indices)
     )))
     sides = [[of.shape[axis] if place == axis else side for place, side in enumerate(shape)] for of in (x, indices)]
+    if x.shape[axis] == 0 and 0 not in sides[1]:
+        raise IndexError(f"axis {axis} has no elements")
     if 0 in sides[0] or 0 in sides[1]:
         return filled(sides[1], 0, x.dtype, x._device)
-    places = call(_word(indices), "broadcast_to", ints=sides[1])
+    places = call(within(indices, x.shape[axis], f"axis {axis}"), "broadcast_to", ints=sides[1])
     return call(call(x, "broadcast_to", ints=sides[0]), "gather", [places], [axis])
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from . import _api, _dtypes, nn
 from ._array import Array, binary, call, filled, matmul, wrap
+from ._functions import pad
+from ._indexing import within
 
 torch: Any = importlib.import_module("torch")
 aten = torch.ops.aten
@@ -230,7 +232,10 @@ def _all(x: Array, axis: int | None = None, keep: bool = False) -> Array:
 
 @_row(aten.cumsum.default, heavy=True)
 def _cumsum(x: Array, axis: int, dtype: Any = None) -> Array:
-    return _api.cumulative_sum(x, axis=axis, dtype=x.dtype if dtype is None else DTYPES[dtype])
+    if x.ndim == 0:
+        return _cumsum(_api.reshape(x, (1,)), 0, dtype)[0]
+    # Whole numbers become int64, as sums do.
+    return _api.cumulative_sum(x, axis=axis, dtype=None if dtype is None else DTYPES[dtype])
 
 
 # Networks.
@@ -273,7 +278,12 @@ def _addmm(bias: Array, x: Array, y: Array, beta: Any = 1, alpha: Any = 1) -> An
 
 @_row(aten.embedding.default)
 def _embedding(table: Array, places: Array, padding: int = -1, scaled: bool = False, sparse: bool = False) -> Array:
-    return nn.embedding(places, table)
+    return nn.embedding(_counted(places, table, 0), table)
+
+
+def _counted(places: Array, of: Array, axis: int) -> Array:
+    """Places as torch takes them here: none is below 0."""
+    return within(places, of.shape[axis], f"axis {axis}", least=0)
 
 
 @_row(aten._scaled_dot_product_flash_attention_for_cpu.default, heavy=True)
@@ -408,17 +418,19 @@ def _repeat(x: Array, times: Any) -> Array:
 def _pad(x: Array, widths: Any, value: float = 0) -> Array:
     pairs = [(widths[at], widths[at + 1]) for at in range(0, len(widths), 2)][::-1]
     sides = [(0, 0)] * (x.ndim - len(pairs)) + pairs
+    if float(value) != value and not math.isnan(value):  # beyond 2^53
+        return pad(x, sides, constant_values=value)
     return call(x, "pad", ints=[width for pair in sides for width in pair], floats=[float(value)])
 
 
 @_row(aten.index_select.default)
 def _index_select(x: Array, axis: int, places: Array) -> Array:
-    return _api.take(x, places, axis=axis)
+    return _api.take(x, _counted(places, x, axis), axis=axis)
 
 
 @_row(aten.gather.default)
 def _gather(x: Array, axis: int, places: Array, sparse_grad: bool = False) -> Array:
-    return call(x, "gather", [places.astype(_dtypes.int32)], [axis])
+    return call(x, "gather", [_counted(places, x, axis)], [axis])
 
 
 @_row(aten.tril.default)

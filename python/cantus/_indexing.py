@@ -137,11 +137,15 @@ def _whole(ranges: list[int], shape: tuple[int, ...]) -> bool:
     return all(ranges[3 * axis] == 0 and ranges[3 * axis + 1] == side and ranges[3 * axis + 2] == 1 for axis, side in enumerate(shape))
 
 
-def _word(places: Array, side: int) -> Array:
-    """Places as the core takes them."""
-    if places.dtype.core in ("i32", "u32"):
-        return places
-    return places.astype(_dtypes.uint32 if places.dtype.kind == "u" else _dtypes.int32)
+def within(places: Array, side: int, what: str, least: int | None = None) -> Array:
+    """Places of an axis as the core takes them. One out of range is an `IndexError`: now, where they are computed on the CPU, else when what depends on
+    them is read.
+    """
+    if places.dtype.kind not in "iu":
+        raise IndexError(f"an index is of integers or bool, not of {places.dtype}")
+    low = -side if places.dtype.kind == "i" and least is None else 0
+    checked = wrap(places._x.checked(low, side - 1, what), places._device)
+    return checked if places.dtype.core in ("i32", "u32") else checked.astype(_dtypes.uint32 if places.dtype.kind == "u" else _dtypes.int32)
 
 
 def _gathered(x: Array, lists: list[tuple[int, Array]]) -> Array:
@@ -152,14 +156,14 @@ def _gathered(x: Array, lists: list[tuple[int, Array]]) -> Array:
             if places.size:
                 raise IndexError(f"axis {axis} has no elements")
             return call(filled((), 0, x.dtype, x._device), "broadcast_to", ints=[*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
-        return call(x, "take", [_word(places, x.shape[axis])], [axis])
+        return call(x, "take", [within(places, x.shape[axis], f"axis {axis}")], [axis])
     axes = [axis for axis, _ in lists]
     joined = math.prod(x.shape[axis] for axis in axes)
     shape = np.broadcast_shapes(*(places.shape for _, places in lists))
     flat: Any = None
     for axis, places in lists:
         side = x.shape[axis]
-        at = places.astype(_dtypes.int32)
+        at = within(places, side, f"axis {axis}").astype(_dtypes.int32, copy=False)
         if places.dtype.kind == "i":
             at = wrap((at < 0)._x.call("select", [(at + side)._x, at._x], [], [])[0], x._device)
         flat = at if flat is None else binary("add", binary("mul", flat, filled((), side, _dtypes.int32, x._device)), at)

@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _api, _dtypes
 from ._array import Array, call, calls, filled, matmul, wrap
+from ._indexing import within
 
 
 def _words(x: Array) -> Array:
@@ -221,7 +222,7 @@ def embedding(indices: Array, table: Array) -> Array:
     >>> cantus.nn.embedding(cantus.asarray([1]), cantus.asarray([[1.0, 2.0], [3.0, 4.0]]))
     array([[3., 4.]], dtype=float32)
     """
-    return call(_words(indices), "embedding", [table])
+    return call(within(indices, table.shape[0], "the table"), "embedding", [table])
 
 
 def scaled_dot_product_attention(
@@ -274,7 +275,7 @@ def cross_entropy(logits: Array, target: Array) -> Array:
     >>> cantus.nn.cross_entropy(cantus.zeros((1, 2)), cantus.asarray([1])).numpy().round(3)
     np.float32(0.693)
     """
-    return call(logits, "cross_entropy", [_words(target)])
+    return call(logits, "cross_entropy", [within(target, logits.shape[-1], "the classes", least=0)])
 
 
 def topk(x: Array, k: int, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
@@ -289,11 +290,14 @@ def topk(x: Array, k: int, axis: int = -1, largest: bool = True) -> tuple[Array,
 
 
 def one_hot(indices: Array, classes: int, dtype: Any = None) -> Array:
-    """1 at each integer's place along a new last axis, and 0 elsewhere.
+    """1 at each integer's place along a new last axis, and 0 elsewhere; of an integer that is no class 0 everywhere.
 
     >>> import cantus
     >>> cantus.nn.one_hot(cantus.asarray([1]), 3)
     array([[0., 1., 0.]], dtype=float32)
     """
+    # Cut to 32 bits another number may become a class.
+    indices = _api.minimum(indices, classes) if indices.dtype.itemsize == 8 else indices
+    indices = _api.maximum(indices, -1) if indices.dtype is _dtypes.int64 else indices
     result = call(_words(indices), "one_hot", ints=[classes])
     return result if dtype is None else result.astype(dtype)

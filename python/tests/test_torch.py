@@ -117,6 +117,52 @@ def test_other_lengths_come():
         torch.testing.assert_close(function(x), F.softmax(x * 2, -1).sum(0))
 
 
+FOLDS = [
+    lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.sum((0, 1), keepdim=True), lambda x: x.sum(1, dtype=torch.float64), lambda x: x.mean(),
+    lambda x: x.mean(0), lambda x: x.mean(1, dtype=torch.float32), lambda x: x.var(), lambda x: x.var(0, correction=0), lambda x: x.std(1),
+    lambda x: x.amax(), lambda x: x.amin(1), lambda x: x.max(), lambda x: x.min(), lambda x: x.max(0).values, lambda x: x.aminmax(dim=0)[0],
+    lambda x: x.argmax(), lambda x: x.argmin(1), lambda x: x.any(), lambda x: x.any(0), lambda x: x.all(), lambda x: x.all(1),
+    lambda x: x.prod(), lambda x: x.prod(0), lambda x: x.prod(1, dtype=torch.float32), lambda x: x.cumsum(0), lambda x: x.cumsum(1, dtype=torch.float32),
+    lambda x: x.cumsum(0, dtype=torch.int32), lambda x: x[0, 0].cumsum(0), lambda x: x.cumprod(0), lambda x: x.cummax(0).values, lambda x: x.cummin(1).values,
+    lambda x: x.logsumexp(0), lambda x: x.logcumsumexp(0), lambda x: x.count_nonzero(0), lambda x: x.nansum(0), lambda x: x.norm(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", list(cantus._aten.DTYPES), ids=str)
+def test_reductions_and_scans_of_every_dtype(dtype):
+    x = (torch.randn(5, 7, generator=torch.Generator().manual_seed(2)) * 3).to(dtype)
+    if not dtype.is_floating_point and dtype is not torch.bool:
+        x[:3] = torch.iinfo(dtype).max // 2  # sums that need more bits
+
+    def takes(program):
+        try:
+            program(x)
+        except (RuntimeError, NotImplementedError):
+            return False
+        return True
+
+    programs = [program for program in FOLDS if takes(program)]
+    found = compiled(lambda x: [program(x) for program in programs])(x)
+    for program, ours, theirs in zip(programs, found, [program(x) for program in programs], strict=True):
+        name = str(FOLDS.index(program))
+        assert ours.dtype == theirs.dtype, name
+        loose = theirs.dtype in (torch.float16, torch.bfloat16)
+        torch.testing.assert_close(ours, theirs, rtol=3e-2 if loose else 2e-5, atol=3e-2 if loose else 1e-5, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_places_are_torchs():
+    table, x = torch.eye(3), torch.arange(5.0)
+    programs = {
+        "embedding": lambda at: F.embedding(at, table), "index_select": lambda at: torch.index_select(x, 0, at), "gather": lambda at: torch.gather(x, 0, at),
+    }  # fmt: skip
+    for name, program in programs.items():
+        good = torch.tensor([2, 0])
+        torch.testing.assert_close(compiled(program)(good), program(good))
+        for place in (-1, 7, 2**32 + 1):
+            with pytest.raises((IndexError, RuntimeError), match=str(place)):
+                compiled(program)(torch.tensor([1, place])), name
+
+
 def test_mistakes_are_named():
     with pytest.raises(Exception, match="devise"):
         torch.compile(torch.exp, backend=cantus.torch.backend, options={"devise": 1})(torch.ones(3))
