@@ -63,7 +63,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         if isinstance(obj, list | tuple) and builtins.any(isinstance(part, Array) for part in obj):
             return stack([asarray(part, dtype=dtype, device=device) for part in obj])
         plain = isinstance(obj, bool | int | float | complex | list | tuple)
-        if wanted is not None and wanted.kind in "iu" and isinstance(obj, int):
+        if wanted is not None and wanted.kind in "iu" and plain:
+            # Numbers of Python's that don't fit are an error, as they are for NumPy.
             host = np.asarray(obj, wanted.numpy)
         else:
             host = np.asarray(obj)

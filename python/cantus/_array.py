@@ -206,13 +206,15 @@ class Array(Methods):
         result = self.numpy()
         return result if dtype is None else result.astype(dtype, copy=False)
 
-    def item(self) -> Any:
-        """The only element, as a number of Python's.
+    def item(self, *place: Any) -> Any:
+        """The only element, or that at a place, as a number of Python's.
 
         >>> import cantus
         >>> cantus.sum(cantus.ones(4)).item()
         4.0
         """
+        if place:
+            return self.numpy().item(*place)
         if self.size != 1:
             raise ValueError(f"item is for one element, and this array has {self.size}")
         return self.numpy().reshape(()).item()
@@ -667,6 +669,8 @@ def calls(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = (
 def filled(shape: Any, value: Any, dtype: DType, device: Device) -> Array:
     """One value everywhere."""
     sides = list(shape)
+    if dtype.kind in _WORD:
+        _fits(value, dtype)
     if isinstance(value, complex) or dtype.kind == "c" or (dtype.itemsize == 8 and isinstance(value, int) and abs(value) > 2**53):
         one = np.asarray(value, dtype.numpy)
         array = wrap(device.engine.copied(dtype.core, [], address_of(one), one.nbytes), device)
@@ -693,12 +697,14 @@ def scalar_dtype(value: Any, dtype: DType) -> DType:
 def number(value: Any, beside: Array) -> Array:
     """A number of Python's as an array beside another."""
     dtype = scalar_dtype(value, beside.dtype)
-    if dtype.kind in _WORD:
-        bits = 8 * dtype.itemsize
-        low, high = (0, 2**bits) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-        if not low <= value < high:
-            raise OverflowError(f"{value} is no {dtype}")
     return filled((), value, dtype, beside._device)
+
+
+def _fits(value: Any, dtype: DType) -> None:
+    bits = 8 * dtype.itemsize
+    low, high = (0, 2**bits) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    if isinstance(value, int) and not low <= value < high:
+        raise OverflowError(f"{value} is no {dtype}")
 
 
 def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:

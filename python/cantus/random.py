@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import _api, _devices, _dtypes
 from ._array import Array, call, wrap
 
@@ -80,7 +82,26 @@ def uniform(key: Key, shape: Any = (), low: float = 0.0, high: float = 1.0, *, d
     (2, 3)
     """
     numbers = _made("rand", key, shape, device, "f32")
-    return numbers if (low, high) == (0.0, 1.0) else numbers * float(high - low) + float(low)
+    if (low, high) == (0.0, 1.0):
+        return numbers
+    least, most = _within(float(low), float(high))
+    width = high - low
+    spread = numbers * float(width) + float(low) if width < 2.0**127 else numbers * float(high) + (1.0 - numbers) * float(low)
+    # Sums are rounded, and may come to the end.
+    return _api.clip(spread, least, most)
+
+
+def _within(low: float, high: float) -> tuple[float, float]:
+    """The least and the greatest float32 from low up to high, without high."""
+    with np.errstate(over="ignore"):
+        least, most = np.float32(low), np.float32(high)
+    if least < low:
+        least = np.nextafter(least, np.float32(np.inf))
+    if most >= high:
+        most = np.nextafter(most, np.float32(-np.inf))
+    if not least <= most:
+        raise ValueError(f"there are no float32 from {low} up to {high}")
+    return float(least), float(most)
 
 
 def normal(key: Key, shape: Any = (), mean: float = 0.0, deviation: float = 1.0, *, device: Any = None) -> Array:
@@ -111,7 +132,7 @@ def integers(key: Key, low: int, high: int, shape: Any = (), *, device: Any = No
     >>> bool(cantus.all(cantus.random.integers(cantus.random.key(7), 0, 6, 100) < 6))
     True
     """
-    if not 0 < high - low <= 1 << 31:
+    if not 0 < high - low <= 1 << 31 or low < -(1 << 31) or high > 1 << 31:
         raise ValueError(f"there are no int32 from {low} up to {high}")
     drawn = bits(key, shape, device=device)
     return (drawn % (high - low)).astype(_dtypes.int32) + low  # type: ignore[no-any-return]

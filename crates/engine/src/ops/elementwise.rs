@@ -377,7 +377,7 @@ functions! {
         /// False for NaN and the infinities.
         IsFinite, is_finite -> bool, { float => "{f}_is_finite({x})" }, "exact";
         /// True for 0.
-        LogicalNot, logical_not -> bool, { boolean => "1u - {x}", float | integer => "select(0u, 1u, {x} == {t}(0))", complex => "select(1u, 0u, any({x} != {t}()))" }, "exact";
+        LogicalNot, logical_not -> bool, { boolean => "1u - {x}", float | integer => "select(0u, 1u, {x} == {t}(0))", complex => "select(0u, 1u, all({x} == {t}()))" }, "exact";
         /// Each bit turned over.
         BitwiseNot, bitwise_not, { boolean => "1u - {x}", integer => "~{x}" }, "exact";
         /// How many bits are 1.
@@ -428,11 +428,11 @@ functions! {
         /// x above 0, and x y below; y is a small slope.
         LeakyRelu, leaky_relu, { float => "{f}_leaky_relu({x}, {y})" }, "3e-7";
         /// True where neither is 0.
-        LogicalAnd, logical_and -> bool, { boolean => "{x} & {y}", float | integer => "select(0u, 1u, {x} != {t}(0) && {y} != {t}(0))" }, "exact";
+        LogicalAnd, logical_and -> bool, { boolean => "{x} & {y}", float | integer => "select(1u, 0u, {x} == {t}(0) || {y} == {t}(0))" }, "exact";
         /// True where one of them is not 0.
-        LogicalOr, logical_or -> bool, { boolean => "{x} | {y}", float | integer => "select(0u, 1u, {x} != {t}(0) || {y} != {t}(0))" }, "exact";
+        LogicalOr, logical_or -> bool, { boolean => "{x} | {y}", float | integer => "select(1u, 0u, {x} == {t}(0) && {y} == {t}(0))" }, "exact";
         /// True where just one of them is 0.
-        LogicalXor, logical_xor -> bool, { boolean => "{x} ^ {y}", float | integer => "select(0u, 1u, ({x} != {t}(0)) != ({y} != {t}(0)))" }, "exact";
+        LogicalXor, logical_xor -> bool, { boolean => "{x} ^ {y}", float | integer => "select(0u, 1u, ({x} == {t}(0)) != ({y} == {t}(0)))" }, "exact";
         /// The bits that both have.
         BitwiseAnd, bitwise_and, { boolean | integer => "{x} & {y}" }, "exact";
         /// The bits that one of them has.
@@ -446,7 +446,7 @@ functions! {
         /// True where x = y.
         Eq, equal -> bool, { f32 => "float_equal({x}, {y})", boolean | f64 | integer => "select(0u, 1u, {x} == {y})", complex => "select(0u, 1u, all({x} == {y}))" }, "exact";
         /// True where x ≠ y.
-        Ne, not_equal -> bool, { f32 => "1u - float_equal({x}, {y})", boolean | f64 | integer => "select(0u, 1u, {x} != {y})", complex => "select(0u, 1u, any({x} != {y}))" }, "exact";
+        Ne, not_equal -> bool, { f32 => "1u - float_equal({x}, {y})", boolean | f64 | integer => "select(1u, 0u, {x} == {y})", complex => "select(1u, 0u, all({x} == {y}))" }, "exact";
         /// True where x < y.
         Lt, less -> bool, { f32 => "float_less({x}, {y})", boolean | f64 | integer => "select(0u, 1u, {x} < {y})" }, "exact";
         /// True where x ≤ y.

@@ -108,7 +108,8 @@ pub(in crate::ops) fn converted(x: &str, from: DType, to: DType) -> String {
     let (same, ty) = (source == target, scalar(to));
     match (from.kind(), to.kind()) {
         (Complex, Complex) => format!("{ty}({x})"),
-        (Complex, Bool) => format!("select(0u, 1u, any({x} != {}()))", scalar(from)),
+        // By ==: some drivers take `NaN != 0` for false.
+        (Complex, Bool) => format!("select(1u, 0u, all({x} == {}()))", scalar(from)),
         (Complex, _) => {
             let part = if from == DType::Complex64 { DType::F32 } else { DType::F64 };
             converted(&format!("{x}.x"), part, to)
@@ -117,7 +118,7 @@ pub(in crate::ops) fn converted(x: &str, from: DType, to: DType) -> String {
             let part = if to == DType::Complex64 { DType::F32 } else { DType::F64 };
             format!("{ty}({}, {}(0))", converted(x, from, part), scalar(part))
         }
-        (_, Bool) => format!("select(0u, 1u, {x} != {}(0))", scalar(from)),
+        (_, Bool) => format!("select(1u, 0u, {x} == {}(0))", scalar(from)),
         (Float, Signed | Unsigned) => {
             let whole = format!("{}_to_{}({x})", family(from), family(to));
             match to.limits() {

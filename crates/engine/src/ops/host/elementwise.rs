@@ -131,7 +131,8 @@ fn complex_log1p(z: C) -> C {
 
 fn complex_expm1(z: C) -> C {
     if z.im == 0.0 {
-        return C::new(z.re.exp_m1(), z.im);
+        // Of -0 it is 0.
+        return C::new(z.re.exp_m1() + 0.0, z.im);
     }
     if !z.re.is_finite() || !z.im.is_finite() {
         return complex_exp(z) - 1.0;
