@@ -27,22 +27,34 @@ fn code(error: &Error) -> &'static str {
     }
 }
 
+/// An `Error` with a code.
+fn coded(text: &str, code: &str) -> js_sys::Error {
+    let value = js_sys::Error::new(text);
+    value.set_name("CantusError");
+    set(&value, "code", code.into());
+    value
+}
+
+fn set(value: &js_sys::Error, name: &str, content: JsValue) {
+    // An Error is an extensible object: setting cannot fail.
+    let _ = Reflect::set(value, &name.into(), &content);
+}
+
 /// The error as a JavaScript value to be thrown.
 pub(crate) fn thrown(error: &Error) -> JsValue {
-    let value = js_sys::Error::new(&error.to_string());
-    value.set_name("CantusError");
-    let set = |name: &str, content: JsValue| {
-        // An Error is an extensible object: setting cannot fail.
-        let _ = Reflect::set(&value, &name.into(), &content);
-    };
-    set("code", code(error).into());
+    let value = coded(&error.to_string(), code(error));
     if let Some(place) = error.place() {
-        set("line", place.line.into());
-        set("column", place.column.into());
-        set("offset", place.offset.into());
-        set("length", place.length.into());
+        set(&value, "line", place.line.into());
+        set(&value, "column", place.column.into());
+        set(&value, "offset", place.offset.into());
+        set(&value, "length", place.length.into());
     }
     value.into()
+}
+
+/// A panic, in the same form.
+pub(crate) fn fault(text: &str) -> JsValue {
+    coded(&format!("a fault in Cantus, please report it: {text}"), "Fault").into()
 }
 
 /// An error of the caller's, in the same form.

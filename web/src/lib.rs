@@ -34,8 +34,12 @@ extern "C" {
     fn console_error(text: &str);
 }
 
-/// Runs once, when the module is loaded: a defect says what it was before it traps.
+/// Runs once, when the module is loaded: a panic is thrown as an error of Cantus's, in place of a trap that says nothing.
 #[wasm_bindgen(start)]
 pub fn start() {
-    std::panic::set_hook(Box::new(|panic| console_error(&panic.to_string())));
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string();
+        console_error(&text);
+        wasm_bindgen::throw_val(error::fault(&text));
+    }));
 }
