@@ -95,12 +95,17 @@ impl Lazy {
         Checks::joined(std::iter::once(self).chain(others.iter().copied()).map(|of| of.checks.as_ref()))
     }
 
-    /// Computes it, once.
-    pub(crate) fn tensor(&self, py: Python<'_>) -> PyResult<Tensor> {
-        check_process(self.process)?;
+    /// What is recorded, once the places that it depends on are known to be in range.
+    pub(crate) fn sound_expr(&self, py: Python<'_>) -> PyResult<Expr> {
         if let Some(checks) = &self.checks {
             checks.verify(py, &self.engine)?;
         }
+        self.expr()
+    }
+
+    /// Computes it, once.
+    pub(crate) fn tensor(&self, py: Python<'_>) -> PyResult<Tensor> {
+        self.sound_expr(py)?;
         State::tensor(&self.state, py, &self.engine)
     }
 }

@@ -300,7 +300,7 @@ impl Stream {
                 self.end.check()?;
                 let made = Python::attach(|py| {
                     let result = work.call1(py, self.arrays(chunk)?)?;
-                    result.bind(py).cast::<Lazy>()?.get().expr()
+                    result.bind(py).cast::<Lazy>()?.get().sound_expr(py)
                 });
                 made.map_err(|error| self.end.raise(error))
             };
