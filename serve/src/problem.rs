@@ -158,7 +158,7 @@ impl Problem {
             Error::InvalidWgsl { report, .. } => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "invalid-kernel",
-                "the kernel is not valid WGSL",
+                "the kernel does not compile",
                 report.chars().take(4000).collect::<String>(),
             ),
             Error::Unsupported { construct, .. } => Self::new(

@@ -71,3 +71,13 @@ fn mistakes_are_named() {
     let architecture = place.run("compile k.wgsl --target ptx --arch sm_90");
     assert!(architecture.code != Some(0) && architecture.stderr.contains("compute_75"), "{}", architecture.stderr);
 }
+
+#[test]
+fn a_type_that_a_language_lacks_is_named() {
+    let place = Place::new();
+    let half = "enable f16;\n@group(0) @binding(0) var<storage, read_write> y: array<f16>;\n\
+        @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = y[id.x] * 2.0h; }\n";
+    std::fs::write(place.path("half.wgsl"), half).unwrap();
+    let refused = place.run("compile half.wgsl --target glsl");
+    assert!(refused.code != Some(0) && refused.stderr.contains("GLSL has no f16"), "{}", refused.stderr);
+}

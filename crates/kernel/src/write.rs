@@ -7,7 +7,7 @@ use naga::ShaderStage;
 use naga::back::{glsl, hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 
-use super::{Kernel, fold, spirv};
+use super::{Kernel, Scalar, fold, spirv};
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
@@ -102,15 +102,37 @@ impl Kernel {
                 Language::Hlsl if job.floats_to_short_integers() => {
                     Err(fault("a float becomes a 16-bit integer, for which there is no guarded conversion".to_owned()))
                 }
-                Language::Hlsl => job.hlsl().map_err(|error| fault(error.to_string())),
+                Language::Hlsl => job.hlsl().map_err(|error| {
+                    fault(match error {
+                        hlsl::Error::UnsupportedScalar(scalar) => has_no(language, scalar),
+                        other => other.to_string(),
+                    })
+                }),
                 Language::Glsl => {
                     super::amend::check_glsl(&module).map_err(fault)?;
-                    job.glsl().map_err(|error| fault(error.to_string()))
+                    job.glsl().map_err(|error| {
+                        fault(match error {
+                            glsl::Error::UnsupportedScalar(scalar) => has_no(language, scalar),
+                            glsl::Error::MissingFeatures(features) => {
+                                let names =
+                                    features.iter_names().map(|(name, _)| name.to_lowercase().replace('_', " "));
+                                format!("GLSL lacks {}", names.listed().join(", "))
+                            }
+                            other => other.to_string(),
+                        })
+                    })
                 }
                 Language::Wgsl => super::amend::wgsl(&module, &info).map(String::into_bytes).map_err(fault),
             }
         })
     }
+}
+
+/// That a language lacks a type, by WGSL's name.
+fn has_no(language: Language, scalar: naga::Scalar) -> String {
+    let name =
+        Scalar::of(scalar).map_or_else(|| format!("number of {} bytes", scalar.width), |known| known.name().to_owned());
+    format!("{} has no {name}", language.name())
 }
 
 struct Job<'a> {

@@ -194,7 +194,9 @@ fn tensors_of_two_engines_do_not_meet() {
     let (two, _) = engine(Fault::Open, Fallback::Always);
     let kernel = Kernel::from_wgsl(SAXPY).unwrap();
     let (x, y) = (one.tensor(&[1.0_f32]).unwrap(), two.tensor(&[2.0_f32]).unwrap());
-    assert!(matches!(saxpy(&two, &kernel, &x, &y).unwrap_err(), Error::AnotherEngine { .. }));
+    let error = saxpy(&two, &kernel, &x, &y).unwrap_err();
+    assert!(matches!(error, Error::AnotherEngine { .. }));
+    assert!(error.to_string().starts_with("the tensor f32["), "{error}");
 }
 
 const ENDLESS: &str = "

@@ -9,8 +9,9 @@ use crate::tensor::{DType, Element, byte_count};
 use cantus_base::listed::Listed;
 
 /// What messages call a tensor.
-fn label_of(what: &str, dtype: DType, shape: &[usize]) -> Arc<str> {
-    format!("{what} {dtype}{shape:?}").into()
+/// The label of a tensor that nobody named: messages say "the tensor" before it.
+pub(super) fn unnamed(dtype: DType, shape: &[usize]) -> Arc<str> {
+    format!("{dtype}{shape:?}").into()
 }
 
 impl Engine {
@@ -49,12 +50,12 @@ impl Engine {
         let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
         let slot = self.shared.place(work).await;
         self.shared.spoil_trace();
-        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label_of("tensor", dtype, shape)).await?;
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, unnamed(dtype, shape)).await?;
         let place = tensor.place();
         if let Some(buffer) = &place.buffer {
             let span = self.shared.profiler.begin();
             slot::upload(&place.slot, buffer, bytes).await?;
-            self.shared.profiler.end(span, || format!("write {}", tensor.label()), bytes.len() as u64);
+            self.shared.profiler.end(span, || format!("write tensor {}", tensor.label()), bytes.len() as u64);
         }
         Ok(tensor)
     }
@@ -102,7 +103,7 @@ impl Engine {
     pub async fn zeros_of_async(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         self.shared.spoil_trace();
         let slot = self.shared.primary();
-        let tensor = self.create(slot, dtype, shape, Contents::Zeroed, label_of("tensor", dtype, shape)).await?;
+        let tensor = self.create(slot, dtype, shape, Contents::Zeroed, unnamed(dtype, shape)).await?;
         self.shared.clear_when_replayed(&tensor).await?;
         Ok(tensor)
     }
@@ -115,7 +116,9 @@ impl Engine {
             Some(tensor) => tensor.place().slot,
             None => self.shared.place(Work { elements: shape.iter().product::<usize>() as u64, bytes: 0 }).await,
         };
-        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label_of(label, dtype, shape)).await?;
+        let tensor = self
+            .create(slot, dtype, shape, Contents::Overwritten, format!("{label} {}", unnamed(dtype, shape)).into())
+            .await?;
         self.shared.note_scratch(&tensor);
         self.shared.trace_output(&tensor);
         Ok(tensor)

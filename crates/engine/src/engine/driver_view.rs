@@ -117,7 +117,7 @@ impl Engine {
         memory: DriverMemory,
     ) -> Result<Tensor> {
         let expected = byte_count(shape, dtype)?;
-        let label: Arc<str> = format!("tensor {dtype}{shape:?}").into();
+        let label = super::create::unnamed(dtype, shape);
         if expected != memory.bytes() || expected == 0 {
             return Err(Error::InvalidSize {
                 what: format!("the shape {shape:?}"),
@@ -197,7 +197,7 @@ impl Engine {
                 reason: format!("{} is none of CUDA's or HIP's, which share memory with Vulkan", own.info().name),
             });
         };
-        let label: Arc<str> = format!("tensor {dtype}{shape:?}").into();
+        let label = super::create::unnamed(dtype, shape);
         let other = (own.info().name.as_str(), own.info().identity.uuid);
         let exported = crate::backend::wgpu::export(device, (bytes, &label), other).await?;
         let fd = std::os::fd::IntoRawFd::into_raw_fd(exported.fd);

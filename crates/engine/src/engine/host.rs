@@ -98,7 +98,7 @@ impl Engine {
         let slot: Arc<Slot> = self.shared.primary();
         match slot.device().adopt(memory) {
             Ok(buffer) => {
-                let label: Arc<str> = format!("tensor {dtype}{shape:?}").into();
+                let label = super::create::unnamed(dtype, shape);
                 let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
                 let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
                 self.shared.note_made(&tensor);

@@ -199,7 +199,7 @@ impl Tensor {
                 place.fate.lose(&Arc::new(error.clone()));
             }
             written?;
-            shared.profiler().end(span, || format!("write {}", self.label()), bytes.len() as u64);
+            shared.profiler().end(span, || format!("write tensor {}", self.label()), bytes.len() as u64);
             let _still = shared.moves.hold();
             self.inner.note_written();
             // Moved meanwhile, it may have been copied without this.
