@@ -1,6 +1,7 @@
 //! The transform of rows, as an operation.
 
 use std::f64::consts::PI;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::butterfly::{ROOT, pass, radices, smooth};
@@ -9,6 +10,7 @@ use crate::backend::native::{FftShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Expr, Source, Typed};
@@ -42,6 +44,11 @@ fn groups(rank: usize) -> [(&'static str, std::ops::Range<usize>); 3] {
 impl Operation for Halves {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.half, self.inverse).hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
@@ -90,6 +97,11 @@ impl Transform {
 impl Operation for Transform {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.inverse.hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

@@ -1,10 +1,12 @@
 //! Jacobi's method in rounds, each a dispatch: of symmetric matrices from both sides, of others from one.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Source, Typed};
@@ -27,6 +29,10 @@ pub(super) struct BothSides(pub(super) Arc<Typed>);
 impl Operation for BothSides {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.0]
+    }
+
+    fn parameters(&self, _words: &mut Words) -> bool {
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
@@ -80,6 +86,11 @@ pub(super) struct OneSide {
 impl Operation for OneSide {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.rows]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.columns.hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

@@ -1,10 +1,12 @@
 //! Kernels of single blocks: what they share.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{MOST_TENSORS, Writer};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::node::{Expr, Typed};
@@ -24,6 +26,12 @@ pub(super) struct MatrixKernel {
 impl Operation for MatrixKernel {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         self.inputs.iter().map(|(_, typed)| typed).listed()
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.name, &self.frame, &self.words, self.workgroups).hash(words);
+        self.inputs.iter().for_each(|(name, _)| name.hash(words));
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

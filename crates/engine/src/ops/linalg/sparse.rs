@@ -6,6 +6,7 @@ use super::matrices;
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
@@ -46,6 +47,10 @@ struct Product {
 impl Operation for Product {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.starts, &self.columns, &self.values, &self.dense]
+    }
+
+    fn parameters(&self, _words: &mut Words) -> bool {
+        true
     }
 
     fn fusable(&self) -> u32 {

@@ -1,5 +1,6 @@
 //! Attention in one kernel: no matrix of scores is stored.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::matmul::operand;
@@ -7,6 +8,7 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{AttentionShape, NativeOperation, Operand};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
@@ -145,6 +147,11 @@ impl Tiles {
 impl Operation for Attend {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.query, &self.key, &self.value, &self.bias]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.masked, self.causal, self.scale.to_bits()).hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

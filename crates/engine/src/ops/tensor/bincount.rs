@@ -26,6 +26,10 @@ impl Operation for Bincount {
         vec![&self.0]
     }
 
+    fn parameters(&self, _words: &mut Words) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             let input = call.slim(&self.0).await?;

@@ -1,5 +1,6 @@
 //! Images read wherever a grid says.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::images::images;
@@ -8,6 +9,7 @@ use super::pad::Padding;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Group, Writer, word};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
@@ -29,6 +31,17 @@ struct GridSample {
 impl Operation for GridSample {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input, &self.grid]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        let outside = match self.outside {
+            Padding::Constant(value) => (0, value.to_bits()),
+            Padding::Edge => (1, 0),
+            Padding::Reflect => (2, 0),
+            Padding::Wrap => (3, 0),
+        };
+        (self.by as usize, outside, self.aligned).hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

@@ -44,6 +44,11 @@ impl Operation for Scatter {
         vec![&self.into, &self.sorted, &self.source, &self.values]
     }
 
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.by.map(|by| by as usize).hash(words);
+        true
+    }
+
     fn fusable(&self) -> u32 {
         1
     }

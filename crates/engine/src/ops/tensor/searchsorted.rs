@@ -1,10 +1,12 @@
 //! Places in sorted rows, by bisection.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
@@ -30,6 +32,11 @@ struct SearchSorted {
 impl Operation for SearchSorted {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.sorted, &self.values]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.after.hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
