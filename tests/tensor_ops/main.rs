@@ -35,6 +35,7 @@ mod pad;
 mod peers;
 mod pool2d;
 mod profile;
+mod programs;
 mod random;
 mod reduce;
 mod rms_norm;

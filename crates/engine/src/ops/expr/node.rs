@@ -2,7 +2,7 @@
 //! kernel when it is evaluated.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::operation::{Compute, Deferred, Operation};
 use super::operators::Operand;
@@ -85,14 +85,20 @@ pub(in crate::ops) struct Typed {
     pub(in crate::ops) dtype: DType,
     /// Nodes on the longest way down.
     pub(in crate::ops) depth: u32,
+    /// The value that views of the expression read, as long as one does.
+    own: Mutex<Weak<Deferred>>,
 }
 
 /// From so deep on an expression is computed on its own: kernels stay of a reasonable size.
 const DEEPEST: u32 = 64;
+/// From so many nodes on a view reads the value of an expression, in place of repeating it: loops over views would double it with each step.
+const LARGEST: usize = 32;
+/// What is less deep is small.
+const LARGE_DEPTH: u32 = 4;
 
 impl Typed {
     pub(in crate::ops) fn new(node: Node, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
-        let mut typed = Self { node, shape, dtype, depth: 0 };
+        let mut typed = Self::at_depth(node, shape, dtype, 0);
         typed.depth = typed.children().iter().map(|child| child.depth + 1).max().unwrap_or(0);
         if typed.depth > DEEPEST {
             let (shape, dtype) = (typed.shape.clone(), typed.dtype);
@@ -105,7 +111,12 @@ impl Typed {
     /// What is contiguous in `source`.
     pub(in crate::ops) fn of(source: Source, shape: &[usize], dtype: DType) -> Arc<Self> {
         let view = View { source, offset: 0, strides: shape::contiguous(shape) };
-        Arc::new(Self { node: Node::Read(view), shape: shape.to_vec(), dtype, depth: 0 })
+        Arc::new(Self::at_depth(Node::Read(view), shape.to_vec(), dtype, 0))
+    }
+
+    /// A node of a depth that is known.
+    pub(in crate::ops) fn at_depth(node: Node, shape: Vec<usize>, dtype: DType, depth: u32) -> Self {
+        Self { node, shape, dtype, depth, own: Mutex::new(Weak::new()) }
     }
 
     /// A tensor.
@@ -119,9 +130,33 @@ impl Typed {
         Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype)
     }
 
-    /// The same values, computed before what reads them.
+    /// The same values, computed before what reads them: once for all who ask for this.
     pub(in crate::ops) fn computed(self: &Arc<Self>) -> Arc<Self> {
-        Self::deferred(Compute(self.clone()), self.shape.clone(), self.dtype)
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = own.upgrade();
+        let value = known.unwrap_or_else(|| Deferred::new(Compute(self.clone()), self.shape.clone(), self.dtype));
+        *own = Arc::downgrade(&value);
+        Self::of(Source::Deferred(value), &self.shape, self.dtype)
+    }
+
+    /// The same values, read where views of them are.
+    pub(in crate::ops) fn shared(self: &Arc<Self>) -> Arc<Self> {
+        if self.depth == 0 {
+            return self.clone();
+        }
+        match self.own.lock().unwrap_or_else(PoisonError::into_inner).upgrade() {
+            Some(value) => Self::of(Source::Deferred(value), &self.shape, self.dtype),
+            None => self.clone(),
+        }
+    }
+
+    /// Whether a view repeats too much of it.
+    pub(in crate::ops) fn is_large(self: &Arc<Self>) -> bool {
+        let mut nodes = 0;
+        if self.depth >= LARGE_DEPTH {
+            self.walk(&mut |_| nodes += 1);
+        }
+        nodes > LARGEST
     }
 
     /// The same values in another dtype.
@@ -326,7 +361,7 @@ pub(in crate::ops) fn supported(dtype: DType, features: Features) -> bool {
 impl Expr {
     pub(in crate::ops) fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Arc<Typed>>) -> Self {
         let state = match &self.state {
-            Ok(typed) => make(typed),
+            Ok(typed) => make(&typed.shared()),
             Err(error) => Err(error.clone()),
         };
         Self::counted(&self.engine, state)
@@ -418,7 +453,7 @@ impl Expr {
         if !self.engine.is(&other.engine) {
             return Err(Error::AnotherEngine { tensor: "of the second operand".to_owned() });
         }
-        Ok(typed.clone())
+        Ok(typed.shared())
     }
 
     /// Where this (bool, or u32) is not 0 `a`, and elsewhere `b`, whose dtypes are promoted.

@@ -71,18 +71,18 @@ fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<
         _ => result,
     };
     let (dtype, depth) = (value.dtype, value.depth + 1);
-    Some(Arc::new(Typed { node: Node::Cast(value), shape: to.to_vec(), dtype, depth }))
+    Some(Arc::new(Typed::at_depth(Node::Cast(value), to.to_vec(), dtype, depth)))
 }
 
 /// A view that strides can always express.
 pub(in crate::ops) fn view(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Arc<Typed> {
-    match changed(typed, to, change) {
-        Some(changed) => changed,
-        None => {
-            let computed = typed.computed();
-            changed(&computed, to, change).unwrap_or(computed)
-        }
+    if !typed.is_large()
+        && let Some(changed) = changed(typed, to, change)
+    {
+        return changed;
     }
+    let computed = typed.computed();
+    changed(&computed, to, change).unwrap_or(computed)
 }
 
 pub(in crate::ops) fn permuted(typed: &Arc<Typed>, axes: &[usize]) -> Arc<Typed> {

@@ -1,0 +1,170 @@
+//! Programs without a word about evaluation: graphs in which values are shared, seen in many ways, dropped and evaluated in between, against float64;
+//! and long loops.
+
+use std::time::{Duration, Instant};
+
+use cantus::ops::Expr;
+use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate};
+
+use crate::{Numbers, close, engines, name, seeds, tensor, wide};
+
+/// A value, and what it is.
+#[derive(Clone)]
+struct Value {
+    expr: Expr,
+    known: ArrayD<f64>,
+}
+
+/// Two values of one shape or of shapes that broadcast.
+fn both(a: &ArrayD<f64>, b: &ArrayD<f64>, function: impl Fn(f64, f64) -> f64) -> ArrayD<f64> {
+    let shape: Vec<usize> = a.shape().iter().zip(b.shape()).map(|(&a, &b)| if a == 1 { b } else { a }).collect();
+    let (a, b) = (a.broadcast(shape.clone()).unwrap(), b.broadcast(shape.clone()).unwrap());
+    let values = a.iter().zip(b.iter()).map(|(&a, &b)| function(a, b)).collect();
+    ArrayD::from_shape_vec(IxDyn(&shape), values).unwrap()
+}
+
+fn standard(array: ArrayD<f64>) -> ArrayD<f64> {
+    array.as_standard_layout().into_owned()
+}
+
+/// A step of a program over matrices of n x n, and their rows, columns and parts.
+fn step(numbers: &mut Numbers, values: &[Value]) -> Value {
+    let any = |numbers: &mut Numbers| values[numbers.below(values.len())].clone();
+    let (a, b) = (any(numbers), any(numbers));
+    let [rows, columns] = [a.known.shape()[0], a.known.shape()[1]];
+    let (x, known) = (&a.expr, &a.known);
+    let fits = known.shape().iter().zip(b.known.shape()).all(|(&a, &b)| a == b || a == 1 || b == 1);
+    let (expr, known) = match numbers.below(16) {
+        0 if fits => ((x + &b.expr) * 0.5, both(known, &b.known, |a, b| (a + b) * 0.5)),
+        1 if fits => (x.maximum(&b.expr), both(known, &b.known, f64::max)),
+        2 if fits => ((x - &b.expr).tanh(), both(known, &b.known, |a, b| (a - b).tanh())),
+        3 if fits => {
+            let selected = x.greater(&b.expr).select(x * 0.5, &b.expr * -1.0);
+            (selected, both(known, &b.known, |a, b| if a > b { a * 0.5 } else { -b }))
+        }
+        4 => (x.transpose(), standard(known.t().to_owned())),
+        5 => ((x + x.slice(&[0..1, 0..columns])) * 0.5, {
+            let first = known.slice_axis(Axis(0), Slice::from(0..1)).to_owned();
+            both(known, &first, |a, b| (a + b) * 0.5)
+        }),
+        6 if rows == columns => ((x + x.transpose()) * 0.5, {
+            let turned = known.t().to_owned();
+            both(known, &turned, |a, b| (a + b) * 0.5)
+        }),
+        7 => {
+            let flat = (x.reshape(&[columns, rows]) + x.reshape(&[rows * columns]).reshape(&[columns, rows])) * 0.5;
+            (flat, known.to_shape(IxDyn(&[columns, rows])).unwrap().to_owned())
+        }
+        8 => (x.sum(&[1], true) * (1.0 / columns as f64), known.mean_axis(Axis(1)).unwrap().insert_axis(Axis(1))),
+        9 => (x - x.max(&[0], true), {
+            let greatest = known.fold_axis(Axis(0), f64::NEG_INFINITY, |a, b| a.max(*b)).insert_axis(Axis(0));
+            both(known, &greatest, |a, b| a - b)
+        }),
+        10 => (x.roll(&[1], &[0]), {
+            let (last, rest) =
+                (known.slice_axis(Axis(0), Slice::from(-1..)), known.slice_axis(Axis(0), Slice::from(..-1)));
+            concatenate(Axis(0), &[last, rest]).unwrap()
+        }),
+        11 if columns == b.known.shape()[0] => {
+            let product = x.matmul(&b.expr) * (1.0 / columns as f64);
+            let [left, right] = [known, &b.known].map(|a| a.clone().into_dimensionality::<ndarray::Ix2>().unwrap());
+            (product, left.dot(&right).into_dyn() / columns as f64)
+        }
+        12 => (x.softmax(1), {
+            let greatest = known.fold_axis(Axis(1), f64::NEG_INFINITY, |a, b| a.max(*b)).insert_axis(Axis(1));
+            let powers = both(known, &greatest, |a, b| (a - b).exp());
+            let sums = powers.sum_axis(Axis(1)).insert_axis(Axis(1));
+            both(&powers, &sums, |a, b| a / b)
+        }),
+        13 if rows > 1 => {
+            let (up, down) = (x.slice(&[0..rows - 1]), x.slice(&[1..rows]));
+            let [top, bottom] =
+                [Slice::from(..-1), Slice::from(1..)].map(|part| known.slice_axis(Axis(0), part).to_owned());
+            ((up + down) * 0.5, both(&top, &bottom, |a, b| (a + b) * 0.5))
+        }
+        14 => (x.flip(&[1]), {
+            let mut turned = known.clone();
+            turned.invert_axis(Axis(1));
+            standard(turned)
+        }),
+        _ => (x.sigmoid() * x, known.mapv(|x| x / (1.0 + (-x).exp()))),
+    };
+    Value { expr, known }
+}
+
+#[test]
+fn random_graphs_of_shared_values() {
+    for engine in engines() {
+        for seed in seeds(engine, 0..24) {
+            let mut numbers = Numbers::new(seed);
+            let n = 1 + numbers.below(9);
+            let mut values: Vec<Value> = Vec::new();
+            for _ in 0..3 {
+                let array = numbers.array(&[n, n]);
+                let input = tensor(engine, &array);
+                values.push(Value { expr: input.expr() * 1.0, known: wide(&array) });
+            }
+            for at in 0..30 {
+                let what = format!("seed {seed}, step {at}, n {n}, {}", name(engine));
+                match numbers.below(20) {
+                    0 => {
+                        let value = &values[numbers.below(values.len())];
+                        close(&value.expr, &value.known, 2e-3, &what);
+                    }
+                    1 if values.len() > 4 => drop(values.remove(numbers.below(values.len()))),
+                    _ => values.push(step(&mut numbers, &values)),
+                }
+            }
+            while values.len() > 1 {
+                let value = values.remove(numbers.below(values.len()));
+                close(&value.expr, &value.known, 2e-3, &format!("seed {seed}, at the end, n {n}, {}", name(engine)));
+            }
+        }
+    }
+}
+
+/// A step of a loop, and what it makes of a matrix.
+type Loop = (&'static str, fn(&Expr) -> Expr, fn(&ArrayD<f64>) -> ArrayD<f64>);
+
+const LOOPS: [Loop; 4] = [
+    ("(x + x.T) / 2", |x| (x + x.transpose()) / 2.0, |x| both(x, &x.t().to_owned(), |a, b| (a + b) / 2.0)),
+    (
+        "x - x[0] / 2",
+        |x| x - x.slice(&[0..1]) * 0.5,
+        |x| both(x, &x.slice_axis(Axis(0), Slice::from(0..1)).to_owned(), |a, b| a - b * 0.5),
+    ),
+    (
+        "x[:-1] + x[1:]",
+        |x| {
+            let (up, down) = (x.slice(&[0..7]), x.slice(&[1..8]));
+            ((up + down) * 0.5).concat(&[x.slice(&[7..8])], 0)
+        },
+        |x| {
+            let [top, bottom] =
+                [Slice::from(..-1), Slice::from(1..)].map(|part| x.slice_axis(Axis(0), part).to_owned());
+            let mean = both(&top, &bottom, |a, b| (a + b) * 0.5);
+            concatenate(Axis(0), &[mean.view(), x.slice_axis(Axis(0), Slice::from(-1..))]).unwrap()
+        },
+    ),
+    (
+        "x.reshape + x.reshape",
+        |x| (x.reshape(&[64]) + x.transpose().reshape(&[64])).reshape(&[8, 8]) / 2.0,
+        |x| both(x, &x.t().to_owned(), |a, b| (a + b) / 2.0),
+    ),
+];
+
+#[test]
+fn loops_without_a_word_about_evaluation_take_time_in_proportion() {
+    for engine in engines() {
+        let array = Numbers::new(1).array(&[8, 8]);
+        for (what, step, known) in LOOPS {
+            let (mut x, mut expected) = (tensor(engine, &array).expr(), wide(&array));
+            let begin = Instant::now();
+            for _ in 0..300 {
+                (x, expected) = (step(&x), known(&expected));
+            }
+            close(&x, &expected, 1e-3, &format!("{what} on {}", name(engine)));
+            assert!(begin.elapsed() < Duration::from_secs(60), "{what} on {}: {:?}", name(engine), begin.elapsed());
+        }
+    }
+}
