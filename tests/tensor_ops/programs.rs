@@ -168,3 +168,23 @@ fn loops_without_a_word_about_evaluation_take_time_in_proportion() {
         }
     }
 }
+
+/// Logistic regression: products of a matrix with vectors that are expressions, which each row would compute anew.
+#[test]
+fn a_regression_is_that_of_float64() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(4);
+        let (x, y) = (numbers.array(&[160, 112]), numbers.array(&[160, 1]).mapv(|y| f32::from(y > 0.0)));
+        let (rows, known) = (tensor(engine, &x).expr(), wide(&x).into_dimensionality::<ndarray::Ix2>().unwrap());
+        let (labels, targets) = (tensor(engine, &y).expr(), wide(&y).into_dimensionality::<ndarray::Ix2>().unwrap());
+        let mut weights = engine.zeros::<f32>(&[112, 1]).unwrap().expr();
+        let mut expected = ndarray::Array2::<f64>::zeros((112, 1));
+        for _ in 0..30 {
+            let slope = rows.transpose().matmul(rows.matmul(&weights).sigmoid() - &labels) / 160.0;
+            weights = weights - slope * 0.1;
+            let fault = known.dot(&expected).mapv(|x| 1.0 / (1.0 + (-x).exp())) - &targets;
+            expected = expected - known.t().dot(&fault) * (0.1 / 160.0);
+        }
+        close(&weights, &expected.into_dyn(), 1e-3, &name(engine));
+    }
+}

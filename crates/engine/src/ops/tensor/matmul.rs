@@ -70,6 +70,15 @@ fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     Some((Operand { offsets, row: view.strides[rank - 2], column: view.strides[rank - 1] }, tensor))
 }
 
+/// Reads from which on a vector that is an expression is computed once: below, what a kernel of its own takes to launch counts for more.
+const ONCE_PAYS: usize = 1 << 14;
+
+/// A vector that is read so many times, once for each row or column of a matrix.
+fn read_often(vector: Arc<Typed>, times: usize) -> Arc<Typed> {
+    let is_dear = vector.depth > 0 && times > 1 && vector.count().saturating_mul(times) >= ONCE_PAYS;
+    if is_dear { vector.computed() } else { vector }
+}
+
 /// What was widened to the integers that it is multiplied as, as it was: it is widened where it is read, or not at all.
 /// A cast that spreads one value over a shape widens nothing.
 fn unwidened(typed: Arc<Typed>) -> Arc<Typed> {
@@ -388,6 +397,11 @@ impl Expr {
                 let product = host::matmul(&left, &right, number);
                 return Ok(reshaped(&product, &shape));
             }
+            let (left, right) = match (m, n) {
+                (1, n) => (read_often(left, n), right),
+                (m, 1) => (left, read_often(right, m)),
+                _ => (left, right),
+            };
             let native = [&left, &right].iter().all(|typed| {
                 typed.dtype == DType::F32
                     && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
