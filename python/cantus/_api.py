@@ -1522,7 +1522,9 @@ def sign(x: Array, /) -> Array:
     >>> cantus.sign(cantus.asarray([-2.0, 0.0, 3.0]))
     array([-1.,  0.,  1.], dtype=float32)
     """
-    return _one("sign", x)
+    found = _one("sign", x)
+    # The core keeps the sign of zeros.
+    return where(x == 0, filled((), 0, x.dtype, x._device), found) if x.dtype.kind == "f" else found
 
 
 def square(x: Array, /) -> Array:

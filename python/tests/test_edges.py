@@ -226,3 +226,24 @@ def test_unique_joins_nan():
         ours, theirs = np.unique(cantus.asarray(x), **named), np.unique(x, **named)
         for one, other in zip(ours if isinstance(ours, tuple) else (ours,), theirs if isinstance(theirs, tuple) else (theirs,), strict=True):
             np.testing.assert_array_equal(np.asarray(one), other)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_signs_of_zeros(device, dtype):
+    has(device, dtype)
+    found = np.asarray(cantus.sign(cantus.asarray(np.array([-0.0, 0.0, -3, NAN], dtype))))
+    assert not np.signbit(found[:2]).any() and found[2] == -1 and np.isnan(found[3])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_at_the_edge(device, dtype):
+    has(device, dtype)
+    z = np.array([complex(x, y) for x in (INF, -INF, NAN, 0.0, -0.0, 2.0) for y in (INF, -INF, NAN, 0.0, -0.0, 3.0)], dtype)
+    with np.errstate(all="ignore"):
+        expected, found = np.sqrt(z), np.asarray(cantus.sqrt(cantus.asarray(z)))
+    np.testing.assert_allclose(found.real, expected.real, rtol=1e-6)
+    np.testing.assert_allclose(abs(found.imag), abs(expected.imag), rtol=1e-6)  # beside NaN the sign is anything
+    zero = np.asarray(cantus.expm1(cantus.asarray(np.array([complex(-0.0, 0.0)], dtype))))
+    assert not np.signbit(zero.real[0]) and not np.signbit(zero.imag[0])
+    huge = np.full((3, 3), 1e38 if dtype == "complex64" else 1e307, dtype)
+    assert cantus.linalg.svdvals(cantus.asarray(huge))[0].item() > 2.9 * huge[0, 0].real

@@ -35,13 +35,15 @@ fn complex_log(z: vec2f) -> vec2f {
 
 // The root to the right of the imaginary axis: of the part that does not cancel.
 fn complex_sqrt(z: vec2f) -> vec2f {
-    let size = max(abs(z.x), abs(z.y));
-    if size == f32(0) { return vec2f(f32(0), z.y); }
-    if size * f32(0.5) == size {
-        if abs(z.y) == size { return vec2f(size, z.y); }
-        let rest = z.y - z.y;
-        return select(vec2f(rest, float_with_sign(size, z.y)), vec2f(size, float_with_sign(rest, z.y)), z.x > f32(0));
+    if z.x == f32(0) && z.y == f32(0) { return vec2f(f32(0), z.y); }
+    // Half of an infinity is it. The other part may be NaN, and the greater of both then anything.
+    if z.y * f32(0.5) == z.y && z.y != f32(0) { return vec2f(abs(z.y), z.y); }
+    if z.x * f32(0.5) == z.x && z.x != f32(0) {
+        let rest = select(f32(0), z.y, float_unordered(z.y));
+        let root = abs(z.x);
+        return select(vec2f(rest, float_with_sign(root, z.y)), vec2f(root, float_with_sign(rest, z.y)), z.x > f32(0));
     }
+    let size = max(abs(z.x), abs(z.y));
     let part = vec2f(z.x / size, z.y / size);
     let t = sqrt(f32(0.5) * (abs(part.x) + complex_abs(part)));
     let other = f32(0.5) * abs(part.y) / t;
