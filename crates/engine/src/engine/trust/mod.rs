@@ -29,7 +29,7 @@ use cantus_base::listed::Listed;
 const FILE: &str = "answers.toml";
 
 /// What a driver gets right that ends longer loops: llvmpipe stops at 65,535 rounds, and no other limit is known.
-const FEW_ROUNDS: u64 = 65_000;
+pub(super) const FEW_ROUNDS: u64 = 65_000;
 
 /// Compilers of drivers write out calls: each of some nested functions that call another twice doubles the text. A million statements keep them
 /// busy for minutes.
