@@ -117,6 +117,7 @@ struct Plan<'a> {
     invocations: u64,
     cancel: Vec<CancelFlag>,
     flops: u64,
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "operations alone know theirs"))]
     rounds: u64,
     stated: Option<Arc<Stated>>,
 }
