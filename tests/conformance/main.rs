@@ -179,7 +179,7 @@ fn trials(targets: Vec<Arc<dyn Target>>, cases: &[Arc<Case>], options: &Options,
         if hollow.is_empty() { Ok(()) } else { Err(hollow.join("\n").into()) }
     }));
     // The processor and C take every case; the devices beside them take turns, one for each case, unless one was asked for.
-    let plain = |name: &str| name.starts_with("cpu: ") || name == host_c::NAME;
+    let plain = |name: &str| name.starts_with("cpu: ") || name.starts_with("host C");
     let beside: Vec<String> = targets.iter().map(|target| target.name()).filter(|name| !plain(name)).collect();
     let devices = beside.len();
     let shipped = "shipped".contains(&options.part) || options.part.contains("shipped");

@@ -11,7 +11,7 @@ use crate::kernel::{Access, AddressSpace, Binding, Reflection};
 /// What a processor's driver of Vulkan compiles within seconds: llvmpipe takes 2 s for a table of 256 numbers with a computed index, 9 s for one
 /// of 512, and more than two minutes for 1,024; a `switch` likewise.
 pub(crate) fn longest(kind: DeviceKind) -> Option<u64> {
-    matches!(kind, DeviceKind::Cpu | DeviceKind::Software).then_some(256)
+    matches!(kind, DeviceKind::Cpu | DeviceKind::Software).then_some(320)
 }
 
 /// What the checks want to know of a buffer.
