@@ -65,7 +65,7 @@ impl View {
         if self.problem.is_some() {
             ui.painter_at(space).rect_filled(place, 0.0, palette.sunk.gamma_multiply(0.45));
         }
-        let response = ui.interact(place.intersect(space), ui.scope_id().with("picture"), Sense::click_and_drag());
+        let response = ui.interact(place.intersect(space), ui.scope_id().with("picture"), Sense::CLICK | Sense::DRAG);
         response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, "the picture"));
         self.follow_mouse(&response, place, values);
     }
