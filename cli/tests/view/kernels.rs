@@ -86,10 +86,9 @@ fn watched(screen: &Screen) {
         write(&path, &ramp("nowhere"));
         let mut window = window;
         window.wait_title("line 8, column 18");
-        std::thread::sleep(Duration::from_millis(300));
-        let picture = window.picture(folder.path());
-        let bad = picture.enumerate_pixels().filter(|(_, _, pixel)| pixel.0 == [0xa3, 0x26, 0x1b]);
-        assert!(underlined(&picture) >= 7 * 7, "{backend}: no underline among {} pixels", bad.count());
+        let picture = wait("the underline", || {
+            Some(window.picture(folder.path())).filter(|picture| underlined(picture) >= 7 * 7)
+        });
         // The last good picture is still there, paler: its upper half, free of the error, still rises to the right.
         let stage = middle(&picture);
         let gray = |x: u32| i32::from(stage.get_pixel(x, 20).0[0]);

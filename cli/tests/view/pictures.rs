@@ -80,9 +80,16 @@ fn keys_and_files(screen: &Screen) {
     window.wait_title("field, ");
     // Ten Hz up, and the map after viridis.
     window.keys(&["shift+Up", "c"]);
-    std::thread::sleep(Duration::from_millis(500));
     let more = ["--colormap", "magma", "--frequency", "538"];
     let expected = reference(folder.path(), "256x256", "0.5", &more);
+    // What the screen itself shows, somewhere in the stage.
+    wait("the picture of 538 Hz", || {
+        let shown = window.picture(folder.path());
+        let corner = (shown.width() - 284 - 256) / 2 + 284;
+        let top = (shown.height() - 256) / 2;
+        let picture = image::imageops::crop_imm(&shown, corner, top, 256, 256).to_image();
+        (mean_difference(&picture, &expected) < 1.0).then_some(())
+    });
     window.keys(&["s"]);
     let saved = image::open(wait_file(folder.path().join("field.png"))).unwrap().to_rgb8();
     assert_eq!(saved, expected, "the saved picture is another one");
@@ -93,12 +100,6 @@ fn keys_and_files(screen: &Screen) {
     command.args(["--backend", "cpu", "field", "256x256", "--time", "0.5", "--frequency", "538", "-o"]).arg(&numbers);
     assert!(command.status().unwrap().success());
     assert_eq!(values, std::fs::read(numbers).unwrap(), "the saved values are others");
-    // What the screen itself shows, somewhere in the stage.
-    let shown = window.picture(folder.path());
-    let corner = (shown.width() - 284 - 256) / 2 + 284;
-    let top = (shown.height() - 256) / 2;
-    let picture = image::imageops::crop_imm(&shown, corner, top, 256, 256).to_image();
-    assert!(mean_difference(&picture, &expected) < 1.0, "{}", mean_difference(&picture, &expected));
     // A second PNG takes another name; then the movement.
     window.keys(&["s"]);
     wait_file(folder.path().join("field-2.png"));
