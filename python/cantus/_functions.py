@@ -410,8 +410,11 @@ def copy(a: Any, order: str = "K") -> Any:
 
 
 def _laid(name: str) -> None:
-    def laid(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None) -> Any:
-        return _api.asarray(a, dtype=dtype, device=device, copy=copy)
+    def laid(
+        a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, subok: bool = False, ndmin: int = 0
+    ) -> Any:
+        made = _api.asarray(a, dtype=dtype, device=device, copy=copy)
+        return _api.reshape(made, (1,) * (ndmin - made.ndim) + made.shape)
 
     FUNCTIONS[name] = laid
 

@@ -250,3 +250,12 @@ def test_methods_heed_theirs(name):
         assert values, f"a value for {argument} of ndarray.{name} is missing in this test"
         for value in values:
             heeded(f"ndarray.{name}", method, arguments, argument, value)
+
+
+def test_what_is_made_like_an_array_has_the_axes_asked_for():
+    """`np.array(..., like=)` is how dask makes an empty chunk."""
+    like = cantus.ones(3)
+    for axes in range(4):
+        made = np.array([1.0, 2.0], like=like, ndmin=axes, dtype="f4")
+        assert isinstance(made, cantus.Array) and made.shape == np.array([1.0, 2.0], ndmin=axes).shape
+    assert np.array([], like=like, ndmin=2, dtype="f4").shape == (1, 0)
