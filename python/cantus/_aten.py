@@ -233,7 +233,7 @@ def _all(x: Array, axis: int | None = None, keep: bool = False) -> Array:
 @_row(aten.cumsum.default, heavy=True)
 def _cumsum(x: Array, axis: int, dtype: Any = None) -> Array:
     if x.ndim == 0:
-        return _cumsum(_api.reshape(x, (1,)), 0, dtype)[0]
+        return _api.reshape(_cumsum(_api.reshape(x, (1,)), 0, dtype), ())
     # Whole numbers become int64, as sums do.
     return _api.cumulative_sum(x, axis=axis, dtype=None if dtype is None else DTYPES[dtype])
 
@@ -419,7 +419,8 @@ def _pad(x: Array, widths: Any, value: float = 0) -> Array:
     pairs = [(widths[at], widths[at + 1]) for at in range(0, len(widths), 2)][::-1]
     sides = [(0, 0)] * (x.ndim - len(pairs)) + pairs
     if float(value) != value and not math.isnan(value):  # beyond 2^53
-        return pad(x, sides, constant_values=value)
+        padded: Array = pad(x, sides, constant_values=value)
+        return padded
     return call(x, "pad", ints=[width for pair in sides for width in pair], floats=[float(value)])
 
 

@@ -175,7 +175,7 @@ def _bounded(places: Array, side: int, mode: str) -> Array:
         raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
     if not side:
         raise IndexError("the axis has no elements")
-    return places % side if mode == "wrap" else _api.clip(places, 0, side - 1)  # type: ignore[no-any-return]
+    return places % side if mode == "wrap" else _api.clip(places, 0, side - 1)
 
 
 _PADS = {"constant": "pad", "edge": "pad_edge", "reflect": "pad_reflect", "wrap": "pad_wrap"}
@@ -445,7 +445,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
 def arange(*numbers: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None) -> Any:
     if len(numbers) == 1 and stop is not None:
         numbers = (*numbers, stop)
-    return _api.arange(*numbers, dtype=dtype, device=device) if len(numbers) > 2 else _api.arange(*numbers, step=step, dtype=dtype, device=device)
+    start, end, by = (*numbers, *(None, step)[len(numbers) - 1 :])[:3] if len(numbers) < 3 else numbers
+    return _api.arange(start, end, by, dtype=dtype, device=device)
 
 
 # What is known without computing.

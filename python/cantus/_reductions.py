@@ -37,8 +37,8 @@ def _folded(name: str, nothing: int, join: Callable[[Array, Array], Array]) -> N
     FUNCTIONS[name] = folded
 
 
-_folded("sum", 0, lambda x, y: x + y)  # type: ignore[no-any-return]
-_folded("prod", 1, lambda x, y: x * y)  # type: ignore[no-any-return]
+_folded("sum", 0, lambda x, y: x + y)
+_folded("prod", 1, lambda x, y: x * y)
 
 
 def _truth(name: str, nothing: bool) -> None:
