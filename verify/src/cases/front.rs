@@ -20,6 +20,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(dead_code());
     cases.extend(nesting());
     cases.extend(features());
+    cases.push(dead_results());
     cases
 }
 
@@ -146,6 +147,25 @@ fn features() -> Vec<Case> {
             .workgroups(2, 1, 1)
             .needs(|needs| needs.subgroups = true),
     ]
+}
+
+/// Code that is never reached, whose statements give results.
+fn dead_results() -> Case {
+    let text = "var<workgroup> counter: atomic<u32>;
+        fn twice(x: u32) -> u32 { return 2u * x; }
+        @compute @workgroup_size(1) fn main() {
+            loop {
+                out[0] = 7u;
+                if out[0] == 7u { break; } else { continue; }
+                let a = atomicAdd(&counter, 1u);
+                out[0] = a + twice(a);
+            }
+            out[1] = 8u;
+            return;
+            let b = atomicCompareExchangeWeak(&counter, 1u, 2u);
+            out[0] = b.old_value + twice(3u);
+        }";
+    Case::new("front.dead_results", text).write("out", [7_u32, 8])
 }
 
 /// `let` names a value of the invocation: what it leads to is the run time's to define, not an error.

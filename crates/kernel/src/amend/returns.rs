@@ -2,21 +2,77 @@
 //! return without a value behind a loop that only a return leaves, which its validator refuses. Dead code is taken away; what ends a
 //! function that has a result is never reached, so it returns zero.
 
-use naga::{Block, Expression, Function, Module, Span, Statement};
+use naga::{Block, Expression, Function, Handle, Module, Scalar, Span, Statement, Type, TypeInner, VectorSize};
+use rustc_hash::FxHashSet;
 
 use crate::behavior::Behavior;
+use crate::flow::blocks;
 
 pub(super) fn settle(module: &mut Module) {
+    let ballot = TypeInner::Vector { size: VectorSize::Quad, scalar: Scalar::U32 };
+    let types = Types {
+        ballot: module.types.insert(Type { name: None, inner: ballot }, Span::UNDEFINED),
+        results: module
+            .functions
+            .iter()
+            .map(|(_, function)| function.result.as_ref().map(|result| result.ty))
+            .collect(),
+    };
     for (_, function) in module.functions.iter_mut() {
-        settle_function(function);
+        settle_function(function, &types);
     }
     for entry in &mut module.entry_points {
-        settle_function(&mut entry.function);
+        settle_function(&mut entry.function, &types);
     }
 }
 
-fn settle_function(function: &mut Function) {
+/// The types of results.
+struct Types {
+    ballot: Handle<Type>,
+    /// Of functions, in their order.
+    results: Vec<Option<Handle<Type>>>,
+}
+
+/// What a dead statement would have given is zero: naga's validator wants a statement for every result.
+fn forget_results(function: &mut Function, types: &Types) {
+    let mut given = FxHashSet::default();
+    results(&function.body, &mut given);
+    for (handle, expression) in function.expressions.iter_mut() {
+        let ty = match *expression {
+            Expression::AtomicResult { ty, .. }
+            | Expression::WorkGroupUniformLoadResult { ty }
+            | Expression::SubgroupOperationResult { ty } => ty,
+            Expression::SubgroupBallotResult => types.ballot,
+            Expression::CallResult(callee) => match types.results.get(callee.index()) {
+                Some(&Some(ty)) => ty,
+                _ => continue,
+            },
+            _ => continue,
+        };
+        if !given.contains(&handle) {
+            *expression = Expression::ZeroValue(ty);
+        }
+    }
+}
+
+fn results(block: &Block, given: &mut FxHashSet<Handle<Expression>>) {
+    for statement in block {
+        match *statement {
+            Statement::Atomic { result, .. } | Statement::Call { result, .. } => given.extend(result),
+            Statement::WorkGroupUniformLoad { result, .. }
+            | Statement::SubgroupBallot { result, .. }
+            | Statement::SubgroupGather { result, .. }
+            | Statement::SubgroupCollectiveOperation { result, .. } => {
+                given.insert(result);
+            }
+            ref other => blocks(other).into_iter().for_each(|block| results(block, given)),
+        }
+    }
+}
+
+fn settle_function(function: &mut Function, types: &Types) {
     let behavior = cut(&mut function.body);
+    forget_results(function, types);
     naga::proc::ensure_block_returns(&mut function.body);
     let Some(result) = &function.result else { return };
     if behavior != Behavior::RETURN || !lacks_value(&function.body) {
