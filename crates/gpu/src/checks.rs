@@ -4,12 +4,15 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::backend::{Bound, Buffer, Command, DeviceKind, Dispatch, Program, padded};
+#[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+use crate::backend::DeviceKind;
+use crate::backend::{Bound, Buffer, Command, Dispatch, Program, padded};
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Reflection};
 
 /// What a processor's driver of Vulkan compiles within seconds: llvmpipe takes 2 s for a table of 256 numbers with a computed index, 9 s for one
 /// of 512, and more than two minutes for 1,024; a `switch` likewise.
+#[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) fn longest(kind: DeviceKind) -> Option<u64> {
     matches!(kind, DeviceKind::Cpu | DeviceKind::Software).then_some(320)
 }
