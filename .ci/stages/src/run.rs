@@ -178,9 +178,22 @@ fn within(child: &mut Child, minutes: u64) -> std::io::Result<Option<ExitStatus>
             return Ok(Some(status));
         }
         if Instant::now() >= end {
-            for process in descendants(child.id()) {
-                let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+            let signal = |name: &str, process: u32| {
+                let _ = Command::new("kill").args([name, &process.to_string()]).status();
+            };
+            // Stopped first: what runs on would start others while it is looked for.
+            signal("-STOP", child.id());
+            let mut found = Vec::new();
+            loop {
+                let fresh: Vec<u32> =
+                    descendants(child.id()).into_iter().filter(|process| !found.contains(process)).collect();
+                if fresh.is_empty() {
+                    break;
+                }
+                fresh.iter().for_each(|&process| signal("-STOP", process));
+                found.extend(fresh);
             }
+            found.iter().for_each(|&process| signal("-KILL", process));
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -272,10 +285,22 @@ mod tests {
 
     #[test]
     fn what_takes_too_long_is_killed_with_its_children() {
-        let mut run = run();
-        let mark = format!("600.{}", std::process::id());
-        assert!(!run.stage(&Stage::new("one", 0, &format!("sleep {mark} & sleep {mark}"))));
-        let left = Command::new("pgrep").args(["-f", &format!("sleep {mark}")]).output();
-        assert!(left.is_ok_and(|left| left.stdout.is_empty()));
+        let mut child =
+            Command::new("bash").args(["-c", "sleep 600 & (sleep 600; true) & wait"]).spawn().expect("bash");
+        // Two sleeps, and the shell around one of them.
+        while descendants(child.id()).len() < 3 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let children = descendants(child.id());
+        assert!(within(&mut child, 0).is_ok_and(|status| status.is_none()));
+        let lives = |process: &u32| {
+            let line = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            line.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+        };
+        let end = Instant::now() + Duration::from_secs(10);
+        while children.iter().any(lives) {
+            assert!(Instant::now() < end, "{children:?} live on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
