@@ -105,7 +105,7 @@ fn sums_have_the_same_bits_every_time() {
 fn long_rows() {
     for engine in by_turns() {
         let mut numbers = Numbers::new(4);
-        for (rows, length, count) in [(1, 200_000, 70_000), (3, 40_000, 30_000), (700, 40, 9)] {
+        for (rows, length, count) in [(1, 200_000, 60_000), (3, 40_000, 30_000), (700, 40, 9)] {
             let of = |numbers: &mut Numbers, count: usize| -> Vec<i32> {
                 (0..count).map(|_| (numbers.float() * 1e8) as i32).collect()
             };

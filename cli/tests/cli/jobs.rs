@@ -226,7 +226,7 @@ fn progress_counts_what_was_computed() {
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
             var value = x[id.x];
-            for (var i = 0u; i < 4000u; i++) { value = value * 1664525u + 1013904223u; }
+            for (var i = 0u; i < 60000u; i++) { value = value * 1664525u + 1013904223u; }
             x[id.x] = value;
         }",
     );

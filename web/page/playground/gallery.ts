@@ -1,6 +1,6 @@
 /** The playground's pieces: each a document with its inputs, and three lines about it. */
-import field from "../../../src/ops/prepared/field.wgsl?raw";
-import phi from "../../../src/ops/prepared/phi_pattern.wgsl?raw";
+import field from "../../../shaders/src/prepared/field.wgsl?raw";
+import phi from "../../../shaders/src/prepared/phi_pattern.wgsl?raw";
 import sha256 from "../../../shaders/zk/sha256.wgsl?raw";
 import type { Fill } from "../compute/protocol.js";
 import weights from "./digits/weights.json";
