@@ -558,6 +558,13 @@ def _floating(op: str, x: Array) -> Array:
     return _one(op, x)
 
 
+def _single(op: str, x: Array) -> Array:
+    """A function of float32; integers become it."""
+    if isinstance(x, Array) and x.dtype.kind in "iub":
+        x = x.astype(_dtypes.float32)
+    return _one(op, x)
+
+
 def divide(x1: Any, x2: Any, /) -> Array:
     """x1 / x2; integers become floats.
 
@@ -1625,6 +1632,46 @@ def cosh(x: Array, /) -> Array:
     array([1.   , 1.543], dtype=float32)
     """
     return _floating("cosh", x)
+
+
+def digamma(x: Array, /) -> Array:
+    """The derivative of the logarithm of the gamma function, of float32 and narrower.
+
+    >>> import cantus
+    >>> cantus.digamma(cantus.asarray([1.0, 2.0])).numpy().round(3)
+    array([-0.577,  0.423], dtype=float32)
+    """
+    return _single("digamma", x)
+
+
+def erf(x: Array, /) -> Array:
+    """The error function 2/√π ∫₀ˣ e^(-t²) dt, of float32 and narrower.
+
+    >>> import cantus
+    >>> cantus.erf(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 0.843], dtype=float32)
+    """
+    return _single("erf", x)
+
+
+def erfc(x: Array, /) -> Array:
+    """1 - erf(x), with all its digits where x is large; of float32 and narrower.
+
+    >>> import cantus
+    >>> cantus.erfc(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([1.   , 0.157], dtype=float32)
+    """
+    return _single("erfc", x)
+
+
+def lgamma(x: Array, /) -> Array:
+    """The logarithm of the gamma function's absolute value, of float32 and narrower.
+
+    >>> import cantus
+    >>> cantus.lgamma(cantus.asarray([1.0, 4.0])).numpy().round(3)
+    array([0.   , 1.792], dtype=float32)
+    """
+    return _single("lgamma", x)
 
 
 def exp(x: Array, /) -> Array:

@@ -116,17 +116,12 @@ fn ellipses_broadcast_and_results_are_named_by_the_alphabet() {
 
 #[test]
 fn a_chain_goes_by_the_cheap_end() {
-    // From the left it would take 10^9 multiplications, and 10^6 elements between.
+    // From the left there would be 10^10 elements between.
     let engine = cantus::Engine::builder().backend("cpu").build().unwrap();
-    let (a, b, v) = (
-        engine.zeros::<f32>(&[1000, 1000]).unwrap().expr() + 1.0,
-        engine.zeros::<f32>(&[1000, 1000]).unwrap().expr() + 1.0,
-        engine.zeros::<f32>(&[1000]).unwrap().expr() + 1.0,
-    );
+    let ones = |shape: &[usize]| engine.zeros::<f32>(shape).unwrap().expr() + 1.0;
+    let (a, b, v) = (ones(&[100_000, 2]), ones(&[2, 100_000]), ones(&[100_000]));
     let product = a.einsum("ij,jk,k->i", &[b, v]).eval().unwrap().to_vec::<f32>().unwrap();
-    assert_eq!(product, [1e6; 1000]);
-    let matmuls = engine.metrics().into_iter().filter(|row| row.operation.contains("matmul")).count();
-    assert_eq!(matmuls, 0, "matrix times vector, twice");
+    assert_eq!(product, vec![2e5; 100_000]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Copies of views: elements of 32 bits in another order, into contiguous memory.
+//! Copies of views: elements of 1, 2, 4 or 8 bytes in another order, into contiguous memory.
 
 use super::floats::Floats;
 use crate::backend::native::{AssembleShape, CopyShape};
@@ -12,6 +12,17 @@ const TASK: usize = 1 << 14;
 
 /// Elements that a task copies of a run.
 const RUN: usize = 1 << 14;
+
+/// Words that hold so many elements.
+fn words(shape: &CopyShape, elements: usize) -> Option<usize> {
+    Some(elements.checked_mul(shape.bytes)?.div_ceil(4))
+}
+
+/// Words of the source that are reached, and of the copy.
+pub(super) fn word_sizes(shape: &CopyShape) -> Option<[usize; 2]> {
+    let [reach, count] = sizes(shape)?;
+    Some([words(shape, reach)?, words(shape, count)?])
+}
 
 /// Elements of the source that are reached, and of the copy.
 pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
@@ -27,16 +38,21 @@ pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
     Some([reach.checked_add(1)?, count])
 }
 
-/// Elements of each part's source that are reached, and of the whole.
+/// Words of each part's source that are reached, and of the whole.
 pub(super) fn whole_sizes(shape: &AssembleShape) -> Option<Vec<usize>> {
     let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
     let reach = |(part, at): &(CopyShape, Vec<usize>)| {
         let alike = part.sides.len() == shape.sides.len() && at.len() == shape.sides.len();
         let mut axes = part.sides.iter().zip(at).zip(&shape.sides);
         let within = alike && axes.all(|((side, at), &whole)| at.checked_add(*side).is_some_and(|end| end <= whole));
-        sizes(part).filter(|_| within).map(|[reach, _]| reach)
+        let bytes = shape.parts.first().map(|(first, _)| first.bytes);
+        word_sizes(part).filter(|_| within && bytes == Some(part.bytes)).map(|[reach, _]| reach)
     };
-    shape.parts.iter().map(reach).chain([Some(count)]).collect()
+    let whole = match shape.parts.first() {
+        Some((part, _)) => words(part, count),
+        None => Some(count),
+    };
+    shape.parts.iter().map(reach).chain([whole]).collect()
 }
 
 /// Steps of contiguous axes.
@@ -74,7 +90,7 @@ fn axes(shape: &CopyShape, steps: &[usize]) -> Vec<Axis> {
 
 /// Copies; the sizes were checked.
 pub(super) fn copy(shape: &CopyShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    copy_to(shape, x, (y, 0, &contiguous(&shape.sides)), limits)
+    copy_any(shape, x, (y, 0, &contiguous(&shape.sides)), limits)
 }
 
 /// Copies parts to their places; the sizes were checked.
@@ -83,13 +99,22 @@ pub(super) fn assemble(shape: &AssembleShape, bindings: &[Floats], limits: &Limi
     let steps = contiguous(&shape.sides);
     for ((part, at), x) in shape.parts.iter().zip(parts) {
         let to = at.iter().zip(&steps).map(|(at, step)| at * step).sum();
-        copy_to(part, *x, (*whole, to, &steps), limits)?;
+        copy_any(part, *x, (*whole, to, &steps), limits)?;
     }
     Ok(())
 }
 
 /// Copies to elements from `start` on, so far apart along each axis.
-fn copy_to(
+fn copy_any(shape: &CopyShape, x: Floats, to: (Floats, usize, &[usize]), limits: &Limits<'_>) -> Result<(), Stopped> {
+    match shape.bytes {
+        1 => copy_to::<u8>(shape, x, to, limits),
+        2 => copy_to::<u16>(shape, x, to, limits),
+        8 => copy_to::<u64>(shape, x, to, limits),
+        _ => copy_to::<u32>(shape, x, to, limits),
+    }
+}
+
+fn copy_to<T: Copy + Default>(
     shape: &CopyShape,
     x: Floats,
     (y, start, steps): (Floats, usize, &[usize]),
@@ -118,16 +143,17 @@ fn copy_to(
             }
             // SAFETY: `sizes` found every element within the bindings; rows are distinct parts of the copy.
             unsafe {
+                let (x, y) = (x.start().cast::<T>().add(from), y.start().cast::<T>().add(to));
                 if is_run {
                     let first = piece * RUN;
-                    x.at(from + first).copy_to_nonoverlapping(y.at(to + first), RUN.min(inner.side - first));
+                    x.add(first).copy_to_nonoverlapping(y.add(first), RUN.min(inner.side - first));
                 } else if turned.is_some() {
                     let first = piece * SIDE;
                     let across = Axis { side: SIDE.min(across.side - first), ..across };
-                    turn(x.at(from + first * across.from), y.at(to + first * across.to), inner, across);
+                    turn(x.add(first * across.from), y.add(first * across.to), inner, across);
                 } else {
                     for at in 0..inner.side {
-                        y.at(to + at * inner.to).write(x.at(from + at * inner.from).read());
+                        y.add(at * inner.to).write(x.add(at * inner.from).read());
                     }
                 }
             }
@@ -141,8 +167,8 @@ fn copy_to(
 ///
 /// # Safety
 /// The axes lie within the source and the copy.
-unsafe fn turn(x: *const f32, y: *mut f32, inner: Axis, across: Axis) {
-    let mut block = [[0.0_f32; SIDE]; SIDE];
+unsafe fn turn<T: Copy + Default>(x: *const T, y: *mut T, inner: Axis, across: Axis) {
+    let mut block = [[T::default(); SIDE]; SIDE];
     for first in (0..inner.side).step_by(SIDE) {
         let count = SIDE.min(inner.side - first);
         // SAFETY: the caller's promise.
@@ -150,11 +176,11 @@ unsafe fn turn(x: *const f32, y: *mut f32, inner: Axis, across: Axis) {
             if count == SIDE && across.side == SIDE {
                 for (at, line) in block.iter_mut().enumerate() {
                     let from = x.add((first + at) * inner.from);
-                    *line = from.cast::<[f32; SIDE]>().read_unaligned();
+                    *line = from.cast::<[T; SIDE]>().read_unaligned();
                 }
                 (0..SIDE).for_each(|at| {
-                    let line: [f32; SIDE] = std::array::from_fn(|place| block[place][at]);
-                    y.add(at * across.to + first).cast::<[f32; SIDE]>().write_unaligned(line);
+                    let line: [T; SIDE] = std::array::from_fn(|place| block[place][at]);
+                    y.add(at * across.to + first).cast::<[T; SIDE]>().write_unaligned(line);
                 });
             } else {
                 for at in 0..across.side {

@@ -173,7 +173,7 @@ impl Native {
                 shape.rows.checked_mul(shape.length).map(|elements| vec![elements, shape.rows])
             }
             NativeOperation::Convert(shape) => Some(converts::sizes(shape).to_vec()),
-            NativeOperation::Copy(shape) => copies::sizes(shape).map(Vec::from),
+            NativeOperation::Copy(shape) => copies::word_sizes(shape).map(Vec::from),
             NativeOperation::Assemble(shape) => copies::whole_sizes(shape),
             NativeOperation::Gather(shape) => gathers::sizes(shape).map(Vec::from),
             NativeOperation::Scatter(shape) => scatters::sizes(shape).map(Vec::from),

@@ -230,17 +230,25 @@ pub struct CopyShape {
     pub strides: Vec<usize>,
     /// The first element.
     pub offset: usize,
+    /// Bytes of an element: 1, 2, 4, or 8.
+    pub bytes: usize,
 }
 
 impl CopyShape {
-    /// Of a view.
+    /// Of a view of elements of 4 bytes.
     #[must_use]
     pub fn new(sides: &[usize], strides: &[usize], offset: usize) -> Self {
-        Self { sides: sides.to_vec(), strides: strides.to_vec(), offset }
+        Self { sides: sides.to_vec(), strides: strides.to_vec(), offset, bytes: 4 }
+    }
+
+    /// The same of elements of so many bytes.
+    #[must_use]
+    pub fn of_bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
     }
 }
 
-/// Views whose elements are copied to parts of a contiguous whole; parts do not overlap.
+/// Views whose elements, of one size, are copied to parts of a contiguous whole; parts do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct AssembleShape {

@@ -94,6 +94,11 @@ impl Function {
         }
     }
 
+    /// One of two costs: of what takes a few instructions, and of what is computed by a series.
+    pub(super) fn cost(&self, [simple, series]: [f64; 2]) -> f64 {
+        if self.accuracy == "exact" || ["div", "reciprocal"].contains(&self.name) { simple } else { series }
+    }
+
     fn refusal(&self, dtype: DType) -> Error {
         let dtypes: Vec<String> = self.dtypes().map(|dtype| dtype.to_string()).listed();
         Error::InvalidInput {

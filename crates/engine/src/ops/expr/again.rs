@@ -2,11 +2,11 @@
 //! next one is recorded without being planned.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::evaluate::compute;
+use super::evaluate::planned;
 use super::node::{Node, Source, Typed, View};
 use super::operation::Deferred;
 use crate::engine::again::Steps;
@@ -62,8 +62,8 @@ struct Key {
     words: Words,
     /// Those that it reads.
     tensors: Vec<Tensor>,
-    /// Operations that have no result yet.
-    operations: Vec<Arc<Deferred>>,
+    /// Operations that have no result yet; who holds them matters to a plan.
+    operations: Vec<Weak<Deferred>>,
     /// Addresses of the nodes so far.
     known: Vec<usize>,
 }
@@ -148,13 +148,13 @@ impl Key {
     }
 
     fn operation(&mut self, deferred: &Arc<Deferred>) -> bool {
-        if let Some(known) = self.operations.iter().position(|known| Arc::ptr_eq(known, deferred)) {
+        if let Some(known) = self.operations.iter().position(|known| known.as_ptr() == Arc::as_ptr(deferred)) {
             (2_u8, known).hash(&mut self.words);
             return true;
         }
-        self.operations.push(deferred.clone());
+        self.operations.push(Arc::downgrade(deferred));
         (3_u8, deferred.dtype as u8, &deferred.shape).hash(&mut self.words);
-        deferred.parameters(&mut self.words) && deferred.inputs().into_iter().all(|input| self.add(input))
+        deferred.parameters(&mut self.words) && deferred.inputs().into_iter().all(|input| self.add(&input))
     }
 }
 
@@ -226,7 +226,7 @@ pub fn evaluate_twice(engine: &Engine) {
 pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     let mut key = Key::with_room();
     if !engine.may_trace() || !key.add(typed) || typed.shape.contains(&0) {
-        return compute(engine, typed).await;
+        return planned(engine, typed).await;
     }
     let slot = key.tensors.first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
     key.words.write_u64(engine.shared().variants_version(&slot));
@@ -236,20 +236,21 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
         (plans.find(&key.words.0), plans.twice)
     };
     match known {
-        Known::No if !twice => return compute(engine, typed).await,
+        Known::No if !twice => return planned(engine, typed).await,
         Known::No | Known::Seen => {}
         Known::Plan(plan) => {
             if let Some(tensor) = plan.run(engine, &key).await {
                 return Ok(tensor);
             }
-            return compute(engine, typed).await;
+            return planned(engine, typed).await;
         }
     }
-    let (result, steps) = engine.traced(&key.tensors, compute(engine, typed)).await;
+    let (result, steps) = engine.traced(&key.tensors, planned(engine, typed)).await;
     if let (Ok(result), Some((steps, tensors))) = (&result, steps) {
         let number = |tensor: &Tensor| tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner));
         let results = key.operations.iter().enumerate();
-        let results = results.filter_map(|(place, deferred)| Some((place, number(&deferred.result()?)?))).listed();
+        let results =
+            results.filter_map(|(place, deferred)| Some((place, number(&deferred.upgrade()?.result()?)?))).listed();
         if let Some(result) = number(result) {
             let plan = Arc::new(Plan { steps, result, results });
             plans.lock().keep(&key.words.0, &plan);
@@ -265,7 +266,9 @@ impl Plan {
     async fn run(&self, engine: &Engine, key: &Key) -> Option<Tensor> {
         let tensors = self.steps.again(engine, &key.tensors).await?;
         for (place, number) in &self.results {
-            key.operations.get(*place)?.keep(tensors.get(*number)?);
+            if let Some(deferred) = key.operations.get(*place)?.upgrade() {
+                deferred.keep(tensors.get(*number)?);
+            }
         }
         tensors.get(self.result).cloned()
     }

@@ -2,6 +2,7 @@
 //! take the expression into its own kernel.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::again::evaluate;
@@ -11,11 +12,12 @@ use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
+use super::plan::{lowered, plan};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::ops::tune::Machine;
 use crate::tensor::DType;
@@ -129,6 +131,7 @@ pub(in crate::ops) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, String,
 
 /// The expression with few enough inputs: parts of it are computed first where it has more.
 pub(in crate::ops) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
+    let typed = &lowered(typed);
     let mut inputs = Vec::new();
     emit::tensors(typed, &mut inputs);
     if inputs.len() <= most {
@@ -138,7 +141,8 @@ pub(in crate::ops) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: 
     for child in typed.children() {
         children.push(match child.node {
             Node::Read(_) | Node::Constant(_) => child.clone(),
-            _ => Typed::read(&compute(engine, child).await?),
+            // Kept with the expression: others read it too.
+            _ => Typed::read(&child.value().compute(engine).await?),
         });
     }
     Ok(typed.over(&children, typed.shape.clone()))
@@ -159,50 +163,6 @@ fn missing(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
     found
 }
 
-/// From this many operations in a row, a chain is cut where nothing is fused anyway.
-const LONG: u32 = 16;
-/// From this many, it is cut regardless.
-const LONGEST: u32 = 64;
-
-/// The operations at which long chains below an expression are cut, what is read before what reads it.
-fn cuts(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
-    let first = missing(typed);
-    // One operation, as a rule: no chain.
-    if first.iter().all(|deferred| deferred.inputs().into_iter().all(|input| missing(input).is_empty())) {
-        return Vec::new();
-    }
-    let mut cuts = Vec::new();
-    let mut lengths: HashMap<*const Deferred, u32> = HashMap::new();
-    let mut stack: Vec<(Arc<Deferred>, bool)> = first.into_iter().map(|deferred| (deferred, false)).listed();
-    while let Some((deferred, known)) = stack.pop() {
-        if lengths.contains_key(&Arc::as_ptr(&deferred)) {
-            continue;
-        }
-        let below: Vec<Arc<Deferred>> = deferred.inputs().into_iter().flat_map(missing).listed();
-        if !known {
-            stack.push((deferred, true));
-            stack.extend(below.into_iter().map(|deferred| (deferred, false)));
-            continue;
-        }
-        let longest = below.iter().filter_map(|deferred| lengths.get(&Arc::as_ptr(deferred))).max();
-        let length = longest.map_or(1, |length| length + 1);
-        let cut = length >= LONGEST || length >= LONG && deferred.fusable() == 0;
-        lengths.insert(Arc::as_ptr(&deferred), if cut { 0 } else { length });
-        if cut {
-            cuts.push(deferred);
-        }
-    }
-    cuts
-}
-
-/// Computes long chains of operations below an expression, from the beginning: each of them from the end would be a call in a call.
-async fn shorten(engine: &Engine, typed: &Arc<Typed>) -> Result<()> {
-    for deferred in cuts(typed) {
-        deferred.compute(engine).await?;
-    }
-    Ok(())
-}
-
 /// Computes what an expression reads, except for one operation.
 pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Option<&Arc<Deferred>>) -> Result<()> {
     for deferred in missing(typed) {
@@ -216,7 +176,9 @@ pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Op
 /// An operation whose kernel can take the expression: read as it is, in the expression's own shape, and nowhere else.
 fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
     let mut candidates = missing(typed);
-    candidates.retain(|deferred| deferred.fusable() > 0 && deferred.shape == typed.shape);
+    candidates.retain(|deferred| {
+        deferred.may_be_fused.load(Ordering::Relaxed) && deferred.fusable() > 0 && deferred.shape == typed.shape
+    });
     typed.walk(&mut |node| {
         let (Node::Read(view) | Node::Gather { view, .. }) = &node.node else { return };
         let Source::Deferred(deferred) = &view.source else { return };
@@ -279,10 +241,11 @@ async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -
 
 /// The elements of a view one behind the other.
 async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Tensor>> {
-    let Some(tensor) = view.source.tensor().filter(|_| typed.dtype.bytes() == 4 && typed.count() > 0) else {
+    let bytes = typed.dtype.bytes();
+    let Some(tensor) = view.source.tensor().filter(|_| matches!(bytes, 1 | 2 | 4 | 8) && typed.count() > 0) else {
         return Ok(None);
     };
-    let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset));
+    let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset).of_bytes(bytes));
     engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "copy").await
 }
 
@@ -348,7 +311,7 @@ fn whole(typed: &Typed) -> Option<Tensor> {
     view.source.tensor().filter(|tensor| is_whole && tensor.shape() == typed.shape)
 }
 
-/// Computes an expression into a new tensor.
+/// Computes an expression into a new tensor. What it reads is planned, if not with what reads it.
 pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Some(tensor) = whole(typed) {
@@ -356,6 +319,36 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
         }
         #[cfg(feature = "graph")]
         if let Some(tensor) = super::graph::computed(engine, typed).await? {
+            return Ok(tensor);
+        }
+        let ready = lowered(typed);
+        if missing(&ready).iter().all(|deferred| deferred.is_planned()) {
+            return computed(engine, &ready).await;
+        }
+        planned(engine, typed).await
+    })
+}
+
+/// Computes an expression into a new tensor, and before it what [`plan`] finds.
+pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
+    if let Some(tensor) = whole(typed) {
+        return Ok(tensor);
+    }
+    #[cfg(feature = "graph")]
+    if let Some(tensor) = super::graph::computed(engine, typed).await? {
+        return Ok(tensor);
+    }
+    // Each is dropped when it is computed, and with it what nothing else reads.
+    for deferred in plan(typed) {
+        deferred.compute(engine).await?;
+    }
+    computed(engine, &lowered(typed)).await
+}
+
+/// Computes an expression that is lowered, but for operations that may end with it.
+pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+    Box::pin(async move {
+        if let Some(tensor) = whole(typed) {
             return Ok(tensor);
         }
         if let Some(candidate) = fusable(typed) {
@@ -411,8 +404,9 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
     }
     let mut own = Vec::new();
     for input in of.inputs() {
-        resolve(engine, input, None).await?;
-        emit::tensors(input, &mut own);
+        let input = if of.lowers() { lowered(&input) } else { input };
+        resolve(engine, &input, None).await?;
+        emit::tensors(&input, &mut own);
     }
     // Kernels store whole words: what is narrower is packed by a kernel of its own, which rounds floats.
     let wide = match &typed.node {
@@ -425,6 +419,9 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
     if own.len() > MOST_TENSORS {
         return Ok(None);
     }
+    // Who asks for its own result gets it: it is computed again once.
+    of.may_be_fused.store(false, Ordering::Relaxed);
+    of.was_fused.store(true, Ordering::Relaxed);
     let tensor = of.run(engine, Some(Epilogue { typed: &wide, of })).await?;
     if typed.dtype.is_packed() {
         return compute(engine, &Typed::read(&tensor).narrowed(typed.dtype)).await.map(Some);
@@ -444,7 +441,6 @@ impl Expr {
     /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn eval_async(&self) -> Result<Tensor> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
-        shorten(&self.engine, typed).await?;
         evaluate(&self.engine, typed).await
     }
 
@@ -480,11 +476,15 @@ impl Expr {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wgsl(&self) -> Result<String> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
-        crate::engine::blocking::block_on(async {
-            shorten(&self.engine, typed).await?;
-            resolve(&self.engine, typed, None).await
+        let typed = crate::engine::blocking::block_on(async {
+            for deferred in plan(typed) {
+                deferred.compute(&self.engine).await?;
+            }
+            let typed = lowered(typed);
+            resolve(&self.engine, &typed, None).await?;
+            Ok::<_, Error>(typed)
         })?;
-        let (writer, body, _) = elementwise(typed)?;
+        let (writer, body, _) = elementwise(&typed)?;
         Ok(writer.text(stored(typed.dtype), &body))
     }
 }

@@ -12,6 +12,7 @@ pub(super) mod node;
 pub(super) mod number;
 pub(super) mod operation;
 mod operators;
+pub(super) mod plan;
 pub(super) mod shape;
 pub(super) mod view;
 

@@ -2,7 +2,8 @@
 //! kernel when it is evaluated.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::operation::{Compute, Deferred, Operation};
 use super::operators::Operand;
@@ -85,16 +86,21 @@ pub(in crate::ops) struct Typed {
     pub(in crate::ops) dtype: DType,
     /// Nodes on the longest way down.
     pub(in crate::ops) depth: u32,
-    /// The value that views of the expression read, as long as one does.
-    own: Mutex<Weak<Deferred>>,
+    /// Its value, where views of it were made or an evaluation keeps it.
+    own: Mutex<Own>,
+    /// Whether a kernel computed it as a part of itself.
+    pub(super) was_met: AtomicBool,
+}
+
+/// The value of an expression: held by what reads it until it is computed, and by the expression from then on.
+#[derive(Default)]
+struct Own {
+    known: Weak<Deferred>,
+    held: Option<Arc<Deferred>>,
 }
 
 /// From so deep on an expression is computed on its own: kernels stay of a reasonable size.
 const DEEPEST: u32 = 64;
-/// From so many nodes on a view reads the value of an expression, in place of repeating it: loops over views would double it with each step.
-const LARGEST: usize = 32;
-/// What is less deep is small.
-const LARGE_DEPTH: u32 = 4;
 
 impl Typed {
     pub(in crate::ops) fn new(node: Node, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
@@ -116,7 +122,7 @@ impl Typed {
 
     /// A node of a depth that is known.
     pub(in crate::ops) fn at_depth(node: Node, shape: Vec<usize>, dtype: DType, depth: u32) -> Self {
-        Self { node, shape, dtype, depth, own: Mutex::new(Weak::new()) }
+        Self { node, shape, dtype, depth, own: Mutex::default(), was_met: AtomicBool::new(false) }
     }
 
     /// A tensor.
@@ -130,33 +136,57 @@ impl Typed {
         Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype)
     }
 
-    /// The same values, computed before what reads them: once for all who ask for this.
-    pub(in crate::ops) fn computed(self: &Arc<Self>) -> Arc<Self> {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = own.upgrade();
-        let value = known.unwrap_or_else(|| Deferred::new(Compute(self.clone()), self.shape.clone(), self.dtype));
-        *own = Arc::downgrade(&value);
-        Self::of(Source::Deferred(value), &self.shape, self.dtype)
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same values, read where views of them are.
+    /// Its value, if there is one or one is asked for.
+    pub(super) fn own_value(&self) -> Option<Arc<Deferred>> {
+        self.own().known.upgrade()
+    }
+
+    /// Its value: the same one for all who ask for this.
+    pub(super) fn value(self: &Arc<Self>) -> Arc<Deferred> {
+        let mut own = self.own();
+        own.known.upgrade().unwrap_or_else(|| {
+            let value = Deferred::new(Compute(self.clone()), self.shape.clone(), self.dtype);
+            own.known = Arc::downgrade(&value);
+            value
+        })
+    }
+
+    /// Keeps its value, which is computed; it reads this no more.
+    pub(super) fn hold(&self, value: &Arc<Deferred>) {
+        let mut own = self.own();
+        if own.known.ptr_eq(&Arc::downgrade(value)) {
+            own.held = Some(value.clone());
+        }
+    }
+
+    /// The same values, computed before what reads them, unless computing them there costs less.
+    pub(in crate::ops) fn computed(self: &Arc<Self>) -> Arc<Self> {
+        Self::of(Source::Deferred(self.value()), &self.shape, self.dtype)
+    }
+
+    /// The same values, read where they are computed already.
     pub(in crate::ops) fn shared(self: &Arc<Self>) -> Arc<Self> {
         if self.depth == 0 {
             return self.clone();
         }
-        match self.own.lock().unwrap_or_else(PoisonError::into_inner).upgrade() {
+        let value = self.own().held.clone();
+        match value.filter(|value| value.live_result().is_some()) {
             Some(value) => Self::of(Source::Deferred(value), &self.shape, self.dtype),
             None => self.clone(),
         }
     }
 
-    /// Whether a view repeats too much of it.
-    pub(in crate::ops) fn is_large(self: &Arc<Self>) -> bool {
-        let mut nodes = 0;
-        if self.depth >= LARGE_DEPTH {
-            self.walk(&mut |_| nodes += 1);
+    /// Whether views change nothing but where it reads.
+    pub(in crate::ops) fn is_plain(&self) -> bool {
+        match &self.node {
+            Node::Read(_) | Node::Constant(_) => true,
+            Node::Cast(inner) => inner.is_plain(),
+            _ => false,
         }
-        nodes > LARGEST
     }
 
     /// The same values in another dtype.

@@ -2,14 +2,16 @@
 
 use std::cell::RefCell;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::again::Words;
 use super::emit::{self, Group, Writer};
-use super::evaluate::{compute, kernel, narrowed, resolve};
+use super::evaluate::{compute, computed, kernel, narrowed, resolve};
 #[cfg(feature = "graph")]
 use super::graph::{Item, Lowering, Refused};
-use super::node::Typed;
+use super::node::{Node, Source, Typed, View};
+use super::plan::{lowered, lowered_below};
 use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::{Engine, Extent, Tensor};
@@ -38,6 +40,17 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         0
     }
 
+    /// Whether what it reads may be an expression that was replaced by [`lowered`]: it looks at no input before it asks for it by
+    /// [`Call::slim`], [`narrowed`] or [`compute`].
+    fn lowers(&self) -> bool {
+        false
+    }
+
+    /// The expression that it is the value of, and no operation.
+    fn expression(&self) -> Option<&Arc<Typed>> {
+        None
+    }
+
     /// Computes it into a new tensor.
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>>;
 
@@ -51,12 +64,23 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
 
 /// An operation whose result expressions read.
 pub(in crate::ops) struct Deferred {
-    /// `None` while it is dropped.
-    operation: Option<Box<dyn Operation>>,
+    /// `None` once it is dropped, or not needed any more.
+    operation: Mutex<Option<Arc<dyn Operation>>>,
     pub(in crate::ops) shape: Vec<usize>,
     pub(in crate::ops) dtype: DType,
     result: Mutex<Option<Tensor>>,
+    /// Operations in a row that hold each other to be computed again, up to this one.
+    held: AtomicU32,
+    /// An evaluation found that what reads it computes it along.
+    pub(super) inlined: AtomicBool,
+    /// An evaluation found that an expression, its only reader, may end its kernel.
+    pub(super) may_be_fused: AtomicBool,
+    /// It was, and its own result was not written.
+    pub(super) was_fused: AtomicBool,
 }
+
+/// From so many operations in a row on, what a result was computed from is dropped: it cannot be computed again when it is lost.
+const MOST_HELD: u32 = 8;
 
 /// What follows an operation in its own kernel: an expression of the operation's shape that reads its result.
 #[derive(Clone, Copy)]
@@ -76,7 +100,20 @@ pub(in crate::ops) struct Call<'a> {
 
 impl Deferred {
     pub(in crate::ops) fn new(operation: impl Operation + 'static, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
-        Arc::new(Self { operation: Some(Box::new(operation)), shape, dtype, result: Mutex::new(None) })
+        Arc::new(Self {
+            operation: Mutex::new(Some(Arc::new(operation))),
+            shape,
+            dtype,
+            result: Mutex::new(None),
+            held: AtomicU32::new(0),
+            inlined: AtomicBool::new(false),
+            may_be_fused: AtomicBool::new(false),
+            was_fused: AtomicBool::new(false),
+        })
+    }
+
+    fn operation(&self) -> Option<Arc<dyn Operation>> {
+        self.operation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(in crate::ops) fn result(&self) -> Option<Tensor> {
@@ -89,26 +126,61 @@ impl Deferred {
     }
 
     /// See [`Operation::inputs`].
-    pub(in crate::ops) fn inputs(&self) -> Vec<&Arc<Typed>> {
-        self.operation.as_ref().map_or_else(Vec::new, |operation| operation.inputs())
+    pub(in crate::ops) fn inputs(&self) -> Vec<Arc<Typed>> {
+        self.operation().map_or_else(Vec::new, |operation| operation.inputs().into_iter().cloned().listed())
+    }
+
+    /// See [`Operation::lowers`].
+    pub(super) fn lowers(&self) -> bool {
+        self.operation().is_some_and(|operation| operation.lowers())
+    }
+
+    /// Whether an evaluation left it to what reads it.
+    pub(super) fn is_planned(&self) -> bool {
+        self.inlined.load(Ordering::Relaxed) || self.may_be_fused.load(Ordering::Relaxed)
+    }
+
+    /// Whether it is the value of an expression.
+    pub(super) fn is_value(&self) -> bool {
+        self.operation().is_some_and(|operation| operation.expression().is_some())
     }
 
     /// See [`Operation::parameters`].
     pub(in crate::ops) fn parameters(&self, words: &mut Words) -> bool {
-        self.operation.as_ref().is_some_and(|operation| {
+        self.operation().is_some_and(|operation| {
             operation.name().hash(words);
             operation.parameters(words)
         })
     }
 
-    /// Keeps a result that was computed elsewhere.
-    pub(in crate::ops) fn keep(&self, tensor: &Tensor) {
+    /// Keeps a result; what it was computed from is held a while.
+    pub(in crate::ops) fn keep(self: &Arc<Self>, tensor: &Tensor) {
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(tensor.clone());
+        let Some(operation) = self.operation() else { return };
+        let expression = operation.expression().cloned();
+        let held = match &expression {
+            Some(_) => MOST_HELD,
+            None => 1 + operation.inputs().into_iter().map(held_by).max().unwrap_or(0),
+        };
+        self.held.store(held % MOST_HELD, Ordering::Relaxed);
+        if let Some(expression) = expression {
+            expression.hold(self);
+            let again: Arc<dyn Operation> = Arc::new(Again(Arc::downgrade(&expression)));
+            self.replace(Some(again));
+        } else if held >= MOST_HELD {
+            self.replace(None);
+        }
+    }
+
+    /// What was there is dropped when nothing is locked.
+    fn replace(&self, operation: Option<Arc<dyn Operation>>) {
+        let before = std::mem::replace(&mut *self.operation.lock().unwrap_or_else(PoisonError::into_inner), operation);
+        drop_in_turn(before);
     }
 
     /// See [`Operation::fusable`].
     pub(in crate::ops) fn fusable(&self) -> u32 {
-        self.operation.as_ref().map_or(0, |operation| operation.fusable())
+        self.operation().map_or(0, |operation| operation.fusable())
     }
 
     /// Computes it once and keeps the result.
@@ -137,50 +209,78 @@ impl Deferred {
     /// See [`Operation::graph`].
     #[cfg(feature = "graph")]
     pub(in crate::ops) fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        self.operation.as_ref().map_or(Err(Refused::Operation), |operation| operation.graph(lowering))
+        self.operation().map_or(Err(Refused::Operation), |operation| operation.graph(lowering))
     }
 
     /// Computes it, with what follows.
     pub(in crate::ops) async fn run(&self, engine: &Engine, epilogue: Option<Epilogue<'_>>) -> Result<Tensor> {
-        for input in self.inputs() {
-            resolve(engine, input, None).await?;
+        let operation = self.operation().ok_or_else(lost)?;
+        // An expression's value is computed as any expression.
+        if operation.expression().is_none() {
+            for input in operation.inputs() {
+                let input = if operation.lowers() { lowered(input) } else { input.clone() };
+                resolve(engine, &input, None).await?;
+            }
         }
-        let operation = self.operation.as_ref().ok_or_else(|| Error::InvalidInput {
-            what: "an operation".to_owned(),
-            reason: "it was dropped (this is a fault of the library)".to_owned(),
-        })?;
         operation.run(Call { engine, of: self, epilogue }).await
+    }
+}
+
+/// How many operations in a row what an expression reads holds.
+fn held_by(typed: &Arc<Typed>) -> u32 {
+    let mut most = 0;
+    typed.walk(&mut |node| {
+        if let Node::Read(View { source: Source::Deferred(deferred), .. })
+        | Node::Gather { view: View { source: Source::Deferred(deferred), .. }, .. } = &node.node
+            && deferred.operation().is_some()
+        {
+            most = most.max(deferred.held.load(Ordering::Relaxed));
+        }
+    });
+    most
+}
+
+fn lost() -> Error {
+    Error::InvalidInput {
+        what: "the result of an operation".to_owned(),
+        reason:
+            "it was lost with its device, and what it was computed from is gone: compute it again from the beginning"
+                .to_owned(),
+    }
+}
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        drop_in_turn(self.operation.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
 /// An operation holds what it reads, and that the operations before it. Long chains are dropped link by link: one inside the other they would
 /// overflow the stack.
-impl Drop for Deferred {
-    fn drop(&mut self) {
-        thread_local! {
-            /// What is left to drop, while something is dropped.
-            static LEFT: RefCell<Option<Vec<Box<dyn Operation>>>> = const { RefCell::new(None) };
-        }
-        let Some(operation) = self.operation.take() else { return };
-        let first = LEFT.try_with(|left| match &mut *left.borrow_mut() {
-            Some(left) => {
-                left.push(operation);
-                false
-            }
-            empty => {
-                *empty = Some(vec![operation]);
-                true
-            }
-        });
-        if first != Ok(true) {
-            return;
-        }
-        let next = || LEFT.try_with(|left| left.borrow_mut().as_mut().and_then(Vec::pop)).ok().flatten();
-        while let Some(operation) = next() {
-            drop(operation);
-        }
-        let _ = LEFT.try_with(|left| left.borrow_mut().take());
+fn drop_in_turn(operation: Option<Arc<dyn Operation>>) {
+    thread_local! {
+        /// What is left to drop, while something is dropped.
+        static LEFT: RefCell<Option<Vec<Arc<dyn Operation>>>> = const { RefCell::new(None) };
     }
+    let Some(operation) = operation else { return };
+    let first = LEFT.try_with(|left| match &mut *left.borrow_mut() {
+        Some(left) => {
+            left.push(operation);
+            false
+        }
+        empty => {
+            *empty = Some(vec![operation]);
+            true
+        }
+    });
+    if first != Ok(true) {
+        return;
+    }
+    let next = || LEFT.try_with(|left| left.borrow_mut().as_mut().and_then(Vec::pop)).ok().flatten();
+    while let Some(operation) = next() {
+        drop(operation);
+    }
+    let _ = LEFT.try_with(|left| left.borrow_mut().take());
 }
 
 impl<'a> Call<'a> {
@@ -233,13 +333,37 @@ impl Operation for Compute {
         true
     }
 
+    fn lowers(&self) -> bool {
+        true
+    }
+
+    fn expression(&self) -> Option<&Arc<Typed>> {
+        Some(&self.0)
+    }
+
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
-        compute(call.engine, &self.0)
+        Box::pin(async move { computed(call.engine, &lowered_below(&self.0)).await })
     }
 
     #[cfg(feature = "graph")]
     fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
         lowering.whole(&self.0)
+    }
+}
+
+/// The value of an expression that was computed, as long as somebody has the expression: to compute it again when it is lost.
+struct Again(Weak<Typed>);
+
+impl Operation for Again {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        Vec::new()
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let typed = self.0.upgrade().ok_or_else(lost)?;
+            computed(call.engine, &lowered_below(&typed)).await
+        })
     }
 }
 

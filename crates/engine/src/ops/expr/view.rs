@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::methods::tensor_methods;
 use super::node::{Expr, Node, Typed, View};
-use super::shape::{self, broadcast_strides};
+use super::shape::{self, broadcast_strides, contiguous};
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
@@ -74,15 +74,57 @@ fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<
     Some(Arc::new(Typed::at_depth(Node::Cast(value), to.to_vec(), dtype, depth)))
 }
 
-/// A view that strides can always express.
+/// A view: of what lies in memory, or of an expression's value, which an evaluation may replace by the expression (see [`pushed`]).
 pub(in crate::ops) fn view(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Arc<Typed> {
-    if !typed.is_large()
+    if typed.is_plain()
         && let Some(changed) = changed(typed, to, change)
     {
         return changed;
     }
     let computed = typed.computed();
     changed(&computed, to, change).unwrap_or(computed)
+}
+
+/// The expression `value` seen as `read` sees its elements, contiguous in its shape; `None` where its reads cannot be changed so.
+pub(super) fn pushed(value: &Arc<Typed>, read: &Typed, view: &View) -> Option<Arc<Typed>> {
+    let to = &read.shape;
+    let strides = contiguous(&value.shape);
+    if view.offset == 0 && value.shape == *to && view.strides == broadcast_strides(to, &strides, to) {
+        return Some(value.clone());
+    }
+    if to.contains(&0) {
+        return None;
+    }
+    let moves = |axis: &usize| to[*axis] > 1 && view.strides[*axis] > 0;
+    // Each axis of the view moves along one axis of the value and stays within it.
+    let start: Vec<usize> = value.shape.iter().zip(&strides).map(|(side, stride)| view.offset / stride % side).listed();
+    let mut last = start.clone();
+    let along =
+        |axis: usize| (0..strides.len()).find(|&at| value.shape[at] > 1 && view.strides[axis] % strides[at] == 0);
+    let steps: Option<Vec<Option<(usize, usize)>>> = (0..to.len())
+        .map(|axis| {
+            if !moves(&axis) {
+                return Some(None);
+            }
+            let at = along(axis)?;
+            let step = view.strides[axis] / strides[at];
+            last[at] = last[at].checked_add(step.checked_mul(to[axis] - 1)?)?;
+            Some(Some((at, step)))
+        })
+        .collect();
+    if let Some(steps) = steps.filter(|_| last.iter().zip(&value.shape).all(|(last, side)| last < side)) {
+        return changed(value, to, &|strides, offset| {
+            let start: usize = start.iter().zip(strides).map(|(start, stride)| start * stride).sum();
+            let step = |step: &Option<(usize, usize)>| step.map_or(0, |(axis, step)| strides[axis] * step);
+            Some((steps.iter().map(step).listed(), offset + start))
+        });
+    }
+    // Or what is read is one row.
+    changed(value, to, &|strides, offset| {
+        let [flat] = shape::reshaped_strides(&value.shape, strides, &[value.count()])?.try_into().ok()?;
+        let steps = (0..to.len()).map(|axis| if moves(&axis) { view.strides[axis] * flat } else { 0 });
+        Some((steps.listed(), offset + view.offset * flat))
+    })
 }
 
 pub(in crate::ops) fn permuted(typed: &Arc<Typed>, axes: &[usize]) -> Arc<Typed> {

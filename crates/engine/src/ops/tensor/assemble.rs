@@ -27,6 +27,10 @@ struct Assemble {
 }
 
 impl Operation for Assemble {
+    fn lowers(&self) -> bool {
+        true
+    }
+
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         self.parts.iter().map(|(part, _)| part).listed()
     }
@@ -46,7 +50,8 @@ impl Assemble {
     async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
         let shape = &call.of.shape;
         let empty = NativeOperation::Assemble(AssembleShape::new(shape, Vec::new()));
-        if call.of.dtype.bytes() != 4 || shape.contains(&0) || !call.engine.has_native(&empty) {
+        let bytes = call.of.dtype.bytes();
+        if !matches!(bytes, 1 | 2 | 4 | 8) || shape.contains(&0) || !call.engine.has_native(&empty) {
             return Ok(None);
         }
         let (mut parts, mut tensors) = (Vec::new(), Vec::new());
@@ -66,7 +71,7 @@ impl Assemble {
                 }
             };
             let strides = broadcast_strides(&part.shape, &view.strides, &part.shape);
-            parts.push((CopyShape::new(&part.shape, &strides, view.offset), at.clone()));
+            parts.push((CopyShape::new(&part.shape, &strides, view.offset).of_bytes(bytes), at.clone()));
             tensors.push(tensor);
         }
         let tensors: Vec<&Tensor> = tensors.iter().listed();
@@ -77,6 +82,12 @@ impl Assemble {
     async fn assemble(&self, call: Call<'_>) -> Result<Tensor> {
         if let Some(whole) = self.native(call).await? {
             return Ok(whole);
+        }
+        if call.of.dtype.is_packed() {
+            // Elements that share a word go through words.
+            let parts = self.parts.iter().map(|(part, at)| (part.widened(), at.clone())).listed();
+            let whole = Typed::deferred(Self { parts }, call.of.shape.clone(), call.of.dtype.computed());
+            return compute(call.engine, &whole.narrowed(call.of.dtype)).await;
         }
         let mut output: Option<Tensor> = None;
         for (part, at) in &self.parts {
@@ -122,10 +133,9 @@ pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], targ
         .await
 }
 
-/// An assembly of any dtype: elements that share a word go through words.
+/// An assembly of any dtype.
 pub(super) fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
-    let parts = parts.into_iter().map(|(part, at)| (part.widened(), at)).listed();
-    Typed::deferred(Assemble { parts }, shape, dtype.computed()).narrowed(dtype)
+    Typed::deferred(Assemble { parts }, shape, dtype)
 }
 
 impl Expr {

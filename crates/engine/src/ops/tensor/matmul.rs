@@ -305,6 +305,10 @@ fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut
 }
 
 impl Operation for Matmul {
+    fn lowers(&self) -> bool {
+        true
+    }
+
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.a, &self.b]
     }

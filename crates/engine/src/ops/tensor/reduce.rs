@@ -268,6 +268,10 @@ impl Reduce {
 }
 
 impl Operation for Reduce {
+    fn lowers(&self) -> bool {
+        true
+    }
+
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
     }

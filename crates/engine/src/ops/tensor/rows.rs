@@ -17,6 +17,7 @@ use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::node::{Expr, Typed, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::plan::lowered;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::ops::tune::Machine;
@@ -60,6 +61,10 @@ struct RowsOf {
 }
 
 impl Operation for RowsOf {
+    fn lowers(&self) -> bool {
+        true
+    }
+
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
     }
@@ -78,7 +83,8 @@ impl Operation for RowsOf {
             let Rows { name, frame, eps } = &self.rows;
             if let Some(function) = self.rows.function() {
                 let after = call.epilogue.map(|epilogue| (epilogue.typed, epilogue.of));
-                if let Some(rows) = elements::rows(call.engine, function, &self.input, after, name).await? {
+                let input = lowered(&self.input);
+                if let Some(rows) = elements::rows(call.engine, function, &input, after, name).await? {
                     return Ok(rows);
                 }
             }

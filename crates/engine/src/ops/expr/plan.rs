@@ -1,0 +1,493 @@
+//! What an evaluation computes on its own, and in which order: each operation, and each expression that is read in several places, unless
+//! computing it again costs less than keeping it. Views are read through the values they are views of; where an expression has one reader, the
+//! view goes into it instead.
+//!
+//! A pass from the end notes who reads what; a pass from the beginning adds up what an element costs and decides; a last one from the end
+//! finds the operations whose only reader is an expression, which may become the end of their kernels.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustc_hash::FxHashMap;
+
+use super::node::{Node, Source, Typed, View};
+use super::operation::Deferred;
+
+/// Costs are in the time of two bytes from memory: some 0.2 ns.
+mod cost {
+    /// An element that is read from memory, one that the elements beside it read as well, and one that is written.
+    pub(super) const READ: f64 = 2.0;
+    pub(super) const SHARED: f64 = 0.25;
+    pub(super) const WRITTEN: f64 = 4.0;
+    /// One kernel more.
+    pub(super) const LAUNCH: f64 = 10_000.0;
+    /// An operation of one instruction, one of many, random numbers.
+    pub(super) const SIMPLE: f64 = 0.25;
+    pub(super) const FUNCTION: f64 = 6.0;
+    pub(super) const RANDOM: f64 = 8.0;
+    /// A read at a computed place.
+    pub(super) const GATHERED: f64 = 4.0;
+    /// Beyond this, costs count no further.
+    pub(super) const MOST: f64 = 1e9;
+    /// Nodes that are repeated in a kernel at most.
+    pub(super) const LARGEST: f64 = 48.0;
+}
+
+/// What computing an element costs where it is read.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    arithmetic: f64,
+    reads: f64,
+    nodes: f64,
+}
+
+impl Cost {
+    const KEPT: Self = Self { arithmetic: 0.0, reads: cost::READ, nodes: 1.0 };
+
+    fn plus(self, other: Self) -> Self {
+        let sum = |a: f64, b: f64| (a + b).min(cost::MOST);
+        Self {
+            arithmetic: sum(self.arithmetic, other.arithmetic),
+            reads: sum(self.reads, other.reads),
+            nodes: sum(self.nodes, other.nodes),
+        }
+    }
+}
+
+/// A reader of an expression: how many of its elements are computed for it, as a multiple of all.
+type Uses = Vec<f64>;
+
+/// Whether keeping the value costs less than computing it for each reader.
+fn pays(cost: Cost, count: usize, uses: &Uses) -> bool {
+    let (mut again, mut once) =
+        (0.0, cost.arithmetic + cost.reads + cost::WRITTEN + cost::LAUNCH / count.max(1) as f64);
+    for &part in uses {
+        again += part * cost.arithmetic + part.min(1.0) * cost.reads;
+        once += part.min(1.0) * cost::READ + (part - 1.0).max(0.0) * cost::SHARED;
+    }
+    uses.len() > 1 && cost.nodes > cost::LARGEST || again > once
+}
+
+/// An expression that takes part.
+struct Part {
+    typed: Arc<Typed>,
+    /// The kernel that it was last met in: 0 is the evaluation's own, n + 1 is operation n.
+    kernel: usize,
+    /// Kernels that read it as a part of themselves.
+    kernels: usize,
+    /// Places that hold it.
+    holders: usize,
+    /// How many elements of a node that reads it there are for each of its own, at most.
+    repeated: f64,
+    cost: Cost,
+    /// Its value, where it is computed on its own.
+    kept: Option<Arc<Deferred>>,
+    /// The kernel that computes it in the end.
+    place: Place,
+}
+
+/// An operation without a result.
+struct Pending {
+    deferred: Arc<Deferred>,
+    /// The nodes that read it, by number, and their kernels.
+    readers: Vec<(usize, usize)>,
+    /// What it computes, where it is the value of an expression.
+    value_of: Option<usize>,
+    /// Its readers compute it as a part of themselves.
+    inlined: bool,
+    place: Place,
+}
+
+/// Where something is computed, as far as known.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Unknown,
+    /// In the kernel of an expression: that of a part, of a value, or the evaluation's own.
+    Expression(Kernel),
+    /// In the kernel of an operation.
+    Operation(usize),
+    Several,
+}
+
+impl Place {
+    fn add(&mut self, other: Self) {
+        *self = if *self == Self::Unknown || *self == other { other } else { Self::Several };
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kernel {
+    Root,
+    Part(usize),
+    Value(usize),
+}
+
+#[derive(Clone, Copy)]
+enum Item {
+    Part(usize),
+    Pending(usize),
+}
+
+enum Step {
+    Meet { typed: Arc<Typed>, kernel: usize, around: usize },
+    Leave(Item),
+}
+
+#[derive(Default)]
+struct Walk {
+    parts: Vec<Part>,
+    by_part: FxHashMap<*const Typed, usize>,
+    pending: Vec<Pending>,
+    by_pending: FxHashMap<*const Deferred, usize>,
+    /// All of them, what is read before what reads it.
+    order: Vec<Item>,
+    steps: Vec<Step>,
+}
+
+/// The operations and values that are computed before the expression, in this order.
+pub(super) fn plan(root: &Arc<Typed>) -> Vec<Arc<Deferred>> {
+    if root.depth == 0 && !matches!(&root.node, Node::Read(View { source: Source::Deferred(_), .. })) {
+        return Vec::new();
+    }
+    let mut walk = Walk::default();
+    walk.meet_all(root);
+    walk.decide();
+    walk.place();
+    walk.schedule()
+}
+
+fn view_of(typed: &Typed) -> Option<&View> {
+    match &typed.node {
+        Node::Read(view) | Node::Gather { view, .. } => Some(view),
+        _ => None,
+    }
+}
+
+impl Walk {
+    fn meet_all(&mut self, root: &Arc<Typed>) {
+        self.steps.push(Step::Meet { typed: root.clone(), kernel: 0, around: root.count() });
+        while let Some(step) = self.steps.pop() {
+            match step {
+                Step::Meet { typed, kernel, around } => self.meet(typed, kernel, around),
+                Step::Leave(item) => self.order.push(item),
+            }
+        }
+    }
+
+    fn meet(&mut self, typed: Arc<Typed>, kernel: usize, around: usize) {
+        let repeated = around as f64 / typed.count().max(1) as f64;
+        if let Some(&known) = self.by_part.get(&Arc::as_ptr(&typed)) {
+            let part = &mut self.parts[known];
+            part.holders += 1;
+            part.repeated = part.repeated.max(repeated);
+            if part.kernel != kernel {
+                part.kernel = kernel;
+                part.kernels += 1;
+                if let Some(&pending) = self.pending_of(&typed) {
+                    self.pending[pending].readers.push((known, kernel));
+                }
+            }
+            return;
+        }
+        let number = self.parts.len();
+        self.by_part.insert(Arc::as_ptr(&typed), number);
+        self.steps.push(Step::Leave(Item::Part(number)));
+        if let Some(View { source: Source::Deferred(deferred), .. }) = view_of(&typed)
+            && deferred.live_result().is_none()
+        {
+            self.read(deferred, number, kernel);
+        }
+        let count = typed.count();
+        for child in typed.children() {
+            self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count });
+        }
+        self.parts.push(Part {
+            typed,
+            kernel,
+            kernels: 1,
+            holders: 1,
+            repeated,
+            cost: Cost::default(),
+            kept: None,
+            place: Place::Unknown,
+        });
+    }
+
+    fn pending_of(&self, typed: &Typed) -> Option<&usize> {
+        match view_of(typed) {
+            Some(View { source: Source::Deferred(deferred), .. }) => self.by_pending.get(&Arc::as_ptr(deferred)),
+            _ => None,
+        }
+    }
+
+    fn read(&mut self, deferred: &Arc<Deferred>, reader: usize, kernel: usize) {
+        if let Some(&known) = self.by_pending.get(&Arc::as_ptr(deferred)) {
+            self.pending[known].readers.push((reader, kernel));
+            return;
+        }
+        let number = self.pending.len();
+        self.by_pending.insert(Arc::as_ptr(deferred), number);
+        self.steps.push(Step::Leave(Item::Pending(number)));
+        for input in deferred.inputs() {
+            let around = input.count();
+            self.steps.push(Step::Meet { typed: input, kernel: number + 1, around });
+        }
+        self.pending.push(Pending {
+            deferred: deferred.clone(),
+            readers: vec![(reader, kernel)],
+            value_of: None,
+            inlined: false,
+            place: Place::Unknown,
+        });
+    }
+
+    /// The number of a part, which is there: children are met before what reads them is left.
+    fn part(&self, typed: &Arc<Typed>) -> Option<usize> {
+        self.by_part.get(&Arc::as_ptr(typed)).copied()
+    }
+
+    /// What is computed on its own.
+    fn decide(&mut self) {
+        for place in 0..self.order.len() {
+            match self.order[place] {
+                Item::Part(number) => self.decide_part(number),
+                Item::Pending(number) => self.decide_pending(number),
+            }
+        }
+    }
+
+    fn decide_part(&mut self, number: usize) {
+        let typed = self.parts[number].typed.clone();
+        if number == 0 {
+            typed.was_met.store(true, Ordering::Relaxed);
+            return;
+        }
+        let mut cost = self.own_cost(&typed);
+        for child in typed.children() {
+            if let Some(child) = self.part(child) {
+                cost = cost.plus(self.read_cost(child));
+            }
+        }
+        self.parts[number].cost = cost;
+        if typed.depth == 0 || typed.own_value().is_some_and(|own| own.live_result().is_some()) {
+            return;
+        }
+        let part = &self.parts[number];
+        let mut uses = vec![part.repeated.max(1.0); part.kernels];
+        // It was a part of a kernel of another evaluation, and is asked for again.
+        if typed.was_met.swap(true, Ordering::Relaxed) {
+            uses.push(1.0);
+        }
+        let own = typed.own_value().and_then(|own| self.by_pending.get(&Arc::as_ptr(&own)).copied());
+        if let Some(own) = own {
+            // The kernel of its value is none of its readers.
+            uses.pop();
+            self.pending[own].value_of = Some(number);
+            for &(reader, _) in &self.pending[own].readers {
+                let reader = &self.parts[reader];
+                uses.push(reader.typed.count() as f64 / typed.count().max(1) as f64 * reader.repeated.max(1.0));
+            }
+        }
+        let must = own.is_some_and(|own| {
+            self.pending[own].readers.iter().any(|&(reader, kernel)| {
+                !matches!(self.parts[reader].typed.node, Node::Read(_))
+                    || kernel.checked_sub(1).is_some_and(|kernel| !self.pending[kernel].deferred.lowers())
+            })
+        });
+        let is_repeated = uses.len() > 1 || uses.iter().any(|&part| part > 1.0);
+        if must || is_repeated && pays(cost, typed.count(), &uses) {
+            self.parts[number].kept = Some(typed.value());
+        } else if let Some(own) = own {
+            self.pending[own].inlined = true;
+        }
+    }
+
+    fn decide_pending(&mut self, number: usize) {
+        let pending = &self.pending[number];
+        pending.deferred.inlined.store(pending.inlined, Ordering::Relaxed);
+    }
+
+    /// What a node costs but for those that it reads.
+    fn own_cost(&self, typed: &Arc<Typed>) -> Cost {
+        let (arithmetic, reads) = match &typed.node {
+            Node::Constant(_) => (0.0, 0.0),
+            Node::Cast(_) | Node::Select(..) => (cost::SIMPLE, 0.0),
+            Node::Unary(op, _) => (op.function().cost([cost::SIMPLE, cost::FUNCTION]), 0.0),
+            Node::Binary(op, ..) => (op.function().cost([cost::SIMPLE, cost::FUNCTION]), 0.0),
+            Node::Random { .. } => (cost::RANDOM, 0.0),
+            Node::Gather { .. } => (0.0, cost::GATHERED),
+            Node::Read(View { source: Source::Indices, .. }) => (cost::SIMPLE, 0.0),
+            Node::Read(view) => {
+                let inlined = self.pending_of(typed).map(|&pending| &self.pending[pending]);
+                if let Some(Pending { inlined: true, value_of: Some(of), .. }) = inlined {
+                    return self.parts[*of].cost;
+                }
+                let repeats = view.strides.iter().zip(&typed.shape).any(|(&stride, &side)| stride == 0 && side > 1);
+                (0.0, if repeats { cost::SHARED } else { cost::READ })
+            }
+        };
+        Cost { arithmetic, reads, nodes: 1.0 }
+    }
+
+    /// What a node adds to the cost of one that reads it: its own is shared by all that hold it, since a kernel computes it once.
+    fn read_cost(&self, part: usize) -> Cost {
+        let part = &self.parts[part];
+        let share = |cost: f64| cost / part.holders as f64;
+        match part.kept {
+            Some(_) => Cost::KEPT,
+            None => Cost {
+                arithmetic: share(part.cost.arithmetic),
+                reads: share(part.cost.reads),
+                nodes: share(part.cost.nodes),
+            },
+        }
+    }
+
+    /// Finds where everything is computed, from the end.
+    fn place(&mut self) {
+        for place in (0..self.order.len()).rev() {
+            match self.order[place] {
+                Item::Part(number) => self.place_part(number),
+                Item::Pending(number) => self.place_pending(number),
+            }
+        }
+    }
+
+    fn place_part(&mut self, number: usize) {
+        let part = &self.parts[number];
+        let inside = match (&part.kept, part.place) {
+            (Some(_), _) => Place::Expression(Kernel::Part(number)),
+            // Nothing reads it: it is what is evaluated.
+            (None, Place::Unknown) => Place::Expression(Kernel::Root),
+            (None, place) => place,
+        };
+        let typed = part.typed.clone();
+        for child in typed.children() {
+            if let Some(child) = self.part(child) {
+                self.parts[child].place.add(inside);
+            }
+        }
+        if let Some(&pending) = self.pending_of(&typed) {
+            self.pending[pending].place.add(inside);
+        }
+    }
+
+    fn place_pending(&mut self, number: usize) {
+        let pending = &self.pending[number];
+        let inside = match pending.value_of {
+            Some(_) if pending.inlined => pending.place,
+            Some(of) => Place::Expression(Kernel::Part(of)),
+            None if pending.deferred.is_value() => Place::Expression(Kernel::Value(number)),
+            None => Place::Operation(number),
+        };
+        for input in pending.deferred.inputs() {
+            if let Some(part) = self.part(&input) {
+                self.parts[part].place.add(inside);
+            }
+        }
+    }
+
+    /// Whether somebody beside this evaluation holds what an operation gives.
+    fn is_held(&self, pending: &Pending) -> bool {
+        let readers: Vec<usize> = pending.readers.iter().map(|&(reader, _)| reader).collect();
+        let distinct = readers.iter().enumerate().filter(|(place, reader)| !readers[..*place].contains(reader)).count();
+        // The plan itself holds one.
+        Arc::strong_count(&pending.deferred) > distinct + 1
+            || readers.iter().any(|&reader| {
+                let part = &self.parts[reader];
+                Arc::strong_count(&part.typed) > part.holders + 1
+            })
+    }
+
+    fn schedule(self) -> Vec<Arc<Deferred>> {
+        let mut result = Vec::new();
+        for item in &self.order {
+            match item {
+                Item::Part(number) => result.extend(self.parts[*number].kept.clone()),
+                Item::Pending(number) => {
+                    let pending = &self.pending[*number];
+                    if pending.inlined || pending.value_of.is_some() {
+                        continue;
+                    }
+                    let dear = pending.deferred.fusable() >= DEAR;
+                    let ends = pending.deferred.fusable() > 0
+                        && !pending.deferred.was_fused.load(Ordering::Relaxed)
+                        && matches!(pending.place, Place::Expression(_))
+                        && !(dear && self.is_held(pending));
+                    pending.deferred.may_be_fused.store(ends, Ordering::Relaxed);
+                    if !ends {
+                        result.push(pending.deferred.clone());
+                    }
+                }
+            }
+        }
+        result
+    }
+}
+
+/// Operations that are not computed twice for want of a pass over their result.
+const DEAR: u32 = 4;
+
+/// The expression with the values that are there in place of what they are values of, and with the views of what is computed along pushed
+/// into it.
+pub(in crate::ops) fn lowered(typed: &Arc<Typed>) -> Arc<Typed> {
+    lower(typed, None)
+}
+
+/// The same but for the expression itself, whose value is being computed.
+pub(super) fn lowered_below(typed: &Arc<Typed>) -> Arc<Typed> {
+    lower(typed, Some(typed))
+}
+
+fn lower(typed: &Arc<Typed>, but: Option<&Arc<Typed>>) -> Arc<Typed> {
+    let is_itself = |node: &Arc<Typed>| but.is_some_and(|but| Arc::ptr_eq(but, node));
+    let mut changes = false;
+    typed.walk(&mut |node| changes |= !is_itself(node) && (known_value(node).is_some() || inlined(node).is_some()));
+    if !changes {
+        return typed.clone();
+    }
+    let mut known = FxHashMap::default();
+    if is_itself(typed) {
+        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, &mut known)).collect();
+        return typed.over(&children, typed.shape.clone());
+    }
+    lower_in(typed, &mut known)
+}
+
+/// The same with what is known of nodes, those of inlined values too.
+fn lower_in(typed: &Arc<Typed>, known: &mut FxHashMap<*const Typed, Arc<Typed>>) -> Arc<Typed> {
+    if let Some(known) = known.get(&Arc::as_ptr(typed)) {
+        return known.clone();
+    }
+    let result = if let Some(value) = known_value(typed) {
+        Typed::of(Source::Deferred(value), &typed.shape, typed.dtype)
+    } else if let Some((value, view)) = inlined(typed) {
+        super::view::pushed(&lower_in(&value, known), typed, view).unwrap_or_else(|| typed.clone())
+    } else if typed.depth == 0 {
+        typed.clone()
+    } else {
+        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, known)).collect();
+        let same = typed.children().into_iter().zip(&children).all(|(before, after)| Arc::ptr_eq(before, after));
+        if same { typed.clone() } else { typed.over(&children, typed.shape.clone()) }
+    };
+    known.insert(Arc::as_ptr(typed), result.clone());
+    result
+}
+
+/// The value of an expression, computed before.
+fn known_value(node: &Typed) -> Option<Arc<Deferred>> {
+    if node.depth == 0 {
+        return None;
+    }
+    node.own_value().filter(|own| own.live_result().is_some())
+}
+
+/// What a read sees whose value is computed along, and how.
+fn inlined(node: &Typed) -> Option<(Arc<Typed>, &View)> {
+    let Node::Read(view) = &node.node else { return None };
+    let Source::Deferred(deferred) = &view.source else { return None };
+    if !deferred.inlined.load(Ordering::Relaxed) || deferred.live_result().is_some() {
+        return None;
+    }
+    Some((deferred.inputs().into_iter().next()?, view))
+}
