@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::evaluate::planned;
 use super::node::{Node, Source, Typed, View};
 use super::operation::Deferred;
+use super::plan::known_value;
 use crate::engine::again::Steps;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
@@ -86,6 +87,11 @@ impl Key {
         }
         self.known.push(Arc::as_ptr(typed) as usize);
         (typed.dtype as u8, &typed.shape).hash(&mut self.words);
+        // What was computed before is read.
+        if let Some(value) = known_value(typed).and_then(|value| value.live_result()) {
+            self.words.write_u8(8);
+            return self.tensor(&value);
+        }
         match &typed.node {
             Node::Read(view) => {
                 self.words.write_u8(0);
@@ -228,6 +234,26 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
     if !engine.may_trace() || !key.add(typed) || typed.shape.contains(&0) {
         return planned(engine, typed).await;
     }
+    computed(engine, key, planned(engine, typed)).await
+}
+
+/// Computes an operation, of which it keeps the result: by what it recorded before, where there is that.
+pub(super) async fn operation(engine: &Engine, deferred: &Arc<Deferred>) -> Result<Tensor> {
+    let mut key = Key::with_room();
+    // No expression begins so.
+    key.words.write_u8(u8::MAX);
+    if deferred.live_result().is_some()
+        || !engine.may_trace()
+        || !key.operation(deferred)
+        || deferred.shape.contains(&0)
+    {
+        return deferred.compute(engine).await;
+    }
+    computed(engine, key, deferred.compute(engine)).await
+}
+
+/// Does again what was recorded for a key, or the work.
+async fn computed(engine: &Engine, mut key: Key, work: impl Future<Output = Result<Tensor>>) -> Result<Tensor> {
     let slot = key.tensors.first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
     key.words.write_u64(engine.shared().variants_version(&slot));
     let plans = slot.beside::<Plans>();
@@ -236,16 +262,16 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
         (plans.find(&key.words.0), plans.twice)
     };
     match known {
-        Known::No if !twice => return planned(engine, typed).await,
+        Known::No if !twice => return work.await,
         Known::No | Known::Seen => {}
         Known::Plan(plan) => {
             if let Some(tensor) = plan.run(engine, &key).await {
                 return Ok(tensor);
             }
-            return planned(engine, typed).await;
+            return work.await;
         }
     }
-    let (result, steps) = engine.traced(&key.tensors, planned(engine, typed)).await;
+    let (result, steps) = engine.traced(&key.tensors, work).await;
     if let (Ok(result), Some((steps, tensors))) = (&result, steps) {
         let number = |tensor: &Tensor| tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner));
         let results = key.operations.iter().enumerate();

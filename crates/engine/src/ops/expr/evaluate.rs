@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::again::evaluate;
+use super::again::{self, evaluate};
 use super::elements;
 use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
@@ -340,7 +340,7 @@ pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tenso
     }
     // Each is dropped when it is computed, and with it what nothing else reads.
     for deferred in plan(typed) {
-        deferred.compute(engine).await?;
+        again::operation(engine, &deferred).await?;
     }
     computed(engine, &lowered(typed)).await
 }

@@ -475,7 +475,7 @@ fn lower_in(typed: &Arc<Typed>, known: &mut FxHashMap<*const Typed, Arc<Typed>>)
 }
 
 /// The value of an expression, computed before.
-fn known_value(node: &Typed) -> Option<Arc<Deferred>> {
+pub(super) fn known_value(node: &Typed) -> Option<Arc<Deferred>> {
     if node.depth == 0 {
         return None;
     }

@@ -99,8 +99,9 @@ pub(super) fn pushed(value: &Arc<Typed>, read: &Typed, view: &View) -> Option<Ar
     // Each axis of the view moves along one axis of the value and stays within it.
     let start: Vec<usize> = value.shape.iter().zip(&strides).map(|(side, stride)| view.offset / stride % side).listed();
     let mut last = start.clone();
-    let along =
-        |axis: usize| (0..strides.len()).find(|&at| value.shape[at] > 1 && view.strides[axis] % strides[at] == 0);
+    let along = |axis: usize| {
+        (0..strides.len()).find(|&at| value.shape[at] > 1 && view.strides[axis].is_multiple_of(strides[at]))
+    };
     let steps: Option<Vec<Option<(usize, usize)>>> = (0..to.len())
         .map(|axis| {
             if !moves(&axis) {
