@@ -188,3 +188,21 @@ fn a_regression_is_that_of_float64() {
         close(&weights, &expected.into_dyn(), 1e-3, &name(engine));
     }
 }
+
+/// A value that an evaluation keeps is that of the tensors as they are when it is asked for, as all that is recorded.
+#[test]
+fn what_is_written_between_evaluations_is_read() {
+    for engine in engines() {
+        let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
+        let shared = (&x + 1.0).exp();
+        for start in [1.0_f32, 5.0, 7.0] {
+            x.write(&[start, 2.0, 3.0]).unwrap();
+            let known = ndarray::arr1(&[f64::from(start), 2.0, 3.0]).mapv(|x| (x + 1.0).exp());
+            for _ in 0..3 {
+                let sum = ndarray::arr0(known.sum()).into_dyn();
+                close(&shared.sum(&[], false), &sum, 1e-5, &format!("a sum from {start} on {}", name(engine)));
+                close(&(&shared * 2.0), &(&known * 2.0).into_dyn(), 1e-5, &name(engine));
+            }
+        }
+    }
+}

@@ -25,7 +25,7 @@ mod relocate;
 #[doc(hidden)]
 pub mod remembered;
 mod slot;
-mod tensor;
+pub(crate) mod tensor;
 mod transfer;
 #[cfg(feature = "wgsl")]
 mod trust;

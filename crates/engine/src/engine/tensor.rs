@@ -75,6 +75,11 @@ impl Inner {
     }
 
     /// Notes that a command that writes it was recorded, or that the host wrote it. The caller holds [`super::relocate::Moves`].
+    /// How often it was written.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
     pub(super) fn note_written(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
@@ -217,8 +222,8 @@ impl Tensor {
         Arc::ptr_eq(&now.fate, &place.fate) && now.released.is_none()
     }
 
-    pub(super) fn version(&self) -> u64 {
-        self.inner.version.load(Ordering::Acquire)
+    pub(crate) fn version(&self) -> u64 {
+        self.inner.version()
     }
 }
 

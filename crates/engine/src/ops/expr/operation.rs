@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::again::Words;
 use super::emit::{self, Group, Writer};
@@ -14,6 +14,7 @@ use super::node::{Node, Source, Typed, View};
 use super::plan::{lowered, lowered_below};
 use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
+use crate::engine::tensor::Inner;
 use crate::engine::{Engine, Extent, Tensor};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
@@ -47,8 +48,13 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
     }
 
     /// The expression that it is the value of, and no operation.
-    fn expression(&self) -> Option<&Arc<Typed>> {
+    fn expression(&self) -> Option<Arc<Typed>> {
         None
+    }
+
+    /// Whether what it computes from is there.
+    fn is_there(&self) -> bool {
+        true
     }
 
     /// Computes it into a new tensor.
@@ -68,7 +74,7 @@ pub(in crate::ops) struct Deferred {
     operation: Mutex<Option<Arc<dyn Operation>>>,
     pub(in crate::ops) shape: Vec<usize>,
     pub(in crate::ops) dtype: DType,
-    result: Mutex<Option<Tensor>>,
+    result: Mutex<Kept>,
     /// Operations in a row that hold each other to be computed again, up to this one.
     held: AtomicU32,
     /// An evaluation found that what reads it computes it along.
@@ -78,6 +84,23 @@ pub(in crate::ops) struct Deferred {
     /// It was, and its own result was not written.
     pub(super) was_fused: AtomicBool,
 }
+
+/// A result, and for the value of an expression the tensors that it was computed from with how often each had been written: what is recorded
+/// reads tensors as they are when it is evaluated.
+#[derive(Default)]
+struct Kept {
+    tensor: Option<Tensor>,
+    from: Vec<(Weak<Inner>, u64)>,
+}
+
+impl Kept {
+    fn is_stale(&self) -> bool {
+        self.from.iter().any(|(tensor, version)| tensor.upgrade().is_some_and(|tensor| tensor.version() != *version))
+    }
+}
+
+/// Tensors that are noted at most: a value of more counts as one of none that changes.
+const MOST_NOTED: usize = 32;
 
 /// From so many operations in a row on, what a result was computed from is dropped: it cannot be computed again when it is lost.
 const MOST_HELD: u32 = 8;
@@ -104,7 +127,7 @@ impl Deferred {
             operation: Mutex::new(Some(Arc::new(operation))),
             shape,
             dtype,
-            result: Mutex::new(None),
+            result: Mutex::default(),
             held: AtomicU32::new(0),
             inlined: AtomicBool::new(false),
             may_be_fused: AtomicBool::new(false),
@@ -116,13 +139,26 @@ impl Deferred {
         self.operation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(in crate::ops) fn result(&self) -> Option<Tensor> {
-        self.result.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was computed, unless it was lost since: then it is computed again.
+    pub(in crate::ops) fn result(&self) -> Option<Tensor> {
+        self.kept().tensor.clone()
+    }
+
+    /// What was computed, unless it was lost since, or is that of other contents: then it is computed again.
     pub(in crate::ops) fn live_result(&self) -> Option<Tensor> {
-        self.result().filter(|tensor| tensor.live_place().is_ok())
+        let kept = self.kept();
+        let is_stale = kept.is_stale();
+        let tensor = kept.tensor.clone();
+        drop(kept);
+        tensor.filter(|tensor| tensor.live_place().is_ok() && !(is_stale && self.is_recomputed()))
+    }
+
+    /// Whether what it was computed from is still there.
+    fn is_recomputed(&self) -> bool {
+        self.operation().is_some_and(|operation| operation.is_there())
     }
 
     /// See [`Operation::inputs`].
@@ -155,9 +191,11 @@ impl Deferred {
 
     /// Keeps a result; what it was computed from is held a while.
     pub(in crate::ops) fn keep(self: &Arc<Self>, tensor: &Tensor) {
-        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(tensor.clone());
-        let Some(operation) = self.operation() else { return };
-        let expression = operation.expression().cloned();
+        let operation = self.operation();
+        let expression = operation.as_ref().and_then(|operation| operation.expression());
+        let from = expression.as_ref().map_or_else(Vec::new, read_by);
+        *self.kept() = Kept { tensor: Some(tensor.clone()), from };
+        let Some(operation) = operation else { return };
         let held = match &expression {
             Some(_) => MOST_HELD,
             None => 1 + operation.inputs().into_iter().map(held_by).max().unwrap_or(0),
@@ -238,6 +276,27 @@ fn held_by(typed: &Arc<Typed>) -> u32 {
         }
     });
     most
+}
+
+/// The tensors that a value is computed from, as they are now.
+fn read_by(typed: &Arc<Typed>) -> Vec<(Weak<Inner>, u64)> {
+    let mut found: Vec<(Weak<Inner>, u64)> = Vec::new();
+    let mut add = |tensor: Weak<Inner>, version: u64| {
+        if found.len() <= MOST_NOTED && !found.iter().any(|(known, _)| known.ptr_eq(&tensor)) {
+            found.push((tensor, version));
+        }
+    };
+    typed.walk(&mut |node| {
+        let (Node::Read(view) | Node::Gather { view, .. }) = &node.node else { return };
+        match &view.source {
+            Source::Tensor(tensor) => add(Arc::downgrade(&tensor.inner), tensor.version()),
+            Source::Deferred(deferred) => {
+                deferred.kept().from.iter().for_each(|(tensor, version)| add(tensor.clone(), *version));
+            }
+            Source::Indices => {}
+        }
+    });
+    if found.len() > MOST_NOTED { Vec::new() } else { found }
 }
 
 fn lost() -> Error {
@@ -337,8 +396,8 @@ impl Operation for Compute {
         true
     }
 
-    fn expression(&self) -> Option<&Arc<Typed>> {
-        Some(&self.0)
+    fn expression(&self) -> Option<Arc<Typed>> {
+        Some(self.0.clone())
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
@@ -357,6 +416,14 @@ struct Again(Weak<Typed>);
 impl Operation for Again {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         Vec::new()
+    }
+
+    fn expression(&self) -> Option<Arc<Typed>> {
+        self.0.upgrade()
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
