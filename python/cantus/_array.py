@@ -553,6 +553,9 @@ class Array(Methods):
     # Parts.
 
     def __getitem__(self, key: Any) -> Array:
+        part = self._x.part(key)
+        if part is not None:
+            return wrap(part, self._device)
         from ._indexing import read
 
         return read(self, key)

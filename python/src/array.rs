@@ -1,12 +1,13 @@
 //! Lazy arrays: an expression, replaced by its tensor once that is computed.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cantus::Tensor;
 use cantus::ops::{Binary, Expr};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyEllipsis, PyInt, PySlice, PyTuple};
 
 use crate::call;
 use crate::checks::Checks;
@@ -155,6 +156,71 @@ impl Lazy {
             &others.iter().map(|other| &**other).collect::<Vec<_>>(),
             |expr| Ok(expr.einsum(equation, &exprs)),
         )
+    }
+
+    /// The part that a key of integers, forward slices, None and one Ellipsis names; None for any other key, for one that is wrong, and for all.
+    fn part(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let one = [key.clone()];
+        let several: Vec<Bound<'_, PyAny>>;
+        let items: &[Bound<'_, PyAny>] = match key.cast_exact::<PyTuple>() {
+            Ok(tuple) => {
+                several = tuple.iter().collect();
+                &several
+            }
+            Err(_) => &one,
+        };
+        let is_rest = |item: &Bound<'_, PyAny>| item.is(PyEllipsis::get(key.py()));
+        let used = items.iter().filter(|item| !item.is_none() && !is_rest(item)).count();
+        let rests = items.iter().filter(|item| is_rest(item)).count();
+        let Some(rest) = self.shape.len().checked_sub(used).filter(|_| rests < 2) else { return Ok(None) };
+        let (mut ranges, mut steps, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sides = self.shape.iter().copied();
+        let all = |sides: &mut dyn Iterator<Item = usize>, ranges: &mut Vec<Range<usize>>, steps: &mut Vec<usize>| {
+            let side = sides.next().unwrap_or(0);
+            ranges.push(0..side);
+            steps.push(1);
+            side
+        };
+        for item in items {
+            if item.is_none() {
+                shape.push(1);
+            } else if is_rest(item) {
+                shape.extend((0..rest).map(|_| all(&mut sides, &mut ranges, &mut steps)));
+            } else if let Ok(slice) = item.cast_exact::<PySlice>() {
+                let side = sides.next().unwrap_or(0);
+                let found = slice.indices(side.cast_signed())?;
+                let (Ok(start), Ok(step)) = (usize::try_from(found.start), usize::try_from(found.step)) else {
+                    return Ok(None);
+                };
+                let last = found.slicelength.saturating_sub(1).saturating_mul(step);
+                let range = if found.slicelength == 0 { 0..0 } else { start..start + last + 1 };
+                ranges.push(range);
+                steps.push(step);
+                shape.push(found.slicelength);
+            } else if let Ok(place) = item.cast_exact::<PyInt>() {
+                let side = sides.next().unwrap_or(0);
+                let Ok(place) = place.extract::<isize>() else { return Ok(None) };
+                let from_end = if place < 0 { place.saturating_add(side.cast_signed()) } else { place };
+                let Some(at) = usize::try_from(from_end).ok().filter(|&at| at < side) else { return Ok(None) };
+                ranges.push(at..at + 1);
+                steps.push(1);
+            } else {
+                return Ok(None);
+            }
+        }
+        if rests == 0 {
+            shape.extend((0..rest).map(|_| all(&mut sides, &mut ranges, &mut steps)));
+        }
+        let is_whole = ranges.iter().zip(&self.shape).all(|(range, &side)| *range == (0..side));
+        let is_plain = is_whole && steps.iter().all(|&step| step == 1);
+        if is_plain && shape == self.shape {
+            return Ok(None);
+        }
+        let record = |expr: Expr| {
+            let part = if is_plain { expr } else { expr.slice_steps(&ranges, &steps) };
+            Ok(if part.shape().is_ok_and(|known| known == shape) { part } else { part.reshape(&shape) })
+        };
+        self.recorded(&[], record).map(Some)
     }
 
     fn cast(&self, to: &str) -> PyResult<Self> {
