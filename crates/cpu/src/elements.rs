@@ -35,16 +35,21 @@ pub(super) fn serves(shape: &ElementsShape) -> bool {
     let row = shape.row.as_ref().is_none_or(|(_, steps)| {
         sound(steps, false) && shape.sides.last().is_some_and(|&length| (1..=LONGEST_ROW).contains(&length))
     });
-    row && sound(&shape.steps, shape.row.is_some())
+    let narrow = shape.bytes == 4 || shape.bytes == 1 && shape.row.is_none();
+    narrow
+        && shape.inputs.iter().all(|view| matches!(view.bytes, 1 | 4))
+        && row
+        && sound(&shape.steps, shape.row.is_some())
 }
 
-/// Elements that are read of each input, and written.
+/// Words that are read of each input, and written.
 pub(super) fn sizes(shape: &ElementsShape) -> Option<Vec<usize>> {
     let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
     let reach = |view: &crate::backend::native::CopyShape| {
-        copies::sizes(view).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach)
+        copies::word_sizes(view).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach)
     };
-    shape.inputs.iter().map(reach).chain([Some(count).filter(|&count| count > 0)]).collect()
+    let words = count.checked_mul(shape.bytes)?.div_ceil(4);
+    shape.inputs.iter().map(reach).chain([Some(words).filter(|&words| words > 0)]).collect()
 }
 
 /// Where what a step makes lies, for a block.
@@ -87,8 +92,8 @@ impl<'a> Plan<'a> {
         for (number, step) in steps.iter().enumerate() {
             places.push(match *step {
                 Step::Input(input) => match shape.inputs[usize::from(input)].strides.last() {
-                    Some(1) => Place::Direct(input),
                     Some(0) | None => Place::Row(input, taken(&mut Vec::new())),
+                    Some(1) if shape.inputs[usize::from(input)].bytes == 4 => Place::Direct(input),
                     Some(_) => Place::Copied(input, taken(&mut Vec::new())),
                 },
                 // It stays as it is.
@@ -161,6 +166,26 @@ impl<'a> Machine<'a> {
         at
     }
 
+    fn is_byte(&self, input: u16) -> bool {
+        self.shape.inputs[usize::from(input)].bytes == 1
+    }
+
+    /// An element of an input.
+    ///
+    /// # Safety
+    /// The input has it.
+    unsafe fn element(&self, input: u16, place: usize) -> f32 {
+        let from = self.inputs[usize::from(input)];
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_byte(input) {
+                f32::from(from.start().cast::<u8>().add(place).read())
+            } else {
+                from.at(place).read()
+            }
+        }
+    }
+
     /// What stays the same along a row.
     ///
     /// # Safety
@@ -174,7 +199,7 @@ impl<'a> Machine<'a> {
             if let Place::Row(input, _) = *place {
                 // SAFETY: the caller's promise; a block.
                 unsafe {
-                    let value = self.inputs[usize::from(input)].at(self.start(input, row)).read();
+                    let value = self.element(input, self.start(input, row));
                     std::slice::from_raw_parts_mut(self.at[number], BLOCK).fill(value);
                 }
             }
@@ -196,8 +221,15 @@ impl<'a> Machine<'a> {
                     }
                     Place::Copied(input, _) => {
                         let stride = self.shape.inputs[usize::from(input)].strides.last().copied().unwrap_or(0);
-                        let from = self.inputs[usize::from(input)].at(self.start(input, row) + first * stride);
-                        (0..count).for_each(|lane| self.at[number].add(lane).write(from.add(lane * stride).read()));
+                        let start = self.start(input, row) + first * stride;
+                        let to = std::slice::from_raw_parts_mut(self.at[number], count);
+                        if self.is_byte(input) && stride == 1 {
+                            let from = self.inputs[usize::from(input)].start().cast::<u8>().add(start);
+                            functions::widened(std::slice::from_raw_parts(from, count), to);
+                        } else {
+                            let lanes = to.iter_mut().enumerate();
+                            lanes.for_each(|(lane, to)| *to = self.element(input, start + lane * stride));
+                        }
                     }
                     Place::Made => self.at[number] = self.made.add(first),
                     Place::Row(..) | Place::Block(_) => {}
@@ -274,7 +306,7 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
     let together = (TASK / length).max(1);
     threads::try_each((rows * pieces).div_ceil(together), |task| {
         limits.begin().check()?;
-        with_scratch([BLOCK * steps.blocks, 0], |[blocks, _]| {
+        with_scratch([BLOCK * steps.blocks, BLOCK], |[blocks, wide]| {
             // SAFETY: as above.
             unsafe {
                 let mut machine = Machine::new(&steps, shape, inputs, blocks.as_mut_ptr());
@@ -282,7 +314,14 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
                     let (row, start) = (piece / pieces, piece % pieces * TASK);
                     machine.begin_row(row);
                     for first in (start..length.min(start + TASK)).step_by(BLOCK) {
-                        machine.run(row, first, BLOCK.min(length - first), y.at(row * length + first));
+                        let (count, place) = (BLOCK.min(length - first), row * length + first);
+                        if shape.bytes == 4 {
+                            machine.run(row, first, count, y.at(place));
+                            continue;
+                        }
+                        machine.run(row, first, count, wide.as_mut_ptr());
+                        let to = std::slice::from_raw_parts_mut(y.start().cast::<u8>().add(place), count);
+                        functions::narrowed(&wide[..count], to);
                     }
                 }
             }

@@ -2,7 +2,8 @@
 
 use super::native::{Combination, CopyShape};
 
-/// Float32 numbers that are computed from those of other tensors at the same place; the result is contiguous.
+/// Numbers that are computed from those of other tensors at the same place, in float32; the result is contiguous. Inputs of one byte are unsigned
+/// bytes or truths; [`One::SignedByte`] makes signed ones of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ElementsShape {
@@ -14,13 +15,21 @@ pub struct ElementsShape {
     pub row: Option<(RowFunction, Vec<Step>)>,
     /// The steps to the result, which is that of the last.
     pub steps: Vec<Step>,
+    /// Bytes of a number of the result: 4 for float32, 1 for bytes and truths.
+    pub bytes: usize,
 }
 
 impl ElementsShape {
     /// Of steps to the result.
     #[must_use]
     pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
-        Self { sides: sides.to_vec(), inputs, row: None, steps }
+        Self { sides: sides.to_vec(), inputs, row: None, steps, bytes: 4 }
+    }
+
+    /// With a result of so many bytes for a number.
+    #[must_use]
+    pub fn to_bytes(self, bytes: usize) -> Self {
+        Self { bytes, ..self }
     }
 
     /// With a function of rows before the steps, which read it by [`Step::Row`].
@@ -139,6 +148,10 @@ pub enum One {
     HardSwish,
     IsNan,
     Not,
+    /// A whole number modulo 256, from 0 to 255.
+    Byte,
+    /// A whole number modulo 256, from -128 to 127.
+    SignedByte,
 }
 
 /// Functions of two elements, as those of [`crate::ops::Binary`].

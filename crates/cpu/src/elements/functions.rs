@@ -20,6 +20,14 @@ forms! {
     pub(super) unsafe fn steps(steps: &[Step], at: &[*mut f32], count: usize) = steps_by
 }
 forms! {
+    /// Bytes as numbers.
+    pub(super) fn widened(x: &[u8], to: &mut [f32]) = widened_by
+}
+forms! {
+    /// Whole numbers from -128 to 255 as bytes.
+    pub(super) fn narrowed(x: &[f32], to: &mut [u8]) = narrowed_by
+}
+forms! {
     /// The greatest element, NaN if there is one.
     pub(crate) fn greatest(row: &[f32]) -> f32 = greatest_by
 }
@@ -259,6 +267,20 @@ unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f32], count: usize) {
 }
 
 #[inline(always)]
+fn widened_by<I: Isa>(x: &[u8], to: &mut [f32]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = f32::from(x);
+    }
+}
+
+#[inline(always)]
+fn narrowed_by<I: Isa>(x: &[f32], to: &mut [u8]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = x as i32 as u8;
+    }
+}
+
+#[inline(always)]
 fn each(x: &[f32], to: &mut [f32], of: impl Fn(f32) -> f32) {
     for (to, &x) in to.iter_mut().zip(x) {
         *to = of(x);
@@ -324,6 +346,8 @@ fn one<I: Isa>(op: One, x: &[f32], to: &mut [f32]) {
         One::HardSwish => each(x, to, |x| x * hard_sigmoid(x)),
         One::IsNan => each(x, to, |x| truth(x.is_nan())),
         One::Not => each(x, to, |x| truth(x == 0.0)),
+        One::Byte => each(x, to, |x| x - 256.0 * math::floor::<I>(x * (1.0 / 256.0))),
+        One::SignedByte => each(x, to, |x| x - 256.0 * math::floor::<I>((x + 128.0) * (1.0 / 256.0))),
     }
 }
 

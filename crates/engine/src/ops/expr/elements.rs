@@ -93,6 +93,45 @@ fn two(op: Binary) -> Option<Two> {
     })
 }
 
+/// What brings a whole number into the range of a dtype of one byte.
+fn wrapping(dtype: DType) -> Option<One> {
+    match dtype {
+        DType::U8 => Some(One::Byte),
+        DType::I8 => Some(One::SignedByte),
+        _ => None,
+    }
+}
+
+/// Whether a function of two bytes leaves their range.
+fn may_leave(op: Binary) -> bool {
+    matches!(op, Binary::Add | Binary::Sub | Binary::Mul)
+}
+
+/// The step of a function of elements of a dtype, which are float32 there: bytes have few.
+fn one_of(op: Unary, dtype: DType) -> Option<One> {
+    match (op, dtype) {
+        (_, DType::F32) => one(op),
+        (Unary::Neg | Unary::Abs | Unary::Sign | Unary::LogicalNot, DType::U8 | DType::I8) => one(op),
+        (Unary::LogicalNot | Unary::BitwiseNot, DType::Bool) => Some(One::Not),
+        _ => None,
+    }
+}
+
+/// The same of two.
+fn two_of(op: Binary, dtype: DType) -> Option<Two> {
+    let is_comparison = matches!(op, Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge);
+    match (op, dtype) {
+        (_, DType::F32) => two(op),
+        (Binary::BitwiseAnd | Binary::LogicalAnd | Binary::Min, DType::Bool) => Some(Two::And),
+        (Binary::BitwiseOr | Binary::LogicalOr | Binary::Max, DType::Bool) => Some(Two::Or),
+        (Binary::BitwiseXor | Binary::LogicalXor, DType::Bool) => Some(Two::Ne),
+        (_, DType::Bool) if is_comparison => two(op),
+        (Binary::Min | Binary::Max | Binary::LogicalAnd | Binary::LogicalOr, DType::U8 | DType::I8) => two(op),
+        (_, DType::U8 | DType::I8) if is_comparison || may_leave(op) => two(op),
+        _ => None,
+    }
+}
+
 impl Lowering {
     /// The steps of an expression of a shape, or `None` where something of it is no step. `of` is what [`Step::Row`] stands for.
     fn steps(&mut self, typed: &Arc<Typed>, shape: &[usize], of: Option<&Arc<Deferred>>) -> Option<Vec<Step>> {
@@ -102,22 +141,42 @@ impl Lowering {
         let mut known: HashMap<*const Typed, u16> = HashMap::new();
         for node in &nodes {
             let number = |child: &Arc<Typed>| known.get(&Arc::as_ptr(child)).copied();
-            let is_number = node.dtype == DType::F32;
-            let is_truth = node.dtype == DType::Bool;
-            let step = match &node.node {
-                Node::Read(view) if is_number => self.read(view, node, shape, of)?,
-                Node::Constant(value) if is_number || is_truth => Step::Constant((*value as f32).to_bits()),
-                Node::Unary(op, a) if is_number || is_truth => Step::One(one(*op)?, number(a)?),
-                Node::Binary(op, a, b) if is_number || is_truth => Step::Two(two(*op)?, number(a)?, number(b)?),
-                Node::Select(condition, a, b) if is_number || is_truth => {
-                    Step::Choose(number(condition)?, number(a)?, number(b)?)
+            if ![DType::F32, DType::Bool, DType::U8, DType::I8].contains(&node.dtype) {
+                return None;
+            }
+            let wraps = wrapping(node.dtype);
+            let (step, may_leave) = match &node.node {
+                Node::Read(view) => (self.read(view, node, shape, of)?, node.dtype == DType::I8),
+                Node::Constant(value) => (Step::Constant((*value as f32).to_bits()), false),
+                Node::Unary(op, a) => (Step::One(one_of(*op, a.dtype)?, number(a)?), wraps.is_some()),
+                Node::Binary(op, a, b) => {
+                    (Step::Two(two_of(*op, a.dtype)?, number(a)?, number(b)?), may_leave(*op) && wraps.is_some())
                 }
-                // Truths are numbers here.
-                Node::Cast(a) if is_number && matches!(a.dtype, DType::F32 | DType::Bool) => {
-                    known.insert(Arc::as_ptr(node), number(a)?);
-                    continue;
+                Node::Select(condition, a, b) => (Step::Choose(number(condition)?, number(a)?, number(b)?), false),
+                Node::Cast(a) => {
+                    let from = number(a)?;
+                    match (a.dtype, node.dtype) {
+                        (DType::F32, DType::U8 | DType::I8) => return None,
+                        (DType::U8, DType::I8) | (DType::I8, DType::U8) => (Step::One(wraps?, from), false),
+                        (DType::Bool, DType::Bool) | (_, DType::F32 | DType::U8 | DType::I8) => {
+                            // Truths and bytes are numbers here.
+                            known.insert(Arc::as_ptr(node), from);
+                            continue;
+                        }
+                        _ => {
+                            steps.push(Step::Constant(0));
+                            (Step::Two(Two::Ne, from, steps.len() as u16 - 1), false)
+                        }
+                    }
                 }
                 _ => return None,
+            };
+            let step = match wraps.filter(|_| may_leave) {
+                Some(wrap) => {
+                    steps.push(step);
+                    Step::One(wrap, steps.len() as u16 - 1)
+                }
+                None => step,
             };
             if steps.len() >= MOST_STEPS {
                 return None;
@@ -137,7 +196,7 @@ impl Lowering {
             // An epilogue reads its operation as it is.
             return Some(Step::Row);
         }
-        let tensor = view.source.tensor().filter(|tensor| tensor.dtype() == DType::F32)?;
+        let tensor = view.source.tensor().filter(|tensor| tensor.dtype() == node.dtype)?;
         let strides = broadcast_strides(&node.shape, &view.strides, shape);
         let same = |(place, other): (usize, &Tensor)| {
             Arc::ptr_eq(&other.inner, &tensor.inner) && self.views[place] == (strides.clone(), view.offset)
@@ -169,8 +228,12 @@ impl Lowering {
             joined.shape.push(1);
             joined.strides.iter_mut().for_each(|view| view.push(1));
         }
-        let views = joined.strides.iter().zip(&self.views);
-        let views = views.map(|(strides, (_, offset))| CopyShape::new(&joined.shape, strides, *offset)).listed();
+        let views = joined.strides.iter().zip(&self.views).zip(&self.tensors);
+        let views = views
+            .map(|((strides, (_, offset)), tensor)| {
+                CopyShape::new(&joined.shape, strides, *offset).of_bytes(tensor.dtype().bytes())
+            })
+            .listed();
         (joined.shape, views)
     }
 }
@@ -182,9 +245,10 @@ fn pays(sides: &[usize], views: &[CopyShape], shortest: usize) -> bool {
     (length >= shortest || product(outer) == 1) && views.iter().all(in_order)
 }
 
-/// Computes a chain of operations on float32 by the device's own means, where it has some.
+/// Computes a chain of operations on float32, bytes and truths by the device's own means, where it has some.
 pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
-    if typed.dtype != DType::F32 || typed.shape.contains(&0) || !engine.is_processors() {
+    let is_taken = [DType::F32, DType::Bool, DType::U8, DType::I8].contains(&typed.dtype);
+    if !is_taken || typed.shape.contains(&0) || !engine.is_processors() {
         return Ok(None);
     }
     let mut lowering = Lowering::default();
@@ -193,9 +257,9 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
     if lowering.tensors.is_empty() || !pays(&sides, &views, SHORTEST) {
         return Ok(None);
     }
-    let operation = NativeOperation::Elements(ElementsShape::new(&sides, views, steps));
+    let shape = ElementsShape::new(&sides, views, steps).to_bytes(typed.dtype.bytes());
     let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
-    engine.native(operation, &tensors, (DType::F32, &typed.shape), "elementwise").await
+    engine.native(NativeOperation::Elements(shape), &tensors, (typed.dtype, &typed.shape), "elementwise").await
 }
 
 /// The same for rows along the last axis of `input`, with what follows them.
