@@ -1,4 +1,4 @@
-//! Evaluation: an expression becomes one kernel, which is kept by its text. Operations that it reads are computed first, except for one that can
+//! Evaluation: an expression becomes one kernel, which is kept by its text. What a plan finds is computed first, except for an operation that can
 //! take the expression into its own kernel.
 
 use std::collections::HashMap;
@@ -434,8 +434,8 @@ impl Expr {
     /// product, convolution, normalisation or reduction before them. What is not read contiguously is gathered on the way: no input is
     /// copied first.
     ///
-    /// What was computed for one `eval` is not kept for another one, except for operations that the expression reads in more than one
-    /// place. Use the tensor that comes out (`Expr::from(&tensor)`) for what is needed twice.
+    /// What several parts of the expression read is computed once, unless computing it again costs less than keeping it. A part that another
+    /// evaluation computed is kept when this one asks for it as well, for as long as its own `Expr` lives.
     ///
     /// # Errors
     /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
