@@ -1,5 +1,10 @@
 //! Host memory for tensors: aligned blocks from a pool. Beside a buffer may lie what operations made of its contents, until they change.
 
+#![cfg_attr(
+    all(target_arch = "wasm32", not(feature = "wgsl")),
+    allow(dead_code, reason = "only the processor's own operations keep what they make")
+)]
+
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::TypeId;
 use std::ptr::NonNull;

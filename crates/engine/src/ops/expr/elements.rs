@@ -102,9 +102,74 @@ fn wrapping(dtype: DType) -> Option<One> {
     }
 }
 
-/// Whether a function of two bytes leaves their range.
-fn may_leave(op: Binary) -> bool {
-    matches!(op, Binary::Add | Binary::Sub | Binary::Mul)
+/// The whole numbers that a dtype has here; float32 has others beside them. `None` for dtypes that no step takes.
+fn limits(dtype: DType) -> Option<Reach> {
+    match dtype {
+        DType::F32 => Some((0, 0)),
+        DType::Bool => Some((0, 1)),
+        DType::U8 => Some((0, 255)),
+        DType::I8 => Some((-128, 127)),
+        _ => None,
+    }
+}
+
+fn is_byte(dtype: DType) -> bool {
+    wrapping(dtype).is_some()
+}
+
+/// The least and the greatest number that a step of bytes may give.
+type Reach = (i64, i64);
+
+/// Float32 has all whole numbers up to here.
+const EXACT: i64 = 1 << 24;
+
+/// What a sum, difference or product of bytes reaches, where float32 has all of that.
+fn reach(op: Binary, (a, b): Reach, (c, d): Reach) -> Option<Reach> {
+    let (low, high) = match op {
+        Binary::Add => (a + c, b + d),
+        Binary::Sub => (a - d, b - c),
+        Binary::Mul => {
+            let all = [a * c, a * d, b * c, b * d];
+            (all.into_iter().min()?, all.into_iter().max()?)
+        }
+        _ => return None,
+    };
+    (-EXACT <= low && high <= EXACT).then_some((low, high))
+}
+
+/// Steps, and what those of bytes reach: they wrap only where it shows.
+#[derive(Default)]
+struct Steps {
+    all: Vec<Step>,
+    reaches: Vec<Reach>,
+    wrapped: HashMap<(u16, One), u16>,
+}
+
+impl Steps {
+    fn add(&mut self, step: Step, reach: Reach) -> u16 {
+        self.all.push(step);
+        self.reaches.push(reach);
+        (self.all.len() - 1) as u16
+    }
+
+    fn reach(&self, step: u16) -> Reach {
+        self.reaches.get(usize::from(step)).copied().unwrap_or((i64::MIN, i64::MAX))
+    }
+
+    /// The step, or one that brings its number into the range of the dtype.
+    fn within(&mut self, step: u16, dtype: DType) -> u16 {
+        let (Some(wrap), Some((least, greatest))) = (wrapping(dtype), limits(dtype)) else { return step };
+        let (low, high) = self.reach(step);
+        if least <= low && high <= greatest {
+            return step;
+        }
+        if let Some(&known) = self.wrapped.get(&(step, wrap)) {
+            return known;
+        }
+        let wrapped = self.add(Step::One(wrap, step), (least, greatest));
+        self.wrapped.insert((step, wrap), wrapped);
+        wrapped
+    }
 }
 
 /// The step of a function of elements of a dtype, which are float32 there: bytes have few.
@@ -127,7 +192,8 @@ fn two_of(op: Binary, dtype: DType) -> Option<Two> {
         (Binary::BitwiseXor | Binary::LogicalXor, DType::Bool) => Some(Two::Ne),
         (_, DType::Bool) if is_comparison => two(op),
         (Binary::Min | Binary::Max | Binary::LogicalAnd | Binary::LogicalOr, DType::U8 | DType::I8) => two(op),
-        (_, DType::U8 | DType::I8) if is_comparison || may_leave(op) => two(op),
+        (Binary::Add | Binary::Sub | Binary::Mul, DType::U8 | DType::I8) => two(op),
+        (_, DType::U8 | DType::I8) if is_comparison => two(op),
         _ => None,
     }
 }
@@ -137,53 +203,63 @@ impl Lowering {
     fn steps(&mut self, typed: &Arc<Typed>, shape: &[usize], of: Option<&Arc<Deferred>>) -> Option<Vec<Step>> {
         let mut nodes = Vec::new();
         typed.walk(&mut |node| nodes.push(node.clone()));
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps = Steps::default();
         let mut known: HashMap<*const Typed, u16> = HashMap::new();
         for node in &nodes {
             let number = |child: &Arc<Typed>| known.get(&Arc::as_ptr(child)).copied();
-            if ![DType::F32, DType::Bool, DType::U8, DType::I8].contains(&node.dtype) {
-                return None;
-            }
-            let wraps = wrapping(node.dtype);
-            let (step, may_leave) = match &node.node {
-                Node::Read(view) => (self.read(view, node, shape, of)?, node.dtype == DType::I8),
-                Node::Constant(value) => (Step::Constant((*value as f32).to_bits()), false),
-                Node::Unary(op, a) => (Step::One(one_of(*op, a.dtype)?, number(a)?), wraps.is_some()),
-                Node::Binary(op, a, b) => {
-                    (Step::Two(two_of(*op, a.dtype)?, number(a)?, number(b)?), may_leave(*op) && wraps.is_some())
+            let limits = limits(node.dtype)?;
+            let step = match &node.node {
+                Node::Read(view) => {
+                    let read = steps.add(self.read(view, node, shape, of)?, (0, 255));
+                    if node.dtype == DType::I8 { steps.add(Step::One(One::SignedByte, read), limits) } else { read }
                 }
-                Node::Select(condition, a, b) => (Step::Choose(number(condition)?, number(a)?, number(b)?), false),
+                Node::Constant(value) => steps.add(Step::Constant((*value as f32).to_bits()), limits),
+                Node::Unary(op, a) => {
+                    let x = steps.within(number(a)?, a.dtype);
+                    let (low, high) = limits;
+                    steps.add(Step::One(one_of(*op, a.dtype)?, x), (low.min(-high), high.max(-low)))
+                }
+                Node::Binary(op, a, b) => {
+                    let (x, y) = (number(a)?, number(b)?);
+                    let step = two_of(*op, a.dtype)?;
+                    let sums = || reach(*op, steps.reach(x), steps.reach(y));
+                    match is_byte(a.dtype).then(sums).flatten() {
+                        Some(reach) => steps.add(Step::Two(step, x, y), reach),
+                        None => {
+                            let (x, y) = (steps.within(x, a.dtype), steps.within(y, b.dtype));
+                            let inside = reach(*op, steps.reach(x), steps.reach(y)).filter(|_| is_byte(a.dtype));
+                            steps.add(Step::Two(step, x, y), inside.unwrap_or(limits))
+                        }
+                    }
+                }
+                Node::Select(condition, a, b) => {
+                    let [x, y] = [(a, number(a)?), (b, number(b)?)].map(|(typed, x)| steps.within(x, typed.dtype));
+                    let condition = steps.within(number(condition)?, condition.dtype);
+                    steps.add(Step::Choose(condition, x, y), limits)
+                }
                 Node::Cast(a) => {
                     let from = number(a)?;
                     match (a.dtype, node.dtype) {
                         (DType::F32, DType::U8 | DType::I8) => return None,
-                        (DType::U8, DType::I8) | (DType::I8, DType::U8) => (Step::One(wraps?, from), false),
+                        (DType::U8, DType::I8) | (DType::I8, DType::U8) => from,
+                        // Truths and bytes are numbers here.
                         (DType::Bool, DType::Bool) | (_, DType::F32 | DType::U8 | DType::I8) => {
-                            // Truths and bytes are numbers here.
-                            known.insert(Arc::as_ptr(node), from);
-                            continue;
+                            steps.within(from, a.dtype)
                         }
                         _ => {
-                            steps.push(Step::Constant(0));
-                            (Step::Two(Two::Ne, from, steps.len() as u16 - 1), false)
+                            let (x, zero) = (steps.within(from, a.dtype), steps.add(Step::Constant(0), (0, 0)));
+                            steps.add(Step::Two(Two::Ne, x, zero), limits)
                         }
                     }
                 }
-                _ => return None,
+                Node::Gather { .. } | Node::Random { .. } => return None,
             };
-            let step = match wraps.filter(|_| may_leave) {
-                Some(wrap) => {
-                    steps.push(step);
-                    Step::One(wrap, steps.len() as u16 - 1)
-                }
-                None => step,
-            };
-            if steps.len() >= MOST_STEPS {
+            if steps.all.len() > MOST_STEPS {
                 return None;
             }
-            known.insert(Arc::as_ptr(node), steps.len() as u16);
-            steps.push(step);
+            known.insert(Arc::as_ptr(node), step);
         }
+        let steps = steps.all;
         // The last node is the expression itself; where that is a cast, its step is another's.
         let last = known.get(&Arc::as_ptr(typed)).copied()?;
         (usize::from(last) + 1 == steps.len()).then_some(steps)

@@ -302,9 +302,12 @@ impl Walk {
         }
     }
 
+    /// What was left to its readers once stays so: another thread's evaluation may be at it.
     fn decide_pending(&mut self, number: usize) {
         let pending = &self.pending[number];
-        pending.deferred.inlined.store(pending.inlined, Ordering::Relaxed);
+        if pending.inlined {
+            pending.deferred.inlined.store(true, Ordering::Relaxed);
+        }
     }
 
     /// What a node costs but for those that it reads.
