@@ -206,3 +206,53 @@ fn what_is_written_between_evaluations_is_read() {
         }
     }
 }
+
+/// Bytes, signed and unsigned, wrap after each operation, and truths are 0 and 1: chains of them against whole numbers.
+#[test]
+fn chains_of_bytes_and_truths_wrap() {
+    use cantus::DType;
+    const LENGTH: usize = 300;
+    let wrapped = |x: i64, dtype: DType| match dtype {
+        DType::U8 => x.rem_euclid(256),
+        DType::I8 => (x + 128).rem_euclid(256) - 128,
+        _ => i64::from(x != 0),
+    };
+    for engine in engines() {
+        for seed in seeds(engine, 0..12) {
+            let mut numbers = Numbers::new(7100 + seed);
+            let mut values: Vec<(Expr, Vec<i64>, DType)> = Vec::new();
+            for dtype in [DType::U8, DType::I8, DType::Bool, DType::U8] {
+                let words: Vec<i32> = (0..LENGTH).map(|_| numbers.below(256) as i32).collect();
+                let known = words.iter().map(|&x| wrapped(x.into(), dtype)).collect();
+                let expr = engine.tensor(&words).unwrap().cast(dtype).eval().unwrap().expr();
+                values.push((expr, known, dtype));
+            }
+            for _ in 0..25 {
+                let (x, a, dtype) = values[numbers.below(values.len())].clone();
+                let alike: Vec<_> = values.iter().filter(|(.., other)| *other == dtype).cloned().collect();
+                let (y, b, _) = alike[numbers.below(alike.len())].clone();
+                let both = |of: &dyn Fn(i64, i64) -> i64| a.iter().zip(&b).map(|(&a, &b)| of(a, b)).collect::<Vec<_>>();
+                let (expr, known, dtype) = match numbers.below(9) {
+                    0 if dtype != DType::Bool => (&x + &y, both(&|a, b| a + b), dtype),
+                    1 if dtype != DType::Bool => (&x - &y, both(&|a, b| a - b), dtype),
+                    2 if dtype != DType::Bool => (&x * &y, both(&|a, b| a * b), dtype),
+                    3 if dtype != DType::Bool => (x.maximum(&y), both(&i64::max), dtype),
+                    4 => (x.less(&y), both(&|a, b| i64::from(a < b)), DType::Bool),
+                    5 => (x.logical_not(), a.iter().map(|&a| i64::from(a == 0)).collect(), DType::Bool),
+                    6 => (x.equal(&y).select(&y, &x), both(&|a, b| if a == b { b } else { a }), dtype),
+                    7 if dtype == DType::Bool => (x.logical_or(&y), both(&|a, b| a | b), dtype),
+                    _ => {
+                        let to = [DType::U8, DType::I8, DType::Bool][numbers.below(3)];
+                        (x.cast(to), a.clone(), to)
+                    }
+                };
+                values.push((expr, known.into_iter().map(|x| wrapped(x, dtype)).collect(), dtype));
+            }
+            for (number, (expr, known, dtype)) in values.iter().enumerate() {
+                let got = expr.eval().unwrap().cast(DType::I32).eval().unwrap().to_vec::<i32>().unwrap();
+                let right = got.iter().zip(known).all(|(&got, &known)| i64::from(got) == known);
+                assert!(right, "value {number} of {dtype}, seed {seed}, on {}: {got:?}, not {known:?}", name(engine));
+            }
+        }
+    }
+}
