@@ -17,7 +17,7 @@ use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::ops::tune::Machine;
 use crate::tensor::DType;
@@ -482,7 +482,7 @@ impl Expr {
             }
             let typed = lowered(typed);
             resolve(&self.engine, &typed, None).await?;
-            Ok::<_, Error>(typed)
+            Ok::<_, crate::error::Error>(typed)
         })?;
         let (writer, body, _) = elementwise(&typed)?;
         Ok(writer.text(stored(typed.dtype), &body))
