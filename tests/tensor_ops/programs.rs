@@ -169,6 +169,45 @@ fn loops_without_a_word_about_evaluation_take_time_in_proportion() {
     }
 }
 
+/// Ten thousand steps that nobody evaluates: nothing goes as deep.
+#[test]
+fn ten_thousand_steps() {
+    let array = Numbers::new(2).array(&[8, 8]);
+    let once: Loop = ("(x / 2 + 1).T", |x| (x * 0.5 + 1.0).transpose(), |x| standard(x.t().mapv(|x| x * 0.5 + 1.0)));
+    let rows: Loop = (
+        "softmax(x) + x.T",
+        |x| x.softmax(1) + x.transpose() * 0.5,
+        |x| {
+            let powers = x.mapv(f64::exp);
+            let sums = powers.sum_axis(Axis(1)).insert_axis(Axis(1));
+            both(&both(&powers, &sums, |a, b| a / b), &x.t().to_owned(), |a, b| a + b * 0.5)
+        },
+    );
+    for (what, step, known) in LOOPS.into_iter().chain([once, rows]) {
+        let engine = cantus::Engine::builder().backend("cpu").build().unwrap();
+        let (mut x, mut expected) = (tensor(&engine, &array).expr(), wide(&array));
+        for _ in 0..10_000 {
+            (x, expected) = (step(&x), known(&expected));
+        }
+        close(&x, &expected, 1e-2, what);
+        let peak = engine.memory().peak;
+        assert!(peak < 16 << 20, "{what}: {peak} bytes");
+    }
+}
+
+/// A gigabyte of results, of which a few are needed at a time.
+#[test]
+fn long_evaluations_take_memory_for_a_part_of_them() {
+    let engine = cantus::Engine::builder().backend("cpu").build().unwrap();
+    let mut x = engine.zeros::<f32>(&[512, 512]).unwrap().expr() + 1.0;
+    for _ in 0..1000 {
+        x = (&x + x.transpose()) / 2.0;
+    }
+    assert_eq!(x.sum(&[], false).eval().unwrap().item::<f32>().unwrap(), 512.0 * 512.0);
+    let peak = engine.memory().peak;
+    assert!(peak < 400 << 20, "{peak} bytes");
+}
+
 /// Logistic regression: products of a matrix with vectors that are expressions, which each row would compute anew.
 #[test]
 fn a_regression_is_that_of_float64() {

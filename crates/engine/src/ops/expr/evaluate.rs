@@ -2,7 +2,6 @@
 //! take the expression into its own kernel.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::again::{self, evaluate};
@@ -176,9 +175,7 @@ pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Op
 /// An operation whose kernel can take the expression: read as it is, in the expression's own shape, and nowhere else.
 fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
     let mut candidates = missing(typed);
-    candidates.retain(|deferred| {
-        deferred.may_be_fused.load(Ordering::Relaxed) && deferred.fusable() > 0 && deferred.shape == typed.shape
-    });
+    candidates.retain(|deferred| deferred.shape == typed.shape && deferred.ends_with_reader());
     typed.walk(&mut |node| {
         let (Node::Read(view) | Node::Gather { view, .. }) = &node.node else { return };
         let Source::Deferred(deferred) = &view.source else { return };
@@ -329,6 +326,9 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
     })
 }
 
+/// Bytes of results that are recorded before the device has computed them: a long evaluation takes memory for a few times as many.
+const MOST_UNDER_WAY: u64 = 1 << 25;
+
 /// Computes an expression into a new tensor, and before it what [`plan`] finds.
 pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     if let Some(tensor) = whole(typed) {
@@ -338,9 +338,15 @@ pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tenso
     if let Some(tensor) = super::graph::computed(engine, typed).await? {
         return Ok(tensor);
     }
+    let mut under_way = 0;
     // Each is dropped when it is computed, and with it what nothing else reads.
     for deferred in plan(typed) {
-        again::operation(engine, &deferred).await?;
+        let tensor = again::operation(engine, &deferred).await?;
+        under_way += tensor.byte_len();
+        if under_way > MOST_UNDER_WAY && engine.may_trace() {
+            under_way = 0;
+            engine.shared().finish_slot(&tensor.place().slot).await;
+        }
     }
     computed(engine, &lowered(typed)).await
 }
@@ -419,9 +425,7 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
     if own.len() > MOST_TENSORS {
         return Ok(None);
     }
-    // Who asks for its own result gets it: it is computed again once.
-    of.may_be_fused.store(false, Ordering::Relaxed);
-    of.was_fused.store(true, Ordering::Relaxed);
+    of.note_fused();
     let tensor = of.run(engine, Some(Epilogue { typed: &wide, of })).await?;
     if typed.dtype.is_packed() {
         return compute(engine, &Typed::read(&tensor).narrowed(typed.dtype)).await.map(Some);

@@ -171,6 +171,20 @@ impl Deferred {
         self.operation().is_some_and(|operation| operation.lowers())
     }
 
+    /// Whether an expression may end its kernel: then its own result is not written, and it goes on holding what it reads.
+    pub(super) fn ends_with_reader(&self) -> bool {
+        self.may_be_fused.load(Ordering::Relaxed)
+            && self.operation().is_some_and(|operation| operation.fusable() > 0 && would_hold(&*operation) < MOST_HELD)
+    }
+
+    /// Notes that its own result was not written: who asks for it gets it, computed again.
+    pub(super) fn note_fused(&self) {
+        self.may_be_fused.store(false, Ordering::Relaxed);
+        self.was_fused.store(true, Ordering::Relaxed);
+        let held = self.operation().map_or(0, |operation| would_hold(&*operation));
+        self.held.store(held, Ordering::Relaxed);
+    }
+
     /// Whether an evaluation left it to what reads it.
     pub(super) fn is_planned(&self) -> bool {
         self.inlined.load(Ordering::Relaxed) || self.may_be_fused.load(Ordering::Relaxed)
@@ -198,7 +212,7 @@ impl Deferred {
         let Some(operation) = operation else { return };
         let held = match &expression {
             Some(_) => MOST_HELD,
-            None => 1 + operation.inputs().into_iter().map(held_by).max().unwrap_or(0),
+            None => would_hold(&*operation),
         };
         self.held.store(held % MOST_HELD, Ordering::Relaxed);
         if let Some(expression) = expression {
@@ -262,6 +276,11 @@ impl Deferred {
         }
         operation.run(Call { engine, of: self, epilogue }).await
     }
+}
+
+/// How many operations in a row would be held up to this one.
+fn would_hold(operation: &dyn Operation) -> u32 {
+    1 + operation.inputs().into_iter().map(held_by).max().unwrap_or(0)
 }
 
 /// How many operations in a row what an expression reads holds.

@@ -288,6 +288,8 @@ impl Walk {
                 uses.push(reader.typed.count() as f64 / typed.count().max(1) as f64 * reader.repeated.max(1.0));
             }
         }
+        // What is pushed into one reader after the other would become one kernel without end.
+        let is_large = own.is_some() && cost.nodes > cost::LARGEST;
         let must = own.is_some_and(|own| {
             self.pending[own].readers.iter().any(|&(reader, kernel)| {
                 !matches!(self.parts[reader].typed.node, Node::Read(_))
@@ -295,7 +297,7 @@ impl Walk {
             })
         });
         let is_repeated = uses.len() > 1 || uses.iter().any(|&part| part > 1.0);
-        if must || is_repeated && pays(cost, typed.count(), &uses) {
+        if must || is_large || is_repeated && pays(cost, typed.count(), &uses) {
             self.parts[number].kept = Some(typed.value());
         } else if let Some(own) = own {
             self.pending[own].inlined = true;
