@@ -106,6 +106,15 @@ results() {
     done <target/test/backends
 }
 
+# stage WHAT COMMAND…: says what comes, and how long it took.
+stage() {
+    local what=$1 begin=$SECONDS
+    shift
+    printf '\n-- %s\n' "$what"
+    "$@"
+    printf -- '-- %s: %d s\n' "$what" $((SECONDS - begin))
+}
+
 mkdir -p target/test
 stage "compilers and drivers" compiler
 stage "libraries and bindings" ./build.sh --profile ci "${targets[@]}"
