@@ -13,7 +13,7 @@ from test_hostile import ENDLESS
 LONG = {
     "kind": "expression",
     "inputs": {"x": {"dtype": "f32", "data": [1]}},
-    "expression": ["sum", ["matmul"] + [["broadcast_to", ["reshape", "x", {"shape": [1, 1]}], {"shape": [6000, 6000]}]] * 2],
+    "expression": ["sum", ["matmul"] + [["broadcast_to", ["reshape", "x", {"shape": [1, 1]}], {"shape": [4000, 4000]}]] * 2],
 }
 PICTURE = {"kind": "picture", "picture": "phi_pattern", "width": 100, "height": 50}
 
