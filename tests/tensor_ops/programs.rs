@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use cantus::Tensor;
+use cantus::engine::GraphInputs;
 use cantus::ops::Expr;
 use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate};
 
@@ -206,6 +208,58 @@ fn long_evaluations_take_memory_for_a_part_of_them() {
     assert_eq!(x.sum(&[], false).eval().unwrap().item::<f32>().unwrap(), 512.0 * 512.0);
     let peak = engine.memory().peak;
     assert!(peak < 400 << 20, "{peak} bytes");
+    // The end of a kernel before: what it reads is held no longer than eight of them.
+    for _ in 0..300 {
+        x = x.softmax(1) + x.transpose() * 0.5;
+    }
+    assert!(x.sum(&[], false).eval().unwrap().item::<f32>().unwrap() > 512.0);
+    let peak = engine.memory().peak;
+    assert!(peak < 400 << 20, "{peak} bytes");
+}
+
+/// Values that evaluations in a capture or a scope make are none outside of them, and a capture reads none from outside.
+#[test]
+fn values_belong_to_captures_and_scopes() {
+    for engine in engines() {
+        let x = engine.tensor(&[0.5_f32, 1.0, 1.5, 2.0]).unwrap();
+        let sums = |x: [f64; 4]| {
+            let known = x.map(|x| (x + 1.0).exp());
+            [known.iter().sum::<f64>(), known[1] + known[2]]
+        };
+        let shared = (&x + 1.0).exp();
+        let both = || [shared.sum(&[], false), shared.slice(&[1..3]).sum(&[], false)];
+        let evaluated = || both().map(|sum| sum.eval().unwrap());
+        let right = |got: [Tensor; 2], x: [f64; 4], what: &str| {
+            for (got, known) in got.iter().zip(sums(x)) {
+                let got = f64::from(got.item::<f32>().unwrap());
+                assert!((got / known - 1.0).abs() < 1e-5, "{what} on {}: {got}, not {known}", name(engine));
+            }
+        };
+        let before = [0.5, 1.0, 1.5, 2.0];
+        let graph = engine.capture(|| Ok(evaluated())).unwrap();
+        right(evaluated(), before, "after a capture");
+        for first in [3.0_f32, 4.0] {
+            graph.replay(&GraphInputs::new().set(&x, &[first, 1.0, 1.5, 2.0])).unwrap();
+            right(graph.outputs().clone(), [first.into(), 1.0, 1.5, 2.0], "a replay");
+            right(evaluated(), [first.into(), 1.0, 1.5, 2.0], "after a replay");
+        }
+        // A capture after evaluations.
+        let graph = engine.capture(|| Ok(evaluated())).unwrap();
+        x.write(&[2.0_f32, 1.0, 1.5, 2.0]).unwrap();
+        graph.replay(&GraphInputs::new()).unwrap();
+        right(graph.outputs().clone(), [2.0, 1.0, 1.5, 2.0], "a capture after evaluations");
+        // A view that leaves a scope without the expression that it is of.
+        let mut part = None;
+        engine.memory_scope(|| {
+            let inner = (&x + 1.0).exp();
+            inner.sum(&[], false).eval().unwrap();
+            let view = inner.slice(&[1..3]);
+            (view.sum(&[], false) + inner.max(&[], false)).eval().unwrap();
+            part = Some(view);
+        });
+        let known = ndarray::arr1(&[2.0_f64.exp(), 2.5_f64.exp()]).into_dyn();
+        close(&part.unwrap(), &known, 1e-5, &format!("after a scope on {}", name(engine)));
+    }
 }
 
 /// Logistic regression: products of a matrix with vectors that are expressions, which each row would compute anew.

@@ -17,7 +17,7 @@ use cantus_base::listed::Listed;
 
 /// A capture under way.
 #[derive(Default)]
-pub(super) struct Captured(Mutex<Capture>);
+pub(crate) struct Captured(Mutex<Capture>);
 
 /// What a capture has taken so far.
 #[derive(Default)]

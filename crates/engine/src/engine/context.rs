@@ -72,11 +72,16 @@ fn innermost<T>(engine: &Shared, choose: impl Fn(&Inside) -> Option<T>) -> Optio
 
 impl Shared {
     /// The capture that this work belongs to.
-    pub(super) fn current_capture(&self) -> Option<Arc<Captured>> {
+    pub(crate) fn current_capture(&self) -> Option<Arc<Captured>> {
         innermost(self, |inside| match inside {
             Inside::Capture(capture) => Some(capture.clone()),
             _ => None,
         })
+    }
+
+    /// Whether what is made here may be gone, or not be computed, where it is read later.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.current_capture().is_some() || self.current_scope().is_some()
     }
 
     /// The innermost memory scope that this work belongs to.

@@ -159,7 +159,7 @@ impl Key {
             return true;
         }
         self.operations.push(Arc::downgrade(deferred));
-        (3_u8, deferred.dtype as u8, &deferred.shape).hash(&mut self.words);
+        (3_u8, deferred.dtype as u8, &deferred.shape, deferred.ends_with_reader()).hash(&mut self.words);
         deferred.parameters(&mut self.words) && deferred.inputs().into_iter().all(|input| self.add(&input))
     }
 }
@@ -291,9 +291,12 @@ async fn computed(engine: &Engine, mut key: Key, work: impl Future<Output = Resu
 impl Plan {
     async fn run(&self, engine: &Engine, key: &Key) -> Option<Tensor> {
         let tensors = self.steps.again(engine, &key.tensors).await?;
-        for (place, number) in &self.results {
-            if let Some(deferred) = key.operations.get(*place)?.upgrade() {
-                deferred.keep(tensors.get(*number)?);
+        for (place, deferred) in key.operations.iter().enumerate() {
+            let Some(deferred) = deferred.upgrade() else { continue };
+            match self.results.iter().find(|(known, _)| *known == place) {
+                Some((_, number)) => deferred.keep(tensors.get(*number)?),
+                None if deferred.ends_with_reader() => deferred.note_fused(),
+                None => {}
             }
         }
         tensors.get(self.result).cloned()

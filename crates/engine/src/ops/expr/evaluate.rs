@@ -338,10 +338,13 @@ pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tenso
     if let Some(tensor) = super::graph::computed(engine, typed).await? {
         return Ok(tensor);
     }
-    let mut under_way = 0;
-    // Each is dropped when it is computed, and with it what nothing else reads.
+    let (mut under_way, mut passing) = (0, Vec::new());
+    // Each is dropped when it is computed, and with it what nothing else reads; in captures and scopes, which keep nothing, at the end.
     for deferred in plan(typed) {
         let tensor = again::operation(engine, &deferred).await?;
+        if engine.shared().is_passing() {
+            passing.push(deferred);
+        }
         under_way += tensor.byte_len();
         if under_way > MOST_UNDER_WAY && engine.may_trace() {
             under_way = 0;

@@ -15,7 +15,7 @@ use super::plan::{lowered, lowered_below};
 use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::tensor::Inner;
-use crate::engine::{Engine, Extent, Tensor};
+use crate::engine::{Captured, Engine, Extent, Tensor};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -91,16 +91,29 @@ pub(in crate::ops) struct Deferred {
 struct Kept {
     tensor: Option<Tensor>,
     from: Vec<(Weak<Inner>, u64)>,
+    /// The capture whose replays compute it.
+    capture: Option<Weak<Captured>>,
 }
 
 impl Kept {
+    /// Whether it was computed in another capture than this work's, or in none while this is in one.
+    fn is_from_elsewhere(&self) -> bool {
+        let Some(tensor) = &self.tensor else { return false };
+        let now = tensor.inner.engine.current_capture();
+        match (&self.capture, now) {
+            (None, None) => false,
+            (Some(capture), Some(now)) => !capture.ptr_eq(&Arc::downgrade(&now)),
+            (_, _) => true,
+        }
+    }
+
     fn is_stale(&self) -> bool {
         self.from.iter().any(|(tensor, version)| tensor.upgrade().is_some_and(|tensor| tensor.version() != *version))
     }
 }
 
 /// Tensors that are noted at most: a value of more counts as one of none that changes.
-const MOST_NOTED: usize = 32;
+const MOST_NOTED: usize = 256;
 
 /// From so many operations in a row on, what a result was computed from is dropped: it cannot be computed again when it is lost.
 const MOST_HELD: u32 = 8;
@@ -150,10 +163,15 @@ impl Deferred {
     /// What was computed, unless it was lost since, or is that of other contents: then it is computed again.
     pub(in crate::ops) fn live_result(&self) -> Option<Tensor> {
         let kept = self.kept();
-        let is_stale = kept.is_stale();
-        let tensor = kept.tensor.clone();
+        let (is_stale, is_from_elsewhere) = (kept.is_stale(), kept.is_from_elsewhere());
+        let (tensor, captured) = (kept.tensor.clone(), kept.capture.is_some());
         drop(kept);
-        tensor.filter(|tensor| tensor.live_place().is_ok() && !(is_stale && self.is_recomputed()))
+        // A capture computes expressions anew, and takes what operations gave before it; nothing of a capture is known outside.
+        let is_elsewhere = is_from_elsewhere && (captured || self.is_value());
+        tensor.filter(|tensor| {
+            tensor.live_place().is_ok()
+                && !(is_elsewhere && captured || (is_stale || is_elsewhere) && self.is_recomputed())
+        })
     }
 
     /// Whether what it was computed from is still there.
@@ -208,8 +226,10 @@ impl Deferred {
         let operation = self.operation();
         let expression = operation.as_ref().and_then(|operation| operation.expression());
         let from = expression.as_ref().map_or_else(Vec::new, read_by);
-        *self.kept() = Kept { tensor: Some(tensor.clone()), from };
-        let Some(operation) = operation else { return };
+        let shared = &tensor.inner.engine;
+        let capture = shared.current_capture().map(|capture| Arc::downgrade(&capture));
+        *self.kept() = Kept { tensor: Some(tensor.clone()), from, capture };
+        let Some(operation) = operation.filter(|_| !shared.is_passing()) else { return };
         let held = match &expression {
             Some(_) => MOST_HELD,
             None => would_hold(&*operation),
@@ -321,9 +341,8 @@ fn read_by(typed: &Arc<Typed>) -> Vec<(Weak<Inner>, u64)> {
 fn lost() -> Error {
     Error::InvalidInput {
         what: "the result of an operation".to_owned(),
-        reason:
-            "it was lost with its device, and what it was computed from is gone: compute it again from the beginning"
-                .to_owned(),
+        reason: "it was lost, and what it was computed from was dropped since: compute it again from the beginning"
+            .to_owned(),
     }
 }
 

@@ -87,6 +87,12 @@ impl Operation for RowsOf {
                 if let Some(rows) = elements::rows(call.engine, function, &input, after, name).await? {
                     return Ok(rows);
                 }
+                // What follows is not for the device's own means: the rows are, and it comes after them.
+                if after.is_some()
+                    && let Some(rows) = elements::rows(call.engine, function, &input, None, name).await?
+                {
+                    return call.followed(rows).await;
+                }
             }
             let frame = frame.on.map_or_else(|| frame.text.to_owned(), |switch| enabled(frame.text, switch));
             let input = call.slim(&self.input).await?;
