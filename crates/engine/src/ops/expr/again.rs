@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::deferred::Deferred;
 use super::evaluate::planned;
 use super::node::{Node, Source, Typed, View};
-use super::operation::Deferred;
 use super::plan::known_value;
 use crate::engine::again::Steps;
 use crate::engine::{Engine, Tensor};

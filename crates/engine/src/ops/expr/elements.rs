@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::deferred::Deferred;
 use super::node::{Node, Source, Typed, View};
-use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use super::view::permuted;
 use crate::backend::native::{

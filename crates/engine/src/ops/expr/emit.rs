@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::deferred::Deferred;
 use super::node::{Node, RandomKind, Source, Typed, View};
 use super::number::{converted, loaded, scalar, stored, wrapped};
-use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::again::{self, evaluate};
+use super::deferred::Deferred;
 use super::elements;
 use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
-use super::operation::{Composed, Deferred, Epilogue};
+use super::operation::{Composed, Epilogue};
 use super::plan::{lowered, plan};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;

@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex};
 
-use super::operation::{Compute, Deferred, Operation};
+use super::deferred::{Compute, Deferred, Own};
+use super::operation::Operation;
 use super::operators::Operand;
 use super::shape;
 use crate::engine::{Engine, Tensor};
@@ -87,16 +88,9 @@ pub(in crate::ops) struct Typed {
     /// Nodes on the longest way down.
     pub(in crate::ops) depth: u32,
     /// Its value, where views of it were made or an evaluation keeps it.
-    own: Mutex<Own>,
+    pub(super) own: Mutex<Own>,
     /// Whether a kernel computed it as a part of itself.
     pub(super) was_met: AtomicBool,
-}
-
-/// The value of an expression: held by what reads it until it is computed, and by the expression from then on.
-#[derive(Default)]
-struct Own {
-    known: Weak<Deferred>,
-    held: Option<Arc<Deferred>>,
 }
 
 /// From so deep on an expression is computed on its own: kernels stay of a reasonable size.
@@ -134,50 +128,6 @@ impl Typed {
     pub(in crate::ops) fn deferred(operation: impl Operation + 'static, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
         let deferred = Deferred::new(operation, shape, dtype);
         Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype)
-    }
-
-    fn own(&self) -> MutexGuard<'_, Own> {
-        self.own.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Its value, if there is one or one is asked for.
-    pub(super) fn own_value(&self) -> Option<Arc<Deferred>> {
-        self.own().known.upgrade()
-    }
-
-    /// Its value: the same one for all who ask for this.
-    pub(super) fn value(self: &Arc<Self>) -> Arc<Deferred> {
-        let mut own = self.own();
-        own.known.upgrade().unwrap_or_else(|| {
-            let value = Deferred::new(Compute(self.clone()), self.shape.clone(), self.dtype);
-            own.known = Arc::downgrade(&value);
-            value
-        })
-    }
-
-    /// Keeps its value, which is computed; it reads this no more.
-    pub(super) fn hold(&self, value: &Arc<Deferred>) {
-        let mut own = self.own();
-        if own.known.ptr_eq(&Arc::downgrade(value)) {
-            own.held = Some(value.clone());
-        }
-    }
-
-    /// The same values, computed before what reads them, unless computing them there costs less.
-    pub(in crate::ops) fn computed(self: &Arc<Self>) -> Arc<Self> {
-        Self::of(Source::Deferred(self.value()), &self.shape, self.dtype)
-    }
-
-    /// The same values, read where they are computed already.
-    pub(in crate::ops) fn shared(self: &Arc<Self>) -> Arc<Self> {
-        if self.depth == 0 {
-            return self.clone();
-        }
-        let value = self.own().held.clone();
-        match value.filter(|value| value.live_result().is_some()) {
-            Some(value) => Self::of(Source::Deferred(value), &self.shape, self.dtype),
-            None => self.clone(),
-        }
     }
 
     /// Whether views change nothing but where it reads.

@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
+use super::deferred::Deferred;
 use super::node::{Node, Source, Typed, View};
-use super::operation::Deferred;
+use cantus_base::listed::Listed;
 
 /// Costs are in the time of two bytes from memory: some 0.2 ns.
 mod cost {
@@ -54,11 +55,8 @@ impl Cost {
     }
 }
 
-/// A reader of an expression: how many of its elements are computed for it, as a multiple of all.
-type Uses = Vec<f64>;
-
-/// Whether keeping the value costs less than computing it for each reader.
-fn pays(cost: Cost, count: usize, uses: &Uses) -> bool {
+/// Whether keeping the value costs less than computing it for each reader. `uses` says for each how many elements it takes, as a multiple of all.
+fn pays(cost: Cost, count: usize, uses: &[f64]) -> bool {
     let (mut again, mut once) =
         (0.0, cost.arithmetic + cost.reads + cost::WRITTEN + cost::LAUNCH / count.max(1) as f64);
     for &part in uses {
@@ -394,7 +392,7 @@ impl Walk {
 
     /// Whether somebody beside this evaluation holds what an operation gives.
     fn is_held(&self, pending: &Pending) -> bool {
-        let readers: Vec<usize> = pending.readers.iter().map(|&(reader, _)| reader).collect();
+        let readers: Vec<usize> = pending.readers.iter().map(|&(reader, _)| reader).listed();
         let distinct = readers.iter().enumerate().filter(|(place, reader)| !readers[..*place].contains(reader)).count();
         // The plan itself holds one.
         Arc::strong_count(&pending.deferred) > distinct + 1
@@ -453,7 +451,7 @@ fn lower(typed: &Arc<Typed>, but: Option<&Arc<Typed>>) -> Arc<Typed> {
     }
     let mut known = FxHashMap::default();
     if is_itself(typed) {
-        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, &mut known)).collect();
+        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, &mut known)).listed();
         return typed.over(&children, typed.shape.clone());
     }
     lower_in(typed, &mut known)
@@ -471,7 +469,7 @@ fn lower_in(typed: &Arc<Typed>, known: &mut FxHashMap<*const Typed, Arc<Typed>>)
     } else if typed.depth == 0 {
         typed.clone()
     } else {
-        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, known)).collect();
+        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, known)).listed();
         let same = typed.children().into_iter().zip(&children).all(|(before, after)| Arc::ptr_eq(before, after));
         if same { typed.clone() } else { typed.over(&children, typed.shape.clone()) }
     };

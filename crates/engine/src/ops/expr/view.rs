@@ -112,7 +112,7 @@ pub(super) fn pushed(value: &Arc<Typed>, read: &Typed, view: &View) -> Option<Ar
             last[at] = last[at].checked_add(step.checked_mul(to[axis] - 1)?)?;
             Some(Some((at, step)))
         })
-        .collect();
+        .try_listed();
     if let Some(steps) = steps.filter(|_| last.iter().zip(&value.shape).all(|(last, side)| last < side)) {
         return changed(value, to, &|strides, offset| {
             let start: usize = start.iter().zip(strides).map(|(start, stride)| start * stride).sum();

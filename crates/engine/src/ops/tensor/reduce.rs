@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::graph;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
+use crate::ops::expr::deferred::Deferred;
 use crate::ops::expr::elements;
 use crate::ops::expr::emit::{self, Writer, word};
 use crate::ops::expr::evaluate::compute;
@@ -21,7 +22,7 @@ use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
 use crate::ops::expr::number::scalar;
-use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 #[cfg(feature = "graph")]
 use crate::ops::expr::shape::contiguous;
 use crate::ops::expr::shape::product;

@@ -10,10 +10,10 @@ use std::sync::Arc;
 pub(in crate::ops) use function::{Item, mapped};
 pub(in crate::ops) use run::{computed, operation};
 
+use super::deferred::Deferred;
 use super::library::linked;
 use super::node::{Node, RandomKind, Source, Typed, View};
 use super::number::{converted, scalar};
-use super::operation::Deferred;
 use super::shape::product;
 use crate::engine::Tensor;
 use crate::graph::{Binary, Compare, Graph, Unary, Value};

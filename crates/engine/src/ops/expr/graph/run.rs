@@ -7,8 +7,8 @@ use crate::backend::BoxFuture;
 use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::expr::deferred::Deferred;
 use crate::ops::expr::node::{Expr, Source, Typed};
-use crate::ops::expr::operation::Deferred;
 use cantus_base::listed::Listed;
 
 /// Operations that are computed on their own before the rest is a graph, at most.
