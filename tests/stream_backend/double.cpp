@@ -20,7 +20,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <regex>
 #include <set>
 #include <string>
 #include <thread>
@@ -898,18 +897,24 @@ static std::string slurp(const std::string &path) {
 }
 // Inline PTX becomes a call: asm("add.rn.f16 %0, %1, %2;" : "=h"(r) : "h"(a), "h"(b)) is ptx("add.rn.f16 %0, %1, %2;", r, a, b).
 static std::string without_ptx(const std::string &source) {
-    static const std::regex whole("asm(?: volatile)?\\((\"[^\"]*\") : ([^;]*)\\);"), outputs("\"[=+]?[a-z]\"\\(([A-Za-z0-9_]+)\\)");
     std::string result;
-    std::sregex_iterator at(source.begin(), source.end(), whole), end;
-    size_t place = 0;
-    for (; at != end; ++at) {
-        result += source.substr(place, size_t(at->position()) - place) + "ptx(" + (*at)[1].str();
-        std::string operands = (*at)[2].str();
-        for (std::sregex_iterator one(operands.begin(), operands.end(), outputs); one != end; ++one) result += ", " + (*one)[1].str();
+    size_t done = 0;
+    for (size_t at = source.find("asm"); at != std::string::npos; at = source.find("asm", at + 3)) {
+        size_t open = at + 3;
+        if (source.compare(open, 9, " volatile") == 0) open += 9;
+        if (source.compare(open, 2, "(\"") != 0) continue;
+        const size_t quote = source.find('"', open + 2), last = source.find(';', quote);
+        if (last == std::string::npos || source.compare(quote, 4, "\" : ") != 0 || source[last - 1] != ')') continue;
+        result += source.substr(done, at - done) + "ptx(" + source.substr(open + 1, quote - open);
+        // An operand is its constraint in quotes, and a name in brackets.
+        for (size_t operand = source.find("\"(", quote + 4); operand < last; operand = source.find("\"(", operand + 2)) {
+            const size_t close = source.find(')', operand);
+            result += ", " + source.substr(operand + 2, close - operand - 2);
+        }
         result += ");";
-        place = size_t(at->position() + at->length());
+        done = last + 1;
     }
-    return result + source.substr(place);
+    return result + source.substr(done);
 }
 API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int count, const char *const *options) {
     BEGIN_FREE("compiler_compile");
@@ -932,10 +937,11 @@ API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int count, con
     if (const char *driver = getenv("CANTUS_DOUBLE_LIBRARY")) self = driver;
     const char *headers = getenv("CANTUS_DOUBLE_HEADERS");
     FILE *file = fopen((base + "/kernel.cpp").c_str(), "w");
-    fprintf(file, "#define CANTUS_DOUBLE_%s\n#include \"device.hpp\"\n#line 1 \"%s\"\n%s\nCANTUS_DOUBLE_ENTRY(%s)\n", NAME("CUDA", "HIP"),
-            program->name.c_str(), without_ptx(program->source).c_str(), program->name.c_str());
+    // The header comes first: the tests have it compiled ahead.
+    fprintf(file, "#include \"device.hpp\"\n#line 1 \"%s\"\n%s\nCANTUS_DOUBLE_ENTRY(%s)\n", program->name.c_str(),
+            without_ptx(program->source).c_str(), program->name.c_str());
     fclose(file);
-    std::string command = "g++ -std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I '" + std::string(headers ? headers : ".") +
+    std::string command = "g++ -std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -DCANTUS_DOUBLE_" NAME("CUDA", "HIP") " -I '" + std::string(headers ? headers : ".") +
                           "' " + base + "/kernel.cpp '" + self + "' -o " + base + "/kernel.so 2> " + base + "/log";
     int code = system(command.c_str());
     program->log = slurp(base + "/log");

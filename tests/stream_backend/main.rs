@@ -16,7 +16,7 @@ mod sharing;
 mod takeovers;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use double::Vendor;
 use kit::harness;
@@ -60,10 +60,16 @@ fn main() -> ExitCode {
         run(&Vendor::named(vendor));
         return ExitCode::SUCCESS;
     }
+    // The compiler takes seconds for each double.
+    let headers = headers();
+    let (libraries, rocm) = std::thread::scope(|scope| {
+        let building = ["cuda", "hip"].map(|vendor| (vendor, scope.spawn(move || build(vendor))));
+        let rocm = rocm::trials(&headers);
+        (building.map(|(vendor, library)| (vendor, library.join().expect("says what is wrong"))), rocm)
+    });
     let mut trials = Vec::new();
     let exports = sharing::vulkan().is_some();
-    for vendor in ["cuda", "hip"] {
-        let library = build(vendor);
+    for (vendor, library) in libraries {
         for &(name, variables, _) in &scenarios {
             let title = format!("{name} on {vendor}");
             trials.push(match &library {
@@ -72,9 +78,9 @@ fn main() -> ExitCode {
                     harness::absent(title, "there is no llvmpipe by Vulkan".to_owned(), "CANTUS_REQUIRE_ADAPTER")
                 }
                 Ok(library) => {
-                    let library = library.clone();
+                    let (library, headers) = (library.clone(), headers.clone());
                     harness::child(title, move |child| {
-                        child.env(SELECTED, format!("{vendor} {name}")).env("CANTUS_DOUBLE_HEADERS", HERE);
+                        child.env(SELECTED, format!("{vendor} {name}")).env("CANTUS_DOUBLE_HEADERS", headers);
                         child.envs(LIBRARIES.map(|variable| (variable, &library)));
                         child.envs(variables.iter().copied());
                     })
@@ -82,8 +88,26 @@ fn main() -> ExitCode {
             });
         }
     }
-    trials.extend(rocm::trials());
+    trials.extend(rocm);
     harness::together(trials)
+}
+
+/// A folder with the header of kernels, compiled ahead: g++ takes most of a kernel's time for it. By the flags of double.cpp; by others, and
+/// where this fails, the header itself is read.
+fn headers() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("headers");
+    let (header, compiled) = (folder.join("device.hpp"), folder.join("device.hpp.gch"));
+    let made = std::fs::create_dir_all(&compiled).and_then(|()| std::fs::copy(format!("{HERE}/device.hpp"), &header));
+    if made.is_err() {
+        return HERE.into();
+    }
+    for vendor in ["CUDA", "HIP"] {
+        let mut command = Command::new("g++");
+        command.args("-std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -fPIC -x c++-header".split(' '));
+        command.arg(format!("-DCANTUS_DOUBLE_{vendor}")).arg("-o").arg(compiled.join(vendor)).arg(&header);
+        let _ = command.output();
+    }
+    folder
 }
 
 /// Builds the double with the system's g++.

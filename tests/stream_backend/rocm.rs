@@ -18,22 +18,30 @@ const VERSIONS: [(&str, &[&str], &[&str]); 3] = [
     ("7", &["-DWITHOUT_COMPILER"], &["5", "7"]),
 ];
 
-pub fn trials() -> Vec<Trial> {
-    let trial = |(major, options, compilers): (&'static str, &[&str], &[&str])| {
+pub fn trials(headers: &Path) -> Vec<Trial> {
+    let trial = |(major, options, compilers): (&'static str, &[&str], &[&str])| -> Trial {
         let title = format!("libraries of ROCm {major} by their sonames");
+        let headers = headers.to_owned();
         match build(major, options, compilers) {
             Err(reason) => harness::absent(title, reason, "CANTUS_REQUIRE_CC"),
             Ok(folder) => harness::child(title, move |child| {
                 for variable in LIBRARIES {
                     child.env_remove(variable);
                 }
-                child.env(SELECTED, major).env("CANTUS_DOUBLE_HEADERS", HERE).env("LD_LIBRARY_PATH", &folder);
+                child.env(SELECTED, major).env("CANTUS_DOUBLE_HEADERS", headers).env("LD_LIBRARY_PATH", &folder);
                 // What kernels ask for their place is the runtime.
                 child.env("CANTUS_DOUBLE_LIBRARY", runtime(&folder, major));
             }),
         }
     };
-    if cfg!(target_os = "linux") { VERSIONS.map(trial).into() } else { Vec::new() }
+    if !cfg!(target_os = "linux") {
+        return Vec::new();
+    }
+    // The compiler takes seconds for each.
+    std::thread::scope(|scope| {
+        let building = VERSIONS.map(|version| scope.spawn(move || trial(version)));
+        building.map(|version| version.join().expect("makes a trial")).into()
+    })
 }
 
 fn runtime(folder: &Path, major: &str) -> PathBuf {

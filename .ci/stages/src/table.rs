@@ -89,12 +89,12 @@ pub fn default(window: bool, turn: u64) -> Vec<Stage> {
         stage(
             "the library alone, without naga",
             10,
-            "cargo check --locked --package cantus --no-default-features --features cpu --lib",
+            "cargo clippy --locked --package cantus --no-default-features --features cpu --lib -- --deny warnings",
         ),
         stage(
             "the library with PJRT alone",
             10,
-            "cargo check --locked --package cantus --no-default-features --features pjrt --lib",
+            "cargo clippy --locked --package cantus --no-default-features --features pjrt --lib -- --deny warnings",
         ),
     ]);
     if !window.is_empty() {
@@ -368,16 +368,15 @@ pub fn ci() -> Vec<Stage> {
             "cargo fmt --manifest-path .ci/stages/Cargo.toml --check; CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/stages cargo test --quiet --locked --manifest-path .ci/stages/Cargo.toml",
         ),
         stage("spelling", 5, ".ci/part spelling"),
-        // With the window's feature, so that what was compiled for one stage serves the next.
         stage(
             "clippy",
             30,
-            "cargo clippy --locked --workspace --all-targets --features shell,top,viewer -- --deny warnings",
+            "cargo clippy --locked --workspace --all-targets --features $CANTUS_FEATURES -- --deny warnings",
         ),
         stage("the README's tests", 180, "./test --turn --window"),
         stage("the crate outside of its workspace", 20, ".ci/standalone"),
         stage("documentation", 10, &format!("RUSTDOCFLAGS='--deny warnings' {documented}")),
-        stage("the page and the npm package", 40, "web/build.sh"),
+        stage("the page and the npm package", 40, "web/build.sh --quick"),
         // The program as ./test built it. A browser on a busy machine is held up now and then: what fails twice has failed.
         stage(
             "the page in Chromium",

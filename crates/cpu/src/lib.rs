@@ -120,5 +120,5 @@ impl Backend for CpuBackend {
 /// it once, on the module's shared memory. It never returns.
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 pub fn help() -> ! {
-    crate::threads::help()
+    threads::help()
 }

@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[cfg(not(target_arch = "wasm32"))]
 pub use blocking::waiting;
 pub use builder::Builder;
+#[cfg(feature = "wgsl")]
 pub(crate) use capture::Captured;
 pub use capture::{Graph, GraphInputs};
 pub use dispatch::{DispatchBuilder, Extent};
