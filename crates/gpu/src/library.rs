@@ -1,6 +1,7 @@
 //! Vendors' libraries, loaded at run time.
 
 use std::error::Error as _;
+#[cfg(any(feature = "_stream", feature = "ascend"))]
 use std::ffi::c_void;
 use std::path::Path;
 

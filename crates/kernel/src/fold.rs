@@ -6,13 +6,10 @@
 //! reads from a uniform. Local ids and subgroup builtins are passed on. All of this is uniform across a workgroup, so barriers
 //! inside stay legal. The result is validated again.
 
-use std::num::NonZeroU32;
-
-use naga::proc::IndexableLength;
 use naga::{
-    AddressSpace, ArraySize, BinaryOperator, Binding, Block, BuiltIn, EntryPoint, Expression, Function,
-    FunctionArgument, GlobalVariable, Handle, Literal, MemoryDecorations, Module, ResourceBinding, Scalar, Span,
-    Statement, StructMember, Type, TypeInner, UnaryOperator, VectorSize,
+    AddressSpace, BinaryOperator, Binding, Block, BuiltIn, EntryPoint, Expression, Function, FunctionArgument,
+    GlobalVariable, Handle, Literal, MemoryDecorations, Module, ResourceBinding, Scalar, Span, Statement, StructMember,
+    Type, TypeInner, UnaryOperator, VectorSize,
 };
 
 use super::Kernel;
@@ -86,32 +83,13 @@ pub(crate) fn fold_parsed(kernel: &Kernel, parsed: &super::wgsl::Parsed, group: 
     let mut module = resolved.module.into_owned();
     let entry = module.entry_points.swap_remove(index);
     module.entry_points.clear();
-    settle_array_sizes(&mut module);
+    super::amend::sizes::settle(&mut module);
     let folded = Rewrite::new(&mut module, ResourceBinding { group, binding }).wrap(entry)?;
     module.entry_points.push(folded);
     let info = super::wgsl::validator(naga::valid::Capabilities::all())
         .validate(&module)
         .map_err(|error| fault(&name, &error.emit_to_string("")))?;
     Ok(Folded { module, info, name })
-}
-
-/// Arrays sized by override constants get the size in force: naga's WGSL writer cannot write the others.
-pub(crate) fn settle_array_sizes(module: &mut Module) {
-    let mut settled = Vec::new();
-    for (handle, ty) in module.types.iter() {
-        if let TypeInner::Array { base, size: size @ ArraySize::Pending(_), stride } = ty.inner
-            && let Ok(IndexableLength::Known(count)) = size.resolve(module.to_ctx())
-            && let Some(count) = NonZeroU32::new(count)
-        {
-            // The name keeps the type apart from others of the same size: each handle stays one type.
-            let name = Some(format!("array_of_override_{}", handle.index()));
-            let inner = TypeInner::Array { base, size: ArraySize::Constant(count), stride };
-            settled.push((handle, Type { name, inner }));
-        }
-    }
-    for (handle, ty) in settled {
-        module.types.replace(handle, ty);
-    }
 }
 
 fn fault(name: &str, message: &str) -> Error {

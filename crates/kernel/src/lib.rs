@@ -12,7 +12,7 @@ mod arguments;
 mod behavior;
 #[cfg(feature = "wgsl")]
 mod bounds;
-#[cfg(all(feature = "wgsl", feature = "_fold"))]
+#[cfg(all(feature = "wgsl", any(feature = "_gpu", feature = "_stream")))]
 #[doc(hidden)]
 pub mod fold;
 #[cfg(feature = "wgsl")]
@@ -793,7 +793,7 @@ impl Kernel {
         };
         let resolved = self.parsed()?.resolve(Some(self.name()), &self.inner.overrides)?;
         let mut module = resolved.module.into_owned();
-        fold::settle_array_sizes(&mut module);
+        amend::sizes::settle(&mut module);
         let info = wgsl::validator(naga::valid::Capabilities::all())
             .validate(&module)
             .map_err(|error| fault(error.emit_to_string("")))?;

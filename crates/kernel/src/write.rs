@@ -7,7 +7,7 @@ use naga::ShaderStage;
 use naga::back::{glsl, hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 
-use super::{Kernel, Scalar, fold, spirv};
+use super::{Kernel, Scalar, spirv};
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
@@ -68,7 +68,7 @@ impl Kernel {
         super::wgsl::on_deep_stack(self.file(), || {
             let resolved = parsed.resolve(Some(&entry), self.overrides())?;
             let mut module = resolved.module.into_owned();
-            fold::settle_array_sizes(&mut module);
+            super::amend::sizes::settle(&mut module);
             if language != Language::Wgsl {
                 super::amend::shifts::settle(&mut module);
             }

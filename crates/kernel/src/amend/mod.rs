@@ -17,6 +17,8 @@ mod returns;
 #[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 pub mod shifts;
+#[cfg(any(feature = "writers", feature = "_gpu", feature = "_stream"))]
+pub(crate) mod sizes;
 mod spaces;
 
 #[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
