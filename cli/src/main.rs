@@ -49,6 +49,7 @@ use std::process::ExitCode;
 
 use cantus::Error;
 use cantus::error::without_remedies;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command as Described, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use global::Global;
@@ -143,7 +144,7 @@ fn main() -> ExitCode {
     if let Some(code) = forks::serve() {
         return code;
     }
-    let matches = described().get_matches();
+    let matches = described().try_get_matches().unwrap_or_else(|error| negative(error).exit());
     match Cli::from_arg_matches(&matches) {
         Ok(cli) => {
             if let Some(name) = matches.subcommand_name() {
@@ -153,6 +154,17 @@ fn main() -> ExitCode {
         }
         Err(error) => error.exit(),
     }
+}
+
+/// A negative number where only others are taken isn't an unknown flag.
+fn negative(error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return error };
+    let number = given.strip_prefix('-').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    if error.kind() != ErrorKind::UnknownArgument || !number {
+        return error;
+    }
+    let text = format!("a negative number is not taken here: {given}\n\nFor more information, try '--help'.\n");
+    clap::Error::raw(ErrorKind::InvalidValue, text)
 }
 
 /// The arguments, words of a choice in any case.

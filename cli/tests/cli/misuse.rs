@@ -210,7 +210,10 @@ fn sizes() {
         place.refuse(&format!("pattern --height {side} -o p.png"), 2, &["a side is a whole number of at least 1"]);
     }
     place.refuse("field --width 99999999999999999999 -o f.npy", 2, &["more than this system can address"]);
-    place.refuse("field -4x4 -o f.png", 2, &["-4"]);
+    for size in ["-4x4", "-4"] {
+        place.refuse(&format!("field {size} -o f.png"), 2, &["a negative number is not taken here: -4"]);
+    }
+    place.refuse("field -x -o f.png", 2, &["unexpected argument"]);
     place.refuse("field 4294967296x1 -o f.npy", 2, &["4294967296"]);
     place.refuse("field 3000000000x1 -o f.png", 2, &["3000000000", "2147483647", ".npy"]);
     place.refuse("field 4x4 --width 4 -o f.png", 2, &["--width"]);
