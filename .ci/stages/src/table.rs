@@ -315,6 +315,17 @@ pub fn parts() -> Vec<Part> {
             paths: &["crates/algebra/", "crates/base/", "crates/cpu/", "crates/spmd/"],
             stages: vec![stage("the CPU's forms for NEON and every case, under QEMU", 60, ".ci/part neon")],
         },
+        // CI has a quick build's modules, which say nothing of a release's sizes.
+        Part {
+            name: "page_sizes",
+            minutes: 13.0,
+            paths: &["crates/", "src/", "web/"],
+            stages: vec![stage(
+                "sizes of the page's modules",
+                60,
+                "web/build.sh; cd web; . ./node.sh; node --test --test-name-pattern='sizes? of the compressed' tests/package.test.mjs tests/proofs.test.mjs",
+            )],
+        },
         Part {
             name: "python",
             minutes: 10.0,
