@@ -6,7 +6,14 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 profile=release
-[ "${1:-}" != --quick ] || profile=quick
+features=playground
+if [ "${1:-}" = --quick ]; then
+    profile=quick
+    # Both of the page's modules, with threads and without, as they have one type.
+    features=playground,zk
+fi
+# Written last: without it nothing is tested.
+rm -f pkg/profile
 
 . ../.ci/shell.sh
 # Node: the system's where it is new enough for Vite, npm's own package of it otherwise.
@@ -29,9 +36,9 @@ module() {
 others() {
     module field ../target/cross "$simd" || return
     if [ "$profile" = quick ]; then
-        module "playground proofs" ../target/cross "$simd" --features playground,zk
+        module "playground proofs" ../target/cross "$simd" --features "$features"
     else
-        module playground ../target/cross "$simd" --features playground && module proofs ../target/cross "$simd" --features zk
+        module playground ../target/cross "$simd" --features "$features" && module proofs ../target/cross "$simd" --features zk
     fi
 }
 # With SIMD, which every browser has had for years: the CPU's kernels run two to three times as fast.
@@ -43,7 +50,7 @@ shared="$simd,+atomics,+bulk-memory,+mutable-globals -C link-arg=--shared-memory
 cargo build --locked --package cantus-bindgen --profile tool --target-dir ../target/tools
 # The CPU's module with threads, for pages that are isolated.
 threads() {
-    CANTUS_CROSS_STD=1 module threads "$1" "$shared" --no-default-features --features playground
+    CANTUS_CROSS_STD=1 module threads "$1" "$shared" --no-default-features --features "$features"
 }
 if [ "$profile" = quick ]; then
     # One after another: macros and what else runs here are built once.
@@ -57,10 +64,10 @@ else
     wait "$!" || built=
     [ -n "$built" ]
 fi
-echo "$profile" >pkg/profile
 
 npx tsc --noEmit
 npx tsc -p lib
 npx vite build --logLevel warn
 node compress.mjs "$@"
 ls -l pkg/*/cantus_bg.wasm
+echo "$profile" >pkg/profile

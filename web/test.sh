@@ -4,6 +4,7 @@
 # CANTUS_SCREENSHOTS=1 writes web/screenshots anew. The gallery's pieces take turns (CANTUS_TURN=N names one); CANTUS_TESTS=all runs all of them.
 set -euo pipefail
 cd "$(dirname "$0")"
+[ -e pkg/profile ] || { echo "there is no whole build of the page: run web/build.sh" >&2; exit 1; }
 . ./node.sh
 . ../.ci/shell.sh
 
