@@ -214,4 +214,14 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _FROM:
         return getattr(importlib.import_module(f"{__name__}.{_FROM[name]}"), name)
+    if not name.startswith("_"):
+        # NumPy's other functions, by NumPy's names.
+        found = importlib.import_module(f"{__name__}._numpy").named(name)
+        if found is not None:
+            return found
     raise AttributeError(f"module 'cantus' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    numpys = importlib.import_module(f"{__name__}._numpy").names()
+    return sorted({*globals(), *_LAZY, *_FROM, *numpys})

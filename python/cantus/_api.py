@@ -1224,6 +1224,8 @@ def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | N
     """
     if side not in ("left", "right"):
         raise ValueError(f"side is 'left' or 'right', not {side!r}")
+    if x1.ndim != 1:
+        raise ValueError(f"searchsorted looks in an array of one axis, and this one has {x1.ndim}")
     values = x2 if isinstance(x2, Array) else number(x2, x1)
     dtype = _dtypes.promote(x1.dtype, values.dtype)
     row = take(x1, sorter, axis=0) if sorter is not None else x1

@@ -426,6 +426,12 @@ class Array(Methods):
     def __rmod__(self, other: Any) -> Any:
         return binary("remainder", self, other, True)
 
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
     def __pow__(self, other: Any) -> Any:
         return power(self, other)
 

@@ -97,6 +97,21 @@ def transpose(a: Any, axes: Any = None) -> Any:
     return _api.permute_dims(a, tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
 
 
+FUNCTIONS["permute_dims"] = transpose
+
+
+@_numpys
+def matrix_transpose(x: Any, /) -> Any:
+    if x.ndim < 2:
+        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+    return x.mT
+
+
+@_numpys
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    return _api.astype(x, _dtypes.of(dtype), copy=copy, device=device)
+
+
 @_numpys
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     axes = list(range(a.ndim))
@@ -178,28 +193,102 @@ def _bounded(places: Array, side: int, mode: str) -> Array:
     return places % side if mode == "wrap" else _api.clip(places, 0, side - 1)
 
 
-_PADS = {"constant": "pad", "edge": "pad_edge", "reflect": "pad_reflect", "wrap": "pad_wrap"}
+_PADS = {"constant": "pad", "edge": "pad_edge", "reflect": "pad_reflect", "wrap": "pad_wrap", "empty": "pad"}
+# The arguments that a mode has, and what they are without being given.
+_PAD_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "constant": {"constant_values": 0}, "linear_ramp": {"end_values": 0}, "reflect": {"reflect_type": "even"}, "symmetric": {"reflect_type": "even"},
+    **dict.fromkeys(("maximum", "mean", "median", "minimum"), {"stat_length": None}), **dict.fromkeys(("edge", "wrap", "empty"), {}),
+}  # fmt: skip
 
 
 @_numpys
-def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Any:
-    if mode not in _PADS:
+def pad(array: Any, pad_width: Any, mode: Any = "constant", **given: Any) -> Any:
+    if mode not in _PAD_ARGUMENTS:
         raise _remedy(f"np.pad with mode={mode!r}")
+    for name in given.keys() - _PAD_ARGUMENTS[mode].keys():
+        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {{'{name}'}}")
     if isinstance(pad_width, dict):
         pad_width = [_pair(pad_width.get(axis, pad_width.get(axis - array.ndim, 0))) for axis in range(array.ndim)]
-    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
-    if mode != "constant":
-        return call(array, _PADS[mode], ints=widths.ravel().tolist())
-    values = np.broadcast_to(np.asarray(_read(constant_values)), (array.ndim, 2)).astype(array.dtype.numpy)
+    widths = np.broadcast_to(np.asarray(_read(pad_width)), (array.ndim, 2))
+    if widths.dtype.kind not in "iu":
+        raise TypeError("`pad_width` must be of integral type.")
+    if (widths < 0).any():
+        raise ValueError("index can't contain negative values")
     if array.ndim == 0:
         return +array
-    one = values.flat[0].item()
-    if (values == one).all() and not isinstance(one, complex) and float(one) == one:
-        return call(array, "pad", ints=widths.ravel().tolist(), floats=[float(one)])
-    # One axis after the other, as NumPy: each side has a number of its own, which is of the array's dtype.
+    odd = given.get("reflect_type", "even") == "odd"
+    if given.get("reflect_type", "even") not in ("even", "odd"):
+        raise ValueError(f"reflect_type is 'even' or 'odd', not {given['reflect_type']!r}")
+    if mode in _PADS and not odd and mode != "constant" and array.size:
+        return call(array, _PADS[mode], ints=widths.ravel().tolist(), floats=[0.0] if mode == "empty" else [])
+    if mode in ("constant", "empty"):
+        values = np.broadcast_to(np.asarray(_read(given.get("constant_values", 0))), (array.ndim, 2)).astype(array.dtype.numpy)
+        one = values.flat[0].item()
+        if (values == one).all() and not isinstance(one, complex) and float(one) == one:
+            return call(array, "pad", ints=widths.ravel().tolist(), floats=[float(one)])
+    if not array.size and mode not in ("constant", "empty") and any(side == 0 and widths[axis].any() for axis, side in enumerate(array.shape)):
+        raise ValueError(f"can't extend an empty axis using modes other than 'constant' or 'empty', and the mode was {mode!r}")
+    # One axis after the other, as NumPy: corners are of what is there already.
     for axis, (ahead, behind) in enumerate(widths.tolist()):
-        parts = [_side(array, axis, count, value) for count, value in ((ahead, values[axis, 0]), (behind, values[axis, 1]))]
+        if mode in ("constant", "empty"):
+            sides = [_side(array, axis, count, value) for count, value in ((ahead, values[axis, 0]), (behind, values[axis, 1]))]
+        elif mode == "linear_ramp":
+            ends = np.broadcast_to(np.asarray(_read(given.get("end_values", 0))), (array.ndim, 2))[axis]
+            sides = [_ramp(array, axis, count, end, back) for count, end, back in ((ahead, ends[0], False), (behind, ends[1], True))]
+        elif mode in ("reflect", "symmetric"):
+            array = _mirrored(array, axis, ahead, behind, mode == "symmetric", odd)
+            continue
+        else:
+            lengths = given.get("stat_length")
+            lengths = (None, None) if lengths is None else np.broadcast_to(np.asarray(lengths), (array.ndim, 2))[axis].tolist()
+            sides = [_summary(array, axis, count, mode, length, back) for count, length, back in ((ahead, lengths[0], False), (behind, lengths[1], True))]
+        array = _api.concat([sides[0], array, sides[1]], axis=axis)
+    return array
+
+
+def _along(array: Array, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Array:
+    return array[(slice(None),) * axis + (slice(start, stop, step),)]
+
+
+def _ramp(array: Array, axis: int, count: int, end: Any, back: bool) -> Array:
+    """From the outermost element to a number, in `count` equal steps that begin with the number."""
+    edge = _along(array, axis, -1, None) if back else _along(array, axis, 0, 1)
+    wide = _floating(array.dtype, array)
+    parts = _api.arange(count, device=array._device).astype(wide) / max(count, 1)
+    parts = _api.reshape(_api.flip(parts) if back else parts, (count,) + (1,) * (array.ndim - axis - 1))
+    end = _api.asarray(end, device=array._device).astype(array.dtype).astype(wide)
+    found = end + (edge.astype(wide) - end) * parts
+    return (_api.floor(found) if array.dtype.kind in "iu" else found).astype(array.dtype)
+
+
+def _summary(array: Array, axis: int, count: int, mode: str, length: int | None, back: bool) -> Array:
+    """One number of the elements nearest to an end, `count` times."""
+    side = array.shape[axis]
+    length = side if length is None else min(int(length), side)
+    if length < 1:
+        raise ValueError("stat_length of 0 yields no value for padding")
+    part = _along(array, axis, side - length, None) if back else _along(array, axis, 0, length)
+    found = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)](part, axis=axis, keepdims=True)
+    if array.dtype.kind in "iu" and mode in ("mean", "median"):
+        found = _api.round(found)
+    return _api.broadcast_to(found.astype(array.dtype), (*array.shape[:axis], count, *array.shape[axis + 1 :]))
+
+
+def _mirrored(array: Array, axis: int, ahead: int, behind: int, twice: bool, odd: bool) -> Array:
+    """Reflected at both ends, which are there twice or once; an odd reflection goes on beyond the end as the line came to it."""
+    if array.shape[axis] == 1 and not twice:
+        return call(array, "pad_edge", ints=[wide for at in range(array.ndim) for wide in ((ahead, behind) if at == axis else (0, 0))])
+    while ahead or behind:
+        # A reflection is as long as what is there: more takes another.
+        side, once = array.shape[axis], 0 if twice else 1
+        left, right = min(ahead, side - once), min(behind, side - once)
+        parts = [_along(array, axis, once, once + left), _along(array, axis, side - once - right, side - once)]
+        parts = [_api.flip(one, axis=axis) for one in parts]
+        if odd:
+            ends = [_along(array, axis, 0, 1), _along(array, axis, -1, None)]
+            parts = [2 * end - one for end, one in zip(ends, parts, strict=True)]
         array = _api.concat([parts[0], array, parts[1]], axis=axis)
+        ahead, behind = ahead - left, behind - right
     return array
 
 
@@ -322,11 +411,29 @@ def outer(a: Any, b: Any) -> Any:
 
 
 @_numpys
-def einsum(equation: str, *operands: Any, dtype: Any = None) -> Any:
+def einsum(equation: Any, *operands: Any, dtype: Any = None) -> Any:
     if not isinstance(equation, str):
-        raise _remedy("np.einsum with lists of axes")
+        equation, operands = _lettered((equation, *operands))
     first, *others = [_cast(one, dtype) for one in _together(operands)]
     return wrap(first._x.einsum(equation.replace(" ", ""), [one._x for one in others]), first._device)
+
+
+def _lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """An equation in letters for operands that stand before lists of their axes."""
+
+    def letters(axes: Any) -> str:
+        return "".join("..." if axis is Ellipsis else _letter(axis) for axis in axes)
+
+    count = len(given) // 2
+    terms = ",".join(letters(given[2 * place + 1]) for place in range(count))
+    result = f"->{letters(given[-1])}" if len(given) % 2 else ""
+    return terms + result, given[: 2 * count : 2]
+
+
+def _letter(axis: Any) -> str:
+    if not 0 <= axis < 52:
+        raise ValueError("subscript is not within the valid range [0, 52)")
+    return chr((ord("A") if axis < 26 else ord("a") - 26) + axis)
 
 
 # Order.

@@ -257,3 +257,123 @@ class Methods:
                [3., 7.]], dtype=float32)
         """
         return self._numpy("cumsum", axis, dtype, out=out)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+        """Products of all up to each.
+
+        >>> import cantus
+        >>> cantus.asarray([1.0, 2.0, 3.0]).cumprod()
+        array([1., 2., 6.], dtype=float32)
+        """
+        return self._numpy("cumprod", axis, dtype, out=out)
+
+    def nonzero(self) -> Any:
+        """The places of what is not 0, an array for each axis.
+
+        >>> import cantus
+        >>> cantus.asarray([0.0, 2.0, 3.0]).nonzero()[0]
+        array([1, 2])
+        """
+        return self._numpy("nonzero")
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Any:
+        """Each element several times.
+
+        >>> import cantus
+        >>> cantus.asarray([1.0, 2.0]).repeat(2)
+        array([1., 1., 2., 2.], dtype=float32)
+        """
+        return self._numpy("repeat", repeats, axis)
+
+    def fill(self, value: Any) -> None:
+        """One value everywhere, in this array.
+
+        >>> import cantus
+        >>> x = cantus.zeros(2)
+        >>> x.fill(3)
+        >>> x
+        array([3., 3.], dtype=float32)
+        """
+        self[...] = value  # type: ignore[index]
+
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+        """Puts this array in order along an axis.
+
+        >>> import cantus
+        >>> x = cantus.asarray([2.0, 1.0])
+        >>> x.sort()
+        >>> x
+        array([1., 2.], dtype=float32)
+        """
+        if order is not None:
+            raise TypeError("sort of Cantus's arrays takes no order")
+        self._become(self._numpy("sort", axis, kind, stable=stable))  # type: ignore[attr-defined]
+
+    def argsort(self, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+        """The places of the elements in order.
+
+        >>> import cantus
+        >>> cantus.asarray([2.0, 1.0]).argsort()
+        array([1, 0])
+        """
+        return self._numpy("argsort", axis, kind, order, stable=stable)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+        """Where elements belong in this line, which is in order.
+
+        >>> import cantus
+        >>> cantus.asarray([1.0, 2.0, 3.0]).searchsorted(2.5)
+        array(2)
+        """
+        return self._numpy("searchsorted", v, side, sorter)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """The diagonal along two axes.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).diagonal()
+        array([1., 4.], dtype=float32)
+        """
+        return self._numpy("diagonal", offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+        """The sum of the diagonal.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).trace()
+        array(5., dtype=float32)
+        """
+        return self._numpy("trace", offset, axis1, axis2, dtype, out=out)
+
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+        """The parts along an axis for which a condition is true.
+
+        >>> import cantus
+        >>> cantus.asarray([1.0, 2.0, 3.0]).compress(cantus.asarray([True, False, True]))
+        array([1., 3.], dtype=float32)
+        """
+        import numpy as np
+
+        from ._numpy import function
+
+        return function(np.compress, (condition, self, axis), {"out": out})
+
+    def conjugate(self) -> Any:
+        """As `conj`.
+
+        >>> import cantus
+        >>> cantus.asarray([1 + 2j]).conjugate()
+        array([1.-2.j], dtype=complex64)
+        """
+        return self.conj()
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Changes elements at places of the flattened array.
+
+        >>> import cantus
+        >>> x = cantus.zeros(3)
+        >>> x.put([0, 2], [1.0, 2.0])
+        >>> x
+        array([1., 0., 2.], dtype=float32)
+        """
+        self._numpy("put", indices, values, mode)

@@ -26,11 +26,13 @@ _PLAIN = {"cbrt", "exp2"}
 # Of whole numbers they are floats.
 _FLOATING = set(
     "acos acosh asin asinh atan atanh atan2 cbrt cos cosh divide exp exp2 expm1 hypot log log10 log1p log2 logaddexp sin sinh sqrt tan tanh "
-    "copysign nextafter deg2rad radians rad2deg degrees rint fabs float_power".split()
+    "copysign nextafter deg2rad radians rad2deg degrees rint fabs float_power heaviside logaddexp2".split()
 )
 _TRUTHS = {
     "logical_and", "logical_or", "logical_xor", "logical_not", "signbit", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
 }  # fmt: skip
+_SCANS = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
+_CHANGES = {"add", "subtract"}
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 
 
@@ -85,18 +87,62 @@ def _floating(dtype: DType, beside: Array) -> DType:
 
 
 def ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, Any]) -> Any:
-    """A function of elements of NumPy's, or its reduction."""
-    if method not in ("__call__", "reduce") or method == "reduce" and of.__name__ not in _REDUCTIONS:
-        raise _remedy(f"np.{of.__name__}.{method}")
-    known = Array | np.ndarray | np.generic | int | float | complex | bool
-    if not builtins.all(isinstance(one, known) for one in inputs):
+    """A function of elements of NumPy's, or its reduction, its scan, its table of two lines, or its changes at places."""
+    name = of.__name__
+    known = {"__call__": None, "reduce": _REDUCTIONS, "accumulate": _SCANS, "outer": None, "at": _CHANGES}
+    table = known.get(method, {})
+    if table is not None and name not in table:
+        raise _remedy(f"np.{name}.{method}")
+    if method == "at":
+        return _changed(name, *inputs)
+    kinds = Array | np.ndarray | np.generic | int | float | complex | bool
+    if not builtins.all(isinstance(one, kinds) for one in inputs):
         return NotImplemented
+    if method == "outer":
+        first, second = (_api.asarray(one, device=array._device) for one in inputs)
+        inputs = (_api.reshape(first, first.shape + (1,) * second.ndim), second)
     out = keywords.pop("out", (None,))
     target = out[0] if isinstance(out, tuple) else out
+    if name in _PAIRS and method in ("__call__", "outer"):
+        if isinstance(out, tuple) and builtins.any(one is not None for one in out):
+            raise _without(f"np.{name}", "out")
+        for argument in keywords.keys():
+            raise _without(f"np.{name}", argument)
+        return _PAIRS[name](*inputs)
     result = _ufunc(array, of, method, inputs, keywords, target)
     if result is NotImplemented:
-        raise _remedy(f"np.{of.__name__}")
+        raise _remedy(f"np.{name}")
     return result if target is None else into(target, result)
+
+
+# Of two results.
+_PAIRS: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "divmod": lambda x, y: (np.floor_divide(x, y), np.remainder(x, y)),
+    "modf": lambda x: _parted(x.astype(_floating(x.dtype, x), copy=False)),
+}
+
+
+def _parted(x: Array) -> tuple[Array, Array]:
+    """The part below 1 and the whole one, both with the sign."""
+    whole = _api.trunc(x)
+    part = _api.where(_api.isinf(x), x * 0 if x.dtype.kind != "f" else _api.zeros((), dtype=x.dtype, device=x._device), x - whole)
+    return _api.copysign(part, x), whole
+
+
+def _changed(name: str, target: Any, places: Any, values: Any = None) -> None:
+    """`np.add.at` and its kin: a place that comes again changes again."""
+    if not isinstance(target, Array):
+        raise TypeError(f"np.{name}.at changes an array of Cantus's here (np.asarray for the values and the places)")
+    values = _api.asarray(values, device=target._device)
+    castable(_dtypes.promote(target.dtype, values.dtype), target.dtype, "same_kind", "at")
+    every = _api.reshape(_api.arange(target.size, device=target._device).astype(_dtypes.int32), target.shape)
+    named = every[places]
+    flat = _api.reshape(target, (-1,))
+    values = _api.reshape(_api.broadcast_to(values.astype(target.dtype, copy=False), named.shape), (-1,))
+    if name == "subtract":
+        values = -values
+    if named.size:
+        target._become(_api.reshape(call(flat, "scatter_add", [_api.reshape(named, (-1,)), values], ints=[0]), target.shape))
 
 
 def into(target: Any, result: Array, casting: str = "same_kind") -> Any:
@@ -116,6 +162,8 @@ def castable(from_: Any, to: Any, casting: str, argument: str) -> None:
 
 def _ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, Any], target: Any) -> Any:
     name = of.__name__
+    if method == "accumulate":
+        return _scanned(name, *inputs, **keywords)
     if method == "reduce":
         ours = FUNCTIONS[_REDUCTIONS[name]]
         keywords = {"axis": 0} | {key: value for key, value in keywords.items() if asks(None, key, value)}
@@ -133,6 +181,17 @@ def _ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, 
     castable(result.dtype, target.dtype, casting, "out")
     kept = _api.asarray(target, device=result._device)
     return _api.where(_api.asarray(where, device=result._device), result.astype(kept.dtype, copy=False), kept)
+
+
+def _scanned(name: str, x: Array, axis: int = 0, dtype: Any = None) -> Array:
+    """The reduction of all elements up to each. Whole numbers keep their dtype, as NumPy's do here, but for sums and products of small ones."""
+    if not x.ndim:
+        raise TypeError("cannot accumulate on a scalar")
+    if dtype is not None:
+        x = x.astype(_dtypes.of(dtype), copy=False)
+    if name in ("add", "multiply"):
+        return FUNCTIONS[_SCANS[name]](x, axis=axis, dtype=dtype)  # type: ignore[no-any-return]
+    return call(x, _SCANS[name], ints=[_api._axis(axis, x.ndim)]) if x.size else +x
 
 
 def _elements(array: Array, name: str, inputs: Any, dtype: Any, casting: str) -> Any:
@@ -163,6 +222,8 @@ def _elements(array: Array, name: str, inputs: Any, dtype: Any, casting: str) ->
     values = [one.astype(common, copy=False) if isinstance(one, Array) else number(one, _like(common, beside)) for one in values]
     if ours.startswith("logical"):
         values = [one if one.dtype.kind == "b" else one != 0 for one in values]
+    if name in _COMPOSED:
+        return _COMPOSED[name](*values)
     if ours in ("deg2rad", "radians"):
         return values[0] * (math.pi / 180)
     if ours in ("rad2deg", "degrees"):
@@ -177,6 +238,37 @@ def _elements(array: Array, name: str, inputs: Any, dtype: Any, casting: str) ->
         return linalg.matmul(*values)
     function = getattr(_api, ours, None)
     return NotImplemented if function is None or not callable(function) else function(*values)
+
+
+def _step(x: Array, at: Any) -> Array:
+    found = _api.where(x < 0, x * 0, _api.where(x == 0, at, x * 0 + 1))
+    return _api.where(_api.isnan(x), x, found)
+
+
+def _of_numbers(pick: Callable[[Any, Any], Array]) -> Callable[[Any, Any], Any]:
+    """Of two, of which NaN is none."""
+
+    def picked(x: Any, y: Any) -> Any:
+        if x.dtype.kind not in "fc":
+            return pick(x, y)
+        return _api.where(_api.isnan(x), y, _api.where(_api.isnan(y), x, pick(x, y)))
+
+    return picked
+
+
+def _logaddexp2(x: Array, y: Array) -> Array:
+    return _api.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)  # type: ignore[no-any-return]
+
+
+# Functions of elements that are made of others.
+_COMPOSED: dict[str, Callable[..., Any]] = {
+    "heaviside": _step,
+    "fmax": _of_numbers(lambda x, y: _api.maximum(x, y)),
+    "fmin": _of_numbers(lambda x, y: _api.minimum(x, y)),
+    "logaddexp2": _logaddexp2,
+    "matvec": lambda x, y: linalg.matmul(x, y[..., None])[..., 0],
+    "vecmat": lambda x, y: linalg.matmul((_api.conj(x) if x.dtype.kind == "c" else x)[..., None, :], y)[..., 0, :],
+}
 
 
 def _like(dtype: DType, beside: Array) -> Array:
@@ -215,6 +307,32 @@ def function(of: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
     if out is None:
         return result
     return into(out, result, "unsafe" if name in _ROUNDED_INTO else "same_kind")
+
+
+def names() -> list[str]:
+    """NumPy's functions that take arrays of Cantus."""
+    return [name for name in dir(np) if name in FUNCTIONS or isinstance(getattr(np, name), np.ufunc)]
+
+
+@functools.cache
+def named(name: str) -> Callable[..., Any] | None:
+    """NumPy's function of that name as one of `cantus`: what it is given becomes an array of Cantus's."""
+    of = getattr(np, name, None)
+    if of is None or name not in FUNCTIONS and not isinstance(of, np.ufunc):
+        return None
+
+    def ours(*arguments: Any, **keywords: Any) -> Any:
+        if _first((arguments, list(keywords.values()))) is None:
+            # The first that is no text, or all operands of `einsum`.
+            at = next((place for place, one in enumerate(arguments) if not isinstance(one, str) and not callable(one)), None)
+            if at is None:
+                raise TypeError(f"cantus.{name} takes an array")
+            arguments = (*arguments[:at], _api.asarray(arguments[at]), *arguments[at + 1 :])
+        return of(*arguments, **keywords)
+
+    ours.__name__ = ours.__qualname__ = name
+    ours.__doc__ = f"NumPy's `{name}` of Cantus's arrays, on their device: https://numpy.org/doc/stable/reference/generated/numpy.{name}.html"
+    return ours
 
 
 # Means of integers are floats, and NumPy rounds them into any `out`.
@@ -296,4 +414,10 @@ def _cast(x: Array, dtype: Any) -> Array:
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
-from . import _functions as _functions, _reductions as _reductions, _statistics as _statistics  # noqa: E402 - they fill the table
+from . import (  # noqa: E402 - they fill the table
+    _functions as _functions,
+    _parts as _parts,
+    _reductions as _reductions,
+    _signals as _signals,
+    _statistics as _statistics,
+)

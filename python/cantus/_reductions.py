@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _api, _dtypes
 from ._array import Array, wrap
-from ._numpy import FUNCTIONS, _array, _cast, _numpys, _remedy
+from ._numpy import FUNCTIONS, _array, _cast, _common, _floating, _numpys
 
 
 def _masked(a: Array, where: Any, otherwise: Any) -> Array:
@@ -153,6 +153,123 @@ def _extreme_of_numbers(name: str, least: float) -> None:
 
 _extreme_of_numbers("max", -math.inf)
 _extreme_of_numbers("min", math.inf)
+
+
+@_numpys
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True) -> Any:
+    return FUNCTIONS["prod"](_filled(a, 1.0), axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+@_numpys
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    return cumsum(_filled(a, 0.0), axis, dtype)
+
+
+@_numpys
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    return cumprod(_filled(a, 1.0), axis, dtype)
+
+
+def _known(a: Array, axis: Any) -> Array:
+    """How many are numbers along axes, which stay."""
+    return _api.sum(_api.logical_not(_api.isnan(a)).astype(_dtypes.real_of(a.dtype)), axis=axis, keepdims=True)
+
+
+def _without_axes(found: Array, a: Array, axis: Any, keepdims: bool) -> Array:
+    return found if keepdims else _api.squeeze(found, tuple(range(a.ndim)) if axis is None else axis)
+
+
+@_numpys
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    if a.dtype.kind not in "fc":
+        return mean(a, axis, dtype, keepdims)
+    if dtype is not None and _dtypes.of(dtype).kind not in "fc":
+        raise TypeError(f"np.nanmean of {a.dtype} has no dtype {dtype}")
+    a = _cast(a, dtype)
+    found = _api.sum(_filled(a, 0.0), axis=axis, keepdims=True) / _known(a, axis)
+    return _without_axes(found, a, axis, bool(keepdims))
+
+
+def _spread_of_numbers(name: str) -> None:
+    def spread(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
+        if a.dtype.kind not in "fc":
+            return FUNCTIONS[name](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, correction=correction)
+        if dtype is not None and _dtypes.of(dtype).kind not in "fc":
+            raise TypeError(f"np.nan{name} is computed in floats, and {dtype} is no dtype of them")
+        a = _cast(a, dtype)
+        count = _known(a, axis)
+        apart = _filled(a - _api.sum(_filled(a, 0.0), axis=axis, keepdims=True) / count, 0.0)
+        squares = apart * apart if a.dtype.kind == "f" else _api.square(_api.real(apart)) + _api.square(_api.imag(apart))
+        left = count - float(ddof if correction is None else correction)
+        found = _api.sum(squares, axis=axis, keepdims=True) / _api.where(left > 0, left, math.nan)
+        return _without_axes(found if name == "var" else _api.sqrt(found), a, axis, bool(keepdims))
+
+    FUNCTIONS[f"nan{name}"] = spread
+
+
+_spread_of_numbers("var")
+_spread_of_numbers("std")
+
+
+def _place_of_numbers(name: str, least: float) -> None:
+    ours = getattr(_api, name)
+
+    def place(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Any:
+        if a.dtype.kind in "fc" and bool(_api.any(_api.all(_api.isnan(a), axis=axis))):
+            raise ValueError("All-NaN slice encountered")
+        return ours(_filled(a, least), axis=axis, keepdims=bool(keepdims))
+
+    FUNCTIONS[f"nan{name}"] = place
+
+
+_place_of_numbers("argmax", -math.inf)
+_place_of_numbers("argmin", math.inf)
+
+
+@_numpys
+def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return _api.max(a, axis=axis, keepdims=bool(keepdims)) - _api.min(a, axis=axis, keepdims=bool(keepdims))
+
+
+@_numpys
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+    if weights is None:
+        found = mean(a, axis, keepdims=keepdims)
+        if not returned:
+            return found
+        count = a.size / max(found.size, 1)
+        return found, _api.full(found.shape, count, dtype=found.dtype, device=a._device)
+    weights = _api.asarray(_array(weights, a), device=a._device)
+    if weights.shape != a.shape:
+        if axis is None:
+            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        axes = [_api._axis(one, a.ndim) for one in (axis if isinstance(axis, tuple) else (axis,))]
+        if weights.shape != tuple(a.shape[one] for one in axes):
+            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+        order = sorted(range(len(axes)), key=lambda at: axes[at])
+        weights = _api.permute_dims(weights, tuple(order))
+        weights = _api.reshape(weights, tuple(side if place in axes else 1 for place, side in enumerate(a.shape)))
+        weights = _api.broadcast_to(weights, a.shape)
+    kind = _common((a, weights), a) if a.dtype.kind in "fc" else _common((a, weights, _api.zeros((), dtype=_floating(a.dtype, a), device=a._device)), a)
+    a, weights = a.astype(kind, copy=False), weights.astype(kind, copy=False)
+    scale = _api.sum(weights, axis=axis, keepdims=bool(keepdims))
+    if bool(_api.any(scale == 0)):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    found = _api.sum(a * weights, axis=axis, keepdims=bool(keepdims)) / scale
+    return (found, scale) if returned else found
+
+
+def _accumulated(name: str) -> None:
+    ours = getattr(_api, name)
+
+    def accumulated(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        return ours(x, axis=axis, dtype=None if dtype is None else _dtypes.of(dtype), include_initial=include_initial)
+
+    FUNCTIONS[name] = accumulated
+
+
+_accumulated("cumulative_sum")
+_accumulated("cumulative_prod")
 
 
 @_numpys

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _api, _dtypes, linalg
 from ._array import Array, call
-from ._numpy import FUNCTIONS, _array, _first, _floating, _numpys, _remedy, _together
+from ._numpy import FUNCTIONS, _array, _first, _floating, _numpys, _read, _remedy, _together
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -26,19 +26,55 @@ def _rows(a: Array, axes: tuple[int, ...]) -> Array:
     return _api.reshape(moved, (*(a.shape[place] for place in others), math.prod(a.shape[place] for place in axes)))
 
 
-_PLACES: dict[str, Callable[[Any, Any], tuple[Any, Any, Any]]] = {
-    # The place below, the one above, and how far between them.
-    "linear": lambda place, xp: (xp.floor(place), xp.ceil(place), place - xp.floor(place)),
-    "lower": lambda place, xp: (xp.floor(place), xp.floor(place), place * 0),
-    "higher": lambda place, xp: (xp.ceil(place), xp.ceil(place), place * 0),
-    "midpoint": lambda place, xp: (xp.floor(place), xp.ceil(place), place * 0 + 0.5),
-    "nearest": lambda place, xp: (xp.round(place), xp.round(place), place * 0),
+def _apart(place: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """The place below, the one above, and how far between them."""
+    below = xp.floor(place)
+    return below, below + 1, place - below
+
+
+def _weighed(alpha: float, beta: float) -> Callable[[Any, Any, Any], tuple[Any, Any, Any]]:
+    """The continuous methods of Hyndman and Fan (1996), by their two numbers."""
+    return lambda n, q, xp: _apart(n * q + (alpha + q * (1 - alpha - beta)) - 1, xp)
+
+
+def _halved(place: Any, xp: Any) -> tuple[Any, Any, Any]:
+    below, above, part = _apart(place, xp)
+    return below, above, part * 0 + xp.where(part == 0, 0.5, 1.0)
+
+
+def _stepped(place: Any, stays: Callable[[Any, Any], Any], xp: Any) -> tuple[Any, Any, Any]:
+    """One element: the one below where it stays there, else the next."""
+    below, above, part = _apart(place, xp)
+    chosen = xp.where(stays(part, below), below, above)
+    return chosen, chosen, part * 0
+
+
+# By the number of elements and the quantile: the place below, the one above, and how far between them.
+_PLACES: dict[str, Callable[[Any, Any, Any], tuple[Any, Any, Any]]] = {
+    "linear": lambda n, q, xp: _apart((n - 1) * q, xp),
+    "lower": lambda n, q, xp: (xp.floor((n - 1) * q),) * 2 + (n * 0.0,),
+    "higher": lambda n, q, xp: (xp.ceil((n - 1) * q),) * 2 + (n * 0.0,),
+    "midpoint": lambda n, q, xp: (xp.floor((n - 1) * q), xp.ceil((n - 1) * q), n * 0.0 + 0.5),
+    "nearest": lambda n, q, xp: (xp.round((n - 1) * q),) * 2 + (n * 0.0,),
+    "inverted_cdf": lambda n, q, xp: _stepped(n * q - 1, lambda part, below: part == 0, xp),
+    "closest_observation": lambda n, q, xp: _stepped(n * q - 1.5, lambda part, below: (part == 0) & (below % 2 == 1), xp),
+    "averaged_inverted_cdf": lambda n, q, xp: _halved(n * q - 1, xp),
+    "interpolated_inverted_cdf": _weighed(0, 1),
+    "hazen": _weighed(0.5, 0.5),
+    "weibull": _weighed(0, 0),
+    "median_unbiased": _weighed(1 / 3, 1 / 3),
+    "normal_unbiased": _weighed(3 / 8, 3 / 8),
 }
+# Their results are elements.
+_ELEMENTS = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"}
 
 
 def _between(low: Array, high: Array, part: Any) -> Array:
     """So far on the way from one to the other; of equals it is them, infinities too."""
-    return _api.where(low == high, low, low + (high - low) * part)
+    if isinstance(part, float) and part in (0.0, 1.0):
+        return high if part else low
+    way = _api.where(low == high, low, low + (high - low) * part)
+    return way if isinstance(part, float) else _api.where(part == 0, low, _api.where(part == 1, high, way))
 
 
 def _quantiles(name: str, a: Array, q: Any, axis: Any, method: str, keepdims: bool, skips: bool) -> Array:
@@ -62,20 +98,22 @@ def _quantiles(name: str, a: Array, q: Any, axis: Any, method: str, keepdims: bo
         wide = _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
         known = _api.sum(_api.logical_not(missing).astype(wide), axis=-1, keepdims=True)
         for one in asked.ravel().tolist():
-            below, above, part = _PLACES[method](_api.maximum(known - 1, known * 0) * one, _api)
-            low, high = (_api.take_along_axis(ordered, place.astype(_dtypes.int32), axis=-1)[..., 0] for place in (below, above))
+            below, above, part = _PLACES[method](known, one, _api)
+            last = _api.maximum(known - 1, known * 0)
+            places = (_api.minimum(_api.maximum(place, known * 0), last).astype(_dtypes.int32) for place in (below, above))
+            low, high = (_api.take_along_axis(ordered, place, axis=-1)[..., 0] for place in places)
             found.append(_between(low, high, part[..., 0].astype(floating)))
     else:
         lost = missing[..., -1]
         nan = _api.full((), math.nan, dtype=floating, device=a._device)
         for one in asked.ravel().tolist():
-            below, above, part = _PLACES[method](np.float64(one * (count - 1)), np)
-            low, high = ordered[..., int(below)], ordered[..., int(above)]
-            found.append(_api.where(lost, nan, _between(low, high, float(part)) if part else low))
+            below, above, part = _PLACES[method](np.float64(count), one, np)
+            low, high = (ordered[..., min(max(int(place), 0), count - 1)] for place in (below, above))
+            found.append(_api.where(lost, nan, _between(low, high, float(part))))
     kept = tuple(1 if place in axes else side for place, side in enumerate(a.shape))
     if keepdims:
         found = [_api.reshape(one, kept) for one in found]
-    if a.dtype.kind in "iu" and method in ("lower", "higher", "nearest"):
+    if a.dtype.kind in "iu" and method in _ELEMENTS:
         found = [one.astype(a.dtype) for one in found]
     return _api.reshape(_api.stack(found), (*asked.shape, *found[0].shape)) if asked.ndim else found[0]
 
@@ -87,8 +125,8 @@ def _family(name: str, skips: bool) -> None:
         if not isinstance(a, Array):
             return getattr(np, name)(a, np.asarray(q), axis=axis, method=method, keepdims=keepdims)
         scale = 100 if "percentile" in name else 1
-        # As NumPy: a number of Python's leaves the dtype, other quantiles make it float64.
-        if not isinstance(q, int | float) and a.dtype.kind == "f" and a._device.has(_dtypes.float64):
+        # As NumPy: a number of Python's leaves the dtype, and so does a method that gives elements; other quantiles make it float64.
+        if not isinstance(q, int | float) and method not in _ELEMENTS and a.dtype.kind == "f" and a._device.has(_dtypes.float64):
             a = a.astype(_dtypes.float64, copy=False)
         return _quantiles(name, a, np.asarray(q, "f8") / scale, axis, method, keepdims, skips)
 
@@ -209,11 +247,19 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 @_numpys
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     beside = _first((x, xp, fp))
-    if period is not None or beside is None:
-        raise _remedy("np.interp with a period")
+    assert beside is not None
     wide = _dtypes.float64 if beside._device.has(_dtypes.float64) else _dtypes.float32
     x, xp, fp = (_api.asarray(one, device=beside._device).astype(wide) for one in (x, xp, fp))
     flat = _api.reshape(x, (-1,))
+    if period is not None:
+        # Around: the places in order, one of them before and one behind.
+        if period == 0:
+            raise ValueError("period must be a non-zero value")
+        period, left, right = abs(float(period)), None, None
+        flat, xp = flat % period, xp % period
+        order = _api.argsort(xp)
+        xp, fp = _api.take(xp, order, axis=0), _api.take(fp, order, axis=0)
+        xp, fp = _api.concat([xp[-1:] - period, xp, xp[:1] + period]), _api.concat([fp[-1:], fp, fp[:1]])
     last = xp.size - 1
     below = _api.clip(_api.searchsorted(xp, flat, side="right") - 1, 0, max(last - 1, 0))
     above = _api.clip(below + 1, 0, last)
@@ -236,18 +282,53 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     axes = _axes(axis, f.ndim)
     steps = list(spacing) or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
-    if edge_order != 1 or not all(np.ndim(step) == 0 for step in steps):
-        raise _remedy("np.gradient of places, or with another edge_order")
-    found = []
+    if len(steps) != len(axes):
+        raise TypeError("invalid number of arguments")
+    if edge_order not in (1, 2):
+        raise ValueError("'edge_order' greater than 2 not supported")
     f = f.astype(_floating(f.dtype, f), copy=False)
-    for place, step in zip(axes, steps, strict=True):
-
-        def part(start: int | None, stop: int | None, place: int = place) -> Array:
-            return f[(slice(None),) * place + (slice(start, stop),)]  # type: ignore[no-any-return]
-
-        ends = [(part(1, 2) - part(0, 1)) / float(step), (part(-1, None) - part(-2, -1)) / float(step)]
-        found.append(_api.concat([ends[0], (part(2, None) - part(None, -2)) / (2 * float(step)), ends[1]], axis=place))
+    found = [_slope(f, place, step, edge_order) for place, step in zip(axes, steps, strict=True)]
     return found[0] if len(found) == 1 else tuple(found)
+
+
+def _slope(f: Array, axis: int, step: Any, edge_order: int) -> Array:
+    """Differences of second order inside, of `edge_order` at both ends; `step` is one number, or a place for each element."""
+    side = f.shape[axis]
+    if side < edge_order + 1:
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
+
+    def part(start: int | None, stop: int | None) -> Array:
+        return f[(slice(None),) * axis + (slice(start, stop),)]
+
+    places = np.asarray(_read(step), "f8")
+    if places.ndim and places.shape != (side,):
+        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+    widths = np.diff(places) if places.ndim else np.full(side - 1, float(places))
+
+    def along(values: Any) -> Array:
+        given = _api.asarray(np.asarray(values).astype(f.dtype.numpy), device=f._device)
+        return _api.reshape(given, (-1,) + (1,) * (f.ndim - axis - 1))
+
+    inner = []
+    if side > 2:
+        if (widths == widths[0]).all():
+            inner = [(part(2, None) - part(None, -2)) / (2 * float(widths[0]))]
+        else:
+            # Divided differences of unequal steps.
+            ahead, behind = widths[:-1], widths[1:]
+            below, here, above = -behind / (ahead * (ahead + behind)), (behind - ahead) / (ahead * behind), ahead / (behind * (ahead + behind))
+            inner = [along(below) * part(None, -2) + along(here) * part(1, -1) + along(above) * part(2, None)]
+    if edge_order == 1:
+        ends = [(part(1, 2) - part(0, 1)) / float(widths[0]), (part(-1, None) - part(-2, -1)) / float(widths[-1])]
+    else:
+        one, two = float(widths[0]), float(widths[1])
+        first = part(0, 1) * (-(2 * one + two) / (one * (one + two))) + part(1, 2) * ((one + two) / (one * two))
+        first = first - part(2, 3) * (one / (two * (one + two)))
+        one, two = float(widths[-2]), float(widths[-1])
+        last = part(-3, -2) * (two / (one * (one + two))) - part(-2, -1) * ((two + one) / (one * two))
+        last = last + part(-1, None) * ((2 * two + one) / (two * (one + two)))
+        ends = [first, last]
+    return _api.concat([ends[0], *inner, ends[1]], axis=axis)
 
 
 @_numpys

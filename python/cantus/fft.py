@@ -168,6 +168,49 @@ def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backwar
     return irfft(x, n=n, axis=last, norm=norm)
 
 
+def fft2(x: Array, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+    """The transform along two axes, the last ones.
+
+    >>> import cantus
+    >>> abs(cantus.fft.fft2(cantus.ones((2, 2))))
+    array([[4., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return fftn(x, s=s, axes=axes, norm=norm)
+
+
+def ifft2(x: Array, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+    """The inverse of `fft2`.
+
+    >>> import cantus
+    >>> abs(cantus.fft.ifft2(cantus.ones((2, 2))))
+    array([[1., 0.],
+           [0., 0.]], dtype=float32)
+    """
+    return ifftn(x, s=s, axes=axes, norm=norm)
+
+
+def rfft2(x: Array, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+    """`fft2` of real numbers: along the last axis the first half of it and one.
+
+    >>> import cantus
+    >>> abs(cantus.fft.rfft2(cantus.ones((2, 4)))).shape
+    (2, 3)
+    """
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+def irfft2(x: Array, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+    """The inverse of `rfft2`.
+
+    >>> import cantus
+    >>> cantus.fft.irfft2(cantus.fft.rfft2(cantus.ones((2, 2))))
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+    return irfftn(x, s=s, axes=axes, norm=norm)
+
+
 _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 

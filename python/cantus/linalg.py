@@ -10,8 +10,8 @@ from ._api import matrix_transpose, tensordot, vecdot
 from ._array import Array, call, calls, filled, matmul, wrap
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "expm", "inv", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
+    "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "expm", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "multi_dot", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
     "vecdot", "vector_norm",
 ]  # fmt: skip
 
@@ -321,6 +321,118 @@ def solve(x1: Array, x2: Array, /) -> Array:
     """
     dtype = _dtypes.promote(_matrix(x1).dtype, x2.dtype)
     return call(_matrix(x1).astype(dtype, copy=False), "solve", [x2.astype(dtype, copy=False)])
+
+
+class LstsqResult(NamedTuple):
+    """The solution, the sums of squares of what is left, the rank, and the singular values, descending."""
+
+    x: Array
+    residuals: Array
+    rank: int
+    s: Array
+
+
+def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
+    """The x, a vector or columns, of least |b - a x|, and of those the shortest. Singular values up to `rcond` times the greatest count as 0 (None:
+    the dtype's eps times the longer side). Computed in float64 where the device has it. No residuals where the rank isn't full, or `a` has no more
+    rows than columns.
+
+    >>> import cantus
+    >>> cantus.linalg.lstsq(cantus.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), cantus.asarray([1.0, 3.0, 5.0])).x.numpy().round(3)
+    array([1., 2.], dtype=float32)
+    """
+    from ._numpy import _first
+
+    beside = _first((a, b))
+    if beside is None:
+        raise TypeError("lstsq takes arrays of Cantus's (cantus.asarray)")
+    a, b = (_api.asarray(one, device=beside._device) for one in (a, b))
+    if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise ValueError(f"lstsq takes a matrix and a vector or a matrix of as many rows, not the shapes {a.shape} and {b.shape}")
+    dtype = _dtypes.promote(a.dtype, b.dtype)
+    wide = dtype if dtype.kind in "fc" else _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
+    dtype = wide if dtype.kind not in "fc" else dtype
+    if a._device.has(_dtypes.float64):
+        wide = _dtypes.complex128 if wide.kind == "c" else _dtypes.float64
+    rows, columns = a.shape
+    limit = _api.finfo(dtype).eps * max(rows, columns) if rcond is None else rcond
+    a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
+    values = b if b.ndim == 2 else _api.expand_dims(b, axis=1)
+    if not rows or not columns:
+        nothing = filled((columns, values.shape[1]), 0, wide, a._device)
+        u = singular = filled((0,), 0, _dtypes.real_of(wide), a._device)
+        found, rank = nothing, 0
+    else:
+        u, singular, vh = svd(a, full_matrices=False)
+        kept = singular > singular[0] * float(limit)
+        rank = int(_api.count_nonzero(kept))
+        inverse = _api.where(kept, 1.0 / _api.where(kept, singular, 1.0), 0.0).astype(wide)
+        found = matmul(_adjoint(vh), _api.expand_dims(inverse, axis=1) * matmul(_adjoint(u), values))
+    real = _dtypes.real_of(dtype)
+    if rank == columns and rows > columns:
+        left = values - (matmul(a, found) if columns else values * 0)
+        residuals = _api.sum(_api.square(_api.abs(left)), axis=0).astype(real, copy=False)
+    else:
+        residuals = filled((0,), 0, real, a._device)
+    found = found if b.ndim == 2 else found[:, 0]
+    return LstsqResult(found.astype(dtype, copy=False), residuals, rank, singular.astype(real, copy=False))
+
+
+def cond(x: Array, /, p: Any = None) -> Array:
+    """The condition number of matrices: the norm of a matrix times that of its inverse. `p` is that norm, None the 2-norm.
+
+    >>> import cantus
+    >>> cantus.linalg.cond(cantus.asarray([[2.0, 0.0], [0.0, 4.0]])).numpy().round(3)
+    np.float32(2.0)
+    """
+    x = _matrix(x)
+    if p in (None, 2, -2):
+        values = svdvals(x)
+        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]  # type: ignore[no-any-return]
+    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)  # type: ignore[no-any-return]
+
+
+def multi_dot(arrays: Any, /) -> Array:
+    """The product of several matrices, in the order of the fewest multiplications; the first and the last may be vectors.
+
+    >>> import cantus
+    >>> cantus.linalg.multi_dot([cantus.ones((2, 3)), cantus.ones((3, 4)), cantus.ones(4)])
+    array([12., 12.], dtype=float32)
+    """
+    from ._numpy import _together
+
+    arrays = _together(arrays)
+    count = len(arrays)
+    if count < 2:
+        raise ValueError("Expecting at least two arrays.")
+    first, last = arrays[0].ndim == 1, arrays[-1].ndim == 1
+    if first:
+        arrays[0] = _api.expand_dims(arrays[0], axis=0)
+    if last:
+        arrays[-1] = _api.expand_dims(arrays[-1], axis=1)
+    if any(one.ndim != 2 for one in arrays):
+        raise ValueError("multi_dot takes matrices, and vectors as the first and the last")
+    sides = [arrays[0].shape[0], *(one.shape[1] for one in arrays)]
+    # By the lengths of the chains: the least cost, and where it is cut.
+    cost = {(at, at): 0 for at in range(count)}
+    cut: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for start in range(count - length):
+            stop = start + length
+            best = min(range(start, stop), key=lambda at: cost[start, at] + cost[at + 1, stop] + sides[start] * sides[at + 1] * sides[stop + 1])
+            cost[start, stop] = cost[start, best] + cost[best + 1, stop] + sides[start] * sides[best + 1] * sides[stop + 1]
+            cut[start, stop] = best
+
+    def product(start: int, stop: int) -> Array:
+        if start == stop:
+            return arrays[start]  # type: ignore[no-any-return]
+        at = cut[start, stop]
+        return matmul(product(start, at), product(at + 1, stop))
+
+    found = product(0, count - 1)
+    if first:
+        found = found[0]
+    return found[..., 0] if last else found
 
 
 def outer(x1: Array, x2: Array, /) -> Array:

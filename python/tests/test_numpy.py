@@ -63,7 +63,7 @@ def test_linear_algebra_and_transforms():
 
 def test_what_is_not_there_is_an_error_with_a_remedy():
     x = cantus.asarray(X)
-    for program in (np.ptp, np.spacing, np.add.accumulate, lambda x: np.linalg.lstsq(x, x), lambda x: np.pad(x, 1, mode="linear_ramp")):
+    for program in (np.real_if_close, np.spacing, np.power.accumulate, np.linalg.eig, lambda x: np.pad(x, 1, mode=lambda *_: None)):
         with pytest.raises(TypeError, match="np.asarray"):
             program(x)
 
