@@ -710,10 +710,10 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
         x1 = number(x1, x2) if isinstance(x2, Array) else asarray(x1, device=condition._device)
     if not isinstance(x2, Array):
         x2 = number(x2, x1)
-    dtype = _dtypes.promote(x1.dtype, x2.dtype).core
+    x1, x2 = _alike([x1, x2])
     if condition.dtype is not _dtypes.bool_:
         condition = condition.astype(_dtypes.bool_)
-    return wrap(condition._x.call("select", [x1._x.cast(dtype), x2._x.cast(dtype)], [], [])[0], condition._device)
+    return call(condition, "select", [x1, x2])
 
 
 # Indices.
@@ -798,9 +798,17 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     """
     if axis is None:
         arrays, axis = [reshape(x, (-1,)) for x in arrays], 0
-    dtype = result_type(*arrays)
-    first, *others = (x.astype(dtype, copy=False) for x in arrays)
+    first, *others = _alike(arrays)
     return call(first, "concat", others, [axis])
+
+
+def _alike(arrays: Sequence[Array]) -> list[Array]:
+    """In the dtype that holds the elements of all."""
+    dtypes = {x.dtype for x in arrays}
+    if len(dtypes) == 1:
+        return list(arrays)
+    dtype = result_type(*arrays)
+    return [x.astype(dtype, copy=False) for x in arrays]
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
@@ -810,8 +818,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     >>> cantus.stack([cantus.arange(2), cantus.arange(2)]).shape
     (2, 2)
     """
-    dtype = result_type(*arrays)
-    first, *others = (x.astype(dtype, copy=False) for x in arrays)
+    first, *others = _alike(arrays)
     return call(first, "stack", others, [axis])
 
 

@@ -154,6 +154,13 @@ def broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
 def where(condition: Any, *others: Any) -> Any:
     if not others:
         return _api.nonzero(condition)
+    if len(others) == 2 and isinstance(condition, Array) and condition.dtype.kind == "b":
+        # Of one dtype, or floats and Python's numbers.
+        arrays = [one for one in others if isinstance(one, Array)]
+        if len(arrays) == 2 and arrays[0].dtype is arrays[1].dtype:
+            return _api.where(condition, *others)
+        if len(arrays) == 1 and arrays[0].dtype.kind == "f" and all(type(one) in (int, float) for one in others if one is not arrays[0]):
+            return _api.where(condition, *others)
     beside = _first((condition, *others))
     if beside is None:
         return np.where(condition, *others)
@@ -387,6 +394,8 @@ def dot(a: Any, b: Any) -> Any:
     a, b = _together((a, b))
     if not a.ndim or not b.ndim:
         return a * b
+    if a.ndim <= 2 and b.ndim <= 2:
+        return linalg.matmul(a, b)
     return _api.tensordot(a, b, axes=1) if b.ndim == 1 else _api.tensordot(a, b, axes=((-1 % a.ndim,), (b.ndim - 2,)))
 
 

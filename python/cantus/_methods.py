@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+
+@functools.cache
+def _protocol() -> Any:
+    """NumPy's protocol, which is imported when it is first needed."""
+    from . import _numpy
+
+    return _numpy
 
 
 class Methods:
@@ -12,26 +21,28 @@ class Methods:
 
     def _numpy(self, name: str, *arguments: Any, **keywords: Any) -> Any:
         """NumPy's function of that name: what it doesn't heed of the arguments is an error."""
-        import numpy as np
+        protocol = _protocol()
+        return protocol.function(getattr(protocol.np, name), (self, *arguments), keywords)
 
-        from ._numpy import function
+    def _folded(self, name: str, keepdims: Any, out: Any, others: dict[str, Any], **keywords: Any) -> Any:
+        """A reduction; where nothing but axes and a dtype is asked for, without NumPy's rules for arguments."""
+        if out is not None or others:
+            return self._numpy(name, out=out, keepdims=keepdims, **keywords, **others)
+        return _protocol().FUNCTIONS[name](self, keepdims=keepdims, **keywords)
 
-        return function(getattr(np, name), (self, *arguments), keywords)
+    def _plain(self, name: str, *arguments: Any) -> Any:
+        """The same of a function whose arguments stand as NumPy's do."""
+        return _protocol().FUNCTIONS[name](self, *arguments)
 
     def __array_ufunc__(self, of: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        from ._numpy import ufunc
-
-        return ufunc(self, of, method, inputs, keywords)  # type: ignore[arg-type]
+        return _protocol().ufunc(self, of, method, inputs, keywords)
 
     def __array_function__(self, of: Any, types: Any, arguments: Any, keywords: Any) -> Any:
-        from ._array import Array
-        from ._numpy import function
-
-        import numpy as np
-
-        if not all(issubclass(kind, Array | np.ndarray) for kind in types):
-            return NotImplemented
-        return function(of, arguments, dict(keywords))
+        protocol = _protocol()
+        for kind in types:
+            if not issubclass(kind, (protocol.Array, protocol.np.ndarray)):
+                return NotImplemented
+        return protocol.function(of, arguments, dict(keywords))
 
     def reshape(self, *shape: Any, **keywords: Any) -> Any:
         """The elements in another shape; one length may be -1.
@@ -41,7 +52,7 @@ class Methods:
         (2, 2)
         """
         whole = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        return self._numpy("reshape", tuple(whole), **keywords)
+        return self._numpy("reshape", tuple(whole), **keywords) if keywords else self._plain("reshape", tuple(whole))
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed without one.
@@ -52,7 +63,7 @@ class Methods:
                [2., 4.]], dtype=float32)
         """
         chosen = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-        return self._numpy("transpose", chosen)
+        return self._plain("transpose", chosen)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
         """Two axes exchanged.
@@ -62,7 +73,7 @@ class Methods:
         array([[1., 3.],
                [2., 4.]], dtype=float32)
         """
-        return self._numpy("swapaxes", axis1, axis2)
+        return self._plain("swapaxes", axis1, axis2)
 
     def ravel(self, order: str = "C") -> Any:
         """One axis.
@@ -71,7 +82,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).ravel()
         array([1., 2., 3., 4.], dtype=float32)
         """
-        return self._numpy("ravel", order)
+        return self._plain("ravel", order)
 
     flatten = ravel
 
@@ -82,7 +93,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).squeeze().shape
         (2, 2)
         """
-        return self._numpy("squeeze", axis)
+        return self._plain("squeeze", axis)
 
     def copy(self, order: str = "C") -> Any:
         """A copy.
@@ -92,7 +103,7 @@ class Methods:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
         """
-        return self._numpy("copy", order=order)
+        return self._plain("copy", order)
 
     def conj(self) -> Any:
         """The complex conjugates.
@@ -114,7 +125,7 @@ class Methods:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
         """
-        return self._numpy("round", decimals, out=out)
+        return self._plain("round", decimals) if out is None else self._numpy("round", decimals, out=out)
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None, **others: Any) -> Any:
         """Within bounds.
@@ -134,7 +145,7 @@ class Methods:
         array([[ 7., 10.],
                [15., 22.]], dtype=float32)
         """
-        return self._numpy("dot", other, out=out)
+        return self._plain("dot", other) if out is None else self._numpy("dot", other, out=out)
 
     def take(self, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
         """Elements at places.
@@ -143,7 +154,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).take([0, 3])
         array([1., 4.], dtype=float32)
         """
-        return self._numpy("take", indices, axis, out=out, mode=mode)
+        return self._plain("take", indices, axis, mode) if out is None else self._numpy("take", indices, axis, out=out, mode=mode)
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.sum`.
@@ -152,7 +163,7 @@ class Methods:
         >>> cantus.ones((2, 3)).sum(axis=0)
         array([2., 2., 2.], dtype=float32)
         """
-        return self._numpy("sum", axis=axis, dtype=dtype, out=out, keepdims=keepdims, **others)
+        return self._folded("sum", keepdims, out, others, axis=axis, dtype=dtype)
 
     def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.prod`.
@@ -161,7 +172,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).prod()
         array(24., dtype=float32)
         """
-        return self._numpy("prod", axis=axis, dtype=dtype, out=out, keepdims=keepdims, **others)
+        return self._folded("prod", keepdims, out, others, axis=axis, dtype=dtype)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.mean`.
@@ -170,7 +181,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).mean(axis=0)
         array([2., 3.], dtype=float32)
         """
-        return self._numpy("mean", axis=axis, dtype=dtype, out=out, keepdims=keepdims, **others)
+        return self._folded("mean", keepdims, out, others, axis=axis, dtype=dtype)
 
     def var(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **others: Any
@@ -181,7 +192,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).var(ddof=1)
         array(1.6666666, dtype=float32)
         """
-        return self._numpy("var", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **others)
+        return self._folded("var", keepdims, out, others, axis=axis, dtype=dtype, ddof=ddof)
 
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **others: Any
@@ -192,7 +203,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).std()
         array(1.118034, dtype=float32)
         """
-        return self._numpy("std", axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **others)
+        return self._folded("std", keepdims, out, others, axis=axis, dtype=dtype, ddof=ddof)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.max`.
@@ -201,7 +212,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).max(axis=1)
         array([2., 4.], dtype=float32)
         """
-        return self._numpy("max", axis=axis, out=out, keepdims=keepdims, **others)
+        return self._folded("max", keepdims, out, others, axis=axis)
 
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.min`.
@@ -210,7 +221,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).min()
         array(1., dtype=float32)
         """
-        return self._numpy("min", axis=axis, out=out, keepdims=keepdims, **others)
+        return self._folded("min", keepdims, out, others, axis=axis)
 
     def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """See `cantus.argmax`.
@@ -219,7 +230,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).argmax(axis=1)
         array([1, 1])
         """
-        return self._numpy("argmax", axis, out=out, keepdims=keepdims)
+        return self._folded("argmax", keepdims, out, {}, axis=axis)
 
     def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
         """See `cantus.argmin`.
@@ -228,7 +239,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).argmin()
         array(0)
         """
-        return self._numpy("argmin", axis, out=out, keepdims=keepdims)
+        return self._folded("argmin", keepdims, out, {}, axis=axis)
 
     def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.any`.
@@ -237,7 +248,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).any()
         array(True)
         """
-        return self._numpy("any", axis=axis, out=out, keepdims=keepdims, **others)
+        return self._folded("any", keepdims, out, others, axis=axis)
 
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
         """See `cantus.all`.
@@ -246,7 +257,7 @@ class Methods:
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).all(axis=0)
         array([ True,  True])
         """
-        return self._numpy("all", axis=axis, out=out, keepdims=keepdims, **others)
+        return self._folded("all", keepdims, out, others, axis=axis)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         """Sums of all up to each.
@@ -256,7 +267,7 @@ class Methods:
         array([[1., 3.],
                [3., 7.]], dtype=float32)
         """
-        return self._numpy("cumsum", axis, dtype, out=out)
+        return self._plain("cumsum", axis, dtype) if out is None else self._numpy("cumsum", axis, dtype, out=out)
 
     def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
         """Products of all up to each.
@@ -265,7 +276,7 @@ class Methods:
         >>> cantus.asarray([1.0, 2.0, 3.0]).cumprod()
         array([1., 2., 6.], dtype=float32)
         """
-        return self._numpy("cumprod", axis, dtype, out=out)
+        return self._plain("cumprod", axis, dtype) if out is None else self._numpy("cumprod", axis, dtype, out=out)
 
     def nonzero(self) -> Any:
         """The places of what is not 0, an array for each axis.
@@ -274,7 +285,7 @@ class Methods:
         >>> cantus.asarray([0.0, 2.0, 3.0]).nonzero()[0]
         array([1, 2])
         """
-        return self._numpy("nonzero")
+        return self._plain("nonzero")
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Any:
         """Each element several times.
@@ -283,7 +294,7 @@ class Methods:
         >>> cantus.asarray([1.0, 2.0]).repeat(2)
         array([1., 1., 2., 2.], dtype=float32)
         """
-        return self._numpy("repeat", repeats, axis)
+        return self._plain("repeat", repeats, axis)
 
     def fill(self, value: Any) -> None:
         """One value everywhere, in this array.
@@ -352,11 +363,8 @@ class Methods:
         >>> cantus.asarray([1.0, 2.0, 3.0]).compress(cantus.asarray([True, False, True]))
         array([1., 3.], dtype=float32)
         """
-        import numpy as np
-
-        from ._numpy import function
-
-        return function(np.compress, (condition, self, axis), {"out": out})
+        protocol = _protocol()
+        return protocol.function(protocol.np.compress, (condition, self, axis), {"out": out})
 
     def conjugate(self) -> Any:
         """As `conj`.

@@ -9,7 +9,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,6 +75,9 @@ def _together(arrays: Any) -> list[Array]:
     beside = _first(arrays)
     if beside is None:
         return list(arrays)
+    dtype, device = beside.dtype, beside._device
+    if builtins.all(isinstance(one, Array) and one.dtype is dtype and one._device is device for one in arrays):
+        return list(arrays)
     arrays = [_api.asarray(one, device=beside._device) for one in arrays]
     common = _common(arrays, beside)
     return [one.astype(common, copy=False) for one in arrays]
@@ -89,9 +92,10 @@ def _floating(dtype: DType, beside: Array) -> DType:
 def ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, Any]) -> Any:
     """A function of elements of NumPy's, or its reduction, its scan, its table of two lines, or its changes at places."""
     name = of.__name__
-    known = {"__call__": None, "reduce": _REDUCTIONS, "accumulate": _SCANS, "outer": None, "at": _CHANGES}
-    table = known.get(method, {})
-    if table is not None and name not in table:
+    if method == "__call__":
+        if not keywords and (quick := _quick(name, inputs)) is not None:
+            return quick
+    elif method != "outer" and name not in _METHODS.get(method, ()):
         raise _remedy(f"np.{name}.{method}")
     if method == "at":
         return _changed(name, *inputs)
@@ -113,6 +117,38 @@ def ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, A
     if result is NotImplemented:
         raise _remedy(f"np.{name}")
     return result if target is None else into(target, result)
+
+
+_METHODS: dict[str, Any] = {"reduce": _REDUCTIONS, "accumulate": _SCANS, "at": _CHANGES}
+# Of floats they are those of the standard, with its dtypes.
+_ONES = set(
+    "absolute fabs exp exp2 expm1 log log2 log10 log1p sqrt square sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc "
+    "rint negative positive sign isnan isinf isfinite signbit".split()
+)
+_TWOS = set(
+    "add subtract multiply divide true_divide floor_divide remainder power maximum minimum arctan2 hypot copysign logaddexp equal not_equal less "
+    "less_equal greater greater_equal".split()
+)
+
+
+def _quick(name: str, inputs: Any) -> Any:
+    """A function of floats of one dtype, or of them and Python's numbers, which are of that dtype too; None where it takes a longer look."""
+    x = inputs[0]
+    if len(inputs) == 1:
+        if name not in _ONES or x.dtype.kind != "f":
+            return None
+        return wrap(x._x.unary(name), x._device) if name in _PLAIN else getattr(_api, _UFUNCS.get(name, name))(x)
+    if name not in _TWOS or len(inputs) != 2:
+        return None
+    y = inputs[1]
+    plain = (int, float)
+    if isinstance(x, Array):
+        dtype = x.dtype
+        alike = y.dtype is dtype if isinstance(y, Array) else type(y) in plain
+    else:
+        dtype = y.dtype
+        alike = type(x) in plain
+    return getattr(_api, _UFUNCS.get(name, name))(x, y) if alike and dtype.kind == "f" else None
 
 
 # Of two results.
@@ -285,20 +321,28 @@ def _numpys(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+@functools.cache
+def _ours(of: Any) -> tuple[str, str, Callable[..., Any] | None]:
+    """The name of a function of NumPy's, its module where that is one of two, and ours."""
+    module = of.__module__.removeprefix("numpy").removeprefix(".")
+    module = module if module in ("linalg", "fft") else ""
+    name = f"{module}.{of.__name__}" if module else of.__name__
+    ours = FUNCTIONS.get(name)
+    if ours is None and module:
+        ours = getattr({"linalg": linalg, "fft": fft}[module], of.__name__, None)
+    return name, module, ours
+
+
 def function(of: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
     """A function of NumPy's that is none of elements."""
-    module = of.__module__.removeprefix("numpy").removeprefix(".")
-    name = f"{module}.{of.__name__}" if module in ("linalg", "fft") else of.__name__
+    name, module, ours = _ours(of)
     if name in _READERS:
         return of(*(_read(one) for one in arguments), **{key: _read(value) for key, value in keywords.items()})
-    ours = FUNCTIONS.get(name)
-    if ours is None and module in ("linalg", "fft"):
-        ours = getattr({"linalg": linalg, "fft": fft}[module], of.__name__, None)
     if ours is None:
         raise _remedy(f"np.{name}")
     out = keywords.pop("out", None)
     given, named = _heeded(f"np.{name}", of, ours, arguments, keywords)
-    if module in ("linalg", "fft"):
+    if module:
         beside = _first(given)
         given = [_array(one, beside) if beside is not None else one for one in given]
         if module == "fft" and given and isinstance(given[0], Array):
@@ -368,10 +412,19 @@ def asks(parameter: inspect.Parameter | None, name: str, value: Any) -> bool:
     return not (value is default or (type(value) is type(default) and isinstance(value, bool | int | float | str | tuple) and value == default))
 
 
-def _heeded(what: str, of: Any, ours: Any, arguments: Any, keywords: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments by place, and by name those that ask for something. One that ours doesn't take is an error: none is dropped in silence."""
-    theirs, (names, spreads), given = _theirs(of), taken(ours), list(arguments)
-    named = dict(keywords)
+class _Call(NamedTuple):
+    """How the arguments of a call of NumPy's go to a function of ours: by their places among all of them, those by name behind the others."""
+
+    given: tuple[int, ...]
+    named: tuple[tuple[str, int, inspect.Parameter | None], ...]
+    names: frozenset[str]
+    spreads: bool
+
+
+@functools.cache
+def _call(what: str, of: Any, ours: Any, count: int, keywords: tuple[str, ...]) -> _Call:
+    theirs, (names, spreads), given = _theirs(of), taken(ours), list(range(count))
+    named = {name: count + place for place, name in enumerate(keywords)}
     placed = [one for one in theirs.values() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     if not builtins.any(one.kind is one.VAR_POSITIONAL for one in theirs.values()):
         for one in placed[len(given) :]:
@@ -380,17 +433,27 @@ def _heeded(what: str, of: Any, ours: Any, arguments: Any, keywords: dict[str, A
             given.append(named.pop(one.name))
         optional = [one for one in placed if one.default is not one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
         begin = len(placed) - len(optional)
-        for one, value in zip(optional, given[begin:]):
+        for one, place in zip(optional, given[begin:]):
             if one.name in named:
                 raise TypeError(f"{what} was given {one.name} twice")
-            named[one.name] = value
+            named[one.name] = place
         if placed:
             given = given[:begin] + given[len(placed) :]
-    named = {name: value for name, value in named.items() if asks(theirs.get(name), name, value)}
-    for name in named:
-        if name not in names and not spreads:
+    return _Call(tuple(given), tuple((name, place, theirs.get(name)) for name, place in named.items()), names, spreads)
+
+
+def _heeded(what: str, of: Any, ours: Any, arguments: Any, keywords: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments by place, and by name those that ask for something. One that ours doesn't take is an error: none is dropped in silence."""
+    call = _call(what, of, ours, len(arguments), tuple(keywords))
+    values, named = (*arguments, *keywords.values()), {}
+    for name, place, parameter in call.named:
+        value = values[place]
+        if value is None and parameter is not None and parameter.default is None or not asks(parameter, name, value):
+            continue
+        if name not in call.names and not call.spreads:
             raise _without(what, name)
-    return given, named
+        named[name] = value
+    return [values[place] for place in call.given], named
 
 
 def _without(what: str, argument: str) -> TypeError:

@@ -226,10 +226,12 @@ fn values_belong_to_captures_and_scopes() {
     for engine in engines() {
         let x = engine.tensor(&numbers(1.0)).unwrap();
         // An expression, a view of it and an operation that live throughout.
-        let shared = (&x + 1.0).exp();
-        let (half, sums) = (shared.slice(&[0..LENGTH / 2]), || x.cumsum(0));
-        let held = sums();
-        let evaluated = |sums: &Expr| {
+        let recorded = || {
+            let shared = (&x + 1.0).exp();
+            [shared.slice(&[0..LENGTH / 2]), shared, x.cumsum(0)]
+        };
+        let held = recorded();
+        let evaluated = |[half, shared, sums]: &[Expr; 3]| {
             let all = shared.sum(&[], false) + half.sum(&[], false) * half.max(&[], false);
             [all, sums.slice(&[1..2]).sum(&[], false)].map(|sum| sum.eval().unwrap())
         };
@@ -248,9 +250,12 @@ fn values_belong_to_captures_and_scopes() {
         for first in [3.0, 4.0] {
             graph.replay(&GraphInputs::new().set(&x, &numbers(first))).unwrap();
             right(graph.outputs().clone(), first, "a replay");
-            right(evaluated(&sums()), first, "after a replay");
+            right(evaluated(&held), 1.0, "what was recorded before");
+            right(evaluated(&recorded()), first, "after a replay");
         }
-        let graph = engine.capture(|| Ok(evaluated(&sums()))).unwrap();
+        let [half, shared, sums] = recorded();
+        right(evaluated(&[half.clone(), shared.clone(), sums]), 4.0, "before a capture");
+        let graph = engine.capture(|| Ok(evaluated(&[half, shared, x.cumsum(0)]))).unwrap();
         x.write(&numbers(2.0)).unwrap();
         graph.replay(&GraphInputs::new()).unwrap();
         right(graph.outputs().clone(), 2.0, "a capture after evaluations");
@@ -288,21 +293,102 @@ fn a_regression_is_that_of_float64() {
     }
 }
 
-/// A value that an evaluation keeps is that of the tensors as they are when it is asked for, as all that is recorded.
+/// An expression is of its tensors as they were when it was recorded, whatever overwrites them: the host, a kernel, the replay of a graph. What was
+/// computed of it stays so too when its own tensor is overwritten.
 #[test]
-fn what_is_written_between_evaluations_is_read() {
+fn what_is_recorded_is_as_it_was() {
+    let double = cantus::Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+         @compute @workgroup_size(1) fn double(@builtin(workgroup_id) id: vec3u) { x[id.x] *= 2.0; }",
+    )
+    .unwrap();
     for engine in engines() {
+        let device = name(engine);
+        let twice = |x: &Tensor| engine.dispatch(&double).bind("x", x).workgroups(x.len()).run();
         let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
-        let shared = (&x + 1.0).exp();
-        for start in [1.0_f32, 5.0, 7.0] {
-            x.write(&[start, 2.0, 3.0]).unwrap();
-            let known = ndarray::arr1(&[f64::from(start), 2.0, 3.0]).mapv(|x| (x + 1.0).exp());
-            for _ in 0..3 {
-                let sum = ndarray::arr0(known.sum()).into_dyn();
-                close(&shared.sum(&[], false), &sum, 1e-5, &format!("a sum from {start} on {}", name(engine)));
-                close(&(&shared * 2.0), &(&known * 2.0).into_dyn(), 1e-5, &name(engine));
+        let graph = engine.capture(|| twice(&x)).unwrap();
+        let mut known = vec![1.0, 2.0, 3.0];
+        let mut recorded: Vec<(Expr, Vec<f64>)> = Vec::new();
+        for step in 0..24 {
+            let mut beside = |expr: Expr, of: &dyn Fn(&[f64]) -> Vec<f64>| recorded.push((expr, of(&known)));
+            beside((&x + 1.0).exp(), &|x| x.iter().map(|x| (x + 1.0).exp()).collect());
+            beside(x.slice(&[1..3]) - x.slice(&[0..2]), &|x| vec![x[1] - x[0], x[2] - x[1]]);
+            beside(x.sum(&[], true) * 0.5, &|x| vec![x.iter().sum::<f64>() * 0.5]);
+            beside(x.expr(), &<[f64]>::to_vec);
+            // Some are computed before, and kept; some are gone.
+            if step % 3 == 1 {
+                recorded[step].0.eval().unwrap();
+            }
+            if step % 5 == 4 {
+                recorded.truncate(recorded.len() - 2);
+            }
+            match step % 4 {
+                0 => {
+                    known = vec![step as f64 * 0.1, -1.0, 0.5];
+                    x.write(&known.iter().map(|&x| x as f32).collect::<Vec<_>>()).unwrap();
+                }
+                1 => {
+                    known[1] = 0.75;
+                    x.write_at(1, &[0.75_f32]).unwrap();
+                }
+                2 => {
+                    known.iter_mut().for_each(|x| *x *= 2.0);
+                    twice(&x).unwrap();
+                }
+                _ => {
+                    known.iter_mut().for_each(|x| *x *= 2.0);
+                    graph.replay(&GraphInputs::new()).unwrap();
+                }
             }
         }
+        for (place, (expr, known)) in recorded.iter().enumerate() {
+            close(expr, &ndarray::Array1::from(known.clone()).into_dyn(), 1e-4, &format!("{place} on {device}"));
+        }
+        let y = &x * 3.0;
+        let tensor = y.eval().unwrap();
+        let then = ndarray::Array1::from(known.clone()).into_dyn() * 3.0;
+        tensor.write(&[9.0_f32; 3]).unwrap();
+        twice(&tensor).unwrap();
+        close(&y, &then, 1e-5, &device);
+        close(&(&y + 1.0), &(&then + 1.0), 1e-5, &device);
+        assert_eq!(tensor.to_vec::<f32>().unwrap(), [18.0; 3], "{device}");
+        // What a scope overwrites is still there behind it.
+        let before = &x + 1.0;
+        engine.memory_scope(|| x.write(&[0.0_f32; 3])).unwrap();
+        close(&before, &(&then / 3.0 + 1.0), 1e-5, &device);
+    }
+}
+
+/// The same within a graph: what it recorded before a kernel of its own overwrites a tensor is that of the tensor before, at each replay.
+#[test]
+fn what_a_graph_recorded_is_as_it_was() {
+    let add = cantus::Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+         @compute @workgroup_size(1) fn add(@builtin(workgroup_id) id: vec3u) { x[id.x] += 10.0; }",
+    )
+    .unwrap();
+    for engine in engines() {
+        let device = name(engine);
+        let x = engine.tensor(&[1.0_f32, 2.0]).unwrap();
+        let outside = &x * 2.0;
+        let graph = engine
+            .capture(|| {
+                let before = &x + 1.0;
+                engine.dispatch(&add).bind("x", &x).workgroups(2).run()?;
+                let after = &x + 1.0;
+                Ok([before.eval()?, after.eval()?])
+            })
+            .unwrap();
+        for start in [3.0_f32, 5.0] {
+            graph.replay(&GraphInputs::new().set(&x, &[start, start + 1.0])).unwrap();
+            let [before, after] = graph.outputs();
+            assert_eq!(before.to_vec::<f32>().unwrap(), [start + 1.0, start + 2.0], "{device}");
+            assert_eq!(after.to_vec::<f32>().unwrap(), [start + 11.0, start + 12.0], "{device}");
+            let (then, known) = (&x - 10.0, ndarray::arr1(&[f64::from(start), f64::from(start) + 1.0]).into_dyn());
+            graph.replay(&GraphInputs::new()).unwrap();
+            close(&then, &known, 1e-6, &device);
+        }
+        close(&outside, &ndarray::arr1(&[2.0, 4.0]).into_dyn(), 1e-6, &device);
     }
 }
 

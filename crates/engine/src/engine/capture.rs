@@ -33,6 +33,9 @@ struct Capture {
 struct Used {
     tensor: Weak<Inner>,
     fate: Arc<Fate>,
+    /// Whether a replay overwrites it.
+    #[cfg(feature = "wgsl")]
+    written: bool,
 }
 
 impl Captured {
@@ -48,7 +51,12 @@ impl Shared {
         let (fate, tensor) = (tensor.place().fate, tensor.downgrade());
         let mut capture = capture.lock();
         if !capture.used.iter().any(|known| Arc::ptr_eq(&known.fate, &fate)) {
-            capture.used.push(Used { tensor, fate });
+            capture.used.push(Used {
+                tensor,
+                fate,
+                #[cfg(feature = "wgsl")]
+                written: false,
+            });
         }
     }
 
@@ -223,6 +231,14 @@ impl<T> Graph<T> {
             self.change(slot, recorded, changes).await?;
         }
         let recording = lock(recorded).recording.clone();
+        #[cfg(feature = "wgsl")]
+        for used in &self.used {
+            if used.written
+                && let Some(inner) = used.tensor.upgrade()
+            {
+                Tensor { inner }.preserve().await?;
+            }
+        }
         // No tensor moves between the check and the start.
         let _still = self.engine.shared().moves.hold();
         let held = || self.used.iter().filter_map(|used| Some((used.tensor.upgrade()?, &used.fate)));
@@ -370,7 +386,13 @@ impl Engine {
     }
 
     async fn finish_capture<T>(&self, captured: &Captured, outputs: T) -> Result<Graph<T>> {
-        let Capture { steps, scratch, used } = std::mem::take(&mut *captured.lock());
+        #[cfg_attr(not(feature = "wgsl"), expect(unused_mut, reason = "as with the feature `wgsl`"))]
+        let Capture { steps, scratch, mut used } = std::mem::take(&mut *captured.lock());
+        #[cfg(feature = "wgsl")]
+        for used in &mut used {
+            let writes = |effect: &Effect| effect.writes.iter().any(|fate| Arc::ptr_eq(fate, &used.fate));
+            used.written = steps.iter().any(|(.., effect)| writes(effect));
+        }
         let slot = steps.first().map(|(slot, ..)| slot.clone());
         if let Some(first) = &slot
             && let Some((other, ..)) = steps.iter().find(|(slot, ..)| !Arc::ptr_eq(slot, first))

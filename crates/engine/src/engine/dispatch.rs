@@ -99,6 +99,9 @@ pub struct DispatchBuilder<'a> {
     flops: u64,
     rounds: u64,
     stated: Option<(ProductShape, Vec<&'a str>)>,
+    /// Whether nobody knows yet what it overwrites.
+    #[cfg(feature = "wgsl")]
+    fresh: bool,
 }
 
 impl std::fmt::Debug for DispatchBuilder<'_> {
@@ -130,7 +133,19 @@ enum Argument<'a> {
 impl<'a> DispatchBuilder<'a> {
     pub(super) fn new(engine: &'a Engine, kernel: &'a Kernel) -> Self {
         let (settings, amount, label, cancel) = (Vec::new(), Amount::Unset, None, Vec::new());
-        Self { engine, kernel, settings, amount, label, cancel, flops: 0, rounds: 0, stated: None }
+        Self {
+            engine,
+            kernel,
+            settings,
+            amount,
+            label,
+            cancel,
+            flops: 0,
+            rounds: 0,
+            stated: None,
+            #[cfg(feature = "wgsl")]
+            fresh: false,
+        }
     }
 
     /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's; an f16 tensor may be bound to u32 as
@@ -251,6 +266,13 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
+    /// Says that what it overwrites was made for it, or is of no interest: nothing is kept of it.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn fresh(mut self) -> Self {
+        self.fresh = true;
+        self
+    }
+
     /// The product that the kernel computes of these bindings: a, b, the result, and the bias where it has one.
     #[cfg(feature = "wgsl")]
     pub(crate) fn stating(mut self, stated: Option<(ProductShape, Vec<&'a str>)>) -> Self {
@@ -267,7 +289,15 @@ impl<'a> DispatchBuilder<'a> {
     pub async fn run_async(self) -> Result<()> {
         let shared = self.engine.shared().clone();
         let span = shared.profiler.begin();
+        #[cfg(feature = "wgsl")]
+        let fresh = self.fresh;
         let mut plan = self.check()?;
+        #[cfg(feature = "wgsl")]
+        for (tensor, binding) in plan.tensors() {
+            if binding.access == Access::ReadWrite && !fresh {
+                tensor.preserve().await?;
+            }
+        }
         let mut tried = vec![plan.home(&shared)];
         let mut attempts = 0;
         loop {

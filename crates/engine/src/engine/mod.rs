@@ -21,6 +21,8 @@ mod profile;
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
 mod publish;
 mod rank;
+#[cfg(feature = "wgsl")]
+pub(crate) mod recorded;
 mod relocate;
 #[doc(hidden)]
 pub mod remembered;

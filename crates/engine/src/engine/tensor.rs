@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::fate::Fate;
+#[cfg(feature = "wgsl")]
+use super::recorded::Recorded;
 use super::{Engine, Shared, Slot};
 use crate::backend::{Buffer, DeviceInfo};
 use crate::error::{Error, Result};
@@ -35,6 +37,9 @@ pub(crate) struct Inner {
     place: Mutex<Place>,
     /// Counts what was recorded or written to it, so that a move knows that it must begin again.
     version: AtomicU64,
+    /// What expressions recorded of it since it was last overwritten.
+    #[cfg(feature = "wgsl")]
+    recorded: Mutex<Vec<Weak<Recorded>>>,
 }
 
 /// Where a tensor's data is.
@@ -74,12 +79,17 @@ impl Inner {
         }
     }
 
-    /// Notes that a command that writes it was recorded, or that the host wrote it. The caller holds [`super::relocate::Moves`].
+    #[cfg(feature = "wgsl")]
+    pub(super) fn recorded(&self) -> MutexGuard<'_, Vec<Weak<Recorded>>> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How often it was written.
-    pub(crate) fn version(&self) -> u64 {
+    pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
+    /// Notes that a command that writes it was recorded, or that the host wrote it. The caller holds [`super::relocate::Moves`].
     pub(super) fn note_written(&self) {
         self.version.fetch_add(1, Ordering::Release);
     }
@@ -99,7 +109,18 @@ impl Drop for Inner {
 impl Tensor {
     pub(crate) fn assemble(engine: Arc<Shared>, label: Arc<str>, shape: &[usize], dtype: DType, place: Place) -> Self {
         let (place, version) = (Mutex::new(place), AtomicU64::new(0));
-        Self { inner: Arc::new(Inner { label, shape: shape.into(), dtype, engine, place, version }) }
+        Self {
+            inner: Arc::new(Inner {
+                label,
+                shape: shape.into(),
+                dtype,
+                engine,
+                place,
+                version,
+                #[cfg(feature = "wgsl")]
+                recorded: Mutex::default(),
+            }),
+        }
     }
 
     /// Lengths of the axes; `[]` for a scalar.
@@ -222,7 +243,7 @@ impl Tensor {
         Arc::ptr_eq(&now.fate, &place.fate) && now.released.is_none()
     }
 
-    pub(crate) fn version(&self) -> u64 {
+    pub(super) fn version(&self) -> u64 {
         self.inner.version()
     }
 }

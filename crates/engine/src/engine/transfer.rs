@@ -64,7 +64,8 @@ impl Tensor {
         Ok(value)
     }
 
-    /// Overwrites the contents from the host, after all work recorded so far. Dropped half-way, it may have written a part.
+    /// Overwrites the contents from the host, after all work recorded so far. Expressions recorded before keep the old contents: they are copied
+    /// where one still reads them. Dropped half-way, it may have written a part.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when the number of elements differs, [`Error::InvalidInput`] when the dtype does. Where the device fails, the
@@ -183,6 +184,10 @@ impl Tensor {
     pub(super) async fn write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let shared = &self.inner.engine;
         shared.spoil_trace();
+        #[cfg(feature = "wgsl")]
+        if !bytes.is_empty() {
+            self.preserve().await?;
+        }
         for _ in 0..ATTEMPTS {
             let place = self.live_place()?;
             place.slot.begin_write(&place.fate, &shared.events);

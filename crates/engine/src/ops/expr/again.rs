@@ -136,6 +136,7 @@ impl Key {
                 true
             }
             Source::Tensor(tensor) => self.tensor(tensor),
+            Source::Recorded(recorded) => self.tensor(&recorded.tensor()),
             Source::Deferred(deferred) => match deferred.live_result() {
                 Some(tensor) => self.tensor(&tensor),
                 None => self.operation(deferred),

@@ -13,7 +13,7 @@ use super::node::{Node, Source, Typed, View};
 use super::operation::{Call, Epilogue, Operation};
 use super::plan::{lowered, lowered_below};
 use crate::backend::BoxFuture;
-use crate::engine::tensor::Inner;
+use crate::engine::recorded::Recorded;
 use crate::engine::{Captured, Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
@@ -43,20 +43,22 @@ pub(in crate::ops) struct Deferred {
     pub(super) was_fused: AtomicBool,
 }
 
-/// A result, and for the value of an expression the tensors that it was computed from with how often each had been written: what is recorded
-/// reads tensors as they are when it is evaluated.
+/// A result, as it was when it was computed.
 #[derive(Default)]
 struct Kept {
-    tensor: Option<Tensor>,
-    from: Vec<(Weak<Inner>, u64)>,
+    recorded: Option<Arc<Recorded>>,
     /// The capture whose replays compute it.
     capture: Option<Weak<Captured>>,
 }
 
 impl Kept {
+    fn tensor(&self) -> Option<Tensor> {
+        self.recorded.as_ref().map(|recorded| recorded.tensor())
+    }
+
     /// Whether it was computed in another capture than this work's, or in none while this is in one.
     fn is_from_elsewhere(&self) -> bool {
-        let Some(tensor) = &self.tensor else { return false };
+        let Some(tensor) = self.tensor() else { return false };
         let now = tensor.inner.engine.current_capture();
         match (&self.capture, now) {
             (None, None) => false,
@@ -64,14 +66,7 @@ impl Kept {
             (_, _) => true,
         }
     }
-
-    fn is_stale(&self) -> bool {
-        self.from.iter().any(|(tensor, version)| tensor.upgrade().is_some_and(|tensor| tensor.version() != *version))
-    }
 }
-
-/// Tensors that are noted at most: a value of more counts as one of none that changes.
-const MOST_NOTED: usize = 256;
 
 /// From so many operations in a row on, what a result was computed from is dropped: it cannot be computed again when it is lost.
 const MOST_HELD: u32 = 8;
@@ -99,21 +94,18 @@ impl Deferred {
     }
 
     pub(in crate::ops) fn result(&self) -> Option<Tensor> {
-        self.kept().tensor.clone()
+        self.kept().tensor()
     }
 
-    /// What was computed, unless it was lost since, or is that of other contents: then it is computed again.
+    /// What was computed, unless it was lost since: then it is computed again.
     pub(in crate::ops) fn live_result(&self) -> Option<Tensor> {
         let kept = self.kept();
-        let (is_stale, is_from_elsewhere) = (kept.is_stale(), kept.is_from_elsewhere());
-        let (tensor, captured) = (kept.tensor.clone(), kept.capture.is_some());
+        let is_from_elsewhere = kept.is_from_elsewhere();
+        let (tensor, captured) = (kept.tensor(), kept.capture.is_some());
         drop(kept);
         // A capture computes expressions anew, and takes what operations gave before it; nothing of a capture is known outside.
         let is_elsewhere = is_from_elsewhere && (captured || self.is_value());
-        tensor.filter(|tensor| {
-            tensor.live_place().is_ok()
-                && !(is_elsewhere && captured || (is_stale || is_elsewhere) && self.is_recomputed())
-        })
+        tensor.filter(|tensor| tensor.live_place().is_ok() && !(is_elsewhere && (captured || self.is_recomputed())))
     }
 
     /// Whether what it was computed from is still there.
@@ -167,10 +159,9 @@ impl Deferred {
     pub(in crate::ops) fn keep(self: &Arc<Self>, tensor: &Tensor) {
         let operation = self.operation();
         let expression = operation.as_ref().and_then(|operation| operation.expression());
-        let from = expression.as_ref().map_or_else(Vec::new, read_by);
         let shared = &tensor.inner.engine;
         let capture = shared.current_capture().map(|capture| Arc::downgrade(&capture));
-        *self.kept() = Kept { tensor: Some(tensor.clone()), from, capture };
+        *self.kept() = Kept { recorded: Some(Recorded::of(tensor)), capture };
         let Some(operation) = operation.filter(|_| !shared.is_passing()) else { return };
         let held = match &expression {
             Some(_) => MOST_HELD,
@@ -257,27 +248,6 @@ fn held_by(typed: &Arc<Typed>) -> u32 {
         }
     });
     most
-}
-
-/// The tensors that a value is computed from, as they are now.
-fn read_by(typed: &Arc<Typed>) -> Vec<(Weak<Inner>, u64)> {
-    let mut found: Vec<(Weak<Inner>, u64)> = Vec::new();
-    let mut add = |tensor: Weak<Inner>, version: u64| {
-        if found.len() <= MOST_NOTED && !found.iter().any(|(known, _)| known.ptr_eq(&tensor)) {
-            found.push((tensor, version));
-        }
-    };
-    typed.walk(&mut |node| {
-        let (Node::Read(view) | Node::Gather { view, .. }) = &node.node else { return };
-        match &view.source {
-            Source::Tensor(tensor) => add(Arc::downgrade(&tensor.inner), tensor.version()),
-            Source::Deferred(deferred) => {
-                deferred.kept().from.iter().for_each(|(tensor, version)| add(tensor.clone(), *version));
-            }
-            Source::Indices => {}
-        }
-    });
-    if found.len() > MOST_NOTED { Vec::new() } else { found }
 }
 
 fn lost() -> Error {

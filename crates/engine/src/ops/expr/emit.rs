@@ -150,7 +150,7 @@ impl Emitter<'_> {
                 (Source::Deferred(deferred), Some(fused)) if Arc::ptr_eq(deferred, fused) => "value".to_owned(),
                 _ => {
                     let number = self.read(view, &typed.shape)?;
-                    self.element(view, typed.dtype, &format!("at{number}"))
+                    self.element(number, typed.dtype, &format!("at{number}"))
                 }
             },
             Node::Gather { view, stride, length, index } => {
@@ -164,7 +164,7 @@ impl Emitter<'_> {
                     format!("min({j}, {length} - 1u)")
                 };
                 let place = self.name(&format!("at{number} + {j} * {stride}"));
-                self.element(view, typed.dtype, &place)
+                self.element(number, typed.dtype, &place)
             }
             Node::Constant(value) => self.constant(*value, typed.dtype),
             Node::Unary(op, a) => {
@@ -229,14 +229,12 @@ impl Emitter<'_> {
         }))
     }
 
-    fn element(&self, view: &View, dtype: DType, place: &str) -> String {
-        let binding = match view.source.tensor() {
-            Some(tensor) => {
-                self.writer.tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner)).unwrap_or(0)
-            }
-            None => return place.to_owned(),
-        };
-        loaded(dtype, &format!("x{binding}"), place)
+    /// An element of a read, by its number.
+    fn element(&self, read: usize, dtype: DType, place: &str) -> String {
+        match self.reads.get(read).and_then(|read| read.binding) {
+            Some(binding) => loaded(dtype, &format!("x{binding}"), place),
+            None => place.to_owned(),
+        }
     }
 
     fn constant(&mut self, value: f64, dtype: DType) -> String {

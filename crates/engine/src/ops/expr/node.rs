@@ -9,6 +9,7 @@ use super::deferred::{Compute, Deferred, Own};
 use super::operation::Operation;
 use super::operators::Operand;
 use super::shape;
+use crate::engine::recorded::Recorded;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::kernel::Features;
@@ -19,7 +20,10 @@ use cantus_base::listed::Listed;
 /// What a view reads.
 #[derive(Clone)]
 pub(in crate::ops) enum Source {
+    /// One of an operation's own.
     Tensor(Tensor),
+    /// One of the caller's, as it was when it was recorded.
+    Recorded(Arc<Recorded>),
     /// The result of an operation.
     Deferred(Arc<Deferred>),
     /// No memory: an element's value is its place, as u32.
@@ -31,6 +35,7 @@ impl Source {
     pub(in crate::ops) fn tensor(&self) -> Option<Tensor> {
         match self {
             Self::Tensor(tensor) => Some(tensor.clone()),
+            Self::Recorded(recorded) => Some(recorded.tensor()),
             Self::Deferred(deferred) => deferred.result(),
             Self::Indices => None,
         }
@@ -119,7 +124,7 @@ impl Typed {
         Self { node, shape, dtype, depth, own: Mutex::default(), was_met: AtomicBool::new(false) }
     }
 
-    /// A tensor.
+    /// A tensor of an operation's own.
     pub(in crate::ops) fn read(tensor: &Tensor) -> Arc<Self> {
         Self::of(Source::Tensor(tensor.clone()), tensor.shape(), tensor.dtype())
     }
@@ -264,6 +269,8 @@ impl Typed {
 /// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Expr::eval`] makes one kernel of all
 /// of it. A mistake (shapes that do not broadcast, dtypes that differ) is kept, and comes out of `eval`.
 ///
+/// It is of its tensors as they were when it was recorded: what overwrites one of them first copies what expressions still read.
+///
 /// What is narrower than a word is computed as one: f16 and bf16 in f32, bool and the integers of 8 and 16 bits in i32 and u32, and these wrap
 /// after each step. f64, i64, u64 and complex128 run where a device has them, and always on the CPU. Operands of two dtypes are
 /// [promoted](DType::promoted). Operators take expressions, tensors, by value or reference, and numbers, which take
@@ -297,7 +304,8 @@ impl std::fmt::Debug for Expr {
 
 impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
-        let state = shape::count(tensor.shape()).map(|_| Typed::read(tensor));
+        let recorded = || Source::Recorded(Recorded::of(tensor));
+        let state = shape::count(tensor.shape()).map(|_| Typed::of(recorded(), tensor.shape(), tensor.dtype()));
         Self { engine: tensor.engine(), state }
     }
 }

@@ -155,7 +155,7 @@ impl Composed<'_> {
     ) -> Result<()> {
         let kernel = kernel(self.name, &self.writer.text(self.output, self.body))?;
         let bytes = self.writer.bytes();
-        let mut dispatch = engine.dispatch(&kernel).flops(self.flops as u64).rounds(self.rounds as u64);
+        let mut dispatch = engine.dispatch(&kernel).flops(self.flops as u64).rounds(self.rounds as u64).fresh();
         dispatch = dispatch.set_bytes("words", &bytes).bind("y", y);
         for (name, tensor) in emit::NAMES.iter().zip(self.writer.tensors()) {
             dispatch = dispatch.bind(name, tensor);

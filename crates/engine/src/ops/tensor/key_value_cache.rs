@@ -15,8 +15,8 @@ use cantus_base::listed::Listed;
 /// The keys and values that [`Expr::scaled_dot_product_attention`] has met, float32 of the shape (…, key heads, places, elements). What comes is
 /// written behind what is there; where room ends, it doubles, and what was there is copied once.
 ///
-/// What [`KeyValueCache::keys`] and [`KeyValueCache::values`] gave stays right while more is appended, as nothing is written over, until
-/// [`KeyValueCache::truncate`].
+/// What [`KeyValueCache::keys`] and [`KeyValueCache::values`] gave stays right while more is appended, as nothing is written over; what comes after
+/// [`KeyValueCache::truncate`] goes into a copy where they are still there.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -37,6 +37,8 @@ pub struct KeyValueCache {
     keys: Tensor,
     values: Tensor,
     length: usize,
+    /// Places from here on were never seen.
+    seen: usize,
 }
 
 /// A tensor's first places.
@@ -65,6 +67,7 @@ impl KeyValueCache {
             keys: engine.zeros_of_async(DType::F32, &shape(widths[0])).await?,
             values: engine.zeros_of_async(DType::F32, &shape(widths[1])).await?,
             length: 0,
+            seen: 0,
         })
     }
 
@@ -98,6 +101,9 @@ impl KeyValueCache {
         let needed = self.length.saturating_add(count(&new_keys));
         let grown = [self.with_room(&self.keys, needed).await?, self.with_room(&self.values, needed).await?];
         for (new, to) in [(&new_keys, &grown[0]), (&new_values, &grown[1])] {
+            if self.length < self.seen {
+                to.preserve().await?;
+            }
             resolve(&self.engine, new, None).await?;
             let part = narrowed(&self.engine, new, MOST_TENSORS).await?;
             let mut at = vec![0; part.shape.len()];
@@ -106,6 +112,7 @@ impl KeyValueCache {
         }
         [self.keys, self.values] = grown;
         self.length = needed;
+        self.seen = needed;
         Ok(())
     }
 
