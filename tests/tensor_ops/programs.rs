@@ -392,6 +392,53 @@ fn what_a_graph_recorded_is_as_it_was() {
     }
 }
 
+/// What a long loop records is submitted while it goes on: its memory is flat, and nothing says `eval`. In a graph nothing is submitted.
+#[test]
+fn long_loops_are_submitted_while_they_record() {
+    const SIDE: usize = 8;
+    for engine in engines() {
+        let device = name(engine);
+        let start = engine.tensor_from(&[1.0_f32; SIDE * SIDE], &[SIDE, SIDE]).unwrap();
+        let step = |x: &Expr| (x + x.transpose()) * 0.49 + 0.01;
+        let known = |steps: i32| {
+            let limit = 0.01 / (1.0 - 0.98);
+            ndarray::Array2::from_elem((SIDE, SIDE), limit + (1.0 - limit) * 0.98_f64.powi(steps)).into_dyn()
+        };
+        let count = || engine.metrics().iter().map(|row| row.count).sum::<u64>();
+        let before = count();
+        let mut x = start.expr();
+        for _ in 0..3_000 {
+            x = step(&x);
+        }
+        assert!(count() > before, "nothing was submitted on {device}");
+        close(&x, &known(3_000), 1e-4, &device);
+
+        // What it reads is given back too.
+        let part = vec![0.5_f32; 1 << 18];
+        let mut sum = engine.zeros::<f32>(&[1 << 18]).unwrap().expr();
+        let (begin, mut most) = (engine.memory().in_use, 0);
+        for _ in 0..500 {
+            sum = &sum + engine.tensor(&part).unwrap().expr();
+            most = most.max(engine.memory().in_use.saturating_sub(begin));
+        }
+        assert!(most < 400 << 20, "{most} bytes of 500 MiB are held on {device}");
+        let total = sum.max(&[], false).eval().unwrap().item::<f32>().unwrap();
+        assert!((total - 250.0).abs() < 1e-3, "{total} on {device}");
+
+        let graph = engine
+            .capture(|| {
+                let mut x = start.expr();
+                for _ in 0..700 {
+                    x = step(&x);
+                }
+                x.eval()
+            })
+            .unwrap();
+        graph.replay(&GraphInputs::new()).unwrap();
+        close(&graph.outputs().expr(), &known(700), 1e-4, &device);
+    }
+}
+
 /// Bytes, signed and unsigned, wrap after each operation, and truths are 0 and 1: chains of them against whole numbers.
 #[test]
 fn chains_of_bytes_and_truths_wrap() {

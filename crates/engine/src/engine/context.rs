@@ -20,6 +20,9 @@ pub(super) enum Inside {
     Scope(Arc<Scope>),
     Cancel(CancelFlag),
     Trace(Arc<Trace>),
+    /// An evaluation: what records on its behalf submits nothing.
+    #[cfg(feature = "wgsl")]
+    Evaluation,
 }
 
 thread_local! {
@@ -85,6 +88,12 @@ impl Shared {
         self.current_capture().is_some() || self.current_scope().is_some()
     }
 
+    /// Whether this work is an evaluation's.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(crate) fn is_evaluating(&self) -> bool {
+        innermost(self, |inside| matches!(inside, Inside::Evaluation).then_some(())).is_some()
+    }
+
     /// The innermost memory scope that this work belongs to.
     pub(super) fn current_scope(&self) -> Option<Arc<Scope>> {
         innermost(self, |inside| match inside {
@@ -111,6 +120,12 @@ impl Shared {
             }
         });
     }
+}
+
+/// A future that is an evaluation.
+#[cfg(feature = "wgsl")]
+pub(crate) async fn evaluation<F: Future>(engine: &Engine, future: F) -> F::Output {
+    within(engine.shared(), Inside::Evaluation, future).await
 }
 
 impl Engine {

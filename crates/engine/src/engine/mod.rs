@@ -5,7 +5,7 @@ pub(crate) mod again;
 pub mod blocking;
 mod builder;
 mod capture;
-mod context;
+pub(crate) mod context;
 mod create;
 mod dispatch;
 mod driver_view;

@@ -11,6 +11,7 @@ use super::evaluate::planned;
 use super::node::{Node, Source, Typed, View};
 use super::plan::known_value;
 use crate::engine::again::Steps;
+use crate::engine::context::evaluation;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use cantus_base::listed::Listed;
@@ -231,6 +232,10 @@ pub fn evaluate_twice(engine: &Engine) {
 
 /// Computes an expression: by what it recorded before, where there is that.
 pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
+    evaluation(engine, evaluated(engine, typed)).await
+}
+
+async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     let mut key = Key::with_room();
     if !engine.may_trace() || !key.add(typed) || typed.shape.contains(&0) {
         return planned(engine, typed).await;

@@ -9,7 +9,7 @@ use super::again::Words;
 use super::evaluate::{computed, resolve};
 #[cfg(feature = "graph")]
 use super::graph::{Item, Lowering, Refused};
-use super::node::{Node, Source, Typed, View};
+use super::node::{Backlog, Node, Source, Typed, View};
 use super::operation::{Call, Epilogue, Operation};
 use super::plan::{lowered, lowered_below};
 use crate::backend::BoxFuture;
@@ -35,6 +35,8 @@ pub(in crate::ops) struct Deferred {
     result: Mutex<Kept>,
     /// Operations in a row that hold each other to be computed again, up to this one.
     held: AtomicU32,
+    /// What would be computed for it; nothing once there is a result.
+    backlog: Mutex<Backlog>,
     /// An evaluation found that what reads it computes it along.
     pub(super) inlined: AtomicBool,
     /// An evaluation found that an expression, its only reader, may end its kernel.
@@ -73,8 +75,10 @@ const MOST_HELD: u32 = 8;
 
 impl Deferred {
     pub(in crate::ops) fn new(operation: impl Operation + 'static, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+        let backlog = Mutex::new(Backlog::above(operation.inputs().into_iter().map(|input| input.backlog)));
         Arc::new(Self {
             operation: Mutex::new(Some(Arc::new(operation))),
+            backlog,
             shape,
             dtype,
             result: Mutex::default(),
@@ -83,6 +87,10 @@ impl Deferred {
             may_be_fused: AtomicBool::new(false),
             was_fused: AtomicBool::new(false),
         })
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        *self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn operation(&self) -> Option<Arc<dyn Operation>> {
@@ -162,6 +170,7 @@ impl Deferred {
         let shared = &tensor.inner.engine;
         let capture = shared.current_capture().map(|capture| Arc::downgrade(&capture));
         *self.kept() = Kept { recorded: Some(Recorded::of(tensor)), capture };
+        *self.backlog.lock().unwrap_or_else(PoisonError::into_inner) = Backlog::of(tensor.byte_len());
         let Some(operation) = operation.filter(|_| !shared.is_passing()) else { return };
         let held = match &expression {
             Some(_) => MOST_HELD,
@@ -377,6 +386,14 @@ impl Typed {
     /// The same values, computed before what reads them, unless computing them there costs less.
     pub(in crate::ops) fn computed(self: &Arc<Self>) -> Arc<Self> {
         Self::of(Source::Deferred(self.value()), &self.shape, self.dtype)
+    }
+
+    /// The same values, which were computed: this is held no more.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn kept(self: &Arc<Self>, tensor: &Tensor) -> Arc<Self> {
+        let value = self.value();
+        value.keep(tensor);
+        Self::of(Source::Deferred(value), &self.shape, self.dtype)
     }
 
     /// The same values, read where they are computed already.

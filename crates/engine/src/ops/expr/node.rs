@@ -85,6 +85,47 @@ pub(in crate::ops) enum Node {
     },
 }
 
+/// What is recorded up to a node and not computed yet, along the way where there is most of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::ops) struct Backlog {
+    /// Nodes and operations one behind the other.
+    length: u32,
+    /// Bytes of the tensors that they read, which live as long.
+    bytes: u64,
+}
+
+impl Backlog {
+    /// So many nodes one behind the other are submitted while more is recorded, …
+    const MOST_NODES: u32 = 2048;
+    /// … or so many bytes that more than a few of them hold.
+    const MOST_BYTES: u64 = 1 << 28;
+    const FEW_NODES: u32 = 16;
+
+    /// A tensor's.
+    pub(super) fn of(bytes: u64) -> Self {
+        Self { length: 0, bytes }
+    }
+
+    /// That of what reads others.
+    pub(super) fn above(read: impl Iterator<Item = Self>) -> Self {
+        let (mut longest, mut bytes) = (Self::default(), 0_u64);
+        for one in read {
+            match one.length {
+                0 => bytes = bytes.saturating_add(one.bytes),
+                length => {
+                    longest = Self { length: longest.length.max(length), bytes: longest.bytes.max(one.bytes) };
+                }
+            }
+        }
+        Self { length: longest.length.saturating_add(1), bytes: longest.bytes.saturating_add(bytes) }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn is_due(self) -> bool {
+        self.length > Self::MOST_NODES || self.length > Self::FEW_NODES && self.bytes > Self::MOST_BYTES
+    }
+}
+
 /// A node with its shape and dtype.
 pub(in crate::ops) struct Typed {
     pub(in crate::ops) node: Node,
@@ -92,6 +133,7 @@ pub(in crate::ops) struct Typed {
     pub(in crate::ops) dtype: DType,
     /// Nodes on the longest way down.
     pub(in crate::ops) depth: u32,
+    pub(super) backlog: Backlog,
     /// Its value, where views of it were made or an evaluation keeps it.
     pub(super) own: Mutex<Own>,
     /// Whether a kernel computed it as a part of itself.
@@ -121,7 +163,23 @@ impl Typed {
 
     /// A node of a depth that is known.
     pub(in crate::ops) fn at_depth(node: Node, shape: Vec<usize>, dtype: DType, depth: u32) -> Self {
-        Self { node, shape, dtype, depth, own: Mutex::default(), was_met: AtomicBool::new(false) }
+        let own = || shape::product(&shape).saturating_mul(dtype.bytes()) as u64;
+        let read = |view: &View| match &view.source {
+            Source::Tensor(_) | Source::Recorded(_) => Backlog::of(own()),
+            Source::Deferred(deferred) => deferred.backlog(),
+            Source::Indices => Backlog::default(),
+        };
+        let backlog = match &node {
+            Node::Read(view) => read(view),
+            Node::Gather { view, index, .. } => Backlog::above([read(view), index.backlog].into_iter()),
+            Node::Constant(_) => Backlog::default(),
+            Node::Unary(_, a) | Node::Cast(a) | Node::Random { counter: a, .. } => {
+                Backlog::above([a.backlog].into_iter())
+            }
+            Node::Binary(_, a, b) => Backlog::above([a.backlog, b.backlog].into_iter()),
+            Node::Select(a, b, c) => Backlog::above([a.backlog, b.backlog, c.backlog].into_iter()),
+        };
+        Self { node, shape, dtype, depth, backlog, own: Mutex::default(), was_met: AtomicBool::new(false) }
     }
 
     /// A tensor of an operation's own.
@@ -322,6 +380,18 @@ impl From<&Self> for Expr {
     }
 }
 
+/// The expression, computed where much is recorded: a loop of any length takes flat memory, and the device works while it is recorded. In a
+/// capture or a memory scope nothing is, and on the web, where recording never waits, neither.
+#[cfg(not(target_arch = "wasm32"))]
+fn submitted(engine: &Engine, typed: Arc<Typed>) -> Result<Arc<Typed>> {
+    let shared = engine.shared();
+    if !typed.backlog.is_due() || shared.is_passing() || shared.is_evaluating() {
+        return Ok(typed);
+    }
+    let tensor = crate::engine::blocking::block_on(super::again::evaluate(engine, &typed))?;
+    Ok(typed.kept(&tensor))
+}
+
 /// Floats that are computed in f32.
 pub(in crate::ops) fn is_float(dtype: DType) -> bool {
     dtype.computed() == DType::F32
@@ -372,6 +442,8 @@ impl Expr {
 
     fn counted(engine: &Engine, state: Result<Arc<Typed>>) -> Self {
         let state = state.and_then(|typed| shape::count(&typed.shape).map(|_| typed));
+        #[cfg(not(target_arch = "wasm32"))]
+        let state = state.and_then(|typed| submitted(engine, typed));
         Self { engine: engine.clone(), state }
     }
 
