@@ -64,6 +64,14 @@ impl Lazy {
         Ok(Self { engine, process: process(), shape, dtype, state, checks: None })
     }
 
+    /// Computed, where much is recorded: before the library does it, which looks for no signals.
+    fn submitted(self) -> PyResult<Self> {
+        if self.state().expr.is_long() {
+            Python::attach(|py| State::tensor(&self.state, py, &self.engine))?;
+        }
+        Ok(self)
+    }
+
     /// What is there.
     pub(crate) fn computed(engine: cantus::Engine, tensor: &Tensor) -> PyResult<Self> {
         let lazy = Self::new(engine, Expr::from(tensor))?;
@@ -87,7 +95,7 @@ impl Lazy {
     /// What is recorded from this array and others.
     fn recorded(&self, others: &[&Self], record: impl FnOnce(Expr) -> PyResult<Expr>) -> PyResult<Self> {
         guarded(|| {
-            let made = Self::new(self.engine.clone(), record(self.expr()?)?)?;
+            let made = Self::new(self.engine.clone(), record(self.expr()?)?)?.submitted()?;
             Ok(Self { checks: self.checks_with(others), ..made })
         })
     }
@@ -343,7 +351,7 @@ impl Lazy {
         guarded(|| {
             let results = call::call(py, self, name, &exprs, &ints, &floats)?;
             let checks = self.checks_with(&others.iter().map(|other| &**other).collect::<Vec<_>>());
-            let lazy = |expr| Ok(Self { checks: checks.clone(), ..Self::new(self.engine.clone(), expr)? });
+            let lazy = |expr| Ok(Self { checks: checks.clone(), ..Self::new(self.engine.clone(), expr)?.submitted()? });
             results.into_iter().map(lazy).collect()
         })
     }

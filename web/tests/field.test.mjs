@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Line, MODES, WEB, comesToRest, compare, download, longestTask, looks, screenshot, serve, visit, visitor } from "./browser.mjs";
+import { isQuick } from "./quick.mjs";
 import { everything } from "./turn.mjs";
 
 const PROGRAM = process.env.CANTUS ?? join(WEB, "../target/debug/cantus");
@@ -191,7 +192,9 @@ test("field: the first view is small, and there soon on a line of 10 Mbit/s", as
       await page.waitForFunction(() => performance.getEntriesByName("first picture").length > 0);
       times.push(await page.evaluate(() => performance.getEntriesByName("first picture")[0].startTime));
       await page.waitForTimeout(300);
-      assert.ok(line.bytes > 250_000 && line.bytes <= 700_000, `${line.bytes} bytes`);
+      // What a quick build makes is larger.
+      const most = isQuick() ? 1_000_000 : 700_000;
+      assert.ok(line.bytes > 250_000 && line.bytes <= most, `${line.bytes} bytes`);
       await close();
     }
   } finally {

@@ -95,12 +95,6 @@ pub(in crate::ops) struct Backlog {
 }
 
 impl Backlog {
-    /// So many nodes one behind the other are submitted while more is recorded, …
-    const MOST_NODES: u32 = 2048;
-    /// … or so many bytes that more than a few of them hold.
-    const MOST_BYTES: u64 = 1 << 28;
-    const FEW_NODES: u32 = 16;
-
     /// A tensor's.
     pub(super) fn of(bytes: u64) -> Self {
         Self { length: 0, bytes }
@@ -120,9 +114,16 @@ impl Backlog {
         Self { length: longest.length.saturating_add(1), bytes: longest.bytes.saturating_add(bytes) }
     }
 
+    /// Whether it is submitted while more is recorded: at a share of what may be.
     #[cfg(not(target_arch = "wasm32"))]
-    fn is_due(self) -> bool {
-        self.length > Self::MOST_NODES || self.length > Self::FEW_NODES && self.bytes > Self::MOST_BYTES
+    fn is_due(self, share: u32) -> bool {
+        /// So many nodes one behind the other are, …
+        const MOST_NODES: u32 = 2048;
+        /// … or so many bytes that more than a few of them hold.
+        const MOST_BYTES: u64 = 1 << 28;
+        const FEW_NODES: u32 = 16;
+        self.length > MOST_NODES / share
+            || self.length > FEW_NODES / share && self.bytes > MOST_BYTES / u64::from(share)
     }
 }
 
@@ -384,12 +385,16 @@ impl From<&Self> for Expr {
 /// capture or a memory scope nothing is, and on the web, where recording never waits, neither.
 #[cfg(not(target_arch = "wasm32"))]
 fn submitted(engine: &Engine, typed: Arc<Typed>) -> Result<Arc<Typed>> {
-    let shared = engine.shared();
-    if !typed.backlog.is_due() || shared.is_passing() || shared.is_evaluating() {
+    if !typed.backlog.is_due(1) || !submits(engine) {
         return Ok(typed);
     }
     let tensor = crate::engine::blocking::block_on(super::again::evaluate(engine, &typed))?;
     Ok(typed.kept(&tensor))
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn submits(engine: &Engine) -> bool {
+    !engine.shared().is_passing() && !engine.shared().is_evaluating()
 }
 
 /// Floats that are computed in f32.
@@ -445,6 +450,14 @@ impl Expr {
         #[cfg(not(target_arch = "wasm32"))]
         let state = state.and_then(|typed| submitted(engine, typed));
         Self { engine: engine.clone(), state }
+    }
+
+    /// Whether so much is recorded that evaluating it now is in place: half of what is evaluated while more is recorded. For those who wait otherwise.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.state.as_ref().is_ok_and(|typed| typed.backlog.is_due(2) && submits(&self.engine))
     }
 
     /// The shape.
