@@ -62,9 +62,8 @@ def read(x: Array, key: Any) -> Array:
         if key.ndim == 0:
             kept = 1 if bool(key) else 0
             return call(call(x, "reshape", ints=[1, *x.shape]), "slice", ints=[0, kept, 1])
-        empty = key.size == 0 and x.size == 0
-        other = any(side != of for side, of in zip(key.shape, x.shape, strict=False))
-        if (other and not empty) or key.ndim > x.ndim:
+        # As NumPy: an axis of no length selects nothing of any.
+        if key.ndim > x.ndim or any(side not in (of, 0) for side, of in zip(key.shape, x.shape, strict=False)):
             raise IndexError(f"the mask has the shape {key.shape}, and the array {x.shape}")
     parts = _parts(x, key)
     if any(isinstance(part, Array) for part in parts):

@@ -247,3 +247,12 @@ def test_complex_numbers_at_the_edge(device, dtype):
     assert not np.signbit(zero.real[0]) and not np.signbit(zero.imag[0])
     huge = np.full((3, 3), 1e38 if dtype == "complex64" else 1e307, dtype)
     assert cantus.linalg.svdvals(cantus.asarray(huge))[0].item() > 2.9 * huge[0, 0].real
+
+
+def test_masks_without_elements_select_nothing():
+    for shape, mask in (((1,), (0,)), ((3,), (0,)), ((3, 4), (0,)), ((3, 4), (3, 0)), ((3, 4), (0, 4)), ((3, 4), (0, 0)), ((0, 3), (0,))):
+        x, key = np.ones(shape, "f4"), np.zeros(mask, bool)
+        assert cantus.asarray(x)[cantus.asarray(key)].shape == x[key].shape, (shape, mask)
+    for shape, mask in (((3, 4), (0, 5)), ((0,), (2,)), ((0, 3), (2, 3)), ((3,), (0, 0))):
+        with pytest.raises(IndexError):
+            cantus.ones(shape)[cantus.asarray(np.zeros(mask, bool))]
