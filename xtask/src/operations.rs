@@ -263,6 +263,7 @@ const OTHERS: &[&str] = &[
     "constant",
     "shape",
     "dtype",
+    "is_long",
     "sides",
     "values",
     "with_values",
