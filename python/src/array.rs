@@ -16,10 +16,10 @@ use crate::engine::{check_process, dtype, process};
 use crate::errors::{detached, exception, guarded};
 use crate::wait::wait;
 
-pub(crate) struct State {
-    expr: Expr,
-    /// Once it is computed.
-    tensor: Option<Tensor>,
+/// An expression, or its tensor: of that no expression is held, for which a kernel that overwrites it would copy it.
+pub(crate) enum State {
+    Recorded(Expr),
+    Computed(Tensor),
 }
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -29,17 +29,14 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl State {
     /// Computes it, once.
     pub(crate) fn tensor(state: &Mutex<Self>, py: Python<'_>, engine: &cantus::Engine) -> PyResult<Tensor> {
-        let expr = {
-            let state = locked(state);
-            if let Some(tensor) = &state.tensor {
-                return Ok(tensor.clone());
-            }
-            state.expr.clone()
+        let expr = match &*locked(state) {
+            Self::Computed(tensor) => return Ok(tensor.clone()),
+            Self::Recorded(expr) => expr.clone(),
         };
         let tensor = wait(py, engine, expr.eval_async())?;
-        let mut state = locked(state);
-        state.expr = Expr::from(&tensor);
-        state.tensor = Some(tensor.clone());
+        // What it was is dropped when nothing is locked.
+        let before = std::mem::replace(&mut *locked(state), Self::Computed(tensor.clone()));
+        drop(before);
         Ok(tensor)
     }
 }
@@ -60,13 +57,14 @@ impl Lazy {
     /// What is recorded; a mistake in it is raised now.
     pub(crate) fn new(engine: cantus::Engine, expr: Expr) -> PyResult<Self> {
         let (shape, dtype) = (expr.shape().map_err(exception)?.to_vec(), expr.dtype().map_err(exception)?);
-        let state = Arc::new(Mutex::new(State { expr, tensor: None }));
+        let state = Arc::new(Mutex::new(State::Recorded(expr)));
         Ok(Self { engine, process: process(), shape, dtype, state, checks: None })
     }
 
     /// Computed, where much is recorded: before the library does it, which looks for no signals.
     fn submitted(self) -> PyResult<Self> {
-        if self.state().expr.is_long() {
+        let is_long = matches!(&*self.state(), State::Recorded(expr) if expr.is_long());
+        if is_long {
             Python::attach(|py| State::tensor(&self.state, py, &self.engine))?;
         }
         Ok(self)
@@ -75,7 +73,7 @@ impl Lazy {
     /// What is there.
     pub(crate) fn computed(engine: cantus::Engine, tensor: &Tensor) -> PyResult<Self> {
         let lazy = Self::new(engine, Expr::from(tensor))?;
-        locked(&lazy.state).tensor = Some(tensor.clone());
+        *locked(&lazy.state) = State::Computed(tensor.clone());
         Ok(lazy)
     }
 
@@ -85,7 +83,10 @@ impl Lazy {
 
     pub(crate) fn expr(&self) -> PyResult<Expr> {
         check_process(self.process)?;
-        Ok(self.state().expr.clone())
+        Ok(match &*self.state() {
+            State::Recorded(expr) => expr.clone(),
+            State::Computed(tensor) => Expr::from(tensor),
+        })
     }
 
     pub(crate) fn engine(&self) -> &cantus::Engine {
@@ -134,7 +135,7 @@ impl Lazy {
     /// Whether it is computed.
     #[getter]
     fn is_computed(&self) -> bool {
-        self.state().tensor.is_some()
+        matches!(&*self.state(), State::Computed(_))
     }
 
     /// A function of elements.
@@ -239,7 +240,7 @@ impl Lazy {
     /// lead to. Where they are in the host's memory, they are looked at now.
     fn checked(&self, py: Python<'_>, low: i64, high: i64, what: String) -> PyResult<Self> {
         let checks = Checks::with(self.checks.as_ref(), self.state.clone(), (low.into(), high.into()), what);
-        let is_here = self.state().tensor.is_some() && self.engine.selected().device.backend == "cpu";
+        let is_here = self.is_computed() && self.engine.selected().device.backend == "cpu";
         if is_here {
             checks.verify(py, &self.engine)?;
         }

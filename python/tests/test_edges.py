@@ -256,3 +256,31 @@ def test_masks_without_elements_select_nothing():
     for shape, mask in (((3, 4), (0, 5)), ((0,), (2,)), ((0, 3), (2, 3)), ((3,), (0, 0))):
         with pytest.raises(IndexError):
             cantus.ones(shape)[cantus.asarray(np.zeros(mask, bool))]
+
+
+def test_kernels_overwrite_and_what_was_recorded_before_stays(device):
+    double = cantus.kernel(
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;"
+        "@compute @workgroup_size(1) fn double(@builtin(workgroup_id) id: vec3u) { x[id.x] *= 2.0; }"
+    )
+    x = cantus.asarray([1.0, 2.0, 3.0])
+    recorded = []
+    for step in range(6):
+        recorded.append((x + step, np.array([1, 2, 3]) * 2.0**step + step))
+        if step % 2:
+            recorded[-1][0].eval()
+        double(x=x, workgroups=3)
+    assert x.tolist() == [64, 128, 192]
+    for found, known in recorded:
+        assert found.tolist() == known.tolist()
+
+
+def test_long_loops_are_submitted_while_they_record(device):
+    x = cantus.ones((8, 8))
+    computed = 0
+    for _ in range(1500):
+        x = (x + x.T) * 0.49 + 0.01
+        computed += x._x.is_computed
+    assert computed
+    limit = 0.01 / (1 - 0.98)
+    np.testing.assert_allclose(np.asarray(x), limit + (1 - limit) * 0.98**1500, rtol=1e-4)
