@@ -103,7 +103,7 @@ FUNCTIONS["permute_dims"] = transpose
 @_numpys
 def matrix_transpose(x: Any, /) -> Any:
     if x.ndim < 2:
-        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+        raise ValueError(f"a matrix has two axes at least, and this array has {x.ndim}")
     return x.mT
 
 
@@ -213,14 +213,14 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **given: Any) -> Any
     if mode not in _PAD_ARGUMENTS:
         raise _remedy(f"np.pad with mode={mode!r}")
     for name in given.keys() - _PAD_ARGUMENTS[mode].keys():
-        raise ValueError(f"unsupported keyword arguments for mode '{mode}': {{'{name}'}}")
+        raise ValueError(f"np.pad with mode={mode!r} takes no {name}")
     if isinstance(pad_width, dict):
         pad_width = [_pair(pad_width.get(axis, pad_width.get(axis - array.ndim, 0))) for axis in range(array.ndim)]
     widths = np.broadcast_to(np.asarray(_read(pad_width)), (array.ndim, 2))
     if widths.dtype.kind not in "iu":
-        raise TypeError("`pad_width` must be of integral type.")
+        raise TypeError(f"pad_width counts elements: whole numbers, not {widths.dtype}")
     if (widths < 0).any():
-        raise ValueError("index can't contain negative values")
+        raise ValueError("pad_width has a negative number (a slice makes an array smaller)")
     if array.ndim == 0:
         return +array
     odd = given.get("reflect_type", "even") == "odd"
@@ -234,7 +234,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **given: Any) -> Any
         if (values == one).all() and not isinstance(one, complex) and float(one) == one:
             return call(array, "pad", ints=widths.ravel().tolist(), floats=[float(one)])
     if not array.size and mode not in ("constant", "empty") and any(side == 0 and widths[axis].any() for axis, side in enumerate(array.shape)):
-        raise ValueError(f"can't extend an empty axis using modes other than 'constant' or 'empty', and the mode was {mode!r}")
+        raise ValueError(f"np.pad with mode={mode!r} takes its elements from the axis, and one has none (mode='constant')")
     # One axis after the other, as NumPy: corners are of what is there already.
     for axis, (ahead, behind) in enumerate(widths.tolist()):
         if mode in ("constant", "empty"):
@@ -273,7 +273,7 @@ def _summary(array: Array, axis: int, count: int, mode: str, length: int | None,
     side = array.shape[axis]
     length = side if length is None else min(int(length), side)
     if length < 1:
-        raise ValueError("stat_length of 0 yields no value for padding")
+        raise ValueError("stat_length counts the elements that a number is made of: 1 at least")
     part = _along(array, axis, side - length, None) if back else _along(array, axis, 0, length)
     found = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)](part, axis=axis, keepdims=True)
     if array.dtype.kind in "iu" and mode in ("mean", "median"):
@@ -441,7 +441,7 @@ def _lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 def _letter(axis: Any) -> str:
     if not 0 <= axis < 52:
-        raise ValueError("subscript is not within the valid range [0, 52)")
+        raise ValueError(f"einsum names axes by 0 to 51, not by {axis}")
     return chr((ord("A") if axis < 26 else ord("a") - 26) + axis)
 
 

@@ -222,7 +222,7 @@ def _ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, 
 def _scanned(name: str, x: Array, axis: int = 0, dtype: Any = None) -> Array:
     """The reduction of all elements up to each. Whole numbers keep their dtype, as NumPy's do here, but for sums and products of small ones."""
     if not x.ndim:
-        raise TypeError("cannot accumulate on a scalar")
+        raise TypeError(f"np.{name}.accumulate goes along an axis, and this array has none")
     if dtype is not None:
         x = x.astype(_dtypes.of(dtype), copy=False)
     if name in ("add", "multiply"):

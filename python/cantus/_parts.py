@@ -19,7 +19,7 @@ def _cuts(x: Array, sections: Any, axis: int, equal: bool) -> list[Array]:
     side = x.shape[axis]
     if isinstance(sections, int | np.integer):
         if sections <= 0:
-            raise ValueError("number sections must be larger than 0.")
+            raise ValueError(f"an axis is cut into 1 part at least, not into {sections}")
         if equal and side % sections:
             raise ValueError(f"axis {axis} of {side} elements is not cut into {sections} equal parts (np.array_split)")
         each, more = divmod(side, int(sections))
@@ -43,21 +43,21 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 @_numpys
 def hsplit(ary: Any, indices_or_sections: Any) -> Any:
     if not ary.ndim:
-        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
+        raise ValueError("np.hsplit takes an array of one axis at least")
     return _cuts(ary, indices_or_sections, 1 if ary.ndim > 1 else 0, True)
 
 
 @_numpys
 def vsplit(ary: Any, indices_or_sections: Any) -> Any:
     if ary.ndim < 2:
-        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
+        raise ValueError(f"np.vsplit takes an array of two axes at least, and this one has {ary.ndim}")
     return _cuts(ary, indices_or_sections, 0, True)
 
 
 @_numpys
 def dsplit(ary: Any, indices_or_sections: Any) -> Any:
     if ary.ndim < 3:
-        raise ValueError("dsplit only works on arrays of 3 or more dimensions")
+        raise ValueError(f"np.dsplit takes an array of three axes at least, and this one has {ary.ndim}")
     return _cuts(ary, indices_or_sections, 2, True)
 
 
@@ -90,7 +90,7 @@ def block(arrays: Any) -> Any:
     depth, inner = 0, arrays
     while isinstance(inner, list):
         if not inner:
-            raise ValueError("np.block was given an empty list")
+            raise ValueError("np.block: a list has nothing in it")
         depth, inner = depth + 1, inner[0]
     beside = _first(arrays)
     assert beside is not None
@@ -152,7 +152,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 def resize(a: Any, new_shape: Any) -> Any:
     sides = (new_shape,) if isinstance(new_shape, int | np.integer) else tuple(new_shape)
     if any(side < 0 for side in sides):
-        raise ValueError("all elements of `new_shape` must be non-negative")
+        raise ValueError(f"new_shape has a negative side: {new_shape}")
     count, flat = math.prod(sides), ravel(a)
     if not flat.size:
         return _api.zeros(sides, dtype=a.dtype, device=a._device)
@@ -173,14 +173,14 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Any:
 @_numpys
 def fliplr(m: Any) -> Any:
     if m.ndim < 2:
-        raise ValueError("Input must be >= 2-d.")
+        raise ValueError(f"np.fliplr takes an array of two axes at least, and this one has {m.ndim}")
     return _api.flip(m, axis=1)
 
 
 @_numpys
 def flipud(m: Any) -> Any:
     if m.ndim < 1:
-        raise ValueError("Input must be >= 1-d.")
+        raise ValueError("np.flipud takes an array of one axis at least")
     return _api.flip(m, axis=0)
 
 
@@ -188,7 +188,7 @@ def flipud(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     first, second = (_api._axis(one, m.ndim) for one in axes)
     if first == second:
-        raise ValueError("Axes must be different.")
+        raise ValueError(f"np.rot90 turns between two axes, and both are {first}")
     order = list(range(m.ndim))
     order[first], order[second] = second, first
     k %= 4
@@ -240,9 +240,9 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
 @_numpys
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist):
-        raise ValueError("list of cases must be same length as list of conditions")
+        raise ValueError(f"select has {len(condlist)} conditions and {len(choicelist)} choices: there must be as many")
     if not len(condlist):
-        raise ValueError("select with an empty condition list is not possible")
+        raise ValueError("select takes one condition at least")
     beside = _first((condlist, choicelist, [default]))
     assert beside is not None
     *choices, found = (_api.asarray(one, device=beside._device) for one in _weak([*choicelist, default], beside))
@@ -273,7 +273,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
     elif mode != "raise":
         raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
     elif places.size and not (0 <= int(_api.min(places)) and int(_api.max(places)) < count):
-        raise ValueError("invalid entry in choice array")
+        raise ValueError(f"choose takes places from 0 to {count - 1} (mode='clip' or 'wrap' for others)")
     found = choices[-1]
     for number in range(count - 2, -1, -1):
         found = _api.where(places == number, choices[number], found)
@@ -284,7 +284,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 def piecewise(x: Any, condlist: Any, funclist: Any, *arguments: Any, **keywords: Any) -> Any:
     conditions = [_api.asarray(one, device=x._device) for one in (condlist if isinstance(condlist, list | tuple) else [condlist])]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
-        raise ValueError(f"with {len(conditions)} condition(s), either {len(conditions)} or {len(conditions) + 1} functions are expected")
+        raise ValueError(f"piecewise takes a function for each of {len(conditions)} conditions, and one more for the rest, not {len(funclist)}")
     rest = funclist[len(conditions)] if len(funclist) > len(conditions) else 0
 
     def value(of: Any) -> Array:
@@ -303,7 +303,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', not {order!r}")
     if indices.size and not (0 <= int(_api.min(indices)) and int(_api.max(indices)) < math.prod(sides)):
-        raise ValueError(f"index is out of bounds for array with size {math.prod(sides)}")
+        raise ValueError(f"unravel_index takes places from 0 to {math.prod(sides) - 1} for the shape {sides}")
     rest, found = indices.astype(_api.default_int(indices._device), copy=False), []
     for side in sides[::-1] if order == "C" else sides:
         found.append(rest % side)
@@ -321,7 +321,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     found: Any = 0
     parts = [_api.asarray(one, device=beside._device).astype(_api.default_int(beside._device)) for one in multi_index]
     if len(parts) != len(dims):
-        raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
+        raise ValueError(f"multi_index has {len(parts)} arrays for {len(dims)} axes")
     axes = list(zip(parts, dims, modes, strict=True))
     for part, side, how in axes if order == "C" else axes[::-1]:
         if how == "wrap":
@@ -331,7 +331,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         elif how != "raise":
             raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {how!r}")
         elif part.size and not (0 <= int(_api.min(part)) and int(_api.max(part)) < side):
-            raise ValueError("invalid entry in coordinates array")
+            raise ValueError(f"multi_index has a place outside of 0 to {side - 1} (mode='clip' or 'wrap' for others)")
         found = found * side + part
     return found
 
@@ -348,9 +348,9 @@ def _into(target: Any, result: Array) -> None:
 @_numpys
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
     if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
+        raise ValueError(f"fill_diagonal takes an array of two axes at least, and this one has {a.ndim}")
     if a.ndim > 2 and len(set(a.shape)) != 1:
-        raise ValueError("All dimensions of input must be of equal length")
+        raise ValueError("a diagonal of more than two axes is of axes of one length")
     if a.ndim == 2:
         step, end = a.shape[1] + 1, a.size if wrap else min(a.size, a.shape[1] * a.shape[1])
     else:
@@ -383,7 +383,7 @@ def place(arr: Any, mask: Any, vals: Any) -> Any:
     if not places.size:
         return
     if not values.size:
-        raise ValueError("Cannot insert from an empty array!")
+        raise ValueError("place has no values to put there")
     flat = ravel(arr)
     flat[places] = resize(values, places.size)
     _into(arr, flat)
@@ -433,7 +433,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 @_numpys
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
     if kind not in (None, "sort", "table"):
-        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+        raise ValueError(f"kind is 'sort', 'table' or None, not {kind!r}")
     beside = _first((element, test_elements))
     assert beside is not None
     element, among = _together((_api.asarray(element, device=beside._device), ravel(_api.asarray(test_elements, device=beside._device))))
@@ -491,7 +491,7 @@ for _name in ("unique_all", "unique_counts", "unique_inverse"):
 def lexsort(keys: Any, axis: int = -1) -> Any:
     keys = list(_api.unstack(keys)) if isinstance(keys, Array) else _lines(keys)
     if not keys:
-        raise TypeError("need sequence of keys with len > 0 in lexsort")
+        raise TypeError("lexsort takes one key at least")
     order = _api.argsort(keys[0], axis=axis)
     for key in keys[1:]:
         # Every order is stable: the later key decides.
@@ -531,7 +531,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     a, b = _together((a, b))
     a, b = _api.moveaxis(a, axisa, -1), _api.moveaxis(b, axisb, -1)
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
-        raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+        raise ValueError(f"cross takes vectors of 2 or 3 elements, not of {a.shape[-1]} and {b.shape[-1]}")
     left, right = ([one[..., place] for place in range(one.shape[-1])] for one in (a, b))
     last = left[0] * right[1] - left[1] * right[0]
     if len(left) == len(right) == 2:
@@ -559,16 +559,16 @@ def triu_indices_from(arr: Any, k: int = 0) -> Any:
 
 def _triangle(arr: Any, of: Any, k: int) -> Any:
     if arr.ndim != 2:
-        raise ValueError("input array must be 2-d")
+        raise ValueError(f"a triangle is of a matrix, and this array has {arr.ndim} axes")
     return tuple(_api.asarray(one, device=arr._device) for one in of(arr.shape[0], k, arr.shape[1]))
 
 
 @_numpys
 def diag_indices_from(arr: Any) -> Any:
     if arr.ndim < 2:
-        raise ValueError("input array must be at least 2-d")
+        raise ValueError(f"a diagonal is of two axes at least, and this array has {arr.ndim}")
     if len(set(arr.shape)) != 1:
-        raise ValueError("All dimensions of input must be of equal length")
+        raise ValueError("a diagonal of more than two axes is of axes of one length")
     return (_api.arange(arr.shape[0], device=arr._device),) * arr.ndim
 
 

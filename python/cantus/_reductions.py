@@ -216,7 +216,7 @@ def _place_of_numbers(name: str, least: float) -> None:
 
     def place(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Any:
         if a.dtype.kind in "fc" and bool(_api.any(_api.all(_api.isnan(a), axis=axis))):
-            raise ValueError("All-NaN slice encountered")
+            raise ValueError(f"np.nan{name}: a part of the array has nothing but NaN")
         return ours(_filled(a, least), axis=axis, keepdims=bool(keepdims))
 
     FUNCTIONS[f"nan{name}"] = place
@@ -242,10 +242,10 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     weights = _api.asarray(_array(weights, a), device=a._device)
     if weights.shape != a.shape:
         if axis is None:
-            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+            raise TypeError(f"weights have the shape {weights.shape} and the array {a.shape}: say along which axis they go")
         axes = [_api._axis(one, a.ndim) for one in (axis if isinstance(axis, tuple) else (axis,))]
         if weights.shape != tuple(a.shape[one] for one in axes):
-            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+            raise ValueError(f"weights have the shape {weights.shape}, which is not that of the axes {axes} of {a.shape}")
         order = sorted(range(len(axes)), key=lambda at: axes[at])
         weights = _api.permute_dims(weights, tuple(order))
         weights = _api.reshape(weights, tuple(side if place in axes else 1 for place, side in enumerate(a.shape)))
@@ -254,7 +254,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     a, weights = a.astype(kind, copy=False), weights.astype(kind, copy=False)
     scale = _api.sum(weights, axis=axis, keepdims=bool(keepdims))
     if bool(_api.any(scale == 0)):
-        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+        raise ZeroDivisionError("the weights add up to 0")
     found = _api.sum(a * weights, axis=axis, keepdims=bool(keepdims)) / scale
     return (found, scale) if returned else found
 

@@ -49,9 +49,9 @@ def _padded(x: Array, ahead: int, behind: int) -> Array:
 def _convolved(a: Any, v: Any, mode: Any, name: str) -> Array:
     a, v = (ravel(one) if one.ndim == 0 else one for one in _together((a, v)))
     if a.ndim != 1 or v.ndim != 1:
-        raise ValueError("object too deep for desired array")
+        raise ValueError(f"np.{name} takes two lines, not the shapes {a.shape} and {v.shape}")
     if not a.size or not v.size:
-        raise ValueError(f"{'a' if not a.size else 'v'} cannot be empty")
+        raise ValueError(f"np.{name}: {'a' if not a.size else 'v'} has no elements")
     truths = a.dtype.kind == "b"
     if truths:
         a, v = a.astype(_dtypes.int32), v.astype(_dtypes.int32)
@@ -148,7 +148,7 @@ def _beside_whole(x: Array) -> Array:
 @_numpys
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if x.ndim != 1:
-        raise ValueError("x must be a one-dimensional array or sequence.")
+        raise ValueError(f"vander takes one axis, and this array has {x.ndim}")
     x = _beside_whole(x)
     count = x.size if N is None else N
     columns = [_api.ones(x.shape, dtype=x.dtype, device=x._device)]
@@ -198,7 +198,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 @_numpys
 def polyder(p: Any, m: int = 1) -> Any:
     if m < 0:
-        raise ValueError("Order of derivative must be positive (see polyint)")
+        raise ValueError(f"polyder takes an order m of 0 at least, not {m} (polyint integrates)")
     p = _beside_whole(p) if m else +p
     for _ in range(int(m)):
         powers = np.arange(p.size - 1, 0, -1)
@@ -209,11 +209,11 @@ def polyder(p: Any, m: int = 1) -> Any:
 @_numpys
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if m < 0:
-        raise ValueError("Order of integral must be positive (see polyder)")
+        raise ValueError(f"polyint takes an order m of 0 at least, not {m} (polyder differentiates)")
     given = np.atleast_1d(np.zeros(int(m)) if k is None else np.asarray(_read(k), "f8"))
     given = np.full(int(m), given[0]) if given.size == 1 else given
     if given.size < m:
-        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+        raise ValueError(f"k is one constant, or one for each of {m} integrals")
     p = _beside_whole(p.astype(_floating(p.dtype, p), copy=False)) if m else +p
     for place in range(int(m)):
         powers = _api.asarray(np.arange(p.size, 0, -1).astype(p.dtype.numpy), device=p._device)
@@ -229,7 +229,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = F
         raise _remedy("np.polyfit with cov")
     deg = int(deg)
     if deg < 0:
-        raise ValueError("expected deg >= 0")
+        raise ValueError(f"deg is 0 at least, not {deg}")
     wide = _floating(_dtypes.int32, beside)
     x, y = (_api.asarray(one, device=beside._device).astype(wide, copy=False) for one in (x, y))
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
@@ -238,7 +238,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = F
     if w is not None:
         weights = _api.asarray(_array(w, beside), device=beside._device).astype(wide)
         if weights.shape != x.shape:
-            raise TypeError("expected a 1-d array for weights of the length of x")
+            raise TypeError(f"w has the shape {weights.shape}: a weight for each of {x.size} places")
         table, values = table * weights[:, None], values * (weights[:, None] if y.ndim == 2 else weights)
     scale = _api.sqrt(_api.sum(table * table, axis=0))
     rcond = x.size * _api.finfo(wide).eps if rcond is None else rcond
@@ -261,10 +261,10 @@ def _covariance(m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, fwei
     beside = _first((m, y, fweights, aweights))
     assert beside is not None
     if ddof is not None and ddof != int(ddof):
-        raise ValueError("ddof must be an integer")
+        raise ValueError(f"ddof is a whole number, not {ddof}")
     given = [_api.asarray(one, device=beside._device) for one in (m, y) if one is not None]
     if any(one.ndim > 2 for one in given):
-        raise ValueError("m has more than 2 dimensions")
+        raise ValueError("samples are a line or a matrix")
     kind = _dtypes.of(dtype) if dtype is not None else _dtypes.float64 if beside._device.has(_dtypes.float64) else _dtypes.float32
     if dtype is None and any(one.dtype.kind == "c" for one in given):
         kind = _dtypes.complex128 if kind is _dtypes.float64 else _dtypes.complex64
@@ -275,11 +275,11 @@ def _covariance(m: Any, y: Any, rowvar: bool, bias: bool, ddof: int | None, fwei
     often, much = (None if one is None else _api.asarray(_array(one, beside), device=beside._device) for one in (fweights, aweights))
     for name, one in (("fweights", often), ("aweights", much)):
         if one is not None and (one.ndim != 1 or one.size != x.shape[1]):
-            raise RuntimeError(f"incompatible numbers of samples and {name}")
+            raise RuntimeError(f"{name} has the shape {one.shape}: a weight for each of {x.shape[1]} samples")
         if one is not None and bool(_api.any(one < 0)):
-            raise ValueError(f"{name} cannot be negative")
+            raise ValueError(f"{name} has a number below 0")
     if often is not None and often.dtype.kind not in "iu" and bool(_api.any(often != _api.round(often))):
-        raise TypeError("fweights must be integer")
+        raise TypeError("fweights are whole numbers")
     freedom = (0 if bias else 1) if ddof is None else int(ddof)
     weights = None
     for one in (often, much):
@@ -331,10 +331,10 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool | 
     axes = len(columns)
     bins = [bins] * axes if isinstance(bins, int | np.integer) else list(bins)
     if len(bins) != axes:
-        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
+        raise ValueError(f"bins are for {len(bins)} axes, and the sample has {axes}")
     limits = [None] * axes if range is None else list(range)
     if len(limits) != axes:
-        raise ValueError("range argument must have one entry per dimension")
+        raise ValueError(f"range has limits for {len(limits)} axes, and the sample has {axes}")
     wide = _floating(_dtypes.int32, beside)
     places: Any = 0
     inside: Any = None
@@ -343,15 +343,15 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool | 
         line = np.asarray(_read(one)) if np.ndim(_read(one)) else None
         if line is None:
             if one < 1:
-                raise ValueError("`bins` must be positive, when an integer")
+                raise ValueError(f"bins is 1 at least, not {one}")
             ends = [_api.min(column), _api.max(column)] if column.size else [0.0, 1.0]
             low, high = limit if limit is not None else (np.asarray(end)[()] for end in ends)
             if low > high:
-                raise ValueError("max must be larger than min in range parameter")
+                raise ValueError(f"range goes from {low} down to {high}")
             low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
             line = np.linspace(low, high, int(one) + 1)
         elif (np.diff(line) < 0).any():
-            raise ValueError("`bins` must be monotonically increasing, when an array")
+            raise ValueError("bins are edges that grow")
         edge = _api.asarray(line if beside._device.has(_dtypes.of(line.dtype)) else line.astype("f4"), device=beside._device)
         bounds, column = edge.astype(wide, copy=False), column.astype(wide, copy=False)
         at = _api.searchsorted(bounds, column, side="right") - 1

@@ -254,7 +254,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         # Around: the places in order, one of them before and one behind.
         if period == 0:
-            raise ValueError("period must be a non-zero value")
+            raise ValueError("period is not 0")
         period, left, right = abs(float(period)), None, None
         flat, xp = flat % period, xp % period
         order = _api.argsort(xp)
@@ -283,9 +283,9 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
     steps = list(spacing) or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
-        raise TypeError("invalid number of arguments")
+        raise TypeError(f"gradient takes one step, or one for each of {len(axes)} axes, not {len(steps)}")
     if edge_order not in (1, 2):
-        raise ValueError("'edge_order' greater than 2 not supported")
+        raise ValueError(f"edge_order is 1 or 2, not {edge_order}")
     f = f.astype(_floating(f.dtype, f), copy=False)
     found = [_slope(f, place, step, edge_order) for place, step in zip(axes, steps, strict=True)]
     return found[0] if len(found) == 1 else tuple(found)
@@ -295,14 +295,14 @@ def _slope(f: Array, axis: int, step: Any, edge_order: int) -> Array:
     """Differences of second order inside, of `edge_order` at both ends; `step` is one number, or a place for each element."""
     side = f.shape[axis]
     if side < edge_order + 1:
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
+        raise ValueError(f"gradient takes {edge_order + 1} elements along an axis for edge_order={edge_order}, and axis {axis} has {side}")
 
     def part(start: int | None, stop: int | None) -> Array:
         return f[(slice(None),) * axis + (slice(start, stop),)]
 
     places = np.asarray(_read(step), "f8")
     if places.ndim and places.shape != (side,):
-        raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+        raise ValueError(f"axis {axis} has {side} elements, and places of the shape {places.shape} were given for it")
     widths = np.diff(places) if places.ndim else np.full(side - 1, float(places))
 
     def along(values: Any) -> Array:

@@ -404,7 +404,7 @@ def multi_dot(arrays: Any, /) -> Array:
     arrays = _together(arrays)
     count = len(arrays)
     if count < 2:
-        raise ValueError("Expecting at least two arrays.")
+        raise ValueError(f"multi_dot takes two arrays at least, not {count}")
     first, last = arrays[0].ndim == 1, arrays[-1].ndim == 1
     if first:
         arrays[0] = _api.expand_dims(arrays[0], axis=0)
