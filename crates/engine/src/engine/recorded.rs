@@ -7,7 +7,7 @@ use super::relocate::{ATTEMPTS, contended, copied};
 use super::slot::{Effect, Size};
 use super::tensor::Tensor;
 use crate::backend::{Command, Contents};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
 /// A tensor as an expression recorded it: the tensor itself, or a copy from before it was overwritten.
@@ -72,6 +72,14 @@ impl Tensor {
             let mut to = shared.allocate(place.slot.clone(), self.byte_len(), Contents::Overwritten, label).await?;
             let Some(target) = to.buffer.clone() else { return Ok(()) };
             let is_beside = Arc::ptr_eq(&to.slot, &place.slot);
+            if !is_beside && is_captured {
+                // A replay copies on its own device.
+                return Err(Error::OutOfMemory {
+                    device: place.slot.name().to_string(),
+                    what: format!("a copy of the tensor {label}, which a graph overwrites and reads"),
+                    bytes: self.byte_len(),
+                });
+            }
             if !is_beside {
                 // There was no room for it on the same device.
                 to.buffer = copied(shared, self, &place, &to.slot).await?;
