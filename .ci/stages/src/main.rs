@@ -41,7 +41,12 @@ fn stages(arguments: &Arguments, turn: u64, run: &mut Run) {
         Mode::List => table::list(),
         Mode::Ci => {
             for stage in table::ci() {
-                run.stage(&stage);
+                match stage.unless_after.filter(|minutes| run.minutes() >= *minutes) {
+                    Some(minutes) => {
+                        run.left_out(&stage.name, &format!("{minutes} min have passed already: {}", stage.command))
+                    }
+                    None => drop(run.stage(&stage)),
+                }
             }
         }
         Mode::Python | Mode::Sanitize | Mode::Threads | Mode::Fuzz | Mode::Coverage | Mode::Soak => {

@@ -104,6 +104,11 @@ impl Run {
         passed
     }
 
+    /// Minutes since the run began.
+    pub fn minutes(&self) -> u64 {
+        self.began.elapsed().as_secs() / 60
+    }
+
     /// Runs the stages of a part.
     pub fn part(&mut self, part: &Part) {
         for stage in &part.stages {
