@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use cantus::Tensor;
 use cantus::engine::GraphInputs;
 use cantus::ops::Expr;
+use cantus::{DType, Engine, Fallback, Tensor};
 use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate};
 
-use crate::{Numbers, close, engines, name, seeds, tensor, wide};
+use crate::{Numbers, by_turns, close, engines, name, seeds, tensor, wide};
 
 /// A value, and what it is.
 #[derive(Clone)]
@@ -186,7 +186,7 @@ fn ten_thousand_steps() {
         },
     );
     for (what, step, known) in LOOPS.into_iter().chain([once, rows]) {
-        let engine = cantus::Engine::builder().backend("cpu").build().unwrap();
+        let engine = Engine::builder().backend("cpu").build().unwrap();
         let (mut x, mut expected) = (tensor(&engine, &array).expr(), wide(&array));
         for _ in 0..10_000 {
             (x, expected) = (step(&x), known(&expected));
@@ -200,7 +200,7 @@ fn ten_thousand_steps() {
 /// A gigabyte of results, of which a few are needed at a time.
 #[test]
 fn long_evaluations_take_memory_for_a_part_of_them() {
-    let engine = cantus::Engine::builder().backend("cpu").build().unwrap();
+    let engine = Engine::builder().backend("cpu").build().unwrap();
     let mut x = engine.zeros::<f32>(&[512, 512]).unwrap().expr() + 1.0;
     for _ in 0..1000 {
         x = (&x + x.transpose()) / 2.0;
@@ -290,6 +290,76 @@ fn a_regression_is_that_of_float64() {
             expected = expected - known.t().dot(&fault) * (0.1 / 160.0);
         }
         close(&weights, &expected.into_dyn(), 1e-3, &name(engine));
+    }
+}
+
+/// What a loop carries is a sum of all steps, and each step reads it: it is kept where reading it again would begin at the first. 40 steps took six times
+/// the kernels of 20.
+#[test]
+fn what_a_loop_carries_is_not_computed_from_the_start_at_each_step() {
+    for engine in by_turns() {
+        let device = &engine.selected().device;
+        let builder = Engine::builder().backend(&device.backend).device(device.index);
+        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        let mut numbers = Numbers::new(5);
+        let (rows, labels) = (numbers.array(&[96, 24]), numbers.array(&[96, 1]).mapv(|y| f32::from(y > 0.0)));
+        let (rows, labels) = (tensor(&engine, &rows).expr(), tensor(&engine, &labels).expr());
+        let kernels = |steps: usize| {
+            let before: u64 = engine.metrics().iter().map(|row| row.count).sum();
+            let mut weights = engine.zeros::<f32>(&[24, 1]).unwrap().expr();
+            for _ in 0..steps {
+                let slope = rows.transpose().matmul(rows.matmul(&weights).sigmoid() - &labels) / 96.0;
+                weights = weights - slope * 0.1;
+            }
+            drop(weights.eval().unwrap());
+            engine.metrics().iter().map(|row| row.count).sum::<u64>() - before
+        };
+        let (few, many) = (kernels(20), kernels(40));
+        assert!(many <= 2 * few + 8 && many <= 40 * 5, "{}: {few}, {many}", name(&engine));
+    }
+}
+
+/// Rounds of a choice: more values and tensors than a kernel binds, each read several times. 50 rounds took 1,100 kernels, one for each operation, where
+/// ten are one.
+#[test]
+fn rounds_of_choices_take_a_few_kernels() {
+    for engine in by_turns() {
+        let device = &engine.selected().device;
+        let builder = Engine::builder().backend(&device.backend).device(device.index);
+        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        let at = |row: usize, column: usize| [column as f32 / 12.0 - 2.0, row as f32 / 8.0 - 1.0];
+        let places: Vec<[f32; 2]> = (0..16).flat_map(|row| (0..36).map(move |column| at(row, column))).collect();
+        let [x, y] = [0, 1].map(|axis| {
+            let values: Vec<f32> = places.iter().map(|place| place[axis]).collect();
+            engine.tensor_from(&values, &[16, 36]).unwrap()
+        });
+        let zero = engine.zeros::<f32>(&[16, 36]).unwrap();
+        let (mut a, mut b, mut count) = (zero.expr(), zero.expr(), zero.expr());
+        for _ in 0..50 {
+            let inside = (&a * &a + &b * &b).less_equal(4.0);
+            // Read anew: another node for the same tensor.
+            let next = inside.select(&a * &a - &b * &b + &x, &a);
+            b = inside.select(&a * &b * 2.0 + &y, &b);
+            a = next;
+            count = count + inside.cast(DType::F32);
+        }
+        let before: u64 = engine.metrics().iter().map(|row| row.count).sum();
+        let found = count.eval().unwrap().to_vec::<f32>().unwrap();
+        let ran = engine.metrics().iter().map(|row| row.count).sum::<u64>() - before;
+        let mut off = 0;
+        for (found, [x, y]) in found.iter().zip(&places) {
+            let (x, y, mut a, mut b, mut rounds) = (f64::from(*x), f64::from(*y), 0.0_f64, 0.0_f64, 0.0_f64);
+            for _ in 0..50 {
+                if a * a + b * b <= 4.0 {
+                    rounds += 1.0;
+                    (a, b) = (a * a - b * b + x, 2.0 * a * b + y);
+                }
+            }
+            off += usize::from(f64::from(*found) != rounds);
+        }
+        // Where it is decided by the last bit, float32 and float64 part.
+        assert!(off <= 6, "{}: {off} of {}", name(&engine), places.len());
+        assert!(ran <= 140, "{}: {ran} kernels", name(&engine));
     }
 }
 
@@ -442,7 +512,6 @@ fn long_loops_are_submitted_while_they_record() {
 /// Bytes, signed and unsigned, wrap after each operation, and truths are 0 and 1: chains of them against whole numbers.
 #[test]
 fn chains_of_bytes_and_truths_wrap() {
-    use cantus::DType;
     const LENGTH: usize = 300;
     let wrapped = |x: i64, dtype: DType| match dtype {
         DType::U8 => x.rem_euclid(256),

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use rustc_hash::FxHashMap;
 
 use super::deferred::Deferred;
+use super::emit::MOST_TENSORS;
 use super::node::{Node, Source, Typed, View};
 use cantus_base::listed::Listed;
 
@@ -78,6 +79,8 @@ struct Part {
     /// How many elements of a node that reads it there are for each of its own, at most.
     repeated: f64,
     cost: Cost,
+    /// Those of which a kernel that computes it binds the tensors.
+    inputs: Vec<usize>,
     /// Its value, where it is computed on its own.
     kept: Option<Arc<Deferred>>,
     /// The kernel that computes it in the end.
@@ -131,10 +134,26 @@ enum Step {
     Leave(Item),
 }
 
+/// A tensor's address, an offset, strides, and the shape.
+type Read = (usize, usize, Vec<usize>, Vec<usize>);
+
+/// What a leaf reads, if it reads a tensor.
+fn read_of(typed: &Typed) -> Option<Read> {
+    let Node::Read(view) = &typed.node else { return None };
+    let tensor = match &view.source {
+        Source::Tensor(tensor) => tensor.clone(),
+        Source::Recorded(recorded) => recorded.tensor(),
+        Source::Deferred(_) | Source::Indices => return None,
+    };
+    Some((Arc::as_ptr(&tensor.inner) as usize, view.offset, view.strides.clone(), typed.shape.clone()))
+}
+
 #[derive(Default)]
 struct Walk {
     parts: Vec<Part>,
     by_part: FxHashMap<*const Typed, usize>,
+    /// Reads of tensors: those that read the same are one part.
+    by_read: FxHashMap<Read, usize>,
     pending: Vec<Pending>,
     by_pending: FxHashMap<*const Deferred, usize>,
     /// All of them, what is read before what reads it.
@@ -174,7 +193,10 @@ impl Walk {
 
     fn meet(&mut self, typed: Arc<Typed>, kernel: usize, around: usize) {
         let repeated = around as f64 / typed.count().max(1) as f64;
-        if let Some(&known) = self.by_part.get(&Arc::as_ptr(&typed)) {
+        let read = read_of(&typed);
+        let same = read.as_ref().and_then(|read| self.by_read.get(read)).copied();
+        if let Some(known) = self.by_part.get(&Arc::as_ptr(&typed)).copied().or(same) {
+            self.by_part.insert(Arc::as_ptr(&typed), known);
             let part = &mut self.parts[known];
             part.holders += 1;
             part.repeated = part.repeated.max(repeated);
@@ -189,6 +211,7 @@ impl Walk {
         }
         let number = self.parts.len();
         self.by_part.insert(Arc::as_ptr(&typed), number);
+        self.by_read.extend(read.map(|read| (read, number)));
         self.steps.push(Step::Leave(Item::Part(number)));
         if let Some(View { source: Source::Deferred(deferred), .. }) = view_of(&typed)
             && deferred.live_result().is_none()
@@ -206,6 +229,7 @@ impl Walk {
             holders: 1,
             repeated,
             cost: Cost::default(),
+            inputs: Vec::new(),
             kept: None,
             place: Place::Unknown,
         });
@@ -244,6 +268,55 @@ impl Walk {
         self.by_part.get(&Arc::as_ptr(typed)).copied()
     }
 
+    /// Notes what a kernel binds for a node. Of what it cannot bind the child that reads the most is computed before it, and not each of them.
+    fn bind(&mut self, number: usize, typed: &Arc<Typed>) {
+        loop {
+            let mut inputs = match &typed.node {
+                Node::Gather { .. } => vec![number],
+                _ => Vec::new(),
+            };
+            for child in typed.children().into_iter().filter_map(|child| self.part(child)) {
+                for &input in self.bound(child, &[child]) {
+                    if !inputs.contains(&input) {
+                        inputs.push(input);
+                    }
+                }
+            }
+            let open = typed.children().into_iter().filter_map(|child| self.part(child));
+            let open = open.filter(|&child| self.parts[child].kept.is_none() && self.parts[child].typed.depth > 0);
+            let widest = open.max_by_key(|&child| self.parts[child].inputs.len());
+            match widest.filter(|_| inputs.len() > MOST_TENSORS) {
+                Some(widest) => self.parts[widest].kept = Some(self.parts[widest].typed.value()),
+                None => {
+                    self.parts[number].inputs = inputs;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What is bound where a part is read: `itself`, or what it reads.
+    fn bound<'a>(&'a self, part: usize, itself: &'a [usize]) -> &'a [usize] {
+        let part = &self.parts[part];
+        if part.kept.is_some() {
+            return itself;
+        }
+        match &part.typed.node {
+            Node::Constant(_) | Node::Read(View { source: Source::Indices, .. }) => &[],
+            Node::Read(_) => match self.pending_of(&part.typed).map(|&pending| &self.pending[pending]) {
+                Some(Pending { inlined: true, value_of: Some(of), .. }) => &self.parts[*of].inputs,
+                _ => itself,
+            },
+            _ => &part.inputs,
+        }
+    }
+
+    /// What a node costs with those that it reads.
+    fn cost_of(&self, typed: &Arc<Typed>) -> Cost {
+        let children = typed.children().into_iter().filter_map(|child| self.part(child));
+        children.fold(self.own_cost(typed), |cost, child| cost.plus(self.read_cost(child)))
+    }
+
     /// What is computed on its own.
     fn decide(&mut self) {
         for place in 0..self.order.len() {
@@ -256,16 +329,12 @@ impl Walk {
 
     fn decide_part(&mut self, number: usize) {
         let typed = self.parts[number].typed.clone();
+        self.bind(number, &typed);
         if number == 0 {
             typed.was_met.store(true, Ordering::Relaxed);
             return;
         }
-        let mut cost = self.own_cost(&typed);
-        for child in typed.children() {
-            if let Some(child) = self.part(child) {
-                cost = cost.plus(self.read_cost(child));
-            }
-        }
+        let cost = self.cost_of(&typed);
         self.parts[number].cost = cost;
         if typed.depth == 0 || typed.own_value().is_some_and(|own| own.live_result().is_some()) {
             return;
@@ -332,10 +401,11 @@ impl Walk {
         Cost { arithmetic, reads, nodes: 1.0 }
     }
 
-    /// What a node adds to the cost of one that reads it: its own is shared by all that hold it, since a kernel computes it once.
+    /// What a node adds to the cost of one that reads it: its own is shared by all that hold it in a kernel, which computes it once.
     fn read_cost(&self, part: usize) -> Cost {
         let part = &self.parts[part];
-        let share = |cost: f64| cost / part.holders as f64;
+        let in_kernel = (part.holders as f64 / part.kernels.max(1) as f64).max(1.0);
+        let share = |cost: f64| cost / in_kernel;
         match part.kept {
             Some(_) => Cost::KEPT,
             None => Cost {
