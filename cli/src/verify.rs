@@ -245,10 +245,22 @@ fn text(record: &Record, verbose: bool) -> String {
 fn child(info: &DeviceInfo, items: &[Item]) -> Result<ExitCode> {
     // A panic is a failure of its case, with its message.
     std::panic::set_hook(Box::new(|_| {}));
-    let say = |line: &Line| report::print(&format!("{}\n", serde_json::to_string(line).unwrap_or_default()));
+    // Who asked may be gone (stopped, or killed): then nobody waits for the rest, and a driver that is slow would be kept busy by it.
+    let say = |line: &Line| {
+        let text = format!("{}\n", serde_json::to_string(line).unwrap_or_default());
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| Error::Io {
+            action: "cannot write".to_owned(),
+            path: "to stdout".to_owned(),
+            reason: error.to_string(),
+        })
+    };
     let device = match EngineDevice::open(info.clone()) {
         Ok(device) => device,
-        Err(error) => return say(&Line::Closed(error.to_string())),
+        Err(error) => {
+            say(&Line::Closed(error.to_string()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
     };
     for item in items {
         say(&Line::Begin(item.name().to_owned()))?;

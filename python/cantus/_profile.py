@@ -37,7 +37,8 @@ class Profile(_devices.Table):
 
 
 def profile(work: Callable[[], Any], *, device: Any = None) -> Profile:
-    """Calls `work` and shows what the device did meanwhile. Arrays are lazy: read, or `eval`, within.
+    """Calls `work` and shows what the device did meanwhile. Arrays are lazy: read, or `eval`, within. Devices but the processor time their kernels where
+    the environment has CANTUS_PROFILE=1 when Cantus is first used; a RuntimeError says so.
 
     >>> import cantus
     >>> found = cantus.profile(lambda: cantus.exp(cantus.ones(1000)).eval())

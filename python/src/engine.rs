@@ -23,6 +23,8 @@ use crate::wait::wait;
 pub(crate) struct Engine {
     pub(crate) engine: cantus::Engine,
     process: u32,
+    /// Whether kernels' times are taken on devices for which they are not free.
+    timed: bool,
 }
 
 /// How many forks lie behind this process: the system's number takes a call for each question.
@@ -96,7 +98,8 @@ impl Engine {
     #[new]
     #[pyo3(signature = (name=None, reproducible=false))]
     fn new(py: Python<'_>, name: Option<&str>, reproducible: bool) -> PyResult<Self> {
-        let mut builder = cantus::Engine::builder().reproducible(reproducible);
+        let timed = std::env::var("CANTUS_PROFILE").is_ok_and(|value| !["", "0", "false"].contains(&value.as_str()));
+        let mut builder = cantus::Engine::builder().reproducible(reproducible).profile(timed);
         if let Some(name) = name {
             let (backend, place) = name.split_once(':').unwrap_or((name, "0"));
             let place =
@@ -104,7 +107,7 @@ impl Engine {
             builder = builder.backend(backend).device(place);
         }
         let engine = detached(py, || builder.build())?;
-        Ok(Self { engine, process: process() })
+        Ok(Self { engine, process: process(), timed })
     }
 
     #[getter]
@@ -278,6 +281,14 @@ impl Engine {
     /// all, and a trace for Perfetto.
     fn profile(&self, work: &Bound<'_, PyAny>) -> PyResult<(Vec<Row>, f64, String)> {
         let engine = self.checked()?;
+        let device = &engine.selected().device;
+        // The processor's times are always there; on other devices they hold up each kernel a little.
+        if !self.timed && device.backend != "cpu" {
+            return Err(PyRuntimeError::new_err(format!(
+                "{} was opened without times of kernels (set CANTUS_PROFILE=1 before Cantus is first used)",
+                device.name
+            )));
+        }
         let (result, profile) = guarded(|| Ok(engine.profile(|| work.call0().map(drop))))?;
         result?;
         let rows = profile

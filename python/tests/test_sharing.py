@@ -226,6 +226,20 @@ def test_a_profile_is_a_table():
     assert builtins.all(row["count"] >= 1 for row in found)
 
 
+def test_a_profile_of_another_device():
+    other = next((row for row in cantus.devices() if row["backend"] != "cpu"), None)
+    if other is None:
+        pytest.skip("there is no device but the processor")
+    code = "import cantus; print(len(cantus.profile(lambda: cantus.exp(cantus.ones(1000)).eval())))"
+
+    def ran(**more):
+        environment = os.environ | {"CANTUS_DEVICE": other["backend"]} | more
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
+
+    assert ran(CANTUS_PROFILE="1").stdout == "1\n"
+    assert "CANTUS_PROFILE=1" in ran(CANTUS_PROFILE="0").stderr
+
+
 def test_a_signal_handler_stays():
     def own(number, frame):
         raise AssertionError

@@ -34,6 +34,25 @@ fn a_run_that_is_stopped_leaves_its_report() {
     assert!(found.is_some(), "no case is in the report");
 }
 
+/// A run that is killed left its child behind, which went on with a thousand cases.
+#[test]
+fn a_child_ends_with_whoever_asked_it() {
+    use std::io::{BufRead as _, BufReader};
+    let place = Place::new();
+    let command = place.command();
+    let mut child = std::process::Command::new(command.get_program())
+        .args(["verify", "--backend", "cpu", "--device", "0", "--child", "0", "--", ""])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("begin"));
+    drop(lines);
+    // All cases pass where somebody listens, with exit code 0.
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
 #[test]
 fn misuse_says_what_to_do() {
     let place = Place::new();

@@ -192,7 +192,7 @@ impl State {
         let recorded = device
             .waiting
             .iter()
-            .position(|recorded| recorded.label == time.label)
+            .position(|recorded| is_of(&time.label, &recorded.label))
             .and_then(|at| device.waiting.remove(at));
         // On a device with a clock of its own: after what was before it, and after it was asked for.
         let earliest = recorded.as_ref().map_or(device.end, |recorded| recorded.at.max(device.end));
@@ -208,6 +208,11 @@ impl State {
             exact: time.start.is_some(),
         });
     }
+}
+
+/// Whether a kernel's time is that of a dispatch: what ran in its place stands behind its label, in brackets.
+fn is_of(timed: &str, recorded: &str) -> bool {
+    timed.strip_prefix(recorded).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
 /// What an engine did between two points in time, made by [`Engine::profile`].
