@@ -133,8 +133,8 @@ fn main() {
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
-            ours.extend(turns::timed(TURN, || drop(recorded())));
-            theirs.extend(turns::timed(TURN, || drop(ahead())));
+            ours.extend(turns::timed(TURN, turns::PAUSE, || drop(recorded())));
+            theirs.extend(turns::timed(TURN, turns::PAUSE, || drop(ahead())));
         }
         let [[ours, _], [theirs, _]] = [ours, theirs].map(figures);
         println!("| {number} | {ours:.1} | {theirs:.1} | {:.2} |", ours / theirs);

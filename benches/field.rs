@@ -113,7 +113,7 @@ fn main() {
     let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
     let engine = builder.build().expect("the CPU is always there");
     let bare = Bare::open(filter);
-    let mut python = Peer::python("field_numpy.py");
+    let mut python = Peer::python("field_numpy.py", "cpu");
     let device = &engine.selected().device;
     println!("{}, {}; {rounds} rounds", device.name, device.driver);
     println!(

@@ -50,7 +50,7 @@ fn main() {
     let rounds = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(5);
     let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
     let engine = builder.build().expect("the processor");
-    let mut peers = LIBRARIES.map(|_| Peer::python("fused.py").expect("a peer: run benches/peers/setup.sh"));
+    let mut peers = LIBRARIES.map(|_| Peer::python("fused.py", "cpu").expect("a peer: run benches/peers/setup.sh"));
     println!("{}; {rounds} turns; medians in microseconds", engine.selected().device.name);
     println!("{:8} {:>5} {:>11} {}", "", "", "ours", LIBRARIES.map(|name| format!("{name:>19}")).concat());
     for name in ["field", "gate", "falloff", "ten"] {
@@ -72,9 +72,9 @@ fn main() {
             };
             let (mut ours, mut theirs) = (Vec::new(), LIBRARIES.map(|_| Vec::new()));
             for _ in 0..rounds {
-                ours.extend(turns::timed(TURN, run));
+                ours.extend(turns::timed(TURN, turns::PAUSE, run));
                 for ((peer, library), times) in peers.iter_mut().zip(LIBRARIES).zip(&mut theirs) {
-                    turns::pause();
+                    std::thread::sleep(turns::PAUSE);
                     times.extend(peer.ask(&format!("{library}:{name} {side} {}", TURN.as_secs_f64())));
                 }
             }

@@ -1,5 +1,5 @@
-//! Every operation of `cantus bench`: on the CPU backend beside PyTorch's, which writes into memory that it already has, on any other one beside
-//! those of Burn (CubeCL) on wgpu's Vulkan.
+//! Every operation of `cantus bench`: on the CPU backend and on CUDA beside PyTorch's, which writes into memory that it already has, on any other
+//! one beside those of Burn (CubeCL) on wgpu's Vulkan.
 //!
 //! Sides take turns, and each turn repeats its operation for a while: of all turns the median and the least time count. Ours runs from recording
 //! the operation to the end of its work, its memory from the pool. Both sides use all processors. On a device ours runs what is shipped, or what
@@ -48,7 +48,12 @@ fn main() {
     let rounds = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(5);
     let builder = Engine::builder().config(Config::default()).backend(backend).fallback(Fallback::Never);
     let engine = builder.build().expect("a device of the backend");
-    let mut peer = if backend == "cpu" { Peer::python("operations_torch.py") } else { Peer::burn() };
+    let mut peer = match backend {
+        "cpu" | "cuda" => Peer::python("operations_torch.py", backend),
+        _ => Peer::burn(),
+    };
+    // Threads of a side that spin hold up the other one where both compute on the processor.
+    let pause = if backend == "cuda" { turns::PAUSE / 50 } else { turns::PAUSE };
     println!("{}, {rounds} turns; medians, least times in brackets", engine.selected().device.name);
     println!(
         "{}",
@@ -68,8 +73,8 @@ fn main() {
             };
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for _ in 0..rounds {
-                ours.extend(turns::timed(TURN, run));
-                turns::pause();
+                ours.extend(turns::timed(TURN, pause, run));
+                std::thread::sleep(pause);
                 if let Some(peer) = &mut peer {
                     theirs.extend(peer.ask(&format!("{} {side} {}", op.name, TURN.as_secs_f64())));
                 }

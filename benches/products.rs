@@ -160,7 +160,7 @@ fn main() {
     let rounds = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(3);
     let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
     let engine = builder.build().expect("the processor");
-    let mut peer = Peer::python("products_torch.py").expect("a peer: run benches/peers/setup.sh");
+    let mut peer = Peer::python("products_torch.py", "cpu").expect("a peer: run benches/peers/setup.sh");
     println!("{}; {}; {}", engine.selected().device.name, cantus::spmd::instruction_set(), peer.version);
     for (name, case) in &CASES {
         if !filters.iter().all(|filter| filter.is_empty()) && !filters.iter().any(|filter| name.contains(filter)) {
@@ -188,8 +188,8 @@ fn main() {
         };
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
-            ours.extend(turns::timed(TURN, run));
-            turns::pause();
+            ours.extend(turns::timed(TURN, turns::PAUSE, run));
+            std::thread::sleep(turns::PAUSE);
             theirs.extend(peer.ask(&format!("{} {}", case.line(), TURN.as_secs_f64())));
         }
         let [[ours, _], [theirs, _]] = [ours, theirs].map(figures);

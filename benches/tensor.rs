@@ -42,7 +42,7 @@ fn main() {
     let rounds = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(9);
     let filter = arguments.get(1).cloned().unwrap_or_default();
     let engine = Engine::builder().backend("cpu").fallback(Fallback::Never).build().expect("the processor");
-    let mut peer = Peer::python("tensor_torch.py");
+    let mut peer = Peer::python("tensor_torch.py", "cpu");
     println!("{}, {rounds} rounds", engine.selected().device.name);
     println!("{}", peer.as_ref().map_or("no peer: run benches/peers/setup.sh", |peer| &peer.version));
 

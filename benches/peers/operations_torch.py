@@ -3,6 +3,7 @@
 Reads "NAME SIDE SECONDS", repeats the operation for so long, and answers with the seconds that each call took; with nothing where it has no such
 operation."""
 import math
+import os
 import platform
 
 import torch
@@ -12,6 +13,10 @@ from turns import answer
 
 torch.set_grad_enabled(False)
 torch.manual_seed(1)
+# Where it computes; on a GPU each call is waited for, as ours is, and float32 is float32.
+DEVICE = os.environ.get("CANTUS_PEER_DEVICE", "cpu")
+torch.set_default_device(DEVICE)
+torch.backends.cudnn.allow_tf32 = False
 
 
 def matrix(*shape):
@@ -93,8 +98,9 @@ def prepare(name, n):
 
 
 def main():
-    print(f"PyTorch {torch.__version__}, Python {platform.python_version()}, {torch.get_num_threads()} threads", flush=True)
-    answer(prepare)
+    where = f"{torch.get_num_threads()} threads" if DEVICE == "cpu" else torch.cuda.get_device_name()
+    print(f"PyTorch {torch.__version__}, Python {platform.python_version()}, {where}", flush=True)
+    answer(prepare, wait=None if DEVICE == "cpu" else torch.cuda.synchronize)
 
 
 main()

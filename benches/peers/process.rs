@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+/// The peers' folder: the project's own, or the one that `CANTUS_BENCH_PEERS` names.
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
+    let named = std::env::var_os("CANTUS_BENCH_PEERS").map(PathBuf::from);
+    named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"))
 }
 
 /// The process.
@@ -20,12 +22,12 @@ pub struct Peer {
 
 impl Peer {
     /// Starts a peer's script in the environment that `benches/peers/setup.sh` makes, or with the interpreter that
-    /// `CANTUS_BENCH_PYTHON` names; `None` when there is none.
-    pub fn python(script: &str) -> Option<Self> {
+    /// `CANTUS_BENCH_PYTHON` names; `None` when there is none. What can compute on several devices takes `device`.
+    pub fn python(script: &str, device: &str) -> Option<Self> {
         let folder = folder();
         let named = std::env::var_os("CANTUS_BENCH_PYTHON").map(Into::into);
         let mut command = Command::new(named.unwrap_or_else(|| folder.join(".venv/bin/python")));
-        command.arg(folder.join(script));
+        command.arg(folder.join(script)).env("CANTUS_PEER_DEVICE", device);
         Self::start(command)
     }
 

@@ -14,14 +14,25 @@ def timed(work, seconds):
     return times
 
 
-def answer(prepare, check=None):
+def waited(work, wait):
+    if not (work and wait):
+        return work
+
+    def run():
+        work()
+        wait()
+
+    return run
+
+
+def answer(prepare, check=None, wait=None):
     """Answers "NAME SIDE SECONDS" with what each call of `prepare(NAME, SIDE)` took, with nothing where there is none; for -1 seconds with what `check` makes
-    of its result. One operation is kept at a time."""
+    of its result. `wait` waits for a device behind each call. One operation is kept at a time."""
     made = {}
     for line in sys.stdin:
         name, side, seconds = line.split()
         if (name, side) not in made:
-            made = {(name, side): prepare(name, int(side))}
+            made = {(name, side): waited(prepare(name, int(side)), wait)}
         work = made[name, side]
         if float(seconds) < 0:
             print(*check(work()), flush=True)

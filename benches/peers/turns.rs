@@ -2,17 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// Between what one side does and what another does: threads of the other side spin for a while.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Between what one side does and what another does on the processor: threads of the other side spin for a while.
+pub const PAUSE: Duration = Duration::from_millis(250);
 
-/// Waits for the other sides' threads to sleep.
-pub fn pause() {
-    std::thread::sleep(PAUSE);
-}
-
-/// The seconds that each call took: three at least, for so long.
-pub fn timed(turn: Duration, work: impl Fn()) -> Vec<f64> {
-    pause();
+/// The seconds that each call took, behind a pause: three at least, for so long.
+pub fn timed(turn: Duration, pause: Duration, work: impl Fn()) -> Vec<f64> {
+    std::thread::sleep(pause);
     work();
     let (start, mut times) = (Instant::now(), Vec::new());
     while times.len() < 3 || start.elapsed() < turn {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 import time
 from types import SimpleNamespace
@@ -36,7 +37,9 @@ def library(name: str) -> tuple[Any, Any, Any, Any, Any]:
 
         beyond = SimpleNamespace(erf=torch.erf, bincount=lambda x, w, n: torch.bincount(x, w, n))
         compiled = (lambda run: torch.compile(run, dynamic=False)) if name == "torch_compile" else as_is
-        return xp, beyond, lambda x: torch.from_numpy(x.copy()), lambda x: x.numpy(), compiled
+        device = os.environ.get("CANTUS_PEER_DEVICE", "cpu")
+        torch.set_default_device(device)
+        return xp, beyond, lambda x: torch.from_numpy(x.copy()).to(device), lambda x: x.cpu().numpy(), compiled
     if name == "jax":
         import jax
         import jax.numpy as jnp

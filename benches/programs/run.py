@@ -4,6 +4,8 @@
     python run.py --peers numpy torch jax --rounds 5
     python run.py --only life lstm --threads 2 --json out.json
 
+On a GPU: CANTUS_DEVICE=cuda CANTUS_PEER_DEVICE=cuda python run.py --peers torch
+
 Environments: the interpreter that runs this has the libraries, or `--python cantus=/path/to/python` names another for one of them.
 """
 

@@ -14,10 +14,11 @@ const MOST_BYTES: u64 = 60 << 20;
 const PROCESSOR: &str = "-C target-cpu=x86-64-v3";
 
 /// Programs: how cargo is asked for each, and its name in the folder.
-const PROGRAMS: [(&[&str], &str); 3] = [
+const PROGRAMS: [(&[&str], &str); 4] = [
     (&["build", "--package", "cantus-cli", "--bin", "cantus"], "cantus"),
     (&["test", "--no-run", "--package", "cantus-tests", "--test", "tensor_ops"], "tensor_ops"),
     (&["build", "--package", "cantus-benches", "--bench", "small_dispatch"], "small_dispatch"),
+    (&["build", "--package", "cantus-benches", "--bench", "operations"], "operations"),
 ];
 
 /// Writes the folder; `packages` are Debian packages to take along, such as a Vulkan loader.
@@ -29,6 +30,11 @@ pub fn write(root: &Path, packages: &[&str]) -> Outcome<String> {
     std::fs::create_dir_all(folder.join("debs"))?;
     for (arguments, name) in PROGRAMS {
         std::fs::copy(built(root, arguments)?, folder.join(name))?;
+    }
+    // What operations are timed beside, where the machine has PyTorch.
+    std::fs::create_dir_all(folder.join("peers"))?;
+    for name in ["operations_torch.py", "turns.py"] {
+        std::fs::copy(root.join("benches/peers").join(name), folder.join("peers").join(name))?;
     }
     let script = folder.join("run.sh");
     std::fs::write(&script, RUN)?;

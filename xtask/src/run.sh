@@ -53,12 +53,17 @@ cantus devices --json >"$parts/devices.json" 2>/dev/null </dev/null || rm -f "$p
 for backend in cuda hip vulkan wgpu opencl cpu; do
     # A backend without a device is a line of `cantus devices`.
     grep -q "^[* ] $backend [0-9]" "$parts/devices.log" || continue
-    part "verify-$backend" 110 cantus verify --backend "$backend" -o "$parts/verify-$backend.json"
+    part "verify-$backend" 120 cantus verify --backend "$backend" -o "$parts/verify-$backend.json"
 done
 for backend in cuda hip; do
     grep -q "^[* ] $backend [0-9]" "$parts/devices.log" || continue
-    part "bench-$backend" 200 cantus bench --backend "$backend" --limit "$((180 * whole / 1000))s" --json "$parts/bench-$backend.json"
+    part "bench-$backend" 100 cantus bench --backend "$backend" --limit "$((90 * whole / 1000))s" --json "$parts/bench-$backend.json"
 done
+# Beside PyTorch, where there is one for the GPU.
+if [ -x "$here/operations" ] && grep -q '^[* ] cuda [0-9]' "$parts/devices.log" && python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+    export CANTUS_BENCH_PYTHON=python3 CANTUS_BENCH_PEERS=$here/peers
+    part operations 120 "$here/operations" --backend=cuda "" "" 2
+fi
 [ ! -x "$here/tensor_ops" ] || part tensor_ops 250 "$here/tensor_ops" --test-threads 2
 [ ! -x "$here/small_dispatch" ] || part small_dispatch 60 "$here/small_dispatch" 5
 part bench 150 cantus bench --limit "$((130 * whole / 1000))s" --json "$parts/bench.json"
