@@ -99,6 +99,7 @@ pub mod tensor {
         PAIRS = "tensor/pairs.wgsl";
         POOL2D = "tensor/pool2d.wgsl";
         QR_PANEL = "tensor/qr_panel.wgsl";
+        RANDOM = "tensor/random.wgsl";
         REDUCE_COLUMNS = "tensor/reduce_columns.wgsl";
         REDUCE_ROWS = "tensor/reduce_rows.wgsl";
         RMS_NORM = "tensor/rms_norm.wgsl";

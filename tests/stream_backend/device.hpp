@@ -101,6 +101,8 @@ template <class T> static T __shfl_xor(T value, int by, int = 32) { return __shf
 template <class T> static T __shfl_up(T value, unsigned by, int = 32) { return __shfl_up_sync(~0u, value, by); }
 template <class T> static T __shfl_down(T value, unsigned by, int = 32) { return __shfl_down_sync(~0u, value, by); }
 static inline unsigned __lane_id() { return cantus_double::lane(); }
+#define __builtin_amdgcn_fence(...) ((void)0)
+static inline void __builtin_amdgcn_wave_barrier() { __syncwarp(); }
 static inline unsigned long long __ballot(int predicate) { return __ballot_sync(~0u, predicate); }
 #endif
 

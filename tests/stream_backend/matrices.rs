@@ -1,6 +1,7 @@
 //! Cooperative matrices: `mma` and `ldmatrix` of PTX with tensor cores that the double computes element by element, as the ISA says; by shuffles on HIP.
 
 use cantus::{DType, Tensor};
+use kit::case::Case;
 use kit::cases;
 use kit::engine::EngineDevice;
 use kit::inputs::floats;
@@ -10,12 +11,15 @@ use kit::turn;
 use crate::Scenario;
 use crate::double::Vendor;
 
-pub const ALL: &[Scenario] =
-    &[("cooperative matrices", &[], conformance), ("products of f16 by cooperative matrices", &[], products)];
+pub const ALL: &[Scenario] = &[
+    ("cooperative matrices and subgroups", &[], conformance),
+    ("products of f16 by cooperative matrices", &[], products),
+];
 
 fn conformance(vendor: &Vendor) {
     let device = EngineDevice::of(vendor.engine());
-    let cases = cases::all().into_iter().filter(|case| case.name.starts_with("cooperative."));
+    let of = |case: &Case| ["cooperative.", "subgroup."].iter().any(|start| case.name.starts_with(start));
+    let cases = cases::all().into_iter().filter(of);
     let mut ran = 0;
     for (_, case) in (0..).zip(cases).filter(|(number, _)| turn::has_turn(*number)) {
         assert_eq!(Outcome::of(&device, &case), Outcome::Passed, "{}", case.name);

@@ -15,6 +15,8 @@ pub const ALL: &[Scenario] = &[
     ("products of bytes by the library are whole", &[], bytes),
     ("products that the library does not take", &[], left_alone),
     ("a convolution by the library", &[], convolution),
+    ("attention by the library", &[], attention),
+    ("a profile of the library's product", &[], profiled),
     ("a product whose first start fails", &[], start_fails),
     ("a library that cannot be opened", &[], open_fails),
     ("a library without an algorithm", &[("CANTUS_DOUBLE_ALGORITHMS", "0")], nothing_found),
@@ -321,6 +323,42 @@ fn convolution(vendor: &Vendor) {
     }
     assert!(launches(&native) >= 2, "{:?}", native.takeovers());
     drop((native, plain));
+    vendor.assert_clean();
+}
+
+/// By two products and a softmax between them, beside the kernel that keeps no score.
+fn attention(vendor: &Vendor) {
+    let (native, plain) = (vendor.engine(), portable(vendor));
+    let case = |engine: &Engine, [queries, keys]: [usize; 2], causal: bool| {
+        let one = |seed: u64, rows: usize, width: usize| {
+            engine.tensor_from(&floats(seed, 3 * rows * width, -1.0, 1.0), &[3, rows, width]).unwrap()
+        };
+        let (q, k, v) = (one(1, queries, 24), one(2, keys, 24), one(3, keys, 40));
+        let how = cantus::ops::Attention::new();
+        let how = if causal { how.causal() } else { how };
+        let y = (q.expr().scaled_dot_product_attention(&k, &v, &how) + 1.0).eval().unwrap();
+        (y.shape().to_vec(), y.to_vec::<f32>().unwrap())
+    };
+    for (sides, causal) in [([128, 150], false), ([130, 130], true), ([128, 200], true)] {
+        let before = vendor.calls("product");
+        let ((shape, got), (expected_shape, expected)) = (case(&native, sides, causal), case(&plain, sides, causal));
+        assert_eq!(shape, expected_shape);
+        close(&got, &expected.iter().map(|&value| f64::from(value)).collect::<Vec<_>>(), 2e-5, "attention");
+        assert_eq!(vendor.calls("product") - before, 2, "{sides:?}");
+    }
+    drop((native, plain));
+    vendor.assert_clean();
+}
+
+/// What runs in a kernel's place has its operations and bytes.
+fn profiled(vendor: &Vendor) {
+    let native = vendor.builder().fallback(Fallback::Never).profile(true).build().unwrap();
+    let x = native.tensor_from(&floats(1, 128 * 128, -1.0, 1.0), &[128, 128]).unwrap();
+    let ((), profile) = native.profile(|| drop(x.matmul(&x).eval().unwrap()));
+    let rows = profile.rows();
+    let row = rows.iter().find(|row| row.operation.starts_with("matmul (")).unwrap_or_else(|| panic!("{rows:?}"));
+    assert!(row.count == 1 && row.gflop_per_s.is_some() && row.gb_per_s.is_some(), "{row:?}");
+    drop((native, x));
     vendor.assert_clean();
 }
 

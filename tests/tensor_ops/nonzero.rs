@@ -109,3 +109,32 @@ fn distinct_elements_with_their_counts() {
         }
     }
 }
+
+/// Of so many elements that parts are guessed by division: edges, their neighbours, what lies outside, and NaN, against a search on the host.
+#[test]
+fn long_histograms_keep_to_their_edges() {
+    for engine in by_turns() {
+        for (bins, low, high) in [(256, 0.0, 1.0), (1000, -3.0, 7.0), (77, 100.0, 101.0)] {
+            let edges = cantus::ops::linspace(engine, low, high, bins + 1, DType::F32).eval().unwrap();
+            let edges = edges.to_vec::<f32>().unwrap();
+            let mut values: Vec<f32> =
+                edges.iter().flat_map(|&edge| [edge, edge.next_up(), edge.next_down()]).collect();
+            values.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1e9, 1e9, -0.0]);
+            let mut numbers = Numbers::new(bins as u64);
+            let spread = (high - low) as f32;
+            values.extend(numbers.array(&[4096]).iter().map(|x| low as f32 + spread * (x * 0.3 + 0.5)));
+            let count = (1 << 22) + 3;
+            let mut expected = vec![0_u32; bins];
+            for place in 0..count {
+                let x = values[place % values.len()];
+                let part = edges.partition_point(|edge| *edge <= x);
+                if x >= edges[0] && x <= edges[bins] {
+                    expected[(part - 1).min(bins - 1)] += 1;
+                }
+            }
+            let all: Vec<f32> = values.iter().copied().cycle().take(count).collect();
+            let found = engine.tensor(&all).unwrap().expr().histogram(bins, low, high).eval().unwrap();
+            assert_eq!(found.to_vec::<u32>().unwrap(), expected, "{}: {bins}, {low}, {high}", name(engine));
+        }
+    }
+}

@@ -153,19 +153,24 @@ impl Matrices {
                 workgroup[0]
             ));
         }
-        for (_, ty) in module.types.iter() {
-            if !matches!(ty.inner, TypeInner::CooperativeMatrix { .. }) {
-                continue;
-            }
-            let found = Matrix::of_wgsl(&ty.inner);
-            if !found.is_some_and(|(matrix, role)| products.iter().any(|product| product.has(matrix, role))) {
-                let what = found.map_or_else(|| "other components".to_owned(), |(m, role)| format!("{m} as {role:?}"));
-                return Err(format!("cooperative matrices that the device does not list ({what})"));
-            }
-        }
         let functions = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
         let entries = module.entry_points.iter().enumerate().map(|(i, e)| (&e.function, info.get_entry_point(i)));
+        let has = |inner: &TypeInner| {
+            let found = Matrix::of_wgsl(inner);
+            if found.is_some_and(|(matrix, role)| products.iter().any(|product| product.has(matrix, role))) {
+                return Ok(());
+            }
+            let what = found.map_or_else(|| "other components".to_owned(), |(m, role)| format!("{m} as {role:?}"));
+            Err(format!("cooperative matrices that the device does not list ({what})"))
+        };
+        // What is only read and written has its type in its expressions alone.
         for (function, info) in functions.chain(entries) {
+            for (handle, _) in function.expressions.iter() {
+                let inner = info[handle].ty.inner_with(&module.types);
+                if matches!(inner, TypeInner::CooperativeMatrix { .. }) {
+                    has(inner)?;
+                }
+            }
             for (_, expression) in function.expressions.iter() {
                 let Expression::CooperativeMultiplyAdd { a, b, c } = *expression else { continue };
                 let matrix = |handle: naga::Handle<Expression>| {
@@ -232,6 +237,16 @@ mod tests {
         let apart = listed(&[SHIPPED, Product::new([8; 3], [Component::F32; 3]), Product::new([8; 3], HALVES)]);
         let refused = checked(&apart, &product(8, "f32", 128), 32).expect_err("is refused");
         assert!(refused.contains("8x8 of f16 by 8x8 of f16 with sums in f32"), "{refused}");
+        // What is read and written, and multiplied with nothing.
+        let moved = "enable wgpu_cooperative_matrix;
+            @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+            @compute @workgroup_size(32) fn moved() {
+                let x = coopLoadT<coop_mat8x8<f32, C>>(&y[0], 8u);
+                coopStoreT(x, &y[64], 8u);
+            }";
+        let moved = Kernel::from_wgsl(moved).expect("is WGSL");
+        let refused = checked(&matrices, &moved, 32).expect_err("is refused");
+        assert!(refused.contains("8x8 of f32 as C"), "{refused}");
         let without = Matrices::lacking("everything");
         assert!(checked(&without, &product(16, "f32", 128), 32).is_err());
     }

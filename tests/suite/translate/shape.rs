@@ -56,3 +56,20 @@ fn loops_are_bounded_when_asked() {
         assert!(!translate(wgsl, dialect, &OPTIONS).unwrap().source.contains("4294967296"));
     }
 }
+
+/// `&&`, `||` and `?` pass over an operand in the lanes that need none, and a shuffle takes every lane: `subgroupAny` was false on an H100.
+#[test]
+fn no_lane_passes_over_a_shuffle() {
+    let wgsl = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+            let x = data[id.x];
+            data[id.x] = u32(subgroupAll(x > 1u)) + u32(subgroupAny(x > 2u)) + subgroupMin(x) + subgroupInclusiveMul(x)
+                + subgroupXor(x) + subgroupExclusiveAdd(x);
+        }";
+    for (dialect, name) in DIALECTS {
+        let source = translate(wgsl, dialect, &OPTIONS).unwrap().source;
+        for operator in ["&& ", "|| ", "? ", ": "] {
+            assert!(!source.contains(&format!("{operator}cantus_lane_value")), "{name}: {operator}\n{source}");
+        }
+    }
+}

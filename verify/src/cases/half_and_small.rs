@@ -67,7 +67,11 @@ fn arithmetic() -> Vec<Case> {
         })
     };
     cases.push(exact("exact_integers", "a[i] * b[i] - 3.0h * b[i]", |a, b| a * b - 3.0 * b));
-    cases.push(exact("rem", "a[i] % b[i]", |a, b| a % b));
+    // Halves by whole numbers: no quotient is whole, where one that is off by an ULP would leave all of `b`.
+    let odd_halves: Vec<f16> = p.iter().map(|&a| a + f16::from_f32(0.5)).collect();
+    cases.push(Case::map2("half.rem", "a[i] % b[i]", (&odd_halves, &q), |a: f16, b: f16| {
+        f16::from_f32(a.to_f32() % b.to_f32())
+    }));
     cases.push(exact("negate_abs_sign", "-a[i] + 100h * sign(a[i]) + abs(a[i] - b[i])", |a, b| {
         -a + 100.0 * (if a == 0.0 { 0.0 } else { a.signum() }) + (a - b).abs()
     }));

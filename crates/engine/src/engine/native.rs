@@ -70,6 +70,12 @@ impl Engine {
         self.shared().takes_native() && near.place().slot.device().takes(product)
     }
 
+    /// The same on the device that the engine uses first.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn takes_first(&self, product: &ProductShape) -> bool {
+        self.shared().takes_native() && self.shared().primary().device().takes(product)
+    }
+
     /// Whether a native kernel runs in place of a kernel, which is made if there may be one, on the device where a tensor is.
     #[cfg(feature = "wgsl")]
     pub(crate) async fn is_taken_over(

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::health::Health;
 use crate::kernel::Kernel;
 use crate::native_cache::NativeCache;
-use crate::wait::Waiter;
+use crate::wait::{self, Waiter};
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
@@ -51,7 +51,7 @@ impl OpenClDevice {
             is_intels_processor: found.is_intels_processor,
             profile: options.profile,
             cache: NativeCache::open(options.cache_folder.as_deref(), NAME),
-            waiter: Waiter::new(NAME, health.clone()),
+            waiter: Waiter::new(NAME, health.clone(), wait::look(found.info.kind)),
             pool: Pool::new(options.memory_limit),
             state: Mutex::default(),
             health: health.clone(),

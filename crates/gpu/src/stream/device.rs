@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::health::Health;
 use crate::kernel::Kernel;
 use crate::native_cache::NativeCache;
-use crate::wait::Waiter;
+use crate::wait::{self, Waiter};
 use cantus_base::listed::Listed;
 
 /// Times kept until they are asked for.
@@ -45,6 +45,7 @@ impl StreamDevice {
         let driver = Arc::new(driver);
         let health = Arc::new(Health::new(info.name.clone(), options.timeout));
         let shared = Shared {
+            waiter: Waiter::new(vendor.name, health.clone(), wait::look(info.kind)),
             info,
             architecture: found.architecture.clone(),
             grid: found.grid,
@@ -53,7 +54,6 @@ impl StreamDevice {
             cluster_bytes: found.cluster_bytes,
             takeovers: Takeovers::default(),
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
-            waiter: Waiter::new(vendor.name, health.clone()),
             state: Mutex::default(),
             returned: Mutex::default(),
             pool: Pool::new(options.memory_limit),

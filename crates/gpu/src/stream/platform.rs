@@ -25,6 +25,8 @@ pub(super) enum FaultKind {
     Call,
 }
 
+/// What initialising says in a process that was forked after it, "not initialised".
+const FORKED: Code = 3;
 pub(super) const SUCCESS: Code = 0;
 const OUT_OF_MEMORY: Code = 2;
 
@@ -96,7 +98,14 @@ impl Platform {
         if matches!(code, 100 | 101) {
             return Err("the driver is there, and has no device".to_owned());
         }
-        check(code, vendor.functions.plain.init).map_err(|fault| fault.message)?;
+        check(code, vendor.functions.plain.init).map_err(|fault| match code {
+            // Only there: the driver's own threads are not in the new process.
+            FORKED => format!(
+                "{}: a process forked from one that used the driver cannot use it (start it anew; in Python, multiprocessing by \"spawn\")",
+                fault.message
+            ),
+            _ => fault.message,
+        })?;
         Ok(Self { vendor, functions, version })
     }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::health::Health;
 use crate::tensor::DType;
-use crate::wait::{Awaited, Ended, Waiter};
+use crate::wait::{self, Awaited, Ended, Waiter};
 use cantus_base::listed::Listed;
 
 /// A value with its type.
@@ -82,8 +82,8 @@ impl<T: Target> Shared<T> {
     pub(super) fn new(thread: &'static str, info: DeviceInfo, target: T, options: &OpenOptions) -> Self {
         let health = Arc::new(Health::new(info.name.clone(), options.timeout));
         Self {
+            waiter: Waiter::new(thread, health.clone(), wait::look(info.kind)),
             info,
-            waiter: Waiter::new(thread, health.clone()),
             health,
             figures: Mutex::new(MemoryFigures { limit: options.memory_limit, ..MemoryFigures::default() }),
             next: AtomicU64::new(1),

@@ -29,7 +29,7 @@ use crate::error::Result;
 use crate::health::Health;
 use crate::in_flight::InFlight;
 use crate::kernel::Kernel;
-use crate::wait::Waiter;
+use crate::wait::{self, Waiter};
 use cantus_base::listed::Listed;
 
 /// A device of the Vulkan backend.
@@ -75,7 +75,7 @@ impl VulkanDevice {
             pending: Vec::new(),
         };
         let shared = Shared {
-            waiter: Waiter::new("vulkan", health.clone()),
+            waiter: Waiter::new("vulkan", health.clone(), wait::look(adapter.info.kind)),
             info: adapter.info.clone(),
             support,
             matrices: adapter.matrices.clone(),

@@ -162,14 +162,46 @@ fn translate_limits(limits: &wgpu::Limits) -> Limits {
     }
 }
 
+/// The version that a GL context says it has, if compute shaders came with a later one. NVIDIA's gives the version that wgpu asks for, 3.3, and
+/// lists the extensions of its newest; naga writes for the version.
+fn older_gl(version: &str) -> Option<&str> {
+    let (number, first) = match version.split_once("OpenGL ES ") {
+        Some((_, rest)) => (rest, (3, 1)),
+        None => (version, (4, 3)),
+    };
+    let number = number.split(' ').next()?;
+    let mut parts = number.split('.').map(|part| part.parse::<u32>().ok());
+    let found = (parts.next()??, parts.next()??);
+    (found < first).then_some(number)
+}
+
 /// Why an adapter is of no use, if it is not.
 pub(super) fn unusable(info: &AdapterInfo, limits: &wgpu::Limits, compute: bool) -> Option<String> {
     let what = format!("{} ({})", info.name, api_name(info.backend));
     if !compute || limits.max_compute_workgroups_per_dimension == 0 {
         return Some(format!("{what} has no compute shaders"));
     }
+    if info.backend == Backend::Gl
+        && let Some(older) = older_gl(&info.driver_info)
+    {
+        return Some(format!("{what} has no compute shaders: wgpu was given OpenGL {older}"));
+    }
     if limits.max_storage_buffers_per_shader_stage == 0 {
         return Some(format!("{what} has no storage buffers"));
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::older_gl;
+
+    #[test]
+    fn contexts_without_compute_shaders_are_known_by_their_version() {
+        assert_eq!(older_gl("3.3.0 NVIDIA 580.159.04"), Some("3.3.0"));
+        assert_eq!(older_gl("OpenGL ES 3.0 Mesa 22.3.6"), Some("3.0"));
+        for version in ["4.5 (Core Profile) Mesa 22.3.6", "4.3.0", "OpenGL ES 3.2 Mesa 22.3.6", "", "unknown"] {
+            assert_eq!(older_gl(version), None, "{version}");
+        }
+    }
 }

@@ -52,7 +52,8 @@ impl WgpuDevice {
         let turn = (device.adapter_info().backend == wgpu::Backend::Gl).then(Arc::default);
         let shared = Shared {
             #[cfg(not(target_arch = "wasm32"))]
-            waiter: Waiter::new("wgpu", health.clone()),
+            // Nothing is answered without a poll.
+            waiter: Waiter::new("wgpu", health.clone(), std::time::Duration::ZERO),
             device,
             queue,
             info,

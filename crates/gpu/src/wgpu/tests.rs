@@ -34,7 +34,7 @@ impl Silence {
             return None;
         };
         let health = Arc::new(Health::new("a device".to_owned(), None));
-        let waiter = Arc::new(Waiter::new("test", health.clone()));
+        let waiter = Arc::new(Waiter::new("test", health.clone(), Duration::ZERO));
         Some(Self { waiter, health, device: device.clone(), queue: queue.clone(), senders: Vec::new() })
     }
 

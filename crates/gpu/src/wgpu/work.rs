@@ -91,8 +91,6 @@ impl Work {
 impl Awaited for Work {
     type Fault = Fault;
 
-    // Nothing is answered without a poll.
-    const LOOK: Duration = Duration::ZERO;
     const ENDS: bool = true;
 
     fn passed(&self) -> Result<bool, Fault> {

@@ -204,10 +204,11 @@ impl<'m> Writer<'m> {
             CollectiveOperation::Reduce => {
                 let first = self.lane_value(kind, "first")?;
                 let quick = if pairs {
+                    // Read first: `&&` and `||` pass over their second operand, and a shuffle takes every lane.
                     let other = self.lane_value(kind, "cantus_lane() ^ d")?;
-                    let fold = self.fold(operation, kind, "x", &other)?;
+                    let fold = self.fold(operation, kind, "x", "y")?;
                     format!(
-                        "if (cantus_is_full(lanes)) {{ for (u32 d = cantus_subgroup_size() / 2u; d != 0u; d /= 2u) {{ x = {fold}; }} return x; }} "
+                        "if (cantus_is_full(lanes)) {{ for (u32 d = cantus_subgroup_size() / 2u; d != 0u; d /= 2u) {{ const {ty} y = {other}; x = {fold}; }} return x; }} "
                     )
                 } else {
                     String::new()

@@ -219,7 +219,10 @@ async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
                 return Ok(None);
             }
             let operation = NativeOperation::Random(RandomShape { count, seed: *seed, uniform });
-            engine.native(operation, &[], (typed.dtype, &typed.shape), "random").await
+            match engine.native(operation, &[], (typed.dtype, &typed.shape), "random").await? {
+                Some(tensor) => Ok(Some(tensor)),
+                None => random(engine, typed, *seed, uniform).await.map(Some),
+            }
         }
         Node::Cast(inner) => match &inner.node {
             Node::Read(view) => converted(engine, typed, inner, view).await,
@@ -227,6 +230,24 @@ async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
         },
         _ => Ok(None),
     }
+}
+
+/// Random numbers one behind the other: four from each block, where a function of elements takes a block for each.
+async fn random(engine: &Engine, typed: &Typed, seed: u64, uniform: bool) -> Result<Tensor> {
+    let count = typed.count();
+    let writer = Writer::new(&[word(count)?, seed as u32, (seed >> 32) as u32]);
+    let (dtype, number) = match uniform {
+        true => ("f32", "f32(bits >> 8u) * 5.9604645e-8"),
+        false => ("u32", "bits"),
+    };
+    let body =
+        format!("\nfn number(bits: u32) -> {dtype} {{ return {number}; }}\n\n{}", cantus_shaders::tensor::RANDOM);
+    let output = engine.output(None, typed.dtype, &typed.shape, "random").await?;
+    let workgroups = [count.div_ceil(4).div_ceil(64), 1, 1];
+    Composed { name: "random", writer: &writer, output: dtype, body: &body, workgroups, flops: 0, rounds: 10 }
+        .run(engine, &output)
+        .await?;
+    Ok(output)
 }
 
 /// Halves as float32, and the other way round, where they lie one behind the other.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::matmul::operand;
 use crate::backend::BoxFuture;
-use crate::backend::native::{AttentionShape, NativeOperation, Operand};
+use crate::backend::native::{AttentionShape, MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::again::Words;
@@ -113,6 +113,48 @@ impl Attend {
     }
 }
 
+/// Queries and keys from which on a library's products are quicker than a kernel that keeps no score.
+const PRODUCTS_PAY: usize = 128;
+/// Scores, at most: 256 MiB.
+const MOST_SCORES: usize = 1 << 26;
+
+impl Attend {
+    /// The softmax of a product and another product, where a library of the vendor's multiplies.
+    async fn by_products(&self, call: Call<'_>) -> Result<Option<Tensor>> {
+        let rank = self.query.shape.len();
+        let heads = product(&self.query.shape[..rank - 2]);
+        let (queries, depth) = (self.query.shape[rank - 2], self.query.shape[rank - 1]);
+        let (keys, width) = (self.key.shape[rank - 2], self.value.shape[rank - 1]);
+        // A mask may hide all keys from a query, which then gets 0: the softmax of nothing.
+        if self.masked || queries.min(keys) < PRODUCTS_PAY || product(&[heads, queries, keys]) > MOST_SCORES {
+            return Ok(None);
+        }
+        let offsets = |step: usize| (0..heads).map(|head| head * step).listed();
+        let a = Operand { offsets: offsets(queries * depth), row: depth, column: 1 };
+        let b = Operand { offsets: offsets(keys * depth), row: 1, column: depth };
+        let shape = MatmulShape { m: queries, n: keys, k: depth, a, b, dtype: DType::F32 };
+        let shape = ProductShape::new(shape);
+        // Asked of the engine's own device first: what it does not take stays a part of the kernel.
+        if !call.engine.takes_first(&shape) {
+            return Ok(None);
+        }
+        let query = compute(call.engine, &self.query).await?;
+        if !call.engine.takes(&query, &shape) {
+            return Ok(None);
+        }
+        let key = compute(call.engine, &self.key).await?.expr().reshape(&[heads, keys, depth]);
+        let value = compute(call.engine, &self.value).await?.expr().reshape(&[heads, keys, width]);
+        let query = query.expr().reshape(&[heads, queries, depth]);
+        let mut scores = query.matmul(key.permute(&[0, 2, 1])) * f64::from(self.scale);
+        if self.causal {
+            let shown = scores.constant(1.0).cast(DType::Bool).broadcast_to(&[queries, keys]);
+            let shown = shown.tril((keys - queries).cast_signed()).broadcast_to(&[heads, queries, keys]);
+            scores = shown.select(&scores, scores.constant(f64::NEG_INFINITY));
+        }
+        scores.softmax(-1).matmul(value).reshape(&call.of.shape).eval_async().await.map(Some)
+    }
+}
+
 /// How several queries are answered at once: the constants of their frame.
 struct Tiles {
     own: usize,
@@ -157,6 +199,9 @@ impl Operation for Attend {
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             if let Some(result) = self.native(call).await? {
+                return call.followed(result).await;
+            }
+            if let Some(result) = self.by_products(call).await? {
                 return call.followed(result).await;
             }
             let [query, key, value, bias] = [

@@ -156,8 +156,15 @@ impl Job {
             Self::Matmul { .. } => self.tiled(machine),
             Self::Reduce { size: [rows, count], down_columns } => {
                 let rows = if down_columns { length(rows).div_ceil(64) } else { length(rows) };
-                let (least, wanted) = if down_columns { (256, 64_usize.div_ceil(rows)) } else { (1 << 15, 256) };
-                let parts = if rows >= 64 { 1 } else { length(count).div_ceil(least).min(wanted).max(1) };
+                // GPUs with memory of their own wait for it, unless they have some 2^18 invocations to go on with.
+                let (least, wanted) = match (machine, down_columns) {
+                    (Machine::Discrete | Machine::Matrices, true) => (64, 4096_usize.div_ceil(rows)),
+                    (Machine::Discrete | Machine::Matrices, false) => (1 << 13, 1024_usize.div_ceil(rows)),
+                    (_, true) => (256, 64_usize.div_ceil(rows)),
+                    (_, false) if rows >= 64 => (1 << 15, 1),
+                    (_, false) => (1 << 15, 256),
+                };
+                let parts = length(count).div_ceil(least).min(wanted).max(1);
                 Variant::Parts(u16::try_from(parts).unwrap_or(u16::MAX))
             }
         }
@@ -309,6 +316,20 @@ mod tests {
                 assert!(variants.len() > 1, "{job}");
             }
         }
+    }
+
+    #[test]
+    fn gpus_with_memory_of_their_own_are_filled_by_a_reduction() {
+        let parts = |rows, length, down_columns, machine| match Job::reduce(rows, length, down_columns).shipped(machine)
+        {
+            Variant::Parts(parts) => parts,
+            other => panic!("{other}"),
+        };
+        assert_eq!(parts(4096, 4096, true, Machine::Discrete), 64);
+        assert_eq!(parts(4096, 4096, true, Machine::Gpu), 1);
+        assert_eq!(parts(1, 1 << 24, false, Machine::Matrices), 1024);
+        assert_eq!(parts(4096, 4096, false, Machine::Matrices), 1);
+        assert_eq!(parts(1, 1 << 24, false, Machine::Gpu), 256);
     }
 
     #[test]
