@@ -96,8 +96,12 @@ pub use cantus_translate as translate;
 #[doc(inline)]
 pub use cantus_zk as zk;
 
+#[cfg(feature = "wgsl")]
+pub use cantus_base::texture::{AddressMode, CompareFunction, FilterMode, Sampler, TextureFormat};
 pub use config::{Config, Fallback};
 pub use engine::{Engine, Tensor};
+#[cfg(feature = "wgsl")]
+pub use engine::{Texture, TextureDescriptor, TextureDimension};
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use tensor::{DType, Element};

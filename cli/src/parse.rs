@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use cantus::DType;
+use cantus::{DType, TextureFormat};
 
 /// A side of a grid.
 pub fn side(text: &str) -> Result<usize, String> {
@@ -156,13 +156,22 @@ impl FromStr for NamedFile {
     }
 }
 
-/// `NAME=DTYPE[SHAPE]`: a tensor to be made.
+/// What a binding that is made holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Elements {
+    /// Of a tensor.
+    Numbers(DType),
+    /// Of a texture.
+    Texels(TextureFormat),
+}
+
+/// `NAME=DTYPE[SHAPE]` or `NAME=FORMAT[SHAPE]`: a tensor or a texture to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedTensor {
     /// The binding.
     pub name: String,
-    /// Element type.
-    pub dtype: DType,
+    /// What it holds.
+    pub elements: Elements,
     /// Its shape.
     pub shape: Shape,
 }
@@ -180,13 +189,16 @@ impl FromStr for NamedTensor {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = "NAME=DTYPE[SHAPE], as in y=f32[1024], y=u32[480,640] or y=f32[@x] for the shape of x";
+        let wanted = "NAME=DTYPE[SHAPE], as in y=f32[1024], y=u32[480,640] or y=f32[@x] for the shape of x (of a texture: y=rgba8unorm[480,640])";
         let (name, tensor) = split_named(text, wanted)?;
         let Some((dtype, shape)) = tensor.strip_suffix(']').and_then(|tensor| tensor.split_once('[')) else {
             return Err(format!("it takes {wanted}"));
         };
-        let dtype = dtype.trim().parse().map_err(|error: cantus::Error| error.to_string())?;
-        Ok(Self { name, dtype, shape: self::shape(shape, wanted)? })
+        let elements = match TextureFormat::from_name(dtype.trim()) {
+            Some(format) => Elements::Texels(format),
+            None => Elements::Numbers(dtype.trim().parse().map_err(|error: cantus::Error| error.to_string())?),
+        };
+        Ok(Self { name, elements, shape: self::shape(shape, wanted)? })
     }
 }
 
@@ -257,7 +269,14 @@ mod tests {
     #[test]
     fn names_with_values() {
         let tensor: NamedTensor = "y = f32[2, 3]".parse().unwrap();
-        assert_eq!(tensor, NamedTensor { name: "y".to_owned(), dtype: DType::F32, shape: Shape::Sides(vec![2, 3]) });
+        assert_eq!(
+            tensor,
+            NamedTensor {
+                name: "y".to_owned(),
+                elements: Elements::Numbers(DType::F32),
+                shape: Shape::Sides(vec![2, 3])
+            }
+        );
         let tensor: NamedTensor = "y=u64[@x]".parse().unwrap();
         assert_eq!(tensor.shape, Shape::Like("x".to_owned()));
         assert_eq!("s=i32[]".parse::<NamedTensor>().unwrap().shape, Shape::Sides(Vec::new()));

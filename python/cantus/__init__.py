@@ -201,12 +201,22 @@ if TYPE_CHECKING:
     from ._profile import memory_scope as memory_scope
     from ._profile import profile as profile
     from ._stream import Stream as Stream
+    from ._texture import Sampler as Sampler
+    from ._texture import Texture as Texture
 
 bool = bool_
 __array_api_version__ = "2024.12"
 
 _LAZY = {"fft", "field", "linalg", "nn", "random", "tensor_ops"}
-_FROM = {"Kernel": "_kernel", "kernel": "_kernel", "profile": "_profile", "memory_scope": "_profile", "Stream": "_stream"}
+_FROM = {
+    "Kernel": "_kernel",
+    "kernel": "_kernel",
+    "profile": "_profile",
+    "memory_scope": "_profile",
+    "Sampler": "_texture",
+    "Stream": "_stream",
+    "Texture": "_texture",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _api, _core, _devices
+from . import _api, _core, _devices, _texture
 from ._array import Array
 
 
@@ -35,6 +35,8 @@ class Kernel:
         self._kernel = _core.Kernel(text, entry_point, [(name, float(value)) for name, value in (overrides or {}).items()])
         self.reflection: dict[str, Any] = self._kernel.reflection()
         self._bindings = {name: (space, writes) for name, _, _, space, writes, _ in self.reflection["bindings"]}
+        self._textures = {name: rest for name, _, _, *rest in self.reflection["textures"]}
+        self._samplers = {name: comparison for name, _, _, comparison in self.reflection["samplers"]}
 
     @property
     def name(self) -> str:
@@ -50,12 +52,16 @@ class Kernel:
         **arguments: Any,
     ) -> None:
         """Runs it: arrays for storage bindings, numbers (or sequences of them) for uniforms and their members, by name. A member of the only
-        uniform structure needs its own name alone; `params__a` stands for `params.a`."""
+        uniform structure needs its own name alone; `params__a` stands for `params.a`. Textures take a `Texture`, and those that are only read
+        also an array of height x width x channels or a picture of PIL; samplers take a `Sampler`, and without one they are linear and clamp to
+        the edge."""
         if (invocations is None) == (workgroups is None):
             raise ValueError("say how much to run: either invocations=... or workgroups=...")
         arrays: dict[str, Array] = {}
         numbers: list[tuple[str, list[float]]] = []
         uniforms = [name for name, (space, _) in self._bindings.items() if space == "uniform"]
+        images = {name: arguments.pop(name) for name in self._textures if name in arguments}
+        samplers = [(name, _texture.sampling(arguments.pop(name, None), name, self._samplers[name])) for name in self._samplers]
         for name, value in arguments.items():
             space = self._bindings.get(name, (None, False))[0]
             if space == "storage":
@@ -67,12 +73,13 @@ class Kernel:
             if space is None and "." not in path:
                 if len(uniforms) != 1:
                     raise _core.KernelError(
-                        f"the kernel {self.name} has no binding {name} (it has {', '.join(self._bindings)}; a member of a "
+                        f"the kernel {self.name} has no binding {name} (it has {', '.join(self._names())}; a member of a "
                         "uniform structure is written binding__member)"
                     )
                 path = f"{uniforms[0]}.{name}"
             numbers.append((path, [float(part) for part in np.ravel(np.asarray(value))]))
         devices = {array._device for array in arrays.values()}
+        devices |= {image.device for image in images.values() if isinstance(image, _texture.Texture)}
         if len(devices) > 1:
             raise ValueError(f"the arrays are on several devices: {', '.join(map(str, devices))} (x.to)")
         target = devices.pop() if devices else _devices.device(device)
@@ -85,15 +92,25 @@ class Kernel:
                 x = x.copy()
                 written.append((array, x))
             bound.append((name, x))
-        target.engine.run(self._kernel, bound, numbers, _extent(invocations), _extent(workgroups))
+        textures = [(name, _texture.bound(image, name, self._textures[name], target)) for name, image in images.items()]
+        target.engine.run(self._kernel, bound, textures, samplers, numbers, _extent(invocations), _extent(workgroups))
         for array, x in written:
             array._x = x
+
+    def _names(self) -> list[str]:
+        return [*self._bindings, *self._textures, *self._samplers]
 
     def _table(self) -> _devices.Table:
         table = _Bindings()
         for name, group, binding, space, writes, layout in self.reflection["bindings"]:
             access = "read_write" if writes else "read"
             table.append({"binding": name, "at": f"{group}, {binding}", "space": space, "access": access, "type": layout})
+        for name, group, binding, _, _, writes, text in self.reflection["textures"]:
+            access = "write" if writes else "read"
+            table.append({"binding": name, "at": f"{group}, {binding}", "space": "texture", "access": access, "type": text})
+        for name, group, binding, comparison in self.reflection["samplers"]:
+            text = "sampler_comparison" if comparison else "sampler"
+            table.append({"binding": name, "at": f"{group}, {binding}", "space": "sampler", "access": "read", "type": text})
         return table
 
     def __repr__(self) -> str:

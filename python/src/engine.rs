@@ -16,6 +16,7 @@ use crate::call::index;
 use crate::dlpack::driver_type;
 use crate::errors::{detached, exception, guarded};
 use crate::kernel::Kernel;
+use crate::texture::{Sampling, Texture, sampler};
 use crate::wait::wait;
 
 /// An engine on one device.
@@ -237,12 +238,15 @@ impl Engine {
         wait(py, &self.engine, ops::coherence_async(&self.engine, &tensor))
     }
 
-    /// Runs a kernel: tensors and numbers by name, and how many invocations or workgroups.
+    /// Runs a kernel: tensors, textures, samplers and numbers by name, and how many invocations or workgroups.
+    #[allow(clippy::too_many_arguments, reason = "what a kernel takes")]
     fn run(
         &self,
         py: Python<'_>,
         kernel: &Kernel,
         bindings: Vec<(String, PyRef<'_, Lazy>)>,
+        textures: Vec<(String, PyRef<'_, Texture>)>,
+        samplers: Vec<(String, Sampling)>,
         numbers: Vec<(String, Vec<f64>)>,
         invocations: Option<[u32; 3]>,
         workgroups: Option<[u32; 3]>,
@@ -252,7 +256,13 @@ impl Engine {
             .iter()
             .map(|(name, array)| Ok((name.as_str(), array.tensor(py)?)))
             .collect::<PyResult<Vec<_>>>()?;
-        kernel.run(py, engine, &tensors, &numbers, invocations, workgroups)
+        let textures: Vec<_> =
+            textures.iter().map(|(name, texture)| (name.as_str(), texture.texture.clone())).collect();
+        let samplers = samplers
+            .iter()
+            .map(|(name, given)| Ok((name.as_str(), sampler(given)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        kernel.run(py, engine, &tensors, (&textures, &samplers), &numbers, invocations, workgroups)
     }
 
     /// Waits for all work.

@@ -2,6 +2,7 @@
 
 use cantus::Tensor;
 use cantus::engine::Extent;
+use cantus::kernel::StorageTextureAccess;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -20,6 +21,7 @@ impl Kernel {
         py: Python<'_>,
         engine: &cantus::Engine,
         tensors: &[(&str, Tensor)],
+        (textures, samplers): (&[(&str, cantus::Texture)], &[(&str, cantus::Sampler)]),
         numbers: &[(String, Vec<f64>)],
         invocations: Option<[u32; 3]>,
         workgroups: Option<[u32; 3]>,
@@ -27,6 +29,12 @@ impl Kernel {
         let mut dispatch = engine.dispatch(&self.kernel);
         for (name, tensor) in tensors {
             dispatch = dispatch.bind(name, tensor);
+        }
+        for (name, texture) in textures {
+            dispatch = dispatch.bind(name, texture);
+        }
+        for (name, sampler) in samplers {
+            dispatch = dispatch.bind(name, sampler);
         }
         for (path, values) in numbers {
             dispatch = match values[..] {
@@ -64,7 +72,8 @@ impl Kernel {
         Ok(Self { kernel: kernel? })
     }
 
-    /// What is known of the kernel: entry point, workgroup size, bindings (name, group, binding, space, access, layout) and overrides.
+    /// What is known of the kernel: entry point, workgroup size, bindings (name, group, binding, space, access, layout),
+    /// textures (name, group, binding, what is read, format, access, type), samplers (name, group, binding, comparison) and overrides.
     fn reflection<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let reflection = self.kernel.reflection().map_err(exception)?;
         let known = PyDict::new(py);
@@ -80,6 +89,23 @@ impl Kernel {
             })
             .collect();
         known.set_item("bindings", bindings)?;
+        let textures: Vec<_> = reflection
+            .textures
+            .iter()
+            .map(|texture| {
+                let format = texture.storage.map(|(format, _)| format.name());
+                let writes = texture.storage.is_some_and(|(_, access)| access != StorageTextureAccess::Read);
+                let reads = texture.sample_type.to_string();
+                (&texture.name, texture.group, texture.binding, reads, format, writes, texture.to_string())
+            })
+            .collect();
+        known.set_item("textures", textures)?;
+        let samplers: Vec<_> = reflection
+            .samplers
+            .iter()
+            .map(|sampler| (&sampler.name, sampler.group, sampler.binding, sampler.comparison))
+            .collect();
+        known.set_item("samplers", samplers)?;
         let overrides: Vec<_> =
             reflection.overrides.iter().map(|known| (&known.name, known.scalar.name(), known.value)).collect();
         known.set_item("overrides", overrides)?;

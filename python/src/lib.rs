@@ -9,6 +9,7 @@ mod engine;
 mod errors;
 mod kernel;
 mod stream;
+mod texture;
 mod wait;
 
 use pyo3::prelude::*;
@@ -23,6 +24,8 @@ mod _core {
     use super::kernel::Kernel;
     #[pymodule_export]
     use super::stream::Stream;
+    #[pymodule_export]
+    use super::texture::Texture;
 
     use pyo3::prelude::*;
 

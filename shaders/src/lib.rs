@@ -10,6 +10,9 @@ macro_rules! files {
     };
 }
 
+/// Functions for textures over buffers of texels: `lib/texture.wgsl`.
+pub const TEXTURE: &str = include_str!("../lib/texture.wgsl");
+
 /// Kernels with known answers, which show what a driver computes.
 pub mod answers {
     files! {

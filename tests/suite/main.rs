@@ -25,6 +25,7 @@ mod spmd;
 mod stream;
 mod stress;
 mod texts;
+mod textures;
 mod third_party;
 mod translate;
 mod weights;

@@ -1,4 +1,4 @@
-//! What a binding is filled with: files in five formats, standard input, and numbers that need no file. And the other way: what is read
+//! What a binding is filled with: files in six formats, standard input, and numbers that need no file. And the other way: what is read
 //! back, as a file.
 
 use std::io::{Read as _, Write as _};
@@ -13,6 +13,10 @@ use crate::colormap::{Colormap, Shade};
 use crate::output::{self, OutputFile};
 use crate::parse::{self, Shape};
 use crate::picture;
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
 
 /// `NAME=` and where its numbers come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +98,7 @@ impl FromStr for Input {
 }
 
 /// The formats of files by their suffixes.
-const READABLE: [&str; 5] = ["npy", "bin", "csv", "png", "safetensors"];
+const READABLE: [&str; 6] = ["npy", "bin", "csv", "png", "jpg", "safetensors"];
 
 /// A file of bytes in WGSL's own layout, not of an array of numbers.
 pub fn is_raw(path: &Path) -> bool {
@@ -110,7 +114,7 @@ pub fn read(path: &Path, tensor: Option<&str>, binding: &Binding) -> Result<Arra
     match output::extension(path).as_str() {
         "npy" => npy::read(path),
         "csv" => csv(path, dtype),
-        "png" => png(path, binding, dtype),
+        "png" | "jpg" | "jpeg" => png(path, binding, dtype),
         "safetensors" => from_safetensors(path, tensor.unwrap_or(&binding.name)),
         _ if !path.exists() => npy::read(path),
         other => Err(Error::InvalidInput {
@@ -257,19 +261,7 @@ fn csv(path: &Path, dtype: DType) -> Result<Array> {
 /// from 0 to 1 where they are floats.
 fn png(path: &Path, binding: &Binding, dtype: DType) -> Result<Array> {
     let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let file = std::fs::File::open(path).map_err(|error| Error::unreadable(path, &error))?;
-    let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
-    decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
-    let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is no PNG picture: {error}")))?;
-    let bytes = reader.output_buffer_size().ok_or_else(|| invalid("it is too large".to_owned()))?;
-    let mut pixels = vec![0; bytes];
-    let frame = reader.next_frame(&mut pixels).map_err(|error| invalid(error.to_string()))?;
-    pixels.truncate(frame.buffer_size());
-    let rgba: Vec<[u8; 4]> = match frame.color_type {
-        png::ColorType::GrayscaleAlpha => pixels.chunks_exact(2).map(|p| [p[0], p[0], p[0], p[1]]).collect(),
-        _ => pixels.chunks_exact(4).map(|p| [p[0], p[1], p[2], p[3]]).collect(),
-    };
-    let (height, width) = (frame.height as usize, frame.width as usize);
+    let (rgba, width, height) = pixels(path)?;
     if dtype == DType::U32 {
         return Array::new(dtype, &[height, width], rgba.concat());
     }
@@ -284,6 +276,51 @@ fn png(path: &Path, binding: &Binding, dtype: DType) -> Result<Array> {
     let brightness =
         |[r, g, b, _]: &[u8; 4]| (0.2126 * f64::from(*r) + 0.7152 * f64::from(*g) + 0.0722 * f64::from(*b)) / 255.0;
     Array::new(dtype, &[height, width], encode(dtype, rgba.iter().map(brightness)))
+}
+
+/// Red, green, blue and alpha of a picture's pixels, row by row, its width and its height.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::InvalidInput`], naming the file.
+pub fn pixels(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
+    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    if output::extension(path) != "png" {
+        return jpeg(path);
+    }
+    let file = std::fs::File::open(path).map_err(|error| Error::unreadable(path, &error))?;
+    let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
+    decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
+    let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is no PNG picture: {error}")))?;
+    let bytes = reader.output_buffer_size().ok_or_else(|| invalid("it is too large".to_owned()))?;
+    let mut pixels = vec![0; bytes];
+    let frame = reader.next_frame(&mut pixels).map_err(|error| invalid(error.to_string()))?;
+    pixels.truncate(frame.buffer_size());
+    let rgba: Vec<[u8; 4]> = match frame.color_type {
+        png::ColorType::GrayscaleAlpha => pixels.chunks_exact(2).map(|p| [p[0], p[0], p[0], p[1]]).collect(),
+        _ => pixels.chunks_exact(4).map(|p| [p[0], p[1], p[2], p[3]]).collect(),
+    };
+    Ok((rgba, frame.width as usize, frame.height as usize))
+}
+
+fn jpeg(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
+    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
+    let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&bytes), options);
+    let rgb = decoder.decode().map_err(|error| invalid(format!("it is no JPEG picture: {error}")))?;
+    let (width, height) = decoder.dimensions().ok_or_else(|| invalid("it has no size".to_owned()))?;
+    Ok((rgb.chunks_exact(3).map(|p| [p[0], p[1], p[2], 255]).collect(), width, height))
+}
+
+/// A file of an array of numbers: .npy, or a tensor of a .safetensors.
+///
+/// # Errors
+/// As [`npy::read`].
+pub fn read_numbers(path: &Path, tensor: Option<&str>, name: &str) -> Result<Array> {
+    match output::extension(path).as_str() {
+        "safetensors" => from_safetensors(path, tensor.unwrap_or(name)),
+        _ => npy::read(path),
+    }
 }
 
 /// Elements are vectors of four.

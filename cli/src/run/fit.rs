@@ -41,7 +41,12 @@ pub fn unbound<'a>(step: &'a Step, tensors: &[Source], name: &str, flag: &str) -
 }
 
 /// The names of the bindings to read back: those asked for with `-o`; with `--compare`, everything that the kernel may write.
-pub fn results(step: &Step, tensors: &[Source], outputs: &[NamedFile], all: bool) -> Result<Vec<String>> {
+pub fn results<'a>(
+    step: &Step,
+    tensors: &[Source],
+    outputs: impl Iterator<Item = &'a NamedFile>,
+    all: bool,
+) -> Result<Vec<String>> {
     let reflection = &step.reflection;
     let mut names: Vec<String> = Vec::new();
     for output in outputs {

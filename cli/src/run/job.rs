@@ -3,24 +3,35 @@
 use std::time::Instant;
 
 use cantus::engine::{DispatchBuilder, Value};
-use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection};
+use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection, StorageTextureAccess, TextureBinding};
 use cantus::tensor::npy::Array;
-use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
+use cantus::{DType, Engine, Error, Kernel, Result, Sampler, Tensor, Texture};
 
 use super::contents;
 use super::fit::{
     check_dtype, check_file, conversion, fault, found, known, near, read_raw, results, shape_of, sides, spread, unbound,
 };
+use super::textures::{self, Image};
 use super::{Given, Outcome, shown};
-use crate::parse::{Assignment, Invocations, NamedFile, NamedTensor};
+use crate::parse::{Assignment, Elements, Invocations, NamedFile, NamedTensor, Shape};
 use crate::progress::Computed;
 
 /// A kernel with everything it is to be given.
 pub struct Job {
     step: Step,
     tensors: Vec<Source>,
+    images: Vec<Image>,
+    samplers: Vec<(String, Sampler)>,
+    mips: bool,
     /// Names of the bindings that are read back.
     results: Vec<String>,
+}
+
+/// What a job has on a device.
+pub struct OnDevice {
+    /// In the order of the flags.
+    pub tensors: Vec<Tensor>,
+    textures: Vec<Texture>,
 }
 
 /// A kernel with its settings, and how much of it runs.
@@ -100,7 +111,9 @@ impl Job {
         if let Some(again) = arguments.inputs.iter().filter(|input| input.source == contents::Source::Stdin).nth(1) {
             return Err(step.fault(&again.name, "standard input was read already"));
         }
-        let mut job = Self { step, tensors: Vec::new(), results: Vec::new() };
+        let samplers = textures::samplers(&step.reflection);
+        let (tensors, images, results) = (Vec::new(), Vec::new(), Vec::new());
+        let mut job = Self { step, tensors, images, samplers, mips: arguments.mips, results };
         // What decides how much runs comes first: others may have a number for each invocation.
         let input = |name: &String| arguments.inputs.iter().find(|input| input.name == *name);
         let zeros = |name: &String| arguments.zeros.iter().find(|zeros| zeros.name == *name);
@@ -138,8 +151,29 @@ impl Job {
         Ok(job)
     }
 
+    /// The texture of a name, if it is one and has nothing yet.
+    fn texture(&self, name: &str, flag: &str) -> Result<Option<&TextureBinding>> {
+        let Some(binding) = self.step.reflection.textures.iter().find(|texture| texture.name == name) else {
+            return Ok(None);
+        };
+        if self.images.iter().any(|image| image.name == name) {
+            return Err(self.fault(name, format!("{flag} names it a second time")));
+        }
+        Ok(Some(binding))
+    }
+
+    /// The shape of what a flag gave a name: of an image its height and width.
+    fn shape_of(&self, name: &str) -> Option<Vec<usize>> {
+        let image = self.images.iter().find(|image| image.name == name).map(|image| image.sides.to_vec());
+        image.or_else(|| shape_of(&self.tensors, name))
+    }
+
     /// Takes an `--in`.
     fn fill(&mut self, input: &contents::Input) -> Result<()> {
+        if let Some(binding) = self.texture(&input.name, "--in")? {
+            self.images.push(Image::read(&self.step, binding, input, self.mips)?);
+            return Ok(());
+        }
         unbound(&self.step, &self.tensors, &input.name, "--in")?;
         self.tensors.push(Source::read(&self.step, &self.tensors, &input.name, &input.name, &input.source)?);
         Ok(())
@@ -147,19 +181,50 @@ impl Job {
 
     /// Takes an `--out`.
     fn make(&mut self, zeros: &NamedTensor) -> Result<()> {
+        let texture = self.texture(&zeros.name, "--out")?;
+        let dtype = match (zeros.elements, texture) {
+            (Elements::Numbers(dtype), None) => dtype,
+            (Elements::Texels(format), Some(binding)) => {
+                let shape = match &zeros.shape {
+                    Shape::Sides(sides) => sides.clone(),
+                    Shape::Like(other) => self.shape_of(other).ok_or_else(|| {
+                        self.fault(&zeros.name, format!("[@{other}] takes the shape of what no flag before it gives"))
+                    })?,
+                };
+                let image = Image::zeros(&self.step, binding, format, &shape)?;
+                self.images.push(image);
+                return Ok(());
+            }
+            (Elements::Numbers(dtype), Some(binding)) => {
+                let reason = format!("--out makes numbers of {dtype}, and it is a {binding}: give its format");
+                return Err(self.fault(&zeros.name, reason));
+            }
+            (Elements::Texels(format), None) => {
+                found(&self.step, &zeros.name, "--out")?;
+                return Err(self.fault(
+                    &zeros.name,
+                    format!("--out makes a texture of {format}, and it is a buffer: give a dtype"),
+                ));
+            }
+        };
         let binding = unbound(&self.step, &self.tensors, &zeros.name, "--out")?;
         if binding.access == Access::Read {
             return Err(self.fault(&zeros.name, "it is only read: fill it with --in, not --out"));
         }
-        let shape = sides(&self.step.reflection, &self.tensors, &zeros.name, &zeros.shape)?;
-        check_dtype(&self.step.reflection, binding, zeros.dtype, "--out makes", "")?;
-        self.tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
+        let shape = match &zeros.shape {
+            Shape::Like(other) if self.images.iter().any(|image| image.name == *other) => {
+                self.shape_of(other).unwrap_or_default()
+            }
+            shape => sides(&self.step.reflection, &self.tensors, &zeros.name, shape)?,
+        };
+        check_dtype(&self.step.reflection, binding, dtype, "--out makes", "")?;
+        self.tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(dtype, shape) });
         Ok(())
     }
 
     /// An invocation for each element of a binding: along as many axes as workgroups have.
     fn each_element(&self, name: &str) -> Result<[u32; 3]> {
-        let mut shape = shape_of(&self.tensors, name).unwrap_or_default();
+        let mut shape = self.shape_of(name).unwrap_or_default();
         let reflection = &self.step.reflection;
         if let Some((_, Binding { layout: Layout::Array { element, .. }, .. })) = reflection.binding(name)
             && let Layout::Vector(parts, _) = **element
@@ -178,12 +243,17 @@ impl Job {
     pub fn written(&self) -> impl Iterator<Item = &str> {
         let reflection = &self.step.reflection;
         let names = self.tensors.iter().map(|source| source.name.as_str());
-        names.filter(|name| reflection.binding(name).is_some_and(|(_, binding)| binding.access == Access::ReadWrite))
+        let names =
+            names.filter(|name| reflection.binding(name).is_some_and(|(_, own)| own.access == Access::ReadWrite));
+        names.chain(self.images.iter().map(|image| image.name.as_str()).filter(|name| is_stored(reflection, name)))
     }
 
     /// Their bytes.
     pub fn written_bytes(&self) -> u64 {
-        let of = |name: &str| self.tensors.iter().find(|source| source.name == name).map_or(0, Source::bytes);
+        let image = |name: &str| self.images.iter().find(|image| image.name == name).map_or(0, Image::bytes);
+        let of = |name: &str| {
+            self.tensors.iter().find(|source| source.name == name).map_or_else(|| image(name), Source::bytes)
+        };
         self.written().map(of).fold(0, u64::saturating_add)
     }
 
@@ -192,7 +262,28 @@ impl Job {
     /// # Errors
     /// [`Error::Binding`] for an output that the kernel does not write or that was given nothing.
     pub fn read_back(&mut self, outputs: &[NamedFile], all: bool) -> Result<()> {
-        self.results = results(&self.step, &self.tensors, outputs, all)?;
+        let reflection = &self.step.reflection;
+        let (images, buffers): (Vec<&NamedFile>, Vec<&NamedFile>) =
+            outputs.iter().partition(|output| reflection.textures.iter().any(|texture| texture.name == output.name));
+        self.results = results(&self.step, &self.tensors, buffers.into_iter(), all)?;
+        let mut images: Vec<&str> = images.into_iter().map(|output| output.name.as_str()).collect();
+        if let Some(read) = images.iter().find(|name| !is_stored(reflection, name)) {
+            return Err(self.fault(read, "-o asks for it, but the kernel only reads it"));
+        }
+        if all {
+            images
+                .extend(self.images.iter().map(|image| image.name.as_str()).filter(|name| is_stored(reflection, name)));
+        }
+        for name in images {
+            if !self.images.iter().any(|image| image.name == name) {
+                let remedy =
+                    format!("-o asks for it, but it was given neither --in {name}=FILE nor --out {name}=FORMAT[SHAPE]");
+                return Err(self.fault(name, remedy));
+            }
+            if !self.results.iter().any(|known| known == name) {
+                self.results.push(name.to_owned());
+            }
+        }
         Ok(())
     }
 
@@ -223,13 +314,13 @@ impl Job {
     /// # Errors
     /// As the library's dispatch and transfers.
     pub fn execute(&self, engine: &Engine, repeat: u32, timed: bool) -> Result<Outcome> {
-        let tensors = self.tensors.iter().map(|source| source.on(engine)).collect::<Result<Vec<Tensor>>>()?;
+        let ready = self.on(engine)?;
         let start = Instant::now();
         let mut runs = Vec::new();
         let mut progress = (repeat > 1).then(|| Computed::new(repeat.into(), "runs"));
         for _ in 0..repeat {
             let start = Instant::now();
-            self.record(engine, &tensors, &[]).run()?;
+            self.record(engine, &ready, &[]).run()?;
             if timed {
                 engine.finish()?;
                 runs.push(start.elapsed());
@@ -244,12 +335,17 @@ impl Job {
         let mut results = Vec::with_capacity(self.results.len());
         for name in &self.results {
             let place = self.tensors.iter().position(|source| source.name == *name);
-            if let Some(tensor) = place.and_then(|place| tensors.get(place)) {
+            if let Some(tensor) = place.and_then(|place| ready.tensors.get(place)) {
                 results.push(Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)?);
+            }
+            let image = self.images.iter().position(|image| image.name == *name);
+            if let Some(texture) = image.and_then(|place| ready.textures.get(place)) {
+                results.push(Image::array(texture)?);
             }
         }
         // Where it ran: what is bound is on that device, also after a fallback.
-        let device = tensors.first().map_or_else(|| engine.selected().device.clone(), Tensor::device);
+        let bound = ready.tensors.first().or_else(|| ready.textures.first().map(Texture::texels));
+        let device = bound.map_or_else(|| engine.selected().device.clone(), Tensor::device);
         Ok(Outcome { device, results, time, runs })
     }
 }
@@ -299,6 +395,15 @@ impl Job {
         })
     }
 
+    /// Tensors, with fresh textures beside them.
+    ///
+    /// # Errors
+    /// As the library's transfers.
+    pub fn beside(&self, engine: &Engine, tensors: Vec<Tensor>) -> Result<OnDevice> {
+        let textures = self.images.iter().map(|image| image.on(engine)).collect::<Result<_>>()?;
+        Ok(OnDevice { tensors, textures })
+    }
+
     /// A fresh tensor for the binding of that place in [`Job::bound`]: the file's values, or zeros.
     ///
     /// # Errors
@@ -309,16 +414,33 @@ impl Job {
 }
 
 impl Job {
-    /// A dispatch with everything set; `tensors` in the order of the flags, `more` uniforms beside those of the flags.
+    /// Fresh tensors and textures of everything that was given.
+    ///
+    /// # Errors
+    /// As the library's transfers.
+    pub fn on(&self, engine: &Engine) -> Result<OnDevice> {
+        let tensors = self.tensors.iter().map(|source| source.on(engine)).collect::<Result<_>>()?;
+        let textures = self.images.iter().map(|image| image.on(engine)).collect::<Result<_>>()?;
+        Ok(OnDevice { tensors, textures })
+    }
+
+    /// A dispatch with everything set; `more` uniforms beside those of the flags.
     pub fn record<'a>(
         &'a self,
         engine: &'a Engine,
-        tensors: &'a [Tensor],
+        ready: &'a OnDevice,
         more: &'a [(String, Value)],
     ) -> DispatchBuilder<'a> {
-        let bound =
-            self.tensors.iter().zip(tensors).map(|(source, tensor)| (source.name.as_str(), tensor, source.is_raw()));
-        self.step.dispatch(engine, bound, more)
+        let bound = self.tensors.iter().zip(&ready.tensors);
+        let bound = bound.map(|(source, tensor)| (source.name.as_str(), tensor, source.is_raw()));
+        let mut dispatch = self.step.dispatch(engine, bound, more);
+        for (image, texture) in self.images.iter().zip(&ready.textures) {
+            dispatch = dispatch.bind(&image.name, texture);
+        }
+        for (name, sampler) in &self.samplers {
+            dispatch = dispatch.bind(name, sampler);
+        }
+        dispatch
     }
 }
 
@@ -440,6 +562,12 @@ impl Source {
             Contents::Zeros(dtype, shape) => engine.zeros_of(*dtype, shape),
         }
     }
+}
+
+/// Whether a kernel stores to the texture of a name.
+fn is_stored(reflection: &Reflection, name: &str) -> bool {
+    let found = reflection.textures.iter().find(|texture| texture.name == name);
+    found.is_some_and(|texture| !matches!(texture.storage, None | Some((_, StorageTextureAccess::Read))))
 }
 
 /// A `--set` that is no override, so must be a uniform; or else the error to give.

@@ -6,6 +6,7 @@ mod fit;
 pub mod job;
 mod serve;
 mod stream;
+mod textures;
 mod watch;
 
 use std::io::Write as _;
@@ -79,14 +80,17 @@ pub struct Given {
     /// The entry point; needed when there are several
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// Fill a binding: from a file (.npy, .csv, .png, .safetensors[#TENSOR], .bin: bytes in WGSL's layout), from standard input (-, a .npy), or
+    /// Fill a binding: from a file (.npy, .csv, .png, .jpg, .safetensors[#TENSOR], .bin: bytes in WGSL's layout), from standard input (-, a .npy), or
     /// with zeros, iota (0, 1, 2 …), random:SEED (floats from 0 to 1, integers of all their values) or random:SEED:N (below N); one number
     /// for each invocation, or of a shape as in iota[480,640]
     #[arg(long = "in", value_name = "NAME=FROM")]
     pub inputs: Vec<Input>,
-    /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x
+    /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x; a texture by its format: y=rgba8unorm[@image]
     #[arg(long = "out", value_name = "NAME=DTYPE[SHAPE]")]
     pub zeros: Vec<NamedTensor>,
+    /// Give textures that are filled all their levels of detail
+    #[arg(long)]
+    pub mips: bool,
     /// Set an override (SIZE=64), a uniform (n=7) or a member of one (params.a=2); lists for vectors (params.v=1,2,3)
     #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub set: Vec<Assignment>,
@@ -116,6 +120,9 @@ Examples:
   cantus run life.wgsl --in cells=random:7:2[256,256] --out after=u32[@cells] \\
       --invocations @cells -o after=cells.png --range 0,1
       one round, of a kernel that cantus new coral --kind job writes
+  cantus run blur.wgsl --in image=photo.png --out blurred=rgba8unorm[@image] \\
+      --invocations @image -o blurred=blurred.png
+      textures are pictures; samplers are linear and clamp to the edge
   cantus run saxpy.wgsl --stream x,y --in x=huge-x.npy --in y=huge-y.npy \\
       --set params.a=2 -o y=out.npy
   cantus --backend cpu run saxpy.wgsl --in x=x.npy --in y=y.npy \\

@@ -20,7 +20,7 @@ use super::job::{Amount, Job};
 use super::{Given, read_kernel, shown};
 use crate::global::Global;
 use crate::output::{self, OutputFile};
-use crate::parse::{self, Invocations, Shape};
+use crate::parse::{Elements, Invocations, Shape, self};
 use crate::progress::Progress;
 use crate::report;
 
@@ -146,8 +146,11 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
         if let Shape::Like(other) = &zeros.shape
             && let Some(place) = place(other)
         {
-            job.check_rows(&zeros.name, "--out", zeros.dtype, &[])?;
-            made.push((zeros.name.clone(), place, zeros.dtype));
+            let Elements::Numbers(dtype) = zeros.elements else {
+                return Err(job.fault(&zeros.name, "--stream goes by rows of numbers, not by textures"));
+            };
+            job.check_rows(&zeros.name, "--out", dtype, &[])?;
+            made.push((zeros.name.clone(), place, dtype));
         }
     }
     let set = arguments.given.set.iter().filter(|setting| setting.value.starts_with('@'));

@@ -12,7 +12,7 @@ use cantus::ops::{
 };
 use cantus::{DType, Engine, Error, Result, Tensor};
 
-use crate::parse::{Invocations, NamedTensor, Shape, Size};
+use crate::parse::{Elements, Invocations, NamedTensor, Shape, Size};
 use crate::run::{Given, Job, read_kernel};
 
 /// Something that makes a picture for a moment.
@@ -186,7 +186,7 @@ impl KernelFile {
             given.inputs.iter().any(|input| input.name == shown) || given.zeros.iter().any(|zeros| zeros.name == shown);
         if !has {
             let shape = Shape::Sides(pixels.shape(size));
-            given.zeros.push(NamedTensor { name: shown.clone(), dtype: pixels.dtype(), shape });
+            given.zeros.push(NamedTensor { name: shown.clone(), elements: Elements::Numbers(pixels.dtype()), shape });
         }
         if given.workgroups.is_none() && given.invocations.is_none() {
             let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
@@ -311,8 +311,9 @@ impl Running {
             .collect::<Result<Vec<Tensor>>>()?;
         let more: Vec<(String, Value)> =
             kernel.wired.iter().map(|(path, wire)| (path.clone(), moment.value(*wire))).collect();
-        kernel.job.record(&self.engine, &tensors, &more).cancel(cancel).run()?;
-        let shown = tensors.get(kernel.shown).cloned().ok_or_else(|| Error::InvalidInput {
+        let ready = kernel.job.beside(&self.engine, tensors)?;
+        kernel.job.record(&self.engine, &ready, &more).cancel(cancel).run()?;
+        let shown = ready.tensors.get(kernel.shown).cloned().ok_or_else(|| Error::InvalidInput {
             what: "the shown binding".to_owned(),
             reason: "it has no tensor".to_owned(),
         })?;

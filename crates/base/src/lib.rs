@@ -43,5 +43,6 @@ pub mod listed;
 pub mod private_folder;
 pub mod reflection;
 pub mod tensor;
+pub mod texture;
 #[doc(hidden)]
 pub mod threads;

@@ -3,6 +3,7 @@
 use crate::listed::Listed;
 use std::cell::Cell;
 
+use crate::texture::{SamplerBinding, TextureBinding};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -411,6 +412,12 @@ pub struct Reflection {
     pub features: Features,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: u32,
+    /// The textures that the entry point uses, sorted by group and binding. A prepared kernel has none.
+    #[serde(skip)]
+    pub textures: Vec<TextureBinding>,
+    /// The samplers that it uses, in the same order.
+    #[serde(skip)]
+    pub samplers: Vec<SamplerBinding>,
 }
 
 impl Reflection {

@@ -36,6 +36,9 @@ mod rounds;
 pub mod spirv;
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
+pub mod textures;
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
 pub mod wgsl;
 #[cfg(feature = "writers")]
 mod write;
@@ -51,7 +54,7 @@ use cantus_translate as translate;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[cfg(feature = "wgsl")]
 use needs::Demands;
@@ -65,6 +68,8 @@ pub use prepared::PREPARED_VERSION;
 pub use write::Language;
 
 use crate::error::{Error, Result};
+pub use cantus_base::texture::{SampleType, SamplerBinding, StorageTextureAccess, TextureBinding, ViewDimension};
+
 pub use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 
 /// A compute kernel: WGSL text, an entry point, and values for its override constants. Cheap to clone.
@@ -111,6 +116,12 @@ struct Inner {
     is_reproducible: bool,
     /// The most rounds of all loops of an invocation.
     limit: Option<u32>,
+    /// What its textures are bound to, where it is a form for them.
+    #[cfg(feature = "wgsl")]
+    textured: Option<Arc<Textured>>,
+    /// The forms for what was bound, the latest last.
+    #[cfg(feature = "wgsl")]
+    forms: Mutex<Vec<(textures::Forms, Kernel)>>,
     /// The module of the reproducible form, whatever the entry point and overrides.
     #[cfg(feature = "wgsl")]
     rewritten: Arc<OnceLock<Result<Arc<wgsl::Parsed>>>>,
@@ -207,6 +218,10 @@ impl Kernel {
                 is_reproducible: false,
                 limit: None,
                 #[cfg(feature = "wgsl")]
+                textured: None,
+                #[cfg(feature = "wgsl")]
+                forms: Mutex::default(),
+                #[cfg(feature = "wgsl")]
                 rewritten: Arc::default(),
                 #[cfg(feature = "wgsl")]
                 reproducible: OnceLock::new(),
@@ -235,7 +250,10 @@ impl Kernel {
             kernel.limit = inner.limit;
             kernel.hash ^= u64::from(inner.is_reproducible) ^ inner.limit.map_or(0, limited);
             #[cfg(feature = "wgsl")]
-            kernel.rewritten.clone_from(&inner.rewritten);
+            {
+                kernel.rewritten.clone_from(&inner.rewritten);
+                kernel.textured.clone_from(&inner.textured);
+            }
         }
         if inner.is_reproducible || inner.limit.is_some() {
             let _ = kernel.inner.ahead.set(None);
@@ -293,7 +311,8 @@ impl Kernel {
             );
             if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
                 kernel.is_reproducible = true;
-                kernel.hash ^= 1;
+                kernel.textured.clone_from(&inner.textured);
+                kernel.hash = inner.hash ^ 1;
             }
             // Fresh cells: `set` cannot fail.
             let _ = kernel.inner.parsed.set(Ok(rewritten));
@@ -306,6 +325,56 @@ impl Kernel {
     /// What the engine sets for a reproducible form.
     #[doc(hidden)]
     pub const ZERO: &'static str = "cantus_zero";
+
+    /// What the engine sets for a form with buffers in place of textures: their sizes, and the samplers' levels.
+    #[doc(hidden)]
+    pub const TEXTURES: &'static str = "cantus_textures";
+
+    /// The form of the chosen entry point for what its textures and samplers are bound to: it has buffers of texels of the same names, and
+    /// [`Kernel::TEXTURES`]. The latest ones are kept.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], with its place, for what is no builtin of core WGSL; else as [`Kernel::reflection`].
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn textured_form(&self, forms: &textures::Forms) -> Result<Self> {
+        let inner = &self.inner;
+        {
+            let mut kept = inner.forms.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = kept.iter().position(|(known, _)| known == forms) {
+                // The one that was used last is the last to go.
+                let found = kept.remove(at);
+                let kernel = found.1.clone();
+                kept.push(found);
+                return Ok(kernel);
+            }
+        }
+        let parsed = self.parsed()?.lowered(inner.entry.as_deref(), &inner.overrides, forms)?;
+        let entry = self.reflection()?.entry_point.clone();
+        let mut kernel = Self::assemble(
+            inner.file.clone(),
+            inner.wgsl.clone(),
+            inner.wgsl.clone(),
+            Some(entry),
+            BTreeMap::new(),
+            None,
+        );
+        if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+            let mut hasher = rustc_hash::FxHasher::default();
+            (inner.hash, forms).hash(&mut hasher);
+            kernel.hash = hasher.finish();
+            kernel.textured = Some(Arc::new(Textured { forms: forms.clone(), overrides: inner.overrides.clone() }));
+        }
+        // Fresh cells: `set` cannot fail.
+        let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
+        let _ = kernel.inner.ahead.set(None);
+        let mut kept = inner.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_FORMS {
+            kept.remove(0);
+        }
+        kept.push((forms.clone(), kernel.clone()));
+        Ok(kernel)
+    }
 
     /// The kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
     /// comes to. For text that nobody has tried, on devices that cannot be stopped.
@@ -345,7 +414,8 @@ impl Kernel {
         if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
             kernel.is_reproducible = inner.is_reproducible;
             kernel.limit = Some(rounds);
-            kernel.hash ^= u64::from(inner.is_reproducible) ^ limited(rounds);
+            kernel.textured.clone_from(&inner.textured);
+            kernel.hash = inner.hash ^ limited(rounds);
         }
         // Fresh cells: `set` cannot fail.
         let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
@@ -766,6 +836,16 @@ impl Kernel {
         self.inner.label.get_or_init(|| self.name().into()).clone()
     }
 
+    #[cfg(feature = "wgsl")]
+    fn has_same_textures(&self, other: &Self) -> bool {
+        self.inner.textured == other.inner.textured
+    }
+
+    #[cfg(not(feature = "wgsl"))]
+    fn has_same_textures(&self, _: &Self) -> bool {
+        true
+    }
+
     /// The parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
     /// parsed otherwise.
     #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
@@ -782,7 +862,7 @@ impl Kernel {
     #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
     #[doc(hidden)]
     pub fn rewritten_wgsl(&self) -> Result<Option<String>> {
-        if !self.inner.is_reproducible && self.inner.limit.is_none() {
+        if !self.inner.is_reproducible && self.inner.limit.is_none() && self.inner.textured.is_none() {
             return Ok(None);
         }
         let fault = |construct: String| Error::Unsupported {
@@ -811,6 +891,18 @@ impl Kernel {
             self.inner.parsed.get_or_init(|| wgsl::Parsed::new(&self.inner.file, &self.inner.wgsl).map(Arc::new));
         parsed.as_ref().map_err(Clone::clone)
     }
+}
+
+/// Forms for textures that a kernel keeps.
+#[cfg(feature = "wgsl")]
+const KEPT_FORMS: usize = 16;
+
+/// What a form for textures is for.
+#[cfg(feature = "wgsl")]
+#[derive(PartialEq)]
+struct Textured {
+    forms: textures::Forms,
+    overrides: BTreeMap<String, f64>,
 }
 
 /// What [`Kernel::with_loop_limit`] gives.
@@ -848,6 +940,7 @@ impl PartialEq for Kernel {
                 && self.inner.native_wgsl == other.inner.native_wgsl
                 && self.inner.is_reproducible == other.inner.is_reproducible
                 && self.inner.limit == other.inner.limit
+                && self.has_same_textures(other)
                 && self.inner.entry == other.inner.entry
                 && self.inner.overrides == other.inner.overrides
                 && self.inner.ahead.get().map(|own| own.map(std::ptr::from_ref))

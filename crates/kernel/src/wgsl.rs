@@ -11,6 +11,7 @@ use super::amend;
 use super::bounds::{self, Excess};
 use super::front::{self, Attributes, Front, Source};
 use super::limit;
+use super::textures;
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result, SourcePlace};
 use crate::reflection::{
@@ -58,7 +59,10 @@ const OPTIONAL: [(Capabilities, Note); 8] = [
 ];
 
 fn all_capabilities() -> Capabilities {
-    OPTIONAL.iter().fold(Capabilities::SHADER_FLOAT16_IN_FLOAT32, |all, (capability, _)| all | *capability)
+    let always = Capabilities::SHADER_FLOAT16_IN_FLOAT32
+        | Capabilities::CUBE_ARRAY_TEXTURES
+        | Capabilities::STORAGE_TEXTURE_16BIT_NORM_FORMATS;
+    OPTIONAL.iter().fold(always, |all, (capability, _)| all | *capability)
 }
 
 #[doc(hidden)]
@@ -170,13 +174,8 @@ impl Parsed {
         };
         bounds::check(source.for_naga()).map_err(|fault| beyond(&source, &fault))?;
         let mut module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
-        for (handle, global) in module.global_variables.iter() {
-            let name = global.name.as_deref().unwrap_or("?");
-            if global.space == naga::AddressSpace::Handle {
-                let remedy = "textures and samplers are not part of compute kernels here: use a storage buffer";
-                let span = module.global_variables.get_span(handle);
-                return Err(invalid(format!("the variable \"{name}\": {remedy}"), Some(span)));
-            }
+        if let Some((span, reason)) = textures::refusal(&module) {
+            return Err(invalid(source.report(reason, span, "here".to_owned()), Some(span)));
         }
         amend::amend(&mut module, attributes).map_err(|reason| invalid(reason, None))?;
         if let Some(span) = large_type(&module) {
@@ -226,6 +225,33 @@ impl Parsed {
                 refuse(format!("its rewriting failed (a defect: please report it): {error:?}"), naga::Span::UNDEFINED)
             })?;
             Ok(Self::of_module(self.source.clone(), module, info))
+        })
+    }
+
+    /// The form of an entry point with buffers in place of textures.
+    pub(super) fn lowered(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+        forms: &textures::Forms,
+    ) -> Result<Self> {
+        on_deep_stack(&self.source.file, || {
+            let resolved = self.resolve(entry, overrides)?;
+            let name = &resolved.module.entry_points[resolved.entry_point].name;
+            let refuse = |construct: String, span: naga::Span| Error::Unsupported {
+                kernel: name.clone(),
+                device: "kernels with textures".to_owned(),
+                report: span.to_range().map(|span| self.report(span, &construct)).unwrap_or_default(),
+                construct,
+            };
+            let module = textures::lowered(&resolved.module, &resolved.info, resolved.entry_point, forms)
+                .map_err(|refusal| refuse(refusal.construct, refusal.span))?;
+            let info = validator(all_capabilities()).validate(&module).map_err(|error| {
+                let text = format!("its rewriting failed (a defect: please report it): {}", error.emit_to_string(""));
+                refuse(text, naga::Span::UNDEFINED)
+            })?;
+            let flattened = self.flattened.clone();
+            Ok(Self { flattened, ..Self::of_module(self.source.clone(), module, info) })
         })
     }
 
@@ -351,14 +377,20 @@ impl Parsed {
             });
         }
         bindings.order_by_key(|binding| (binding.group, binding.binding));
-        if let Some(pair) =
-            bindings.windows(2).find(|pair| (pair[0].group, pair[0].binding) == (pair[1].group, pair[1].binding))
+        let found = textures::find(module, &resolved.info, resolved.entry_point);
+        let shared = found.textures.iter().map(|(texture, _)| (texture.group, texture.binding, &texture.name));
+        let shared = shared.chain(found.samplers.iter().map(|(own, _)| (own.group, own.binding, &own.name)));
+        let mut places: Vec<(u32, u32, &String)> = shared.listed();
+        places.extend(bindings.iter().map(|own| (own.group, own.binding, &own.name)));
+        places.sort();
+        if let Some([first, second]) =
+            places.array_windows().find(|[first, second]| (first.0, first.1) == (second.0, second.1))
         {
             return Err(Error::InvalidWgsl {
                 kernel: self.source.file.clone(),
                 report: format!(
                     "the variables \"{}\" and \"{}\" share @group({}) @binding({})",
-                    pair[0].name, pair[1].name, pair[0].group, pair[0].binding
+                    first.2, second.2, first.0, first.1
                 ),
                 place: None,
             });
@@ -370,6 +402,8 @@ impl Parsed {
             overrides: self.overrides(overrides, module),
             features: self.features,
             workgroup_bytes,
+            textures: found.textures.into_iter().map(|(texture, _)| texture).listed(),
+            samplers: found.samplers.into_iter().map(|(sampler, _)| sampler).listed(),
         })
     }
 

@@ -80,8 +80,12 @@ enum Amount {
     Invocations(Extent),
 }
 
-enum Setting<'a> {
+pub(super) enum Setting<'a> {
     Tensor(&'a Tensor),
+    #[cfg(feature = "wgsl")]
+    Texture(super::texture::Texture),
+    #[cfg(feature = "wgsl")]
+    Sampler(cantus_base::texture::Sampler),
     Raw(&'a Tensor),
     Member(&'a str, Value),
     Bytes(Vec<u8>),
@@ -148,8 +152,23 @@ impl<'a> DispatchBuilder<'a> {
         }
     }
 
-    /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's; an f16 tensor may be bound to u32 as
+    /// Binds a tensor to the storage or uniform binding of that name, a [`Texture`](super::Texture) to the texture, or a
+    /// [`Sampler`](cantus_base::texture::Sampler) to the sampler. A tensor's dtype must be the shader's; an f16 tensor may be bound to u32 as
     /// well, two halves in a word as `unpack2x16float` takes them.
+    #[cfg(feature = "wgsl")]
+    pub fn bind(mut self, name: &'a str, resource: impl Into<super::texture::Resource<'a>>) -> Self {
+        use super::texture::Resource;
+        let setting = match resource.into() {
+            Resource::Tensor(tensor) => Setting::Tensor(tensor),
+            Resource::Texture(texture) => Setting::Texture(texture),
+            Resource::Sampler(sampler) => Setting::Sampler(sampler),
+        };
+        self.settings.push((name, setting));
+        self
+    }
+
+    /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's.
+    #[cfg(not(feature = "wgsl"))]
     pub fn bind(mut self, name: &'a str, tensor: &'a Tensor) -> Self {
         self.settings.push((name, Setting::Tensor(tensor)));
         self
@@ -287,6 +306,43 @@ impl<'a> DispatchBuilder<'a> {
     /// [`Error::Binding`] for bindings that are missing, unknown or do not fit; [`Error::InvalidSize`] for empty or too large
     /// dispatches; [`Error::Unsupported`], [`Error::OutOfMemory`] or [`Error::Device`] when no device takes it.
     pub async fn run_async(self) -> Result<()> {
+        #[cfg(feature = "wgsl")]
+        {
+            let reflection = self.kernel.reflection()?;
+            if !reflection.textures.is_empty() || !reflection.samplers.is_empty() {
+                self.check_names(reflection)?;
+                let textured = super::texture::textured(self.kernel, reflection, &self.settings)?;
+                return self.with_texels(&textured).run_plain().await;
+            }
+        }
+        self.run_plain().await
+    }
+
+    /// The dispatch of the form for its textures.
+    #[cfg(feature = "wgsl")]
+    fn with_texels<'b>(self, textured: &'b super::texture::Textured) -> DispatchBuilder<'b>
+    where
+        'a: 'b,
+    {
+        let texels = |place: usize| textured.texels.iter().find(|(at, _)| *at == place).map(|(_, tensor)| tensor);
+        // A texture of which a kernel asks the size alone has no buffer.
+        let is_used = |name: &str| textured.kernel.reflection().is_ok_and(|known| known.binding(name).is_some());
+        let mut settings: Vec<(&'b str, Setting<'b>)> = Vec::with_capacity(self.settings.len() + 1);
+        for (place, (name, setting)) in self.settings.into_iter().enumerate() {
+            match (setting, texels(place)) {
+                (Setting::Texture(_), Some(tensor)) if is_used(name) => settings.push((name, Setting::Tensor(tensor))),
+                // A view that shares its texels with another, or a sampler: the uniform has them.
+                (Setting::Texture(_) | Setting::Sampler(_), _) => {}
+                (other, _) => settings.push((name, other)),
+            }
+        }
+        if is_used(Kernel::TEXTURES) {
+            settings.push((Kernel::TEXTURES, Setting::Bytes(textured.sizes.clone())));
+        }
+        DispatchBuilder { kernel: &textured.kernel, settings, ..self }
+    }
+
+    async fn run_plain(self) -> Result<()> {
         let shared = self.engine.shared().clone();
         let span = shared.profiler.begin();
         #[cfg(feature = "wgsl")]
@@ -331,6 +387,20 @@ impl<'a> DispatchBuilder<'a> {
         crate::engine::blocking::block_on(self.run_async())
     }
 
+    /// Refuses names that the entry point doesn't use.
+    fn check_names(&self, reflection: &Reflection) -> Result<()> {
+        let known = reflection.bindings.iter().map(|binding| binding.name.as_str());
+        let known = known.chain(reflection.textures.iter().map(|texture| texture.name.as_str()));
+        let known: Vec<&str> = known.chain(reflection.samplers.iter().map(|sampler| sampler.name.as_str())).listed();
+        let Some((name, _)) = self.settings.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
+        let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(Error::Binding {
+            kernel: reflection.entry_point.clone(),
+            binding: (*name).to_owned(),
+            reason: format!("the entry point uses no such binding (it uses: {list})"),
+        })
+    }
+
     fn check(mut self) -> Result<Plan<'a>> {
         let kernel = self.engine.shared().form_of(self.kernel)?;
         let reflection = kernel.reflection()?;
@@ -342,13 +412,7 @@ impl<'a> DispatchBuilder<'a> {
             binding: binding.to_owned(),
             reason,
         };
-        for (name, _) in &self.settings {
-            if reflection.binding(name).is_none() {
-                let known: Vec<&str> = reflection.bindings.iter().map(|binding| binding.name.as_str()).listed();
-                let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(fault(name, format!("the entry point uses no such binding (it uses: {list})")));
-            }
-        }
+        self.check_names(reflection)?;
         let mut arguments = Vec::with_capacity(reflection.bindings.len());
         for binding in &reflection.bindings {
             let argument = argument(binding, &self.settings).map_err(|reason| fault(&binding.name, reason))?;
@@ -401,6 +465,10 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         }
         match setting {
             Setting::Tensor(tensor) | Setting::Raw(tensor) => bound = Some(tensor),
+            #[cfg(feature = "wgsl")]
+            Setting::Texture(_) | Setting::Sampler(_) => {
+                return Err(format!("it is a {}: bind a tensor to it", binding.layout));
+            }
             _ if binding.space == AddressSpace::Storage => {
                 return Err("it is a storage binding: bind a tensor to it".to_owned());
             }

@@ -28,6 +28,8 @@ mod relocate;
 pub mod remembered;
 mod slot;
 pub(crate) mod tensor;
+#[cfg(feature = "wgsl")]
+mod texture;
 mod transfer;
 #[cfg(feature = "wgsl")]
 mod trust;
@@ -59,6 +61,8 @@ pub use publish::{
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
 pub use tensor::Tensor;
+#[cfg(feature = "wgsl")]
+pub use texture::{Resource, Texture, TextureDescriptor, TextureDimension};
 #[cfg(feature = "wgsl")]
 pub use trust::{Verdict, wrong_answers};
 #[cfg(feature = "wgsl")]

@@ -27,7 +27,7 @@ pub use emitted::check_glsl;
 #[cfg(any(test, feature = "writers", all(feature = "wgpu", target_arch = "wasm32")))]
 pub(crate) use emitted::wgsl;
 
-pub(crate) use remap::operands;
+pub(crate) use remap::{one as statement_operands, operands};
 
 use super::front::Attributes;
 

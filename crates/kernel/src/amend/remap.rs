@@ -1,6 +1,6 @@
 //! The handles within expressions and statements, each given to a function that changes it.
 
-use naga::{Block, Expression, Handle, Range, Statement};
+use naga::{Block, Expression, Handle, ImageQuery, Range, SampleLevel, Statement};
 
 /// Changes the operands of an expression; false for one that no compute kernel here has.
 pub(crate) fn operands(expression: &mut Expression, change: &mut impl FnMut(&mut Handle<Expression>)) -> bool {
@@ -49,10 +49,30 @@ pub(crate) fn operands(expression: &mut Expression, change: &mut impl FnMut(&mut
             change(arg);
             [arg1, arg2, arg3].into_iter().flatten().for_each(change);
         }
-        Expression::ImageSample { .. }
-        | Expression::ImageLoad { .. }
-        | Expression::ImageQuery { .. }
-        | Expression::RayQueryVertexPositions { .. }
+        Expression::ImageSample { image, sampler, coordinate, array_index, offset, level, depth_ref, .. } => {
+            [image, sampler, coordinate].into_iter().for_each(&mut *change);
+            [array_index, offset, depth_ref].into_iter().flatten().for_each(&mut *change);
+            match level {
+                SampleLevel::Auto | SampleLevel::Zero => {}
+                SampleLevel::Exact(level) | SampleLevel::Bias(level) => change(level),
+                SampleLevel::Gradient { x, y } => {
+                    change(x);
+                    change(y);
+                }
+            }
+        }
+        Expression::ImageLoad { image, coordinate, array_index, sample, level } => {
+            change(image);
+            change(coordinate);
+            [array_index, sample, level].into_iter().flatten().for_each(change);
+        }
+        Expression::ImageQuery { image, query } => {
+            change(image);
+            if let ImageQuery::Size { level: Some(level) } = query {
+                change(level);
+            }
+        }
+        Expression::RayQueryVertexPositions { .. }
         | Expression::RayQueryProceedResult
         | Expression::RayQueryGetIntersection { .. } => return false,
     }
@@ -64,7 +84,8 @@ pub(super) fn block(block: &mut Block, change: &mut impl FnMut(&mut Handle<Expre
     block.iter_mut().all(|statement| one(statement, change))
 }
 
-fn one(statement: &mut Statement, change: &mut impl FnMut(&mut Handle<Expression>)) -> bool {
+/// Changes the handles in a statement; false for one that no compute kernel here has.
+pub(crate) fn one(statement: &mut Statement, change: &mut impl FnMut(&mut Handle<Expression>)) -> bool {
     match statement {
         Statement::Emit(range) => {
             if let Some((mut first, mut last)) = range.first_and_last() {
@@ -139,10 +160,11 @@ fn one(statement: &mut Statement, change: &mut impl FnMut(&mut Handle<Expression
             change(&mut data.pointer);
             change(&mut data.stride);
         }
-        Statement::ImageStore { .. }
-        | Statement::ImageAtomic { .. }
-        | Statement::RayQuery { .. }
-        | Statement::RayPipelineFunction(_) => return false,
+        Statement::ImageStore { image, coordinate, array_index, value } => {
+            [image, coordinate, value].into_iter().for_each(&mut *change);
+            array_index.iter_mut().for_each(change);
+        }
+        Statement::ImageAtomic { .. } | Statement::RayQuery { .. } | Statement::RayPipelineFunction(_) => return false,
     }
     true
 }

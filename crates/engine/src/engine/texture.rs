@@ -1,0 +1,904 @@
+//! Textures: tensors of texels with a format and a shape, and what a kernel is told of them.
+//!
+//! A texture is a tensor of words, so it is moved, counted and lost as one. A dispatch puts the kernel's form for what is bound in the kernel's
+//! place (`Kernel::textured_form`), the tensors in the textures' places, and their sizes into a hidden uniform.
+
+use std::sync::Arc;
+
+use super::dispatch::Setting;
+use super::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::kernel::textures::{Forms, TextureForm, modes};
+use crate::kernel::{Kernel, Reflection};
+use crate::tensor::{DType, Element};
+use cantus_base::listed::Listed;
+use cantus_base::texture::{
+    Packing, SampleType, Sampler, SamplerBinding, StorageTextureAccess, TextureBinding, TextureFormat, ViewDimension,
+};
+
+/// Texels along a side of a texture, at most.
+const MAX_SIDE: u32 = 1 << 15;
+/// Layers of a texture, at most.
+const MAX_LAYERS: u32 = 2048;
+/// Levels of a texture, at most: a side of 2^15 has 16.
+const LEVELS: usize = 16;
+
+/// The axes of a texture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextureDimension {
+    /// A row of texels.
+    D1,
+    /// An image, or layers of images.
+    D2,
+    /// A block of texels.
+    D3,
+}
+
+/// What a texture is made of, with WebGPU's fields.
+///
+/// ```
+/// use cantus::{TextureDescriptor, TextureFormat};
+/// let photo = TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 640, 480);
+/// assert_eq!(photo.with_all_levels().levels, 10);
+/// assert_eq!(photo.byte_len(), 640 * 480 * 4);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TextureDescriptor {
+    /// The axes.
+    pub dimension: TextureDimension,
+    /// Width, height, and depth or layers, in texels: at most 32,768 along a side, and 2,048 layers.
+    pub size: [u32; 3],
+    /// Levels of detail, each half as large as the one before: 1 to 16.
+    pub levels: u32,
+    /// Samples of each texel: 1, or 4 for `texture_multisampled_2d`.
+    pub samples: u32,
+    /// The texels' format.
+    pub format: TextureFormat,
+}
+
+impl TextureDescriptor {
+    fn new(dimension: TextureDimension, format: TextureFormat, size: [u32; 3]) -> Self {
+        Self { dimension, size, levels: 1, samples: 1, format }
+    }
+
+    /// A row of texels.
+    #[must_use]
+    pub fn new_1d(format: TextureFormat, width: u32) -> Self {
+        Self::new(TextureDimension::D1, format, [width, 1, 1])
+    }
+
+    /// An image.
+    #[must_use]
+    pub fn new_2d(format: TextureFormat, width: u32, height: u32) -> Self {
+        Self::new(TextureDimension::D2, format, [width, height, 1])
+    }
+
+    /// A block of texels.
+    #[must_use]
+    pub fn new_3d(format: TextureFormat, width: u32, height: u32, depth: u32) -> Self {
+        Self::new(TextureDimension::D3, format, [width, height, depth])
+    }
+
+    /// With so many layers. A cube has six: +x, -x, +y, -y, +z, -z.
+    #[must_use]
+    pub fn with_layers(self, layers: u32) -> Self {
+        Self { size: [self.size[0], self.size[1], layers], ..self }
+    }
+
+    /// With so many levels.
+    #[must_use]
+    pub fn with_levels(self, levels: u32) -> Self {
+        Self { levels, ..self }
+    }
+
+    /// With all levels, down to a side of one texel.
+    #[must_use]
+    pub fn with_all_levels(self) -> Self {
+        self.with_levels(self.most_levels())
+    }
+
+    /// With so many samples in each texel.
+    #[must_use]
+    pub fn with_samples(self, samples: u32) -> Self {
+        Self { samples, ..self }
+    }
+
+    fn most_levels(&self) -> u32 {
+        let depth = if self.dimension == TextureDimension::D3 { self.size[2] } else { 1 };
+        let longest = self.size[0].max(self.size[1]).max(depth).max(1);
+        u32::BITS - longest.leading_zeros()
+    }
+
+    /// Width, height, and depth or layers of a level.
+    ///
+    /// ```
+    /// use cantus::{TextureDescriptor, TextureFormat};
+    /// let photo = TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 640, 3).with_all_levels();
+    /// assert_eq!(photo.level_size(2), [160, 1, 1]);
+    /// ```
+    #[must_use]
+    pub fn level_size(&self, level: u32) -> [u32; 3] {
+        let shrunk = |side: u32| side.checked_shr(level).unwrap_or(0).max(1);
+        let [width, height, depth] = self.size;
+        match self.dimension {
+            TextureDimension::D1 => [shrunk(width), 1, depth],
+            TextureDimension::D2 => [shrunk(width), shrunk(height), depth],
+            TextureDimension::D3 => [shrunk(width), shrunk(height), shrunk(depth)],
+        }
+    }
+
+    /// Texels of a level in one layer (in all slices of a block), samples counted.
+    fn layer_texels(&self, level: u32) -> u64 {
+        let [width, height, depth] = self.level_size(level);
+        let slices = if self.dimension == TextureDimension::D3 { depth } else { 1 };
+        u64::from(width) * u64::from(height) * u64::from(slices) * u64::from(self.samples)
+    }
+
+    fn layers(&self) -> u32 {
+        if self.dimension == TextureDimension::D3 { 1 } else { self.size[2] }
+    }
+
+    fn level_texels(&self, level: u32) -> u64 {
+        self.layer_texels(level) * u64::from(self.layers())
+    }
+
+    fn texels(&self) -> u64 {
+        (0..self.levels).fold(0, |sum, level| sum + self.level_texels(level))
+    }
+
+    /// The word where a level begins.
+    fn level_offset(&self, level: u32) -> u64 {
+        (0..level).fold(0, |sum, level| sum + self.level_texels(level)) * u64::from(self.format.words())
+    }
+
+    /// Bytes of all levels as [`Engine::texture_from_bytes`] takes them, without padding.
+    #[must_use]
+    pub fn byte_len(&self) -> u64 {
+        self.texels() * u64::from(self.format.bytes())
+    }
+
+    fn check(&self) -> Result<()> {
+        let fault = |reason: String| {
+            let [width, height, depth] = self.size;
+            let what = format!("a texture of {width} x {height} x {depth} {}", self.format);
+            Err(Error::InvalidSize { what, reason })
+        };
+        let [width, height, depth] = self.size;
+        if self.size.contains(&0) {
+            return fault("every side must be at least 1".to_owned());
+        }
+        let deepest = if self.dimension == TextureDimension::D3 { MAX_SIDE } else { MAX_LAYERS };
+        if width > MAX_SIDE || height > MAX_SIDE || depth > deepest {
+            return fault(format!("a side has at most {MAX_SIDE} texels, and a texture {MAX_LAYERS} layers"));
+        }
+        if self.dimension == TextureDimension::D1 && (height, depth) != (1, 1) {
+            return fault("a texture of one dimension has one row and one layer".to_owned());
+        }
+        if self.levels == 0 || self.levels > self.most_levels() {
+            return fault(format!("it has {} levels, and there are 1 to {}", self.levels, self.most_levels()));
+        }
+        if !matches!(self.samples, 1 | 4) {
+            return fault(format!("it has {} samples in each texel, and there are 1 or 4", self.samples));
+        }
+        if self.samples > 1 && (self.dimension != TextureDimension::D2 || self.levels > 1) {
+            return fault("a texture with several samples has two dimensions and one level".to_owned());
+        }
+        if self.texels() * u64::from(self.format.words()) > u64::from(u32::MAX) {
+            return fault("it has more than 2^32 words".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// An image, or layers, levels or a block of them, on one device of an engine: what a kernel's `texture_*` variables are bound to. Cheap to
+/// clone; clones and views are the same texels.
+///
+/// It is a tensor of texels, so it moves between devices, counts as memory and is lost as tensors are. A kernel reads and filters it by the same
+/// functions on every device, so results agree everywhere; samplers of graphics hardware are not used.
+///
+/// ```
+/// use cantus::{Kernel, Sampler, TextureDescriptor, TextureFormat};
+///
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let kernel = Kernel::from_wgsl("
+///     @group(0) @binding(0) var image: texture_2d<f32>;
+///     @group(0) @binding(1) var smp: sampler;
+///     @group(0) @binding(2) var half: texture_storage_2d<rgba8unorm, write>;
+///     @compute @workgroup_size(8, 8)
+///     fn shrink(@builtin(global_invocation_id) id: vec3u) {
+///         let size = textureDimensions(half);
+///         if all(id.xy < size) {
+///             let uv = (vec2f(id.xy) + 0.5) / vec2f(size);
+///             textureStore(half, id.xy, textureSampleLevel(image, smp, uv, 0.0));
+///         }
+///     }
+/// ")?;
+/// let image = TextureDescriptor::new_2d(TextureFormat::R8Unorm, 4, 2);
+/// let image = engine.texture_from_bytes(&image, &[0, 100, 200, 200, 0, 100, 0, 0])?;
+/// let half = engine.texture(&TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 2, 1))?;
+/// engine.dispatch(&kernel)
+///     .bind("image", &image).bind("smp", Sampler::linear()).bind("half", &half)
+///     .invocations((2, 1))
+///     .run()?;
+/// assert_eq!(half.to_bytes()?, [50, 0, 0, 255, 100, 0, 0, 255]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Texture {
+    texels: Tensor,
+    descriptor: TextureDescriptor,
+    view: View,
+}
+
+/// The part of a texture that is bound, read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct View {
+    level: u32,
+    levels: u32,
+    layer: u32,
+    layers: u32,
+}
+
+impl View {
+    fn meets(self, other: Self) -> bool {
+        let apart = |start: u32, count: u32, other: u32, others: u32| start + count <= other || other + others <= start;
+        !apart(self.level, self.levels, other.level, other.levels)
+            && !apart(self.layer, self.layers, other.layer, other.layers)
+    }
+}
+
+impl std::fmt::Debug for Texture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Texture")
+            .field("descriptor", &self.descriptor)
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The means of squares of texels.
+const LEVELS_TEXT: &str = "
+@group(0) @binding(0) var fine: texture_2d<f32>;
+@group(0) @binding(1) var coarse: texture_storage_2d<FORMAT, write>;
+override factor: u32 = 2;
+override is_srgb: bool = false;
+
+fn encoded(light: f32) -> f32 {
+    return select(1.055 * pow(light, 1.0 / 2.4) - 0.055, 12.92 * light, light <= 0.0031308);
+}
+
+@compute @workgroup_size(8, 8)
+fn level(@builtin(global_invocation_id) id: vec3u) {
+    if any(id.xy >= textureDimensions(coarse)) {
+        return;
+    }
+    let last = textureDimensions(fine) - 1u;
+    var sum = vec4f();
+    for (var i = 0u; i < factor * factor; i++) {
+        sum += textureLoad(fine, min(id.xy * factor + vec2u(i % factor, i / factor), last), 0);
+    }
+    var mean = sum / f32(factor * factor);
+    if is_srgb {
+        mean = vec4f(encoded(mean.x), encoded(mean.y), encoded(mean.z), mean.w);
+    }
+    textureStore(coarse, id.xy, mean);
+}
+";
+
+/// The dtype of a format's channels; `None` where they share bytes.
+fn channel_dtype(format: TextureFormat) -> Option<DType> {
+    use cantus_base::texture::ChannelType::{Float, Sint, Snorm, Uint, Unorm};
+    let Packing::Channels(bits) = format.packing() else { return None };
+    Some(match (format.channel_type(), bits) {
+        (Unorm | Uint, 8) => DType::U8,
+        (Snorm | Sint, 8) => DType::I8,
+        (Unorm | Uint, 16) => DType::U16,
+        (Snorm | Sint, 16) => DType::I16,
+        (Float, 16) => DType::F16,
+        (Float, _) => DType::F32,
+        (Uint | Unorm, _) => DType::U32,
+        (Sint | Snorm, _) => DType::I32,
+    })
+}
+
+/// The bytes of 1, or of full intensity, in a format's channel.
+fn opaque(format: TextureFormat) -> Option<Vec<u8>> {
+    use cantus_base::texture::ChannelType::{Float, Snorm, Unorm};
+    let dtype = channel_dtype(format)?;
+    let is_normalized = matches!(format.channel_type(), Unorm | Snorm);
+    Some(match (dtype, is_normalized) {
+        (DType::U8, true) => vec![0xff],
+        (DType::I8, true) => vec![0x7f],
+        (DType::U16, true) => 0xffff_u16.to_le_bytes().to_vec(),
+        (DType::I16, true) => 0x7fff_u16.to_le_bytes().to_vec(),
+        (DType::F16, _) => half::f16::ONE.to_le_bytes().to_vec(),
+        (dtype, _) if format.channel_type() == Float => {
+            debug_assert_eq!(dtype, DType::F32);
+            1.0_f32.to_le_bytes().to_vec()
+        }
+        (dtype, _) => {
+            let mut one = vec![0; dtype.bytes()];
+            one.iter_mut().take(1).for_each(|byte| *byte = 1);
+            one
+        }
+    })
+}
+
+/// Texels as the words in memory: those of less than a word have one of their own.
+fn to_words(format: TextureFormat, bytes: &[u8]) -> Vec<u32> {
+    let texel = format.bytes() as usize;
+    if texel.is_multiple_of(4) {
+        return bytemuck::pod_collect_to_vec(bytes);
+    }
+    let word = |texel: &[u8]| texel.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
+    bytes.chunks_exact(texel).map(word).listed()
+}
+
+fn from_words(format: TextureFormat, words: Vec<u32>) -> Vec<u8> {
+    let texel = format.bytes() as usize;
+    if texel.is_multiple_of(4) {
+        return bytemuck::cast_slice(&words).to_vec();
+    }
+    let mut bytes = Vec::with_capacity(words.len() * texel);
+    for word in words {
+        bytes.extend(word.to_le_bytes().iter().take(texel));
+    }
+    bytes
+}
+
+impl Engine {
+    /// A texture of zeros.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for what no texture can be; else as [`Engine::zeros_async`].
+    pub async fn texture_async(&self, descriptor: &TextureDescriptor) -> Result<Texture> {
+        descriptor.check()?;
+        let words = descriptor.texels() * u64::from(descriptor.format.words());
+        let texels = self.zeros_async::<u32>(&[usize::try_from(words).unwrap_or(usize::MAX)]).await?;
+        Ok(Texture::of(texels, *descriptor))
+    }
+
+    /// A texture of the texels of all levels, as images lie in files: level after level, in it layer after layer, row after row from the top,
+    /// texel after texel, without padding.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for what no texture can be, and when the number of bytes is another than [`TextureDescriptor::byte_len`]; else
+    /// as [`Engine::tensor_async`].
+    pub async fn texture_from_bytes_async(&self, descriptor: &TextureDescriptor, bytes: &[u8]) -> Result<Texture> {
+        descriptor.check()?;
+        if bytes.len() as u64 != descriptor.byte_len() {
+            return Err(wrong_length(descriptor.byte_len(), bytes.len()));
+        }
+        let words = to_words(descriptor.format, bytes);
+        Ok(Texture::of(self.tensor_async(&words).await?, *descriptor))
+    }
+
+    /// An image of an array of height x width x channels, or of height x width for one channel, in a format whose channels are of the array's
+    /// dtype: `u8` for `rgba8unorm`, `f32` for `r32float`. Where the format has four channels and the array three, alpha is 1.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where the format or the shape is another; else as [`Engine::texture_from_bytes_async`].
+    pub async fn texture_from_array_async<T: Element, S, D>(
+        &self,
+        array: &ndarray::ArrayBase<S, D>,
+        format: TextureFormat,
+    ) -> Result<Texture>
+    where
+        S: ndarray::Data<Elem = T>,
+        D: ndarray::Dimension,
+    {
+        let values: Vec<T> = array.iter().copied().listed();
+        self.texture_from_pixels_async(T::DTYPE, array.shape(), bytemuck::cast_slice(&values), format).await
+    }
+
+    /// As [`Engine::texture_from_array_async`], of the elements' bytes, row-major.
+    ///
+    /// # Errors
+    /// As [`Engine::texture_from_array_async`].
+    pub async fn texture_from_pixels_async(
+        &self,
+        dtype: DType,
+        shape: &[usize],
+        bytes: &[u8],
+        format: TextureFormat,
+    ) -> Result<Texture> {
+        let fault = |reason: String| Error::InvalidInput { what: format!("the image {dtype}{shape:?}"), reason };
+        let (height, width, channels) = match *shape {
+            [height, width] => (height, width, 1),
+            [height, width, channels] => (height, width, channels),
+            _ => return Err(fault("it is no height x width x channels".to_owned())),
+        };
+        if channel_dtype(format) != Some(dtype) {
+            let wanted = channel_dtype(format).map_or_else(
+                || "bytes that hold several channels (texture_from_bytes)".to_owned(),
+                |dtype| format!("elements of {dtype}"),
+            );
+            return Err(fault(format!("{format} takes {wanted}")));
+        }
+        let wanted = format.channels() as usize;
+        let is_colour = channels == 3 && wanted == 4;
+        if channels != wanted && !is_colour {
+            return Err(fault(format!("{format} has {wanted} channels")));
+        }
+        let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+        let descriptor = TextureDescriptor::new_2d(format, side(width), side(height));
+        descriptor.check()?;
+        let mut pixels = bytes.to_vec();
+        if is_colour {
+            let alpha = opaque(format).unwrap_or_default();
+            let whole = bytes.chunks_exact(3 * dtype.bytes());
+            pixels = Vec::with_capacity(bytes.len() / 3 * 4);
+            whole.for_each(|pixel| {
+                pixels.extend_from_slice(pixel);
+                pixels.extend_from_slice(&alpha);
+            });
+        }
+        if format.is_bgra() {
+            pixels.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
+        }
+        self.texture_from_bytes_async(&descriptor, &pixels).await
+    }
+}
+
+fn wrong_length(expected: u64, given: usize) -> Error {
+    Error::InvalidSize {
+        what: "the bytes of a texture".to_owned(),
+        reason: format!("it takes {expected} bytes, {given} were given"),
+    }
+}
+
+macro_rules! blocking {
+    ($($(#[$doc:meta])* $name:ident = $form:ident($($argument:ident: $ty:ty),*) -> $result:ty;)*) => {$(
+        $(#[$doc])*
+        #[cfg(not(target_arch = "wasm32"))]
+        pub fn $name(&self, $($argument: $ty),*) -> Result<$result> {
+            super::blocking::block_on(self.$form($($argument),*))
+        }
+    )*};
+}
+
+impl Engine {
+    blocking! {
+        /// [`Engine::texture_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        texture = texture_async(descriptor: &TextureDescriptor) -> Texture;
+        /// [`Engine::texture_from_bytes_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        texture_from_bytes = texture_from_bytes_async(descriptor: &TextureDescriptor, bytes: &[u8]) -> Texture;
+        /// [`Engine::texture_from_pixels_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        texture_from_pixels = texture_from_pixels_async(dtype: DType, shape: &[usize], bytes: &[u8], format: TextureFormat) -> Texture;
+    }
+
+    /// [`Engine::texture_from_array_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn texture_from_array<T: Element, S, D>(
+        &self,
+        array: &ndarray::ArrayBase<S, D>,
+        format: TextureFormat,
+    ) -> Result<Texture>
+    where
+        S: ndarray::Data<Elem = T>,
+        D: ndarray::Dimension,
+    {
+        super::blocking::block_on(self.texture_from_array_async(array, format))
+    }
+}
+
+impl Texture {
+    fn of(texels: Tensor, descriptor: TextureDescriptor) -> Self {
+        let view = View { level: 0, levels: descriptor.levels, layer: 0, layers: descriptor.layers() };
+        Self { texels, descriptor, view }
+    }
+
+    /// What the whole texture is made of.
+    #[must_use]
+    pub fn descriptor(&self) -> &TextureDescriptor {
+        &self.descriptor
+    }
+
+    /// The texels' format.
+    #[must_use]
+    pub fn format(&self) -> TextureFormat {
+        self.descriptor.format
+    }
+
+    /// Width, height, and depth or layers of the view's first level, in texels.
+    #[must_use]
+    pub fn size(&self) -> [u32; 3] {
+        let [width, height, depth] = self.descriptor.level_size(self.view.level);
+        let is_block = self.descriptor.dimension == TextureDimension::D3;
+        [width, height, if is_block { depth } else { self.view.layers }]
+    }
+
+    /// The texels as words on the device, whatever the view.
+    #[must_use]
+    pub fn texels(&self) -> &Tensor {
+        &self.texels
+    }
+
+    /// A view of one level of this view.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when there is no such level.
+    pub fn level(&self, level: u32) -> Result<Self> {
+        if level >= self.view.levels {
+            return Err(Error::InvalidInput {
+                what: format!("level {level}"),
+                reason: format!("the texture has {} levels, from 0", self.view.levels),
+            });
+        }
+        let view = View { level: self.view.level + level, levels: 1, ..self.view };
+        Ok(Self { view, ..self.clone() })
+    }
+
+    /// A view of `count` layers from one on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when there are no such layers.
+    pub fn layers(&self, first: u32, count: u32) -> Result<Self> {
+        let is_block = self.descriptor.dimension == TextureDimension::D3;
+        let end = first.checked_add(count).filter(|&end| count > 0 && end <= self.view.layers && !is_block);
+        if end.is_none() {
+            return Err(Error::InvalidInput {
+                what: format!("{count} layers from {first}"),
+                reason: if is_block {
+                    "a block of texels has no layers".to_owned()
+                } else {
+                    format!("the texture has {} layers, from 0", self.view.layers)
+                },
+            });
+        }
+        let view = View { layer: self.view.layer + first, layers: count, ..self.view };
+        Ok(Self { view, ..self.clone() })
+    }
+
+    /// The words of a level of the view, from its first layer on.
+    fn level_words(&self, level: u32) -> (u64, u64) {
+        let level = self.view.level + level;
+        let layer = self.descriptor.layer_texels(level) * u64::from(self.descriptor.format.words());
+        let start = self.descriptor.level_offset(level) + u64::from(self.view.layer) * layer;
+        (start, layer * u64::from(self.view.layers))
+    }
+
+    /// The texels of the view's first level: layer after layer, row after row, without padding.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec_async`].
+    pub async fn to_bytes_async(&self) -> Result<Vec<u8>> {
+        let (start, count) = self.level_words(0);
+        let size = |words: u64| usize::try_from(words).unwrap_or(usize::MAX);
+        let mut words = vec![0_u32; size(count)];
+        self.texels.read_at_async(size(start), &mut words).await?;
+        Ok(from_words(self.descriptor.format, words))
+    }
+
+    /// Overwrites the view's first level, with bytes as [`Texture::to_bytes_async`] gives them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] when the number of bytes is another; else as [`Tensor::write_at_async`].
+    pub async fn write_async(&self, bytes: &[u8]) -> Result<()> {
+        let (start, count) = self.level_words(0);
+        let format = self.descriptor.format;
+        let expected = count / u64::from(format.words()) * u64::from(format.bytes());
+        if bytes.len() as u64 != expected {
+            return Err(wrong_length(expected, bytes.len()));
+        }
+        self.texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &to_words(format, bytes)).await
+    }
+
+    /// The texels of the view's first level as an array: height x width x channels, layers (or slices) before where there are several.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where the format's channels are no elements of that dtype; else as [`Texture::to_bytes_async`].
+    pub async fn to_array_async<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
+        let format = self.descriptor.format;
+        if channel_dtype(format) != Some(T::DTYPE) {
+            return Err(Error::InvalidInput {
+                what: format!("a texture of {format}"),
+                reason: match channel_dtype(format) {
+                    Some(dtype) => format!("its channels are {dtype}, not {}", T::DTYPE),
+                    None => "its channels share bytes: take its bytes (to_bytes)".to_owned(),
+                },
+            });
+        }
+        let mut bytes = self.to_bytes_async().await?;
+        if format.is_bgra() {
+            bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
+        }
+        let [width, height, depth] = self.size().map(|side| side as usize);
+        let channels = format.channels() as usize;
+        let samples = self.descriptor.samples as usize;
+        let mut shape = vec![depth, height, width, samples, channels];
+        if samples == 1 {
+            shape.remove(3);
+        }
+        if depth == 1 {
+            shape.remove(0);
+        }
+        let mut values = vec![T::zeroed(); bytes.len() / T::DTYPE.bytes()];
+        T::decode(&mut values, &bytes);
+        ndarray::ArrayD::from_shape_vec(shape, values)
+            .map_err(|error| Error::InvalidSize { what: "a texture".to_owned(), reason: error.to_string() })
+    }
+
+    blocking! {
+        /// [`Texture::to_bytes_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        to_bytes = to_bytes_async() -> Vec<u8>;
+        /// [`Texture::write_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        write = write_async(bytes: &[u8]) -> ();
+        /// [`Texture::with_all_levels_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        with_all_levels = with_all_levels_async() -> Self;
+    }
+
+    /// [`Texture::to_array_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn to_array<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
+        super::blocking::block_on(self.to_array_async())
+    }
+
+    /// The dtype of its channels; `None` where several share bytes (`rgb10a2unorm`).
+    #[must_use]
+    pub fn channels(&self) -> Option<DType> {
+        channel_dtype(self.descriptor.format)
+    }
+
+    /// The image, or each layer, with all levels, each the means of two by two texels of the one before: what `textureSampleLevel` reads where
+    /// an image is drawn small. Colours of sRGB are averaged as light.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for integers, depths and `rgb9e5ufloat`, and for what has not two dimensions and one sample; else as
+    /// [`Engine::texture_async`] and [`DispatchBuilder::run_async`](super::DispatchBuilder::run_async).
+    pub async fn with_all_levels_async(&self) -> Result<Self> {
+        let format = self.descriptor.format;
+        let is_mean = matches!(format.sample_type(), SampleType::Float)
+            && !format.is_depth()
+            && format.packing() != Packing::Rgb9e5
+            && self.descriptor.dimension == TextureDimension::D2
+            && self.descriptor.samples == 1;
+        if !is_mean {
+            return Err(Error::InvalidInput {
+                what: format!("the levels of a texture of {format}"),
+                reason: "they are means of texels of an image, of floats or fractions".to_owned(),
+            });
+        }
+        let engine = self.texels.engine();
+        let [width, height, layers] = self.size();
+        let descriptor = TextureDescriptor::new_2d(format, width, height).with_layers(layers).with_all_levels();
+        let whole = engine.texture_async(&descriptor).await?;
+        let stored = match format {
+            TextureFormat::Rgba8UnormSrgb => TextureFormat::Rgba8Unorm,
+            TextureFormat::Bgra8UnormSrgb => TextureFormat::Bgra8Unorm,
+            other => other,
+        };
+        let kernel = Kernel::from_wgsl(&LEVELS_TEXT.replace("FORMAT", stored.name()))?
+            .with_override("is_srgb", if format.is_srgb() { 1.0 } else { 0.0 })?;
+        for layer in 0..layers {
+            let mut fine = self.level(0)?.layers(layer, 1)?;
+            for level in 0..descriptor.levels {
+                let coarse = whole.level(level)?.layers(layer, 1)?;
+                let mut target = coarse.clone();
+                target.descriptor.format = stored;
+                let kernel = kernel.with_override("factor", if level == 0 { 1.0 } else { 2.0 })?;
+                let [width, height, _] = coarse.size();
+                let dispatch = engine.dispatch(&kernel).bind("fine", &fine).bind("coarse", target);
+                dispatch.invocations((width, height)).run_async().await?;
+                fine = coarse;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Why it is not bound to a variable, if it isn't.
+    fn misfit(&self, binding: &TextureBinding) -> Option<String> {
+        let format = self.descriptor.format;
+        let have = self.descriptor.dimension;
+        let [width, height, _] = self.size();
+        let layers = self.view.layers;
+        let is_square = width == height && have == TextureDimension::D2;
+        let plain = have == TextureDimension::D2;
+        let dimension = match binding.dimension {
+            ViewDimension::D1 if have != TextureDimension::D1 => Some("a texture of one dimension".to_owned()),
+            ViewDimension::D3 if have != TextureDimension::D3 => Some("a texture of three dimensions".to_owned()),
+            ViewDimension::D2Array if !plain => Some("a texture of two dimensions".to_owned()),
+            ViewDimension::D2 if !plain || layers != 1 => Some(if plain {
+                format!("one layer, and this has {layers} (give .layers(n, 1))")
+            } else {
+                "a texture of two dimensions".to_owned()
+            }),
+            ViewDimension::Cube if !is_square || layers != 6 => Some("six square layers".to_owned()),
+            ViewDimension::CubeArray if !is_square || layers % 6 != 0 => {
+                Some("six square layers for each cube".to_owned())
+            }
+            _ => None,
+        };
+        if let Some(wanted) = dimension {
+            return Some(format!("{binding} takes {wanted}"));
+        }
+        match (&binding.storage, binding.sample_type) {
+            (Some((declared, _)), _) if *declared != format => {
+                return Some(format!("the shader declares {declared}, the texture's texels are {format}"));
+            }
+            (Some(_), _) if self.view.levels != 1 => {
+                return Some(format!("{binding} takes one level, and this has {} (give .level(n))", self.view.levels));
+            }
+            (None, SampleType::Depth) if !format.is_depth() => {
+                return Some(format!(
+                    "{binding} takes depth16unorm or depth32float, the texture's texels are {format}"
+                ));
+            }
+            (None, wanted) if wanted != SampleType::Depth && wanted != format.sample_type() => {
+                return Some(format!(
+                    "{binding} reads {wanted}, the texture's {format} holds {}",
+                    format.sample_type()
+                ));
+            }
+            _ => {}
+        }
+        if binding.multisampled != (self.descriptor.samples > 1) {
+            let samples = self.descriptor.samples;
+            return Some(format!("{binding}: the texture has {samples} samples in each texel"));
+        }
+        None
+    }
+
+    /// Its part of the hidden uniform.
+    fn describe(&self, words: &mut Vec<u32>) {
+        words.extend(self.size());
+        words.push(self.view.levels);
+        let mut offsets = [0; LEVELS];
+        for (offset, level) in offsets.iter_mut().zip(0..self.view.levels) {
+            // Checked to be below 2^32 when the texture was made.
+            *offset = u32::try_from(self.level_words(level).0).unwrap_or(u32::MAX);
+        }
+        words.extend(offsets);
+    }
+}
+
+/// What is bound to a kernel's variable: a tensor, a texture or a sampler.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Resource<'a> {
+    /// For a buffer.
+    Tensor(&'a Tensor),
+    /// For a texture.
+    Texture(Texture),
+    /// For a sampler.
+    Sampler(Sampler),
+}
+
+impl<'a> From<&'a Tensor> for Resource<'a> {
+    fn from(tensor: &'a Tensor) -> Self {
+        Self::Tensor(tensor)
+    }
+}
+
+impl From<&Texture> for Resource<'_> {
+    fn from(texture: &Texture) -> Self {
+        Self::Texture(texture.clone())
+    }
+}
+
+impl From<Texture> for Resource<'_> {
+    fn from(texture: Texture) -> Self {
+        Self::Texture(texture)
+    }
+}
+
+impl From<Sampler> for Resource<'_> {
+    fn from(sampler: Sampler) -> Self {
+        Self::Sampler(sampler)
+    }
+}
+
+impl From<&Sampler> for Resource<'_> {
+    fn from(sampler: &Sampler) -> Self {
+        Self::Sampler(*sampler)
+    }
+}
+
+/// A kernel for what its textures are bound to.
+pub(super) struct Textured {
+    pub(super) kernel: Kernel,
+    /// The tensors of the textures, by the place among the settings of the one that is bound to them.
+    pub(super) texels: Vec<(usize, Tensor)>,
+    pub(super) sizes: Vec<u8>,
+}
+
+/// The form of a kernel for its settings.
+pub(super) fn textured(kernel: &Kernel, reflection: &Reflection, settings: &[(&str, Setting<'_>)]) -> Result<Textured> {
+    let fault = |binding: &str, reason: String| Error::Binding {
+        kernel: reflection.entry_point.clone(),
+        binding: binding.to_owned(),
+        reason,
+    };
+    let find = |name: &str, kind: &dyn std::fmt::Display| {
+        let mut all = settings.iter().enumerate().filter(|(_, (known, _))| *known == name);
+        match (all.next(), all.next()) {
+            (Some((at, (_, setting))), None) => Ok((at, setting)),
+            (None, _) => Err(fault(name, format!("nothing was bound; it is a {kind}"))),
+            _ => Err(fault(name, "it is bound twice".to_owned())),
+        }
+    };
+    let mut forms = Forms::default();
+    let mut words = Vec::new();
+    let mut bound: Vec<(&Texture, bool, &str)> = Vec::new();
+    let mut texels: Vec<(usize, Tensor)> = Vec::new();
+    for binding in &reflection.textures {
+        let (at, setting) = find(&binding.name, binding)?;
+        let Setting::Texture(texture) = setting else {
+            return Err(fault(&binding.name, format!("it is a {binding}: bind a texture to it")));
+        };
+        if let Some(reason) = texture.misfit(binding) {
+            return Err(fault(&binding.name, reason));
+        }
+        let writes = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
+        let mut shares = None;
+        for (place, (other, other_writes, name)) in bound.iter().enumerate() {
+            if !Arc::ptr_eq(&other.texels.inner, &texture.texels.inner) {
+                continue;
+            }
+            if (writes || *other_writes) && texture.view.meets(other.view) {
+                return Err(fault(
+                    &binding.name,
+                    format!(
+                        "the same texels are bound to \"{name}\", and one of the two is written (bind other levels or layers)"
+                    ),
+                ));
+            }
+            shares = shares.or(u32::try_from(place).ok());
+        }
+        if shares.is_none() {
+            texels.push((at, texture.texels.clone()));
+        }
+        forms.textures.push(TextureForm {
+            format: texture.descriptor.format,
+            has_levels: texture.view.levels > 1,
+            samples: texture.descriptor.samples,
+            shares,
+        });
+        texture.describe(&mut words);
+        bound.push((texture, writes, &binding.name));
+    }
+    for SamplerBinding { name, comparison, .. } in &reflection.samplers {
+        let kind = if *comparison { "sampler_comparison" } else { "sampler" };
+        let (_, setting) = find(name, &kind)?;
+        let Setting::Sampler(sampler) = setting else {
+            return Err(fault(name, format!("it is a {kind}: bind a Sampler to it")));
+        };
+        match (comparison, sampler.compare) {
+            (true, None) => return Err(fault(name, "it is a sampler_comparison: set Sampler::compare".to_owned())),
+            (false, Some(_)) => return Err(fault(name, "it is a sampler, and compares nothing".to_owned())),
+            _ => {}
+        }
+        let (least, most) = (sampler.lod_min_clamp, sampler.lod_max_clamp);
+        if !(least >= 0.0 && least <= most) {
+            return Err(fault(name, format!("its levels of detail are clamped to {least} to {most}")));
+        }
+        forms.samplers.push(modes(sampler));
+        words.extend([least.to_bits(), most.to_bits(), 0, 0]);
+    }
+    let kernel = kernel.textured_form(&forms)?;
+    Ok(Textured { kernel, texels, sizes: bytemuck::cast_slice(&words).to_vec() })
+}

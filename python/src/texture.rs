@@ -1,0 +1,108 @@
+//! Textures and samplers of kernels.
+
+use cantus::{AddressMode, CompareFunction, FilterMode, Sampler, TextureDescriptor, TextureFormat};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::engine::{Engine, dtype};
+use crate::wait::wait;
+
+/// An image on a device.
+#[pyclass(frozen, module = "cantus._core")]
+pub(crate) struct Texture {
+    pub(crate) texture: cantus::Texture,
+}
+
+fn format_of(name: &str) -> PyResult<TextureFormat> {
+    TextureFormat::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = TextureFormat::ALL.iter().map(|format| format.name()).collect();
+        PyValueError::new_err(format!("{name:?} is no format of textures: {}", known.join(", ")))
+    })
+}
+
+#[pymethods]
+impl Texture {
+    /// Pixels of height x width x channels, row-major.
+    #[staticmethod]
+    fn of(
+        py: Python<'_>,
+        engine: &Engine,
+        dtype_name: &str,
+        shape: Vec<usize>,
+        pixels: &[u8],
+        format: &str,
+        levels: bool,
+    ) -> PyResult<Self> {
+        let engine = engine.checked()?;
+        let (dtype, format) = (dtype(dtype_name)?, format_of(format)?);
+        let work = async {
+            let texture = engine.texture_from_pixels_async(dtype, &shape, pixels, format).await?;
+            if levels { texture.with_all_levels_async().await } else { Ok(texture) }
+        };
+        Ok(Self { texture: wait(py, engine, work)? })
+    }
+
+    #[staticmethod]
+    fn zeros(py: Python<'_>, engine: &Engine, format: &str, height: u32, width: u32) -> PyResult<Self> {
+        let engine = engine.checked()?;
+        let descriptor = TextureDescriptor::new_2d(format_of(format)?, width, height);
+        Ok(Self { texture: wait(py, engine, engine.texture_async(&descriptor))? })
+    }
+
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.texture.format().name()
+    }
+
+    /// Height, width and channels.
+    #[getter]
+    fn shape(&self) -> (u32, u32, u32) {
+        let [width, height, _] = self.texture.size();
+        (height, width, self.texture.format().channels())
+    }
+
+    #[getter]
+    fn levels(&self) -> u32 {
+        self.texture.descriptor().levels
+    }
+
+    /// The dtype of the channels; none where several share bytes.
+    #[getter]
+    fn dtype(&self) -> Option<&'static str> {
+        self.texture.channels().map(cantus::DType::name)
+    }
+
+    /// The bytes of the largest level, row after row, red first.
+    fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let engine = self.texture.texels().engine();
+        let mut bytes = wait(py, &engine, self.texture.to_bytes_async())?;
+        if self.texture.format().is_bgra() {
+            bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
+        }
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+/// A sampler as Python gives it: filter, address modes, comparison, and the least and the greatest level of detail.
+pub(crate) type Sampling = (String, [String; 3], Option<String>, (f32, f32));
+
+fn choice<T: Copy>(name: &str, kind: &str, known: &[(&str, T)]) -> PyResult<T> {
+    known.iter().find(|(own, _)| *own == name).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(own, _)| *own).collect();
+        PyValueError::new_err(format!("{name:?} is no {kind}: {}", names.join(", ")))
+    })
+}
+
+pub(crate) fn sampler((filter, address, compare, (least, most)): &Sampling) -> PyResult<Sampler> {
+    let base = match choice(filter, "filter", FilterMode::ALL)? {
+        FilterMode::Linear => Sampler::linear(),
+        FilterMode::Nearest => Sampler::nearest(),
+    };
+    let mut address_mode = base.address_mode;
+    for (mode, name) in address_mode.iter_mut().zip(address) {
+        *mode = choice(name, "address mode", AddressMode::ALL)?;
+    }
+    let compare = compare.as_ref().map(|name| choice(name, "comparison", CompareFunction::ALL)).transpose()?;
+    Ok(Sampler { address_mode, compare, lod_min_clamp: *least, lod_max_clamp: *most, ..base })
+}
