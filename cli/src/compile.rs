@@ -222,6 +222,10 @@ fn write(path: &Path, code: &[u8]) -> Result<()> {
 }
 
 fn make(kernel: &Kernel, target: Target, arguments: &Arguments) -> Result<Vec<u8>> {
+    let kernel = &match target {
+        Target::Spirv | Target::Wgsl => kernel.clone(),
+        _ => kernel.without_textures()?,
+    };
     let translate = |dialect| {
         // What a device of the dialect may have; a device's own backend asks for what it has.
         let options = Options::new().bound_loops(true).uniforms_by_value(arguments.uniforms_by_value);

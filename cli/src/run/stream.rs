@@ -20,7 +20,7 @@ use super::job::{Amount, Job};
 use super::{Given, read_kernel, shown};
 use crate::global::Global;
 use crate::output::{self, OutputFile};
-use crate::parse::{Elements, Invocations, Shape, self};
+use crate::parse::{self, Elements, Invocations, Shape};
 use crate::progress::Progress;
 use crate::report;
 

@@ -1,7 +1,5 @@
 //! Textures and samplers of a kernel: pictures and arrays in, pictures and arrays out.
 
-use std::path::Path;
-
 use cantus::kernel::{Reflection, SampleType, TextureBinding};
 use cantus::tensor::npy::Array;
 use cantus::{CompareFunction, DType, Engine, Error, Result, Sampler, Texture, TextureDescriptor, TextureFormat};
@@ -157,4 +155,3 @@ pub fn samplers(reflection: &Reflection) -> Vec<(String, Sampler)> {
     };
     reflection.samplers.iter().map(|binding| (binding.name.clone(), sampler(binding.comparison))).collect()
 }
-

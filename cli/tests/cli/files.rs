@@ -97,6 +97,54 @@ fn pictures_in_and_out() {
 }
 
 #[test]
+fn textures_in_and_out() {
+    let place = place();
+    let pixels = image::RgbaImage::from_fn(7, 5, |x, y| image::Rgba([30 * x as u8, 50 * y as u8, (x * y) as u8, 255]));
+    pixels.save(place.path("in.png")).unwrap();
+    place.write(
+        "half.wgsl",
+        "@group(0) @binding(0) var photo: texture_2d<f32>;
+        @group(0) @binding(1) var smp: sampler;
+        @group(0) @binding(2) var made: texture_storage_2d<rgba8unorm, write>;
+        @compute @workgroup_size(4, 4) fn main(@builtin(global_invocation_id) id: vec3u) {
+            let uv = (vec2f(id.xy) + 0.5) / vec2f(textureDimensions(made));
+            textureStore(made, id.xy, textureSampleLevel(photo, smp, uv, 0.0));
+        }",
+    );
+    let half = |more: &str| format!("run half.wgsl --in photo=in.png {more} --invocations @photo -o made=out.png");
+    // As large as it was, each sample is in the middle of a texel.
+    place.succeed(&half("--out made=rgba8unorm[@photo]"));
+    assert_eq!(image::open(place.path("out.png")).unwrap().to_rgba8(), pixels);
+    // A JPEG, decoded by another library as well; halves of its sides.
+    let photo = image::DynamicImage::ImageRgb8(image::RgbImage::from_fn(16, 16, |x, y| image::Rgb([8 * x as u8, 90, 8 * y as u8])));
+    let file = std::fs::File::create(place.path("in.jpg")).unwrap();
+    image::codecs::jpeg::JpegEncoder::new_with_quality(file, 95).encode_image(&photo).unwrap();
+    place.succeed("run half.wgsl --in photo=in.jpg --out made=rgba8unorm[8,8] --invocations 8,8 -o made=out.npy");
+    let found = cantus::tensor::npy::read(place.path("out.npy")).unwrap();
+    assert_eq!((found.shape.as_slice(), found.dtype), (&[8, 8, 4][..], cantus::DType::U8));
+    let decoded = image::open(place.path("in.jpg")).unwrap().to_rgb8();
+    for (i, texel) in found.bytes.chunks_exact(4).enumerate() {
+        let (x, y) = (2 * (i as u32 % 8), 2 * (i as u32 / 8));
+        for channel in 0..3 {
+            let at = |dx, dy| f64::from(decoded.get_pixel(x + dx, y + dy).0[channel]);
+            let mean = (at(0, 0) + at(1, 0) + at(0, 1) + at(1, 1)) / 4.0;
+            // Two decoders may differ by one.
+            assert!((f64::from(texel[channel]) - mean).abs() <= 1.6, "{i}, {channel}: {texel:?}, not {mean}");
+        }
+    }
+    place.refuse(&half("--out made=f32[@photo]"), 2, &["made", "texture_storage_2d<rgba8unorm, write>", "format"]);
+    place.refuse(&half("--out made=r32float[@photo]"), 2, &["the shader declares rgba8unorm"]);
+    place.refuse(&half("--out made=rgba8unorm[4]"), 2, &["rows and columns"]);
+    place.refuse(&half("--out made=rgba8unorm[0,5]"), 2, &["0"]);
+    place.refuse(&half("--out made=rgba8unorm[100000,100000]"), 1, &["at most 32768 texels"]);
+    place.refuse(&half(""), 2, &["made", "--out made=FORMAT[SHAPE]"]);
+    let png = std::fs::read(place.path("in.png")).unwrap();
+    std::fs::write(place.path("cut.png"), &png[..png.len() / 2]).unwrap();
+    let cut = half("--out made=rgba8unorm[@photo]").replace("in.png", "cut.png");
+    place.refuse(&cut, 2, &["cut.png"]);
+}
+
+#[test]
 fn tensors_of_safetensors() {
     let place = place();
     let (a, b) = ([1.0_f32, 2.0], [3.0_f32, 4.0, 5.0]);

@@ -146,7 +146,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (textures and immediates are refused).
+    /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (immediates are refused).
     #[cfg(feature = "wgsl")]
     pub fn from_wgsl(text: &str) -> Result<Self> {
         Self::from_named_wgsl("wgsl", text)
@@ -374,6 +374,33 @@ impl Kernel {
         }
         kept.push((forms.clone(), kernel.clone()));
         Ok(kernel)
+    }
+
+    /// The kernel with buffers of texels in place of its textures, as devices run it: for a look at what it becomes. Sampled textures are taken
+    /// for `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) of one level, samplers for linear ones that clamp to the edge; an engine
+    /// takes what is bound. A kernel without textures is returned as it is.
+    ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var image: texture_2d<f32>;
+    ///     @group(0) @binding(1) var<storage, read_write> x: array<f32>;
+    ///     @compute @workgroup_size(1) fn red() { x[0] = textureLoad(image, vec2u(1, 2), 0).r; }
+    /// ")?;
+    /// assert_eq!(kernel.reflection()?.textures[0].to_string(), "texture_2d<f32>");
+    /// let plain = kernel.without_textures()?;
+    /// assert_eq!(plain.reflection()?.binding("image").unwrap().1.layout.to_string(), "array<u32>");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`], with its place, for what is no builtin of core WGSL.
+    #[cfg(feature = "wgsl")]
+    pub fn without_textures(&self) -> Result<Self> {
+        let reflection = self.reflection()?;
+        if reflection.textures.is_empty() && reflection.samplers.is_empty() {
+            return Ok(self.clone());
+        }
+        self.textured_form(&textures::Forms::assumed(reflection))
     }
 
     /// The kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
@@ -844,6 +871,14 @@ impl Kernel {
     #[cfg(not(feature = "wgsl"))]
     fn has_same_textures(&self, _: &Self) -> bool {
         true
+    }
+
+    /// It is a form for what textures are bound to.
+    fn is_textured(&self) -> bool {
+        #[cfg(feature = "wgsl")]
+        return self.inner.textured.is_some();
+        #[cfg(not(feature = "wgsl"))]
+        false
     }
 
     /// The parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not

@@ -105,14 +105,24 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// As [`Kernel::reflection`]. A kernel that the CPU executor cannot run is prepared without bytecode.
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] for a kernel with textures: what it becomes depends on what is bound. A kernel that
+    /// the CPU executor cannot run is prepared without bytecode.
     pub fn prepare(&self) -> Result<Vec<u8>> {
         let inner = &self.inner;
+        let reflection = self.reflection()?;
+        if self.is_textured() || !reflection.textures.is_empty() || !reflection.samplers.is_empty() {
+            return Err(Error::Unsupported {
+                kernel: self.name().to_owned(),
+                device: "prepared kernels".to_owned(),
+                construct: "textures and samplers: keep its WGSL".to_owned(),
+                report: String::new(),
+            });
+        }
         let prepared = Prepared {
             file: inner.file.to_string(),
             wgsl: inner.wgsl.to_string(),
             native_wgsl: (inner.native_wgsl != inner.wgsl).then(|| inner.native_wgsl.to_string()),
-            reflection: self.reflection()?.clone(),
+            reflection: reflection.clone(),
             overrides: inner.overrides.clone(),
             program: self.program().ok().map(|program| (**program).clone()),
         };

@@ -61,7 +61,8 @@ const OPTIONAL: [(Capabilities, Note); 8] = [
 fn all_capabilities() -> Capabilities {
     let always = Capabilities::SHADER_FLOAT16_IN_FLOAT32
         | Capabilities::CUBE_ARRAY_TEXTURES
-        | Capabilities::STORAGE_TEXTURE_16BIT_NORM_FORMATS;
+        | Capabilities::STORAGE_TEXTURE_16BIT_NORM_FORMATS
+        | Capabilities::TEXTURE_EXTERNAL;
     OPTIONAL.iter().fold(always, |all, (capability, _)| all | *capability)
 }
 

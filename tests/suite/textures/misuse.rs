@@ -66,6 +66,13 @@ fn each_mistake_has_one_sentence() {
 }
 
 #[test]
+fn kernels_with_textures_are_not_prepared() {
+    let kernel = Kernel::from_wgsl(TEXT).unwrap();
+    says(kernel.prepare(), "keep its WGSL");
+    says(kernel.without_textures().unwrap().prepare(), "keep its WGSL");
+}
+
+#[test]
 fn what_is_no_texture_of_wgsl_is_refused_with_its_place() {
     for (variable, words) in
         [("var t: texture_external", "texture_external"), ("var t: binding_array<texture_2d<f32>, 2>", "binding_array")]

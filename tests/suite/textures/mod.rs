@@ -448,6 +448,27 @@ fn texels_are_gathered() {
 }
 
 #[test]
+fn frames_of_videos_are_images() {
+    let variables = "@group(0) @binding(0) var t: texture_external; @group(0) @binding(1) var smp: sampler;";
+    let value = "textureSampleBaseClampToEdge(t, smp, p.xy) + textureLoad(t, vec2u(textureDimensions(t).x - 1u, 0u))";
+    for engine in by_turns() {
+        let descriptor = TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 8, 4);
+        let (bytes, image) = random(&descriptor, &mut Random::new(3));
+        let texture = engine.texture_from_bytes(&descriptor, &bytes).unwrap();
+        let sampler = Sampler::linear().address(AddressMode::Repeat);
+        let at = places(&mut Random::new(4), [8.0, 4.0, 1.0], 0.0, 60);
+        let found = run(engine, variables, value, &at, &[("t", &texture)], Some(&sampler));
+        for (place, found) in at.iter().zip(found) {
+            let clamped = |side: f32, texels: f64| f64::from(side).clamp(0.5 / texels, 1.0 - 0.5 / texels);
+            let inside = [clamped(place[0], 8.0), clamped(place[1], 4.0), 0.0];
+            let mut expected = sample(&image, &Sampler::linear(), inside, 0, [0; 3], 0.0, None);
+            expected.iter_mut().zip(image.levels[0].texels[7]).for_each(|(sum, texel)| *sum += texel);
+            close(&format!("{} {place:?}", name(engine)), found, expected, 8.0 * ULP);
+        }
+    }
+}
+
+#[test]
 fn gradients_choose_the_level() {
     for engine in by_turns() {
         let descriptor = TextureDescriptor::new_2d(TextureFormat::Rgba32Float, 64, 32).with_all_levels();

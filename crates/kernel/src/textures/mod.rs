@@ -20,8 +20,8 @@ use naga::{
 use body::Body;
 use cantus_base::listed::Listed;
 use cantus_base::texture::{
-    ChannelType, FilterMode, Packing, SampleType, Sampler, SamplerBinding, StorageTextureAccess, TextureBinding,
-    TextureFormat, ViewDimension,
+    ChannelType, CompareFunction, FilterMode, Packing, SampleType, Sampler, SamplerBinding, StorageTextureAccess,
+    TextureBinding, TextureFormat, ViewDimension,
 };
 
 /// Vectors of a texture in the uniform (its sizes, and the offsets of 16 levels), and of a sampler.
@@ -51,6 +51,32 @@ pub struct Forms {
     pub textures: Vec<TextureForm>,
     /// The modes of the samplers.
     pub samplers: Vec<u32>,
+}
+
+impl Forms {
+    /// What is taken for a kernel that is bound to nothing.
+    pub(super) fn assumed(reflection: &super::Reflection) -> Self {
+        let texture = |binding: &TextureBinding| TextureForm {
+            format: match (&binding.storage, binding.sample_type) {
+                (Some((format, _)), _) => *format,
+                (None, SampleType::Float) => TextureFormat::Rgba8Unorm,
+                (None, SampleType::Uint) => TextureFormat::Rgba8Uint,
+                (None, SampleType::Sint) => TextureFormat::Rgba8Sint,
+                (None, SampleType::Depth) => TextureFormat::Depth32Float,
+            },
+            has_levels: false,
+            samples: if binding.multisampled { 4 } else { 1 },
+            shares: None,
+        };
+        let sampler = |binding: &SamplerBinding| {
+            let linear = Sampler::linear();
+            modes(&if binding.comparison { linear.compare(CompareFunction::LessEqual) } else { linear })
+        };
+        Self {
+            textures: reflection.textures.iter().map(texture).listed(),
+            samplers: reflection.samplers.iter().map(sampler).listed(),
+        }
+    }
 }
 
 /// A sampler's modes, as the library takes them.
@@ -121,9 +147,6 @@ pub(super) fn refusal(module: &Module) -> Option<(Span, String)> {
             return None;
         }
         let reason = match &module.types[global.ty].inner {
-            TypeInner::Image { class: ImageClass::External, .. } => {
-                "texture_external is for the browser's videos: use texture_2d<f32>"
-            }
             TypeInner::Image { class: ImageClass::Storage { format: StorageFormat::R64Uint, .. }, .. } => {
                 "r64uint is no format of WGSL: use rg32uint"
             }
@@ -174,7 +197,8 @@ pub(super) fn find(module: &Module, info: &ModuleInfo, entry_point: usize) -> Fo
                         };
                         (format.sample_type(), false, Some((format, access)))
                     }
-                    ImageClass::External => continue,
+                    // A frame of a video, as the image that it shows.
+                    ImageClass::External => (SampleType::Float, false, None),
                 };
                 let texture = TextureBinding { name, group, binding, dimension, sample_type, multisampled, storage };
                 found.textures.push((texture, handle));
@@ -423,12 +447,6 @@ impl Bound {
 mod tests {
     #[test]
     fn the_library_is_valid() {
-        assert!(
-            naga::front::wgsl::parse_str(cantus_shaders::TEXTURE).is_ok(),
-            "{:?}",
-            naga::front::wgsl::parse_str(cantus_shaders::TEXTURE)
-                .map_err(|error| error.emit_to_string(cantus_shaders::TEXTURE))
-        );
         assert!(super::LIBRARY.is_some());
     }
 }
