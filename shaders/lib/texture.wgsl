@@ -23,9 +23,10 @@ const RGB10A2_UINT = 8u;
 const BGRA = 512u;
 const SRGB = 1024u;
 
-// A shape: dimension (2 bits; a cube has 2), several levels (1), a cube (1), samples (from bit 4).
+// A shape: dimension (2 bits; a cube has 2), several levels (1), a cube (1), a third axis (1), samples (from bit 5).
 const LEVELS = 4u;
 const CUBE = 8u;
+const THIRD = 16u;
 
 // A sampler: address modes (2 bits each), filters (1 each), comparison (4), whether there is an offset (1), whether to clamp to the edge
 // half a texel inside (1).
@@ -75,11 +76,13 @@ fn queried_size(slot: u32, shape: u32, level: u32) -> vec3u {
 
 fn place(slot: u32, format: u32, shape: u32, texel: vec3u, sample: u32, level: u32, size: vec3u) -> u32 {
     var at = texel.x;
-    if (shape & 3u) != 1u {
+    if (shape & THIRD) != 0u {
         at += size.x * (texel.y + size.y * texel.z);
+    } else if (shape & 3u) != 1u {
+        at += size.x * texel.y;
     }
-    if (shape >> 4u) > 1u {
-        at = at * (shape >> 4u) + sample;
+    if (shape >> 5u) > 1u {
+        at = at * (shape >> 5u) + sample;
     }
     if (format >> 11u) > 1u {
         at *= format >> 11u;
@@ -99,15 +102,18 @@ fn exists(slot: u32, shape: u32, texel: vec3u, sample: u32, level: u32, size: ve
     } else if level != 0u {
         return false;
     }
-    if (shape >> 4u) > 1u {
-        if sample >= (shape >> 4u) {
+    if (shape >> 5u) > 1u {
+        if sample >= (shape >> 5u) {
             return false;
         }
+    }
+    if (shape & THIRD) != 0u {
+        return all(texel < size);
     }
     if (shape & 3u) == 1u {
         return texel.x < size.x;
     }
-    return all(texel < size);
+    return all(texel.xy < size.xy);
 }
 
 // Words.
@@ -148,6 +154,17 @@ fn filled(format: u32, value: vec4f) -> vec4f {
     return value;
 }
 
+// Integers below 2^k over 2^k - 1, exactly rounded on every device: v / (2^k - 1) is v / 2^k and 1 / (2^k - 1) of it. `step` is 2^-k.
+fn fraction(value: vec4u, step: f32, inverse: f32) -> vec4f {
+    let part = vec4f(bitcast<vec4i>(value)) * step;
+    return part + part * inverse;
+}
+
+fn signed_fraction(value: vec4i, step: f32, inverse: f32) -> vec4f {
+    let part = vec4f(value) * step;
+    return part + part * inverse;
+}
+
 fn decode_float(format: u32, words: vec4u) -> vec4f {
     if (format & 15u) == FLOAT {
         if ((format >> 4u) & 3u) == 2u {
@@ -160,12 +177,11 @@ fn decode_float(format: u32, words: vec4u) -> vec4f {
     }
     if (format & 15u) == UNORM {
         if ((format >> 4u) & 3u) == 1u {
-            if ((format >> 6u) & 7u) < 3u {
-                return filled(format, vec4f(unpack2x16unorm(words.x), 0.0, 1.0));
-            }
-            return vec4f(unpack2x16unorm(words.x), unpack2x16unorm(words.y));
+            let halves = vec4u(words.x & 0xffffu, words.x >> 16u, words.y & 0xffffu, words.y >> 16u);
+            return filled(format, fraction(halves, 0x1p-16, 1.0 / 65535.0));
         }
-        let value = unpack4x8unorm(words.x);
+        let w = words.x;
+        let value = fraction(vec4u(w & 255u, (w >> 8u) & 255u, (w >> 16u) & 255u, w >> 24u), 0x1p-8, 1.0 / 255.0);
         if (format & SRGB) != 0u {
             let linear = vec4f(from_srgb(value.x), from_srgb(value.y), from_srgb(value.z), value.w);
             if (format & BGRA) != 0u {
@@ -179,17 +195,17 @@ fn decode_float(format: u32, words: vec4u) -> vec4f {
         return filled(format, value);
     }
     if (format & 15u) == SNORM {
+        // The least integer lies below -1.
+        let whole = decode_sint(format - SNORM + SINT, words);
         if ((format >> 4u) & 3u) == 1u {
-            if ((format >> 6u) & 7u) < 3u {
-                return filled(format, vec4f(unpack2x16snorm(words.x), 0.0, 1.0));
-            }
-            return vec4f(unpack2x16snorm(words.x), unpack2x16snorm(words.y));
+            return filled(format, signed_fraction(max(whole, vec4i(-32767i)), 0x1p-15, 1.0 / 32767.0));
         }
-        return filled(format, unpack4x8snorm(words.x));
+        return filled(format, signed_fraction(max(whole, vec4i(-127i)), 0x1p-7, 1.0 / 127.0));
     }
     let w = words.x;
     if (format & 15u) == RGB10A2 {
-        return vec4f(vec3f(vec3u(w, w >> 10u, w >> 20u) & vec3u(1023u)) / 1023.0, f32(w >> 30u) / 3.0);
+        let parts = vec4u(vec3u(w, w >> 10u, w >> 20u) & vec3u(1023u), w >> 30u);
+        return vec4f(fraction(parts, 0x1p-10, 1.0 / 1023.0).xyz, f32(parts.w) * (1.0 / 3.0));
     }
     if (format & 15u) == RG11B10 {
         // A float of 11 or 10 bits is a half without its sign and its last bits.
@@ -292,10 +308,10 @@ fn encode_float(format: u32, value: vec4f) -> vec4u {
     // By hand: drivers differ in how they round.
     if (format & 15u) == UNORM {
         if ((format >> 4u) & 3u) == 1u {
-            let parts = vec4u(clamp(kept, vec4f(), vec4f(1.0)) * 65535.0 + 0.5) << vec4u(0u, 16u, 0u, 16u);
+            let parts = bitcast<vec4u>(vec4i(clamp(kept, vec4f(), vec4f(1.0)) * 65535.0 + 0.5)) << vec4u(0u, 16u, 0u, 16u);
             return vec4u(parts.x | parts.y, parts.z | parts.w, 0u, 0u);
         }
-        let parts = vec4u(clamp(kept, vec4f(), vec4f(1.0)) * 255.0 + 0.5) << vec4u(0u, 8u, 16u, 24u);
+        let parts = bitcast<vec4u>(vec4i(clamp(kept, vec4f(), vec4f(1.0)) * 255.0 + 0.5)) << vec4u(0u, 8u, 16u, 24u);
         return vec4u(parts.x | parts.y | parts.z | parts.w, 0u, 0u, 0u);
     }
     if (format & 15u) == SNORM {
@@ -360,7 +376,7 @@ fn encode_sint(format: u32, value: vec4i) -> vec4u {
     return bitcast<vec4u>(kept);
 }
 
-// Loads and stores: zeros from where nothing is, nothing to there.
+// Loads and stores: from where nothing is, words of zeros (an alpha that the format lacks is 1); nothing to there.
 
 fn load_words(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, shape: u32, texel: vec3u, sample: u32, level: u32) -> vec4u {
     let size = level_size(slot, shape, level);
@@ -370,19 +386,19 @@ fn load_words(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u
 fn load_float(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, shape: u32, texel: vec3u, sample: u32, level: u32) -> vec4f {
     let is_there = exists(slot, shape, texel, sample, level, level_size(slot, shape, level));
     let words = load_words(texels, slot, format, shape, texel, sample, level);
-    return select(vec4f(), decode_float(format, words), is_there);
+    return decode_float(format, select(vec4u(), words, is_there));
 }
 
 fn load_uint(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, shape: u32, texel: vec3u, sample: u32, level: u32) -> vec4u {
     let is_there = exists(slot, shape, texel, sample, level, level_size(slot, shape, level));
     let words = load_words(texels, slot, format, shape, texel, sample, level);
-    return select(vec4u(), decode_uint(format, words), is_there);
+    return decode_uint(format, select(vec4u(), words, is_there));
 }
 
 fn load_sint(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, shape: u32, texel: vec3u, sample: u32, level: u32) -> vec4i {
     let is_there = exists(slot, shape, texel, sample, level, level_size(slot, shape, level));
     let words = load_words(texels, slot, format, shape, texel, sample, level);
-    return select(vec4i(), decode_sint(format, words), is_there);
+    return decode_sint(format, select(vec4u(), words, is_there));
 }
 
 fn store_float(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, shape: u32, texel: vec3u, value: vec4f) {
@@ -504,6 +520,17 @@ fn nearest(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32,
 
 fn linear(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, shape: u32, modes: u32, coordinate: vec3f, layer: i32, offset: vec3i, level: u32, reference: f32) -> vec4f {
     let size = vec3i(level_size(slot, shape, level));
+    if (shape & 3u) == 2u {
+        let centred = bounded(vec3f(coordinate.xy * vec2f(size.xy) - 0.5, 0.0)).xy;
+        let low = floor(centred);
+        let first = vec2i(low) + offset.xy;
+        let corners = vec4i(
+            wrapped(modes & 3u, modes, first.x, size.x),
+            wrapped((modes >> 2u) & 3u, modes, first.y, size.y),
+            wrapped(modes & 3u, modes, first.x + 1i, size.x),
+            wrapped((modes >> 2u) & 3u, modes, first.y + 1i, size.y));
+        return four(texels, slot, format, shape, modes, corners, layer, centred - low, level, reference);
+    }
     let centred = bounded(coordinate * vec3f(size) - 0.5);
     let low = floor(centred);
     let part = centred - low;
@@ -513,23 +540,23 @@ fn linear(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, 
     if (shape & 3u) == 1u {
         let left = tap(texels, slot, format, shape, modes, vec3i(x0, 0i, 0i), level, reference);
         let right = tap(texels, slot, format, shape, modes, vec3i(x1, 0i, 0i), level, reference);
-        return between(left, right, part.x);
+        return between(format, left, right, part.x);
     }
     let y0 = wrapped((modes >> 2u) & 3u, modes, first.y, size.y);
     let y1 = wrapped((modes >> 2u) & 3u, modes, first.y + 1i, size.y);
-    if (shape & 3u) == 2u {
-        return four(texels, slot, format, shape, modes, vec4i(x0, y0, x1, y1), layer, part.xy, level, reference);
-    }
     let z0 = wrapped((modes >> 4u) & 3u, modes, first.z, size.z);
     let z1 = wrapped((modes >> 4u) & 3u, modes, first.z + 1i, size.z);
     let near = four(texels, slot, format, shape, modes, vec4i(x0, y0, x1, y1), z0, part.xy, level, reference);
     let far = four(texels, slot, format, shape, modes, vec4i(x0, y0, x1, y1), z1, part.xy, level, reference);
-    return between(near, far, part.z);
+    return between(format, near, far, part.z);
 }
 
-// What is at an end is exact, whatever is at the other.
-fn between(a: vec4f, b: vec4f, part: f32) -> vec4f {
-    return select(a * (1.0 - part) + b * part, a, part == 0.0);
+// What is at an end is exact, whatever is at the other: floats may be infinite.
+fn between(format: u32, a: vec4f, b: vec4f, part: f32) -> vec4f {
+    if (format & 15u) == FLOAT {
+        return select(a * (1.0 - part) + b * part, a, part == 0.0);
+    }
+    return a * (1.0 - part) + b * part;
 }
 
 fn four(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, shape: u32, modes: u32, corners: vec4i, layer: i32, part: vec2f, level: u32, reference: f32) -> vec4f {
@@ -537,7 +564,7 @@ fn four(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32, sh
     let b = tap(texels, slot, format, shape, modes, vec3i(corners.z, corners.y, layer), level, reference);
     let c = tap(texels, slot, format, shape, modes, vec3i(corners.x, corners.w, layer), level, reference);
     let d = tap(texels, slot, format, shape, modes, vec3i(corners.z, corners.w, layer), level, reference);
-    return between(between(a, b, part.x), between(c, d, part.x), part.y);
+    return between(format, between(format, a, b, part.x), between(format, c, d, part.x), part.y);
 }
 
 // Cubes: the faces are +x, -x, +y, -y, +z, -z.
@@ -622,7 +649,7 @@ fn on_cube(texels: ptr<storage, array<u32>, read_write>, slot: u32, format: u32,
         let b = cube_tap(texels, slot, format, shape, modes, at + vec2i(1i, 0i), face, cube, size, level, reference);
         let c = cube_tap(texels, slot, format, shape, modes, at + vec2i(0i, 1i), face, cube, size, level, reference);
         let d = cube_tap(texels, slot, format, shape, modes, at + vec2i(1i, 1i), face, cube, size, level, reference);
-        return between(between(a, b, part.x), between(c, d, part.x), part.y);
+        return between(format, between(format, a, b, part.x), between(format, c, d, part.x), part.y);
     }
     let at = clamp(vec2i(floor(scaled)), vec2i(), vec2i(size - 1i));
     return tap(texels, slot, format, shape, modes, vec3i(at, face + 6i * cube), level, reference);
@@ -689,7 +716,7 @@ fn sample_level(texels: ptr<storage, array<u32>, read_write>, slot: u32, sampler
     let fine = sample_one(texels, slot, format, shape, modes, clamped, there, layer, offset, u32(low), reference);
     let next = min(u32(low) + 1u, u32(last));
     let coarse = sample_one(texels, slot, format, shape, modes, clamped, there, layer, offset, next, reference);
-    return between(fine, coarse, exact - low);
+    return between(format, fine, coarse, exact - low);
 }
 
 // The level of detail for how far a step to the neighbours reaches, in texels of level 0.

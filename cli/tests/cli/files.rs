@@ -116,7 +116,9 @@ fn textures_in_and_out() {
     place.succeed(&half("--out made=rgba8unorm[@photo]"));
     assert_eq!(image::open(place.path("out.png")).unwrap().to_rgba8(), pixels);
     // A JPEG, decoded by another library as well; halves of its sides.
-    let photo = image::DynamicImage::ImageRgb8(image::RgbImage::from_fn(16, 16, |x, y| image::Rgb([8 * x as u8, 90, 8 * y as u8])));
+    let photo = image::DynamicImage::ImageRgb8(image::RgbImage::from_fn(16, 16, |x, y| {
+        image::Rgb([8 * x as u8, 90, 8 * y as u8])
+    }));
     let file = std::fs::File::create(place.path("in.jpg")).unwrap();
     image::codecs::jpeg::JpegEncoder::new_with_quality(file, 95).encode_image(&photo).unwrap();
     place.succeed("run half.wgsl --in photo=in.jpg --out made=rgba8unorm[8,8] --invocations 8,8 -o made=out.npy");

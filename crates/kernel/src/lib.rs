@@ -54,7 +54,9 @@ use cantus_translate as translate;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+#[cfg(feature = "wgsl")]
+use std::sync::{Mutex, PoisonError};
 
 #[cfg(feature = "wgsl")]
 use needs::Demands;

@@ -584,7 +584,7 @@ impl<'w, 'a> Body<'w, 'a> {
             ImageQuery::NumLevels => self.value("level_count", &[slot, shape])?,
             ImageQuery::NumLayers => self.value("layer_count", &[slot, shape])?,
             ImageQuery::NumSamples => {
-                let samples = self.work.textures.get(texture).map_or(1, |known| known.shape >> 4);
+                let samples = self.work.textures.get(texture).map_or(1, |known| known.shape >> 5);
                 return Ok(Known::Literal(Literal::U32(samples)));
             }
         };

@@ -317,7 +317,12 @@ pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, fo
             _ => 2,
         };
         let is_cube = matches!(binding.dimension, ViewDimension::Cube | ViewDimension::CubeArray);
-        let shape = dimension | u32::from(form.has_levels) << 2 | u32::from(is_cube) << 3 | form.samples << 4;
+        let has_third = !matches!(binding.dimension, ViewDimension::D1 | ViewDimension::D2);
+        let shape = dimension
+            | u32::from(form.has_levels) << 2
+            | u32::from(is_cube) << 3
+            | u32::from(has_third) << 4
+            | form.samples << 5;
         textures.push(Texture { variable, buffer, binding, slot, format: code(form.format), shape });
         slot += TEXTURE_SLOTS;
     }
