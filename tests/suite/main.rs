@@ -24,6 +24,7 @@ mod shaders_math;
 mod spmd;
 mod stream;
 mod stress;
+mod tables;
 mod texts;
 mod third_party;
 mod translate;

@@ -241,6 +241,21 @@ impl Parsed {
         })
     }
 
+    /// The form whose large tables lie in buffers, and what these hold.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn tabled(&self, most: u64) -> Option<(Self, Vec<(String, Vec<u8>)>)> {
+        on_deep_stack(&self.source.file, || {
+            let Some(amend::tables::Moved { module, tables }) = amend::tables::moved(&self.module, most) else {
+                return Ok(None);
+            };
+            // What does not validate stays as it was.
+            let Ok(info) = validator(all_capabilities()).validate(&module) else { return Ok(None) };
+            let flattened = self.flattened.clone();
+            Ok(Some((Self { flattened, ..Self::of_module(self.source.clone(), module, info) }, tables)))
+        })
+        .ok()?
+    }
+
     pub(crate) fn entry_points(&self) -> Vec<String> {
         let compute = self.module.entry_points.iter().filter(|entry| entry.stage == naga::ShaderStage::Compute);
         compute.map(|entry| entry.name.clone()).listed()
