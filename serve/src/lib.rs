@@ -107,6 +107,9 @@ async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String>
     for device in &service.devices {
         log(&format!("device: {}", device.info().name));
         for (construct, wrong) in cantus::engine::wrong_answers(device.info()) {
+            if cantus::engine::is_refusal(&wrong) {
+                continue;
+            }
             log(&format!("  it computes wrong results for {construct}, and gets no work that needs it: {wrong}"));
         }
     }
