@@ -1,9 +1,8 @@
 //! A function written anew with expressions before others of its own: what the passes share that compute an operand otherwise.
 
-use naga::{Arena, Block, Expression, Function, Handle, Module, Range, Span, Statement};
+use naga::{Arena, Block, Expression, Function, Handle, Range, Span, Statement};
 
 use super::remap;
-use cantus_base::listed::Listed;
 
 /// What one pass puts before the expressions of a function.
 pub(super) trait Insert {
@@ -24,7 +23,8 @@ pub(super) trait Insert {
 
 /// Rewrites all functions for which `pass` has something to insert.
 #[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
-pub(super) fn settle<I: Insert>(module: &mut Module, pass: impl Fn(&Module, &Function) -> Option<I>) {
+pub(super) fn settle<I: Insert>(module: &mut naga::Module, pass: impl Fn(&naga::Module, &Function) -> Option<I>) {
+    use cantus_base::listed::Listed as _;
     let of = |function: &Function| pass(module, function).and_then(|insert| rewritten(function, insert));
     let functions: Vec<_> = module.functions.iter().map(|(handle, function)| (handle, of(function))).listed();
     let entries: Vec<_> = module.entry_points.iter().map(|entry| of(&entry.function)).listed();
