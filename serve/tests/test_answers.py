@@ -20,6 +20,13 @@ def expression(expression, **inputs):
     return {"kind": "expression", "inputs": arrays, "expression": expression}
 
 
+def test_numbers_are_read_to_the_last_bit(service):
+    rng = np.random.default_rng(5)
+    numbers = rng.uniform(-1, 1, 3000) * 10.0 ** rng.integers(-300, 300, 3000)
+    answer = service.compute(expression(["neg", "x"], x=("f64", numbers))).json
+    assert answer["data"] == (-numbers).tolist()
+
+
 def test_fields(service):
     answer = service.compute(ADD).json
     assert answer["dtype"] == "bn254-fr" and answer["shape"] == [2]

@@ -120,7 +120,7 @@ struct Inner {
     /// Its large tables lie in buffers.
     is_tabled: bool,
     /// The form in which they do.
-    #[cfg(feature = "wgsl")]
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     tabled: OnceLock<Option<Tabled>>,
     hash: u64,
 }
@@ -212,7 +212,7 @@ impl Kernel {
                 is_reproducible: false,
                 limit: None,
                 is_tabled: false,
-                #[cfg(feature = "wgsl")]
+                #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
                 tabled: OnceLock::new(),
                 #[cfg(feature = "wgsl")]
                 rewritten: Arc::default(),
@@ -871,7 +871,7 @@ pub struct LoopLimit {
 }
 
 /// What [`Kernel::with_tables`] gives.
-#[cfg(feature = "wgsl")]
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 #[doc(hidden)]
 pub struct Tabled {
     pub kernel: Kernel,
