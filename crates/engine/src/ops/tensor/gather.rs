@@ -4,6 +4,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
+use crate::backend::native::{GreatestShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::engine::places::Axis;
 use crate::error::{Error, Result};
@@ -184,10 +185,16 @@ impl Operation for Places {
                 None => compute(engine, &sum(&read, 0)).await?,
             };
             // Signed ones from the length below 0 on are counted from 0: what is beyond either end is too great.
-            let words = Typed::new(Node::Cast(read.clone()), read.shape.clone(), DType::U32);
-            let counted = sum(&words, if self.axis.is_signed { self.axis.length } else { 0 });
-            let counted = Expr { engine: engine.clone(), state: Ok(counted) };
-            let greatest = counted.max(&[], false).eval_async().await?;
+            let more = if self.axis.is_signed { self.axis.length } else { 0 };
+            let own = NativeOperation::Greatest(GreatestShape::new(given.len(), more as u32));
+            let greatest = match engine.native(own, &[&given], (DType::U32, &[]), "greatest").await? {
+                Some(greatest) => greatest,
+                None => {
+                    let words = Typed::new(Node::Cast(read.clone()), read.shape.clone(), DType::U32);
+                    let counted = Expr { engine: engine.clone(), state: Ok(sum(&words, more)) };
+                    counted.max(&[], false).eval_async().await?
+                }
+            };
             engine.shared().watch(&places, &greatest, self.axis).await;
             Ok(places)
         })
