@@ -129,7 +129,7 @@ struct Answers {
 impl Answers {
     fn of(device: &DeviceInfo) -> Self {
         let (refused, wrong) =
-            wrong_answers(device).into_iter().partition(|(_, answer)| answer.starts_with("it refuses the kernel"));
+            wrong_answers(device).into_iter().partition(|(_, answer)| cantus::engine::is_refusal(answer));
         Self { wrong, refused }
     }
 

@@ -100,7 +100,7 @@ impl Engine {
     #[pyo3(signature = (name=None, reproducible=false))]
     fn new(py: Python<'_>, name: Option<&str>, reproducible: bool) -> PyResult<Self> {
         let timed = std::env::var("CANTUS_PROFILE").is_ok_and(|value| !["", "0", "false"].contains(&value.as_str()));
-        let mut builder = cantus::Engine::builder().reproducible(reproducible).profile(timed);
+        let mut builder = cantus::Engine::builder().reproducible(reproducible).profile(timed).trust_places();
         if let Some(name) = name {
             let (backend, place) = name.split_once(':').unwrap_or((name, "0"));
             let place =

@@ -5,6 +5,9 @@ use std::time::Duration;
 use cantus::config::Fallback;
 use cantus::{Config, Engine, Error};
 
+/// How long a kernel may make no progress, and a driver's compiler take of the processor's time for one.
+const STALL: Duration = Duration::from_secs(10);
+
 /// Opens a device, as `cpu` or `vulkan:1`; the best one for an empty name. Where it fails later its work ends on the next one.
 ///
 /// # Errors
@@ -20,15 +23,16 @@ pub fn open(device: &str, memory: u64, time: Option<Duration>) -> cantus::Result
                 place: format!("--on {device}"),
                 reason: "write it as cpu, or as vulkan:0".to_owned(),
             })?;
-            builder = builder.backend(backend).device(index);
+            builder = builder.backend(backend).device(index).stall_limit(STALL);
         }
         None if device.is_empty() => {
             let mut config = Config::default();
             config.apply_environment(|name| std::env::var(name).ok())?;
             config.memory_limit = None;
+            config.stall_ms.get_or_insert(STALL.as_millis() as u64);
             builder = builder.config(config);
         }
-        None => builder = builder.backend(device),
+        None => builder = builder.backend(device).stall_limit(STALL),
     }
     if let Some(time) = time {
         // A caller's kernel: nothing is kept between runs, the stop comes from the device itself too, and it runs on this device or not at all.

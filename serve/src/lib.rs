@@ -99,14 +99,16 @@ async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String>
         );
     }
     let (listen, grace) = (settings.listen, settings.grace);
-    let listener = tokio::net::TcpListener::bind(listen).await;
-    let listener = listener.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
+    let listener = bound(listen).await.map_err(|error| format!("cannot listen on {listen}: {error}"))?;
     let service = service::Service::open(settings, command)?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     for device in &service.devices {
         log(&format!("device: {}", device.info().name));
         for (construct, wrong) in cantus::engine::wrong_answers(device.info()) {
+            if cantus::engine::is_refusal(&wrong) {
+                continue;
+            }
             log(&format!("  it computes wrong results for {construct}, and gets no work that needs it: {wrong}"));
         }
     }
@@ -128,6 +130,19 @@ async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String>
     let _ = tokio::task::spawn_blocking(move || service.traces.end()).await;
     log("stopped");
     Ok(())
+}
+
+/// Listens. A service that was killed here a moment ago may have left the address to a process that it was just beginning: for a moment.
+async fn bound(address: std::net::SocketAddr) -> std::io::Result<tokio::net::TcpListener> {
+    for _ in 0..10 {
+        match tokio::net::TcpListener::bind(address).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            done => return done,
+        }
+    }
+    tokio::net::TcpListener::bind(address).await
 }
 
 /// Looks for changed keys and certificates. What stays wrong is told once.

@@ -3,6 +3,8 @@
 import io
 import json
 import math
+import os
+import pathlib
 import subprocess
 
 import numpy as np
@@ -16,6 +18,13 @@ P = 2188824287183927522224640574525727508854836440041603434369820418657580849561
 def expression(expression, **inputs):
     arrays = {name: {"dtype": dtype, "shape": list(np.shape(data)), "data": np.ravel(data).tolist()} for name, (dtype, data) in inputs.items()}
     return {"kind": "expression", "inputs": arrays, "expression": expression}
+
+
+def test_numbers_are_read_to_the_last_bit(service):
+    rng = np.random.default_rng(5)
+    numbers = rng.uniform(-1, 1, 3000) * 10.0 ** rng.integers(-300, 300, 3000)
+    answer = service.compute(expression(["neg", "x"], x=("f64", numbers))).json
+    assert answer["data"] == (-numbers).tolist()
 
 
 def test_fields(service):
@@ -166,6 +175,15 @@ def test_kernels(service):
     assert service.compute(kernel(overrides={"scale": 2**53 + 1})).json["pointer"] == "/overrides/scale"
     assert service.compute(kernel("x" * 70_000)).json["pointer"] == "/wgsl"
     assert service.compute(kernel(zeros={"y": {"dtype": "f32", "shape": [1 << 30]}})).status == 413
+
+
+@pytest.mark.skipif(not list(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")), reason="there is no driver of OpenCL")
+@pytest.mark.parametrize("path", [os.environ["PATH"], ""])
+def test_kernels_on_opencl(begin, path):
+    """A driver writes what it compiles, and starts programs for it: also where the service knows of none."""
+    service = begin("--kernels", "opencl:0", "--kernel-time", "60", environment={"PATH": path})
+    answer = service.compute(kernel())
+    assert answer.status == 200 and answer.json["data"] == [20, 40, 60] and answer.json["device"] != "cpu", answer.body
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ mod shaders_math;
 mod spmd;
 mod stream;
 mod stress;
+mod tables;
 mod texts;
 mod textures;
 mod third_party;

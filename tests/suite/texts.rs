@@ -122,3 +122,58 @@ fn spaces_that_devices_lack() {
     assert_eq!(space("u"), AddressSpace::Storage);
     assert_eq!(space("k"), AddressSpace::Uniform);
 }
+
+#[test]
+fn filters_and_returns_where_none_belongs() {
+    let main = "@compute @workgroup_size(1) fn main() { y[0] = 1; }";
+    let filter = "@diagnostic(off, derivative_uniformity)";
+    says!(
+        format!("{OUT}\n{filter} {filter} fn f() {{}}\n{main}"),
+        Some(3),
+        "a second filter of `derivative_uniformity`"
+    );
+    says!(format!("{OUT}\nfn f() {{ {filter}\n let a = 1; }}\n{main}"), Some(3), "statements with a block");
+    says!(format!("{OUT}\n{filter} var<private> a: u32;\n{main}"), Some(3), "belongs to functions");
+    says!(format!("diagnostic(warn, derivative_uniformity);\n{OUT}{main}"), Some(1), "not `warn`");
+    let twice = "diagnostic(off, derivative_uniformity);\ndiagnostic(info, derivative_uniformity);\n";
+    says!(format!("{twice}{OUT}{main}"), Some(2), "another severity");
+    says!(
+        format!("{OUT}fn f() -> u32 {{\nif y[0] == 0 {{ return; }} return 1; }}\n{main}"),
+        Some(3),
+        "without a value"
+    );
+    says!(format!("{OUT}@group(0) @binding(1) var<storage> a: atomic<u32>;\n{main}"), Some(2), "nothing may write");
+    let functions = format!(
+        "{filter} fn f() {{ {filter} if true {{}} else {filter} {{}} switch 0 {filter} {{ default {filter} {{}} }} }}"
+    );
+    Kernel::from_wgsl(&format!("diagnostic(off, derivative_uniformity);\n{OUT}{functions}\n{main}")).unwrap();
+}
+
+/// naga's evaluator lacks these functions, which overrides may go through.
+#[test]
+fn overrides_go_through_every_function() {
+    let text = "
+        override a: f32 = 1.0;
+        @id(7) override b: f32;
+        override n: i32 = -8;
+        override flag: bool = false;
+        override shift = extractBits(n, 1u, 4u);
+        var<private> m = mix(vec2f(a, b), vec2f(b, a), 0.25);
+        var<private> t = transpose(mat2x3f(a, 2, 3, b, 5, 6));
+        @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(1) fn main() {
+            y[0] = m.x; y[1] = m.y; y[2] = t[0].y; y[3] = f32(shift); y[4] = select(0.0, 1.0, flag);
+        }";
+    let engine = cantus::Engine::builder().backend("cpu").build().unwrap();
+    let kernel = Kernel::from_wgsl(text).unwrap();
+    let run = |set: &[(&str, f64)]| {
+        let set = set.iter().try_fold(kernel.clone(), |kernel, &(name, value)| kernel.with_override(name, value));
+        let y = engine.zeros::<f32>(&[5])?;
+        engine.dispatch(&set?).bind("y", &y).workgroups(1).run()?;
+        y.to_vec::<f32>()
+    };
+    assert_eq!(run(&[("7", 9.0)]).unwrap(), [3.0, 7.0, 9.0, -4.0, 0.0]);
+    assert_eq!(run(&[("7", 3.0), ("a", -1.0), ("n", 6.0), ("flag", 1.0)]).unwrap(), [0.0, 2.0, 3.0, 3.0, 1.0]);
+    let error = run(&[]).unwrap_err();
+    assert!(matches!(error, Error::Override { .. }), "{error}");
+}

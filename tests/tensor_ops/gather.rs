@@ -1,5 +1,8 @@
 //! Elements by index.
 
+use cantus::engine::GraphInputs;
+use cantus::ops::Expr;
+use cantus::{DType, Tensor};
 use ndarray::{ArrayD, Axis, IxDyn};
 
 use crate::{Numbers, by_turns, close, halves, name, of_halves, seeds, tensor, wide};
@@ -40,6 +43,111 @@ fn gathers_along_any_axis() {
             let t = engine.tensor_from(&index, &wide_shape).unwrap();
             // Of an expression as well, which is computed first.
             close(&part.negate().gather(&t, axis as isize), &-expected, 0.0, &what);
+        }
+    }
+}
+
+fn told<T>(result: cantus::Result<T>, parts: &[&str], what: &str) {
+    let text = result.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(parts.iter().all(|part| text.contains(part)), "{what}: {text:?}");
+}
+
+/// Every operation that looks places up, at both ends of an axis and beyond them.
+#[test]
+fn places_out_of_range_are_told() {
+    for engine in by_turns() {
+        let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2]).unwrap().expr();
+        let rows = engine.tensor_from(&[7.0_f32, 8.0], &[1, 2]).unwrap();
+        let operations: [(&str, &dyn Fn(&Expr) -> Expr); 10] = [
+            ("take", &|i| x.take(i, 0)),
+            ("gather", &|i| x.gather(i.reshape(&[1, 1]), 0)),
+            ("embedding", &|i| i.embedding(&x)),
+            ("scatter", &|i| x.scatter(i.reshape(&[1, 1]), &rows, 0)),
+            ("scatter_add", &|i| x.scatter_add(i.reshape(&[1, 1]), &rows, 0)),
+            ("scatter_max", &|i| x.scatter_max(i.reshape(&[1, 1]), &rows, 0)),
+            ("scatter_min", &|i| x.scatter_min(i.reshape(&[1, 1]), &rows, 0)),
+            ("index_copy", &|i| x.index_copy(i, &rows, 0)),
+            ("index_add", &|i| x.index_add(i, &rows, 0)),
+            ("index_fill", &|i| x.index_fill(i, 9.0, 0)),
+        ];
+        for (name_of, operation) in operations {
+            for (place, is_there) in [(2, true), (-3, true), (3, false), (-4, false), (i32::MIN, false)] {
+                let what = format!("{name_of} at {place} on {}", name(engine));
+                let given = engine.tensor(&[place]).unwrap();
+                let result = operation(&given.expr()).eval().unwrap();
+                let after = (result.expr() + 1.0).sum(&[], false).eval().unwrap();
+                if is_there {
+                    assert!(result.to_vec::<f32>().is_ok() && after.item::<f32>().is_ok(), "{what}");
+                } else {
+                    let parts = [format!("an index of {name_of}"), format!("no place {place} on axis 0")];
+                    let parts = parts.each_ref().map(String::as_str);
+                    told(after.item::<f32>(), &parts, &what);
+                    told(result.to_vec::<f32>(), &parts, &what);
+                }
+                // What does not depend on it is as it was.
+                assert_eq!(given.to_vec::<i32>().unwrap(), [place]);
+            }
+            let words = engine.tensor(&[u32::MAX]).unwrap().expr();
+            told(operation(&words).eval().unwrap().to_vec::<f32>(), &["4294967295"], name_of);
+            let narrow = engine.tensor(&[-5_i8]).unwrap().expr();
+            told(operation(&narrow).eval().unwrap().to_vec::<f32>(), &["no place -5"], name_of);
+            // Of places that the device computes, in the middle of many.
+            let many = cantus::ops::arange(engine, 0.0, 1000.0, 1.0, DType::I32);
+            let many = many.equal(500.0).select(many.constant(7.0), many.constant(1.0));
+            if matches!(name_of, "take" | "embedding" | "index_fill") {
+                told(operation(&many).eval().unwrap().to_vec::<f32>(), &[name_of, "no place 7"], name_of);
+            }
+        }
+        let scores = engine.tensor_from(&[0.0_f32; 4], &[2, 2]).unwrap().expr();
+        let loss = scores.cross_entropy(engine.tensor(&[1_u32, 2]).unwrap()).eval().unwrap();
+        told(loss.item::<f32>(), &["nll_loss", "no place 2 on axis 1"], "classes");
+        assert_eq!(x.eval().unwrap().to_vec::<f32>().unwrap().len(), 6);
+    }
+}
+
+/// Plans that are kept, captures, and long loops without a read.
+#[test]
+fn places_out_of_range_are_told_again_and_again() {
+    for engine in by_turns() {
+        let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
+        let places: Vec<Tensor> = [[0_i32, 2], [1, 3], [2, -3], [-4, 0]].map(|p| engine.tensor(&p).unwrap()).into();
+        let wanted = [Some([2.0, 4.0]), None, Some([4.0, 2.0]), None];
+        let step = |places: &Tensor| (x.expr().take(places, 0) + 1.0).eval();
+        for round in 0..4 {
+            for (number, (places, wanted)) in places.iter().zip(wanted).enumerate() {
+                let what = format!("places {number}, round {round}, on {}", name(engine));
+                match (step(places).unwrap().to_vec::<f32>(), wanted) {
+                    (Ok(got), Some(wanted)) => assert_eq!(got, wanted, "{what}"),
+                    (got, None) => told(got, &["take", "axis 0"], &what),
+                    (got, _) => panic!("{what}: {got:?}"),
+                }
+            }
+        }
+        let index = engine.tensor(&[0_i32, 0]).unwrap();
+        let graph = engine.capture(|| step(&index)).unwrap();
+        for (given, wanted) in [([0_i32, 2], Some([2.0_f32, 4.0])), ([3, 0], None), ([-1, -3], Some([4.0, 2.0]))] {
+            graph.replay(&GraphInputs::new().set(&index, &given)).unwrap();
+            let copy = (graph.outputs().expr() * 2.0).eval().unwrap();
+            match wanted {
+                Some(wanted) => {
+                    assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), wanted, "{}", name(engine));
+                    assert_eq!(copy.to_vec::<f32>().unwrap(), wanted.map(|x| 2.0 * x));
+                }
+                None => {
+                    told(graph.outputs().to_vec::<f32>(), &["take", "no place 3"], &name(engine));
+                    told(copy.to_vec::<f32>(), &["take", "no place 3"], &name(engine));
+                }
+            }
+        }
+        // More than are looked at together; the first of them is told after all.
+        let mut sum = x.expr().take(&places[1], 0).sum(&[], false).eval().unwrap();
+        for _ in 0..300 {
+            sum = (sum.expr() + x.expr().take(&places[0], 0).sum(&[], false)).eval().unwrap();
+        }
+        told(sum.item::<f32>(), &["take", "no place 3"], &name(engine));
+        let moved = step(&places[3]).unwrap().to_device("cpu");
+        if let Ok(moved) = moved {
+            told(moved.to_vec::<f32>(), &["take", "no place -4"], &name(engine));
         }
     }
 }

@@ -191,6 +191,10 @@ fn rows_with_what_is_around_them_are_the_kernels() {
 #[test]
 fn what_is_moved_is_moved_as_by_kernels() {
     use cantus::ops::Interpolation;
+    /// Places of an axis, also from its end, of numbers from -3 to 3.
+    fn places(of: &Expr, axis: usize, numbers: &Expr) -> Expr {
+        numbers * (of.shape().unwrap()[axis] as f64 / 3.001)
+    }
     let mut random = Random::new(34);
     for [n, h, w] in [[1, 1, 1], [2, 5, 33], [3, 40, 129], [1, 300, 300]] {
         let inputs = random_inputs(&mut random, &[&[n, h, w], &[n, h, w + 2], &[n, h, w]]);
@@ -201,9 +205,12 @@ fn what_is_moved_is_moved_as_by_kernels() {
             ("stack", |x| x[0].stack(std::slice::from_ref(&x[2]), -1)),
             ("roll", |x| x[0].roll(&[3, -2], &[2, 1])),
             ("pad", |x| x[0].pad(&[(0, 0), (1, 2), (2, 1)], cantus::ops::Padding::Edge)),
-            ("take", |x| x[0].take((x[2].abs() * 9.0 - 12.0).cast(cantus::DType::I32), 2)),
-            ("gather", |x| x[0].gather((x[2].abs() * 9.0).cast(cantus::DType::U32), 1)),
-            ("gather from the end", |x| x[0].transpose().gather((&x[2] * 9.0).cast(cantus::DType::I32).transpose(), 2)),
+            ("take", |x| x[0].take(places(&x[0], 2, &x[2]).cast(cantus::DType::I32), 2)),
+            ("gather", |x| x[0].gather(places(&x[0], 1, &x[2].abs()).cast(cantus::DType::U32), 1)),
+            ("gather from the end", |x| {
+                let turned = x[0].transpose();
+                turned.gather(places(&turned, 2, &x[2]).cast(cantus::DType::I32).transpose(), 2)
+            }),
         ];
         for (what, made) in moves {
             let evaluated = |x: &[Expr]| {

@@ -4,11 +4,11 @@ use cantus::engine::{Engine, Value};
 use cantus::{Kernel, Tensor};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
 use crate::engine::RawEngine;
 use crate::error::{invalid, thrown};
 use crate::kernel::RawKernel;
+use crate::promise::promise;
 use crate::tensor::RawTensor;
 
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ impl RawDispatch {
     pub fn run(&self) -> Promise {
         let (engine, kernel, amount) = (self.engine.clone(), self.kernel.clone(), self.amount);
         let (bindings, uniforms) = (self.bindings.clone(), self.uniforms.clone());
-        future_to_promise(async move {
+        promise(async move {
             let mut dispatch = engine.dispatch(&kernel);
             for (name, tensor) in &bindings {
                 dispatch = dispatch.bind(name, tensor);

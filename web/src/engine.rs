@@ -11,11 +11,11 @@ use cantus::ops::{
 use cantus::{Engine, Tensor};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
 #[cfg(feature = "webgpu")]
 use crate::device::Watched;
 use crate::error::thrown;
+use crate::promise::promise;
 use crate::tensor::{RawTensor, dtype};
 
 /// How long a kernel may take on the CPU without progress: it holds up the page's thread.
@@ -31,7 +31,7 @@ pub struct RawEngine {
 
 /// A promise of a tensor.
 pub(crate) fn tensor_promise(future: impl Future<Output = cantus::Result<Tensor>> + 'static) -> Promise {
-    future_to_promise(async move {
+    promise(async move {
         match future.await {
             Ok(tensor) => Ok(RawTensor(tensor).into()),
             Err(error) => Err(thrown(&error)),
@@ -43,7 +43,7 @@ pub(crate) fn tensor_promise(future: impl Future<Output = cantus::Result<Tensor>
 impl RawEngine {
     /// Opens the engine; `backend` is "wgpu", "cpu", or `undefined` for the best device.
     pub fn open(backend: Option<String>, low_power: bool) -> Promise {
-        future_to_promise(async move {
+        promise(async move {
             let mut builder = Engine::builder().low_power(low_power).stall_limit(STALL_LIMIT);
             #[cfg(feature = "webgpu")]
             let webgpu = Arc::new(Watched::default());
@@ -141,7 +141,7 @@ impl RawEngine {
     /// The coherence of a field, a number from 0 to 1.
     pub fn coherence(&self, field: &RawTensor) -> Promise {
         let (engine, field) = (self.engine.clone(), field.0.clone());
-        future_to_promise(async move {
+        promise(async move {
             match ops::coherence_async(&engine, &field).await {
                 Ok(coherence) => Ok(coherence.into()),
                 Err(error) => Err(thrown(&error)),
@@ -157,7 +157,7 @@ impl RawEngine {
     /// Resolves when all work so far has finished.
     pub fn finish(&self) -> Promise {
         let engine = self.engine.clone();
-        future_to_promise(async move {
+        promise(async move {
             engine.finish_async().await.map_err(|error| thrown(&error))?;
             Ok(JsValue::UNDEFINED)
         })

@@ -15,6 +15,7 @@ mod error;
 mod kernel;
 #[cfg(feature = "playground")]
 mod ops;
+mod promise;
 #[cfg(feature = "zk")]
 mod proofs;
 mod tensor;
@@ -34,12 +35,15 @@ extern "C" {
     fn console_error(text: &str);
 }
 
-/// Runs once, when the module is loaded: a panic is thrown as an error of Cantus's, in place of a trap that says nothing.
+/// Runs once, when the module is loaded: a panic is thrown as an error of Cantus's, in place of a trap that says nothing, and no promise stays
+/// pending after it.
 #[wasm_bindgen(start)]
 pub fn start() {
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string();
         console_error(&text);
-        wasm_bindgen::throw_val(error::fault(&text));
+        let fault = error::fault(&text);
+        promise::fail(&fault);
+        wasm_bindgen::throw_val(fault);
     }));
 }

@@ -3,10 +3,10 @@
 use cantus::zk::{Bn254Fr, Bn254G1, Check, FieldTensor, PointEncoding, PointTensor, multi_scalar_mul_async};
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
 use crate::engine::RawEngine;
 use crate::error::thrown;
+use crate::promise::promise;
 
 #[wasm_bindgen]
 impl RawEngine {
@@ -20,7 +20,7 @@ impl RawEngine {
                 PointTensor::<Bn254G1>::from_bytes_async(&engine, &points, PointEncoding::Eip, Check::Strict).await?;
             Ok(multi_scalar_mul_async(&scalars, &points).await?.to_bytes(PointEncoding::Eip))
         };
-        future_to_promise(async move {
+        promise(async move {
             let bytes: cantus::Result<Vec<u8>> = sum.await;
             bytes.map(|bytes| Uint8Array::from(&*bytes).into()).map_err(|error| thrown(&error))
         })

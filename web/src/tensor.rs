@@ -6,9 +6,9 @@ use js_sys::{
     Uint8ClampedArray, Uint16Array, Uint32Array,
 };
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
 use crate::error::{invalid, thrown};
+use crate::promise::promise;
 
 /// A tensor of an engine.
 #[wasm_bindgen]
@@ -50,7 +50,7 @@ impl RawTensor {
     /// The contents as the typed array of its dtype (f16 and bf16: their bits in a Uint16Array; bool: bytes in a Uint8Array), after all work so far.
     pub fn read(&self) -> Promise {
         let tensor = self.0.clone();
-        future_to_promise(async move {
+        promise(async move {
             Ok(match tensor.dtype() {
                 DType::F32 => Float32Array::from(&*values::<f32>(&tensor).await?).into(),
                 DType::F64 => Float64Array::from(&*values::<f64>(&tensor).await?).into(),
@@ -79,7 +79,7 @@ impl RawTensor {
     #[wasm_bindgen(js_name = readInto)]
     pub fn read_into(&self, into: Uint8Array, dtype: String) -> Promise {
         let tensor = self.0.clone();
-        future_to_promise(async move {
+        promise(async move {
             let (length, wanted) = (u64::from(into.length()), tensor.byte_len());
             if dtype != tensor.dtype().name() || length != wanted {
                 let reason =
@@ -87,6 +87,7 @@ impl RawTensor {
                 return Err(invalid("the array to read into", &reason));
             }
             let bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
+            resized(u64::from(into.length()), &bytes, "the array to read into")?;
             into.copy_from(&bytes);
             Ok(JsValue::UNDEFINED)
         })
@@ -97,7 +98,7 @@ impl RawTensor {
     /// "rgba" (four floats from 0 to 1 a pixel) or "bytes" (as they are). Resolves with the range.
     pub fn pixels(&self, pixels: Uint8ClampedArray, kind: String, colors: Vec<u8>, low: f32, high: f32) -> Promise {
         let tensor = self.0.clone();
-        future_to_promise(async move {
+        promise(async move {
             let per_pixel = if kind == "rgba" { 4 } else { 1 };
             let given = u64::from(pixels.length()) * per_pixel;
             if given != tensor.byte_len() || (kind == "rgba" && tensor.dtype() != DType::F32) {
@@ -124,6 +125,7 @@ impl RawTensor {
                 "bytes" => {}
                 _ => range = shade(&mut bytes, tensor.dtype(), &colors, range)?,
             }
+            resized(u64::from(pixels.length()), &bytes, "the picture")?;
             pixels.copy_from(&bytes);
             Ok(Float32Array::from(range.as_slice()).into())
         })
@@ -132,7 +134,7 @@ impl RawTensor {
     /// Overwrites a tensor with the bytes of an array of the given dtype.
     pub fn write(&self, bytes: Vec<u8>, dtype_name: &str) -> Result<Promise, JsValue> {
         let (tensor, dtype) = (self.0.clone(), dtype(dtype_name)?);
-        Ok(future_to_promise(async move {
+        Ok(promise(async move {
             let written = match dtype {
                 DType::F32 => tensor.write_async(&bytemuck::pod_collect_to_vec::<u8, f32>(&bytes)).await,
                 DType::U32 => tensor.write_async(&bytemuck::pod_collect_to_vec::<u8, u32>(&bytes)).await,
@@ -186,6 +188,14 @@ fn shade(picture: &mut [u8], dtype: DType, colors: &[u8], [mut low, mut high]: [
         }
     }
     Ok([low, high])
+}
+
+/// Refuses an array that became longer or shorter while the device was waited for, as one over a resizable buffer may.
+fn resized(length: u64, bytes: &[u8], what: &str) -> Result<(), JsValue> {
+    if length == bytes.len() as u64 {
+        return Ok(());
+    }
+    Err(invalid(what, &format!("it has {length} bytes now and had {} when it was given", bytes.len())))
 }
 
 async fn values<T: Element>(tensor: &Tensor) -> Result<Vec<T>, JsValue> {

@@ -148,13 +148,13 @@ export async function visit(mode, hash, use, { own = false, ...options } = {}) {
 }
 
 /** Runs a function in a page that has nothing but the package. */
-export async function inPage(mode, use, given = undefined) {
+export async function inPage(mode, use, given = undefined, check = (faults) => assert.deepEqual(faults, [])) {
   const server = await serve(WEB);
   const { context, close } = await visitor(mode.webgpu);
   try {
     const { page, faults } = await open(context, `${server.url}tests/empty.html`);
     const found = await page.evaluate(`(${use})(${JSON.stringify(mode.backend)}, ${JSON.stringify(given)})`);
-    assert.deepEqual(faults, []);
+    check(faults);
     return found;
   } finally {
     await close();

@@ -116,6 +116,26 @@ for (const mode of MODES) {
     assert.deepEqual(found.raw, mode.webgpu ? found.second : undefined);
   });
 
+  test(`package, ${mode.name}: no promise stays pending after a panic`, async () => {
+    const use = async (backend) => {
+      const { Engine } = await import("/npm/index.js");
+      const engine = await Engine.create(backend === "webgpu" ? { backend } : {});
+      const x = await engine.tensor(Float32Array.of(1, 2));
+      const late = new Promise((resolve) => setTimeout(resolve, 10_000, "pending"));
+      const outcome = (promise) => Promise.race([promise.then(() => "done", ({ name, code }) => `${name} ${code}`), late]);
+      const into = new Uint8Array(8);
+      // Its length changes where nothing else looks at it any more: copying panics.
+      let asked = 0;
+      Object.defineProperty(into, "length", { get: () => (asked++ < 2 ? 8 : 7) });
+      const all = await Promise.all([x.raw.readInto(into, "f32"), x.read(), engine.finish()].map(outcome));
+      return { all, later: await outcome(x.read()) };
+    };
+    const found = await inPage(mode, use, undefined, (faults) => assert.ok(faults.some((fault) => fault.includes("a fault in Cantus"))));
+    assert.equal(found.all[0], "CantusError Fault");
+    assert.ok(found.all.every((outcome) => outcome === "done" || outcome === "CantusError Fault"), JSON.stringify(found.all));
+    assert.equal(found.later, "CantusError Fault");
+  });
+
   test(`package, ${mode.name}: the small build`, async () => {
     const found = await inPage(mode, async (backend) => {
       const { Engine } = await import("/npm/field.js");

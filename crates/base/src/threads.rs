@@ -35,6 +35,50 @@ pub fn spawn(name: String, work: Box<dyn FnOnce() + Send>) -> std::io::Result<st
     std::thread::Builder::new().name(name).spawn(work)
 }
 
+/// The processor's time that a thread has taken, seen from others. Where the system doesn't tell it, the time that has passed.
+#[cfg(not(target_arch = "wasm32"))]
+pub struct ThreadTime {
+    #[cfg(target_os = "linux")]
+    clock: Option<libc::clockid_t>,
+    since: std::time::Instant,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl ThreadTime {
+    /// The calling thread's.
+    #[must_use]
+    pub fn here() -> Self {
+        #[cfg(target_os = "linux")]
+        let clock = {
+            let mut clock = 0;
+            // SAFETY: the thread is the one that runs, and the call writes a number that lives until it returns.
+            let outcome = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+            (outcome == 0).then_some(clock)
+        };
+        Self {
+            #[cfg(target_os = "linux")]
+            clock,
+            since: std::time::Instant::now(),
+        }
+    }
+
+    /// So much until now; nothing is known of a thread that has ended.
+    #[must_use]
+    pub fn elapsed(&self) -> Option<std::time::Duration> {
+        #[cfg(target_os = "linux")]
+        if let Some(clock) = self.clock {
+            let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            // SAFETY: the call takes a number, and writes a structure that lives until it returns.
+            if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+                return None;
+            }
+            let seconds = u64::try_from(time.tv_sec).ok()?;
+            return Some(std::time::Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?));
+        }
+        Some(self.since.elapsed())
+    }
+}
+
 /// Calls `work` for each number below `tasks`, in any order, on any of the threads.
 pub fn each(tasks: usize, work: impl Fn(usize) + Sync) {
     spread(tasks, &|task| {

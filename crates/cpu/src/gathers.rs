@@ -1,9 +1,12 @@
 //! Elements at places that another tensor names.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::copies;
 use super::floats::Floats;
 use super::forms::forms;
-use crate::backend::native::GatherShape;
+use crate::backend::native::{GatherShape, GreatestShape};
+use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -28,6 +31,35 @@ struct Axis {
     side: usize,
     from: usize,
     places: usize,
+}
+
+/// The greatest of words; the sizes were checked.
+pub(super) fn greatest(shape: &GreatestShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    let found = AtomicU32::new(0);
+    let together = 8 * TASK;
+    threads::try_each(shape.count.div_ceil(together), |task| {
+        limits.begin().check()?;
+        let first = task * together;
+        // SAFETY: the binding has these words, and nothing writes to it.
+        let words = unsafe {
+            std::slice::from_raw_parts(x.start().cast::<u32>().add(first), together.min(shape.count - first))
+        };
+        found.fetch_max(greatest_of(words, shape.more), Ordering::Relaxed);
+        Ok(())
+    })?;
+    // SAFETY: the binding has one word, and nothing else writes to it.
+    unsafe { y.start().cast::<u32>().write(found.into_inner()) };
+    Ok(())
+}
+
+forms! {
+    /// The greatest of words, with `more` added to each.
+    fn greatest_of(words: &[u32], more: u32) -> u32 = greatest_by
+}
+
+#[inline(always)]
+fn greatest_by<S: Isa>(words: &[u32], more: u32) -> u32 {
+    words.iter().fold(0, |greatest, word| greatest.max(word.wrapping_add(more)))
 }
 
 /// Gathers; the sizes were checked.

@@ -57,7 +57,8 @@ impl Native {
             NativeOperation::Scan(_)
             | NativeOperation::Copy(_)
             | NativeOperation::Assemble(_)
-            | NativeOperation::Gather(_) => true,
+            | NativeOperation::Gather(_)
+            | NativeOperation::Greatest(_) => true,
             NativeOperation::Scatter(shape) => shape.length > 0 && shape.count > 0,
             NativeOperation::Count(shape) => counts::serves(shape),
             NativeOperation::Resample(shape) => resample::serves(shape),
@@ -92,6 +93,7 @@ impl Native {
             NativeOperation::Scan(shape) => (shape.rows.saturating_mul(shape.length), SCANS_PAY),
             NativeOperation::Find(shape) => (shape.rows.saturating_mul(shape.length), COPIES_PAY),
             NativeOperation::Convert(shape) => (shape.count, COPIES_PAY),
+            NativeOperation::Greatest(shape) => (shape.count, COPIES_PAY),
             NativeOperation::Copy(shape) => (copies::sizes(shape).map_or(0, |[_, count]| count), COPIES_PAY),
             NativeOperation::Assemble(shape) => {
                 (copies::whole_sizes(shape).and_then(|sizes| sizes.last().copied()).unwrap_or(0), COPIES_PAY)
@@ -125,6 +127,7 @@ impl Native {
             NativeOperation::Matmul(_)
             | NativeOperation::Conv2d(_)
             | NativeOperation::Convert(_)
+            | NativeOperation::Greatest(_)
             | NativeOperation::Scan(_)
             | NativeOperation::Find(_)
             | NativeOperation::Copy(_)
@@ -173,6 +176,7 @@ impl Native {
                 shape.rows.checked_mul(shape.length).map(|elements| vec![elements, shape.rows])
             }
             NativeOperation::Convert(shape) => Some(converts::sizes(shape).to_vec()),
+            NativeOperation::Greatest(shape) => Some(vec![shape.count, 1]),
             NativeOperation::Copy(shape) => copies::word_sizes(shape).map(Vec::from),
             NativeOperation::Assemble(shape) => copies::whole_sizes(shape),
             NativeOperation::Gather(shape) => gathers::sizes(shape).map(Vec::from),
@@ -213,6 +217,7 @@ impl Native {
             (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
             (NativeOperation::Find(shape), [x, y]) => rows::find(shape, *x, *y, limits),
             (NativeOperation::Convert(shape), [x, y]) => converts::convert(shape, *x, *y, limits),
+            (NativeOperation::Greatest(shape), [x, y]) => gathers::greatest(shape, *x, *y, limits),
             (NativeOperation::Copy(shape), [x, y]) => copies::copy(shape, *x, *y, limits),
             (NativeOperation::Attention(shape), &[q, k, v, y]) => attention::attend(shape, [q, k, v, y], limits),
             (NativeOperation::Assemble(shape), bindings) => copies::assemble(shape, bindings, limits),

@@ -26,6 +26,8 @@ pub enum NativeOperation {
     Assemble(AssembleShape),
     /// Bindings: elements of 32 bits, the places, and the elements there.
     Gather(GatherShape),
+    /// Bindings: words, and the greatest of them.
+    Greatest(GreatestShape),
     /// Bindings: elements of 32 bits, places as u32, values for them, and the elements with the values.
     Scatter(ScatterShape),
     /// Bindings: numbers, the edges of the bins as float32 where numbers are floats, and the counts as u32.
@@ -63,6 +65,7 @@ impl NativeOperation {
             | Self::Assemble(_)
             | Self::Convert(_)
             | Self::Gather(_)
+            | Self::Greatest(_)
             | Self::Scatter(_)
             | Self::Count(_)
             | Self::Resample(_)
@@ -217,6 +220,25 @@ impl ConvertShape {
     #[doc(hidden)]
     pub fn new(count: usize, from: DType, to: DType) -> Self {
         Self { count, from, to }
+    }
+}
+
+/// Words, to each of which a number is added before they are compared; sums wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct GreatestShape {
+    /// Their number.
+    pub count: usize,
+    /// What is added.
+    pub more: u32,
+}
+
+#[cfg(feature = "wgsl")]
+impl GreatestShape {
+    /// So many words, and what is added to each.
+    #[doc(hidden)]
+    pub fn new(count: usize, more: u32) -> Self {
+        Self { count, more }
     }
 }
 

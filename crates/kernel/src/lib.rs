@@ -130,6 +130,11 @@ struct Inner {
     /// The reproducible form.
     #[cfg(feature = "wgsl")]
     reproducible: OnceLock<Result<Kernel>>,
+    /// Its large tables lie in buffers.
+    is_tabled: bool,
+    /// The form in which they do.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    tabled: OnceLock<Option<Tabled>>,
     hash: u64,
 }
 
@@ -219,6 +224,9 @@ impl Kernel {
                 ahead: OnceLock::new(),
                 is_reproducible: false,
                 limit: None,
+                is_tabled: false,
+                #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+                tabled: OnceLock::new(),
                 #[cfg(feature = "wgsl")]
                 textured: None,
                 #[cfg(feature = "wgsl")]
@@ -250,14 +258,15 @@ impl Kernel {
         if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
             kernel.is_reproducible = inner.is_reproducible;
             kernel.limit = inner.limit;
-            kernel.hash ^= u64::from(inner.is_reproducible) ^ inner.limit.map_or(0, limited);
+            kernel.is_tabled = inner.is_tabled;
+            kernel.hash ^= inner.form();
             #[cfg(feature = "wgsl")]
             {
                 kernel.rewritten.clone_from(&inner.rewritten);
                 kernel.textured.clone_from(&inner.textured);
             }
         }
-        if inner.is_reproducible || inner.limit.is_some() {
+        if inner.form() != 0 {
             let _ = kernel.inner.ahead.set(None);
         }
         #[cfg(feature = "wgsl")]
@@ -313,8 +322,10 @@ impl Kernel {
             );
             if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
                 kernel.is_reproducible = true;
+                kernel.limit = inner.limit;
+                kernel.is_tabled = inner.is_tabled;
                 kernel.textured.clone_from(&inner.textured);
-                kernel.hash = inner.hash ^ 1;
+                kernel.hash = inner.hash ^ inner.form() ^ kernel.form();
             }
             // Fresh cells: `set` cannot fail.
             let _ = kernel.inner.parsed.set(Ok(rewritten));
@@ -364,7 +375,9 @@ impl Kernel {
         if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
             let mut hasher = rustc_hash::FxHasher::default();
             (inner.hash, forms).hash(&mut hasher);
-            kernel.hash = hasher.finish();
+            (kernel.is_reproducible, kernel.limit) = (inner.is_reproducible, inner.limit);
+            kernel.is_tabled = inner.is_tabled;
+            kernel.hash = hasher.finish() ^ kernel.form();
             kernel.textured = Some(Arc::new(Textured { forms: forms.clone(), overrides: inner.overrides.clone() }));
         }
         // Fresh cells: `set` cannot fail.
@@ -443,8 +456,9 @@ impl Kernel {
         if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
             kernel.is_reproducible = inner.is_reproducible;
             kernel.limit = Some(rounds);
+            kernel.is_tabled = inner.is_tabled;
             kernel.textured.clone_from(&inner.textured);
-            kernel.hash = inner.hash ^ limited(rounds);
+            kernel.hash = inner.hash ^ inner.form() ^ kernel.form();
         }
         // Fresh cells: `set` cannot fail.
         let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
@@ -455,6 +469,41 @@ impl Kernel {
     /// Where a limited form says which loop was stopped.
     #[cfg(feature = "wgsl")]
     pub(crate) const STOPPED: &'static str = "cantus_stopped";
+
+    /// The kernel in a form whose constant tables of more numbers than `most` with a computed index are read-only buffers, and what is to be bound
+    /// there; nothing where it has none. Made once, for the first `most`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    #[doc(hidden)]
+    pub fn with_tables(&self, most: u64) -> Result<Option<&Tabled>> {
+        let inner = &self.inner;
+        let parsed = self.parsed()?;
+        let form = inner.tabled.get_or_init(|| {
+            let (parsed, tables) = parsed.tabled(most)?;
+            let mut kernel = Self::assemble(
+                inner.file.clone(),
+                inner.wgsl.clone(),
+                inner.wgsl.clone(),
+                inner.entry.clone(),
+                inner.overrides.clone(),
+                None,
+            );
+            if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+                kernel.is_reproducible = inner.is_reproducible;
+                kernel.limit = inner.limit;
+                kernel.is_tabled = true;
+                kernel.textured.clone_from(&inner.textured);
+                kernel.hash = inner.hash ^ inner.form() ^ kernel.form();
+            }
+            // Fresh cells: `set` cannot fail.
+            let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
+            let _ = kernel.inner.ahead.set(None);
+            Some(Tabled { kernel, tables })
+        });
+        Ok(form.as_ref())
+    }
 
     /// Chooses the entry point.
     ///
@@ -953,9 +1002,21 @@ pub struct LoopLimit {
     pub loops: Vec<error::SourcePlace>,
 }
 
-/// A limit's part of a kernel's hash.
-fn limited(rounds: u32) -> u64 {
-    2 | u64::from(rounds) << 2
+/// What [`Kernel::with_tables`] gives.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+#[doc(hidden)]
+pub struct Tabled {
+    pub kernel: Kernel,
+    /// The names of the bindings, and their contents.
+    pub tables: Vec<(String, Vec<u8>)>,
+}
+
+impl Inner {
+    /// What a rewritten form adds to a kernel's hash.
+    fn form(&self) -> u64 {
+        let limit = self.limit.map_or(0, |rounds| 2 | u64::from(rounds) << 3);
+        u64::from(self.is_reproducible) | limit | u64::from(self.is_tabled) << 2
+    }
 }
 
 #[cfg(not(feature = "wgsl"))]
@@ -977,6 +1038,7 @@ impl PartialEq for Kernel {
                 && self.inner.native_wgsl == other.inner.native_wgsl
                 && self.inner.is_reproducible == other.inner.is_reproducible
                 && self.inner.limit == other.inner.limit
+                && self.inner.is_tabled == other.inner.is_tabled
                 && self.has_same_textures(other)
                 && self.inner.entry == other.inner.entry
                 && self.inner.overrides == other.inner.overrides

@@ -167,6 +167,23 @@ struct Place {
 /// More conditions one after the other than this are many: llvmpipe forgets what lies behind 78.
 const MANY: u32 = 48;
 
+/// The scalars of a value, or of what a pointer points to.
+pub(crate) fn numbers(module: &Module, inner: &TypeInner) -> u64 {
+    let of = |ty: Handle<naga::Type>| numbers(module, &module.types[ty].inner);
+    match *inner {
+        TypeInner::Pointer { base, .. } => of(base),
+        TypeInner::Array { base, size: naga::ArraySize::Constant(count), .. } => {
+            of(base).saturating_mul(count.get().into())
+        }
+        TypeInner::Vector { size, .. } | TypeInner::ValuePointer { size: Some(size), .. } => size as u64,
+        TypeInner::Matrix { columns, rows, .. } => columns as u64 * rows as u64,
+        TypeInner::Struct { ref members, .. } => {
+            members.iter().map(|member| of(member.ty)).fold(0, u64::saturating_add)
+        }
+        _ => 1,
+    }
+}
+
 struct Walk<'a> {
     module: &'a Module,
     info: &'a ModuleInfo,
@@ -256,7 +273,7 @@ impl Walk<'_> {
                     Need::FloatToInt
                 }
                 Expression::Access { base, .. } if is_local(base) => {
-                    self.longest = self.longest.max(self.numbers(inner(base)));
+                    self.longest = self.longest.max(numbers(self.module, inner(base)));
                     Need::DynamicIndexing
                 }
                 Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => match inner(handle) {
@@ -282,23 +299,6 @@ impl Walk<'_> {
                 Some(scalar) if scalar.width == 8 => self.needs.insert(Need::WideIntegers),
                 _ => {}
             }
-        }
-    }
-
-    /// The scalars of a value, or of what a pointer points to.
-    fn numbers(&self, inner: &TypeInner) -> u64 {
-        let of = |ty: Handle<naga::Type>| self.numbers(&self.module.types[ty].inner);
-        match *inner {
-            TypeInner::Pointer { base, .. } => of(base),
-            TypeInner::Array { base, size: naga::ArraySize::Constant(count), .. } => {
-                of(base).saturating_mul(count.get().into())
-            }
-            TypeInner::Vector { size, .. } | TypeInner::ValuePointer { size: Some(size), .. } => size as u64,
-            TypeInner::Matrix { columns, rows, .. } => columns as u64 * rows as u64,
-            TypeInner::Struct { ref members, .. } => {
-                members.iter().map(|member| of(member.ty)).fold(0, u64::saturating_add)
-            }
-            _ => 1,
         }
     }
 

@@ -29,6 +29,8 @@ pub struct Parsed {
     features: Features,
     /// The sizes of workgroups that were laid out in a row, as written, by entry point.
     flattened: Vec<(String, [u32; 3])>,
+    /// The module is what the text says, and no other form of it.
+    is_plain: bool,
 }
 
 /// An entry point with its overrides in force.
@@ -164,7 +166,7 @@ impl Parsed {
             let (report, place) = plain().fault(fault);
             return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place });
         }
-        Ok(parsed)
+        Ok(Self { is_plain: true, ..parsed })
     }
 
     fn of_source(source: Source, attributes: &Attributes) -> Result<Self> {
@@ -187,6 +189,11 @@ impl Parsed {
             return Err(invalid(report, Some(span)));
         }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
+        if let Some(span) = constant_atomic(&module) {
+            let reason = "an atomic number that nothing may write (use var<storage, read_write> or var<workgroup>)";
+            let report = source.report(reason.to_owned(), span, "here".to_owned());
+            return Err(invalid(report, Some(span)));
+        }
         if let Some((span, reason)) = large_variable(&module) {
             return Err(invalid(source.report(reason, span, "too large".to_owned()), Some(span)));
         }
@@ -208,7 +215,7 @@ impl Parsed {
         }
         // naga asks for the capability where a type is kept, and keeps none that is only loaded.
         features.cooperative_matrix |= has_matrices(&module);
-        Self { source, module, info, features, flattened: Vec::new() }
+        Self { source, module, info, features, flattened: Vec::new(), is_plain: false }
     }
 
     /// The form whose arithmetic has the same bits on every device.
@@ -268,6 +275,21 @@ impl Parsed {
         })
     }
 
+    /// The form whose large tables lie in buffers, and what these hold.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn tabled(&self, most: u64) -> Option<(Self, Vec<(String, Vec<u8>)>)> {
+        on_deep_stack(&self.source.file, || {
+            let Some(amend::tables::Moved { module, tables }) = amend::tables::moved(&self.module, most) else {
+                return Ok(None);
+            };
+            // What does not validate stays as it was.
+            let Ok(info) = validator(all_capabilities()).validate(&module) else { return Ok(None) };
+            let flattened = self.flattened.clone();
+            Ok(Some((Self { flattened, ..Self::of_module(self.source.clone(), module, info) }, tables)))
+        })
+        .ok()?
+    }
+
     pub(crate) fn entry_points(&self) -> Vec<String> {
         let compute = self.module.entry_points.iter().filter(|entry| entry.stage == naga::ShaderStage::Compute);
         compute.map(|entry| entry.name.clone()).listed()
@@ -318,16 +340,38 @@ impl Parsed {
         let constants = overrides.iter().map(|(name, value)| (name.clone(), *value)).collect();
         let stage = naga::ShaderStage::Compute;
         // naga computes constants once more, and panics at some.
-        let (module, info) = on_deep_stack(&self.source.file, || {
+        let resolved = on_deep_stack(&self.source.file, || {
             process_overrides(&self.module, &self.info, Some((stage, &name)), &constants)
                 .map_err(|error| self.override_error(error))
-        })?;
+        });
+        let (module, info) = match resolved {
+            // It lacks functions, which our own evaluator of constants has.
+            Err(error @ Error::InvalidWgsl { .. }) => match self.with_constants(overrides) {
+                Some(Self { module, info, .. }) => (Cow::Owned(module), Cow::Owned(info)),
+                None => return Err(error),
+            },
+            resolved => resolved?,
+        };
         let entry_point = module
             .entry_points
             .iter()
             .position(|entry| entry.stage == stage && entry.name == name)
             .ok_or_else(|| Error::EntryPoint { wanted: Some(name), available: self.entry_points() })?;
         Ok(Resolved { module, info, entry_point })
+    }
+
+    /// The same text with constants in place of the overrides.
+    fn with_constants(&self, values: &BTreeMap<String, f64>) -> Option<Self> {
+        if !self.is_plain {
+            return None;
+        }
+        let known = self.module.overrides.iter().filter_map(|(_, known)| {
+            let value = values.get(&override_name(known));
+            let literal = value.map(|&value| literal(scalar_of_type(&self.module, known.ty)?, value));
+            Some((known.name.clone()?, literal))
+        });
+        let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
+        on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text)).ok()
     }
 
     /// What it asks of a driver and of a device.
@@ -651,6 +695,38 @@ fn large_variable(module: &Module) -> Option<(naga::Span, String)> {
             (sum > MAX_PRIVATE_BYTES).then(|| (function.local_variables.get_span(handle), text()))
         })
     })
+}
+
+/// A value in WGSL, with its type; nothing where its text has another value.
+fn literal(scalar: Scalar, value: f64) -> Option<String> {
+    Some(match scalar {
+        Scalar::Bool => (value != 0.0).to_string(),
+        Scalar::I32 => format!("i32({})", value as i64),
+        Scalar::U32 => format!("u32({})", value as i64),
+        Scalar::F32 => format!("f32({:e})", f64::from(value as f32)),
+        Scalar::F16 => format!("f16({:e})", half::f16::from_f64(value).to_f64()),
+        _ => return None,
+    })
+}
+
+/// A variable of atomic numbers in memory that is read alone, or an invocation's own.
+fn constant_atomic(module: &Module) -> Option<naga::Span> {
+    fn holds(module: &Module, ty: Handle<Type>) -> bool {
+        match &module.types[ty].inner {
+            TypeInner::Atomic(_) => true,
+            TypeInner::Array { base, .. } => holds(module, *base),
+            TypeInner::Struct { members, .. } => members.iter().any(|member| holds(module, member.ty)),
+            _ => false,
+        }
+    }
+    let is_constant = |space: naga::AddressSpace| match space {
+        naga::AddressSpace::Storage { access } => !access.contains(naga::StorageAccess::STORE),
+        naga::AddressSpace::WorkGroup => false,
+        _ => true,
+    };
+    let mut variables = module.global_variables.iter();
+    let (found, _) = variables.find(|(_, variable)| is_constant(variable.space) && holds(module, variable.ty))?;
+    Some(module.global_variables.get_span(found))
 }
 
 /// Whether cooperative matrices are loaded or multiplied.

@@ -62,6 +62,7 @@ pub(super) async fn devices(
             waiting: device.waiting(),
             wrong: cantus::engine::wrong_answers(device.info())
                 .into_iter()
+                .filter(|(_, given)| !cantus::engine::is_refusal(given))
                 .map(|(construct, given)| Wrong { construct, given })
                 .collect(),
         })

@@ -170,6 +170,11 @@ pub(super) fn limit(memory: u64, seconds: u64, device: &str, parent: Option<u32>
             Err(format!("the process cannot be limited: {}", std::io::Error::last_os_error()))
         }
     };
+    // Drivers' compilers are found by it, and a service may be started without one.
+    if !is_processor(device) && std::env::var_os("PATH").is_none_or(|path| path.is_empty()) {
+        // SAFETY: nothing else runs in this process yet.
+        unsafe { std::env::set_var("PATH", "/usr/local/bin:/usr/bin:/bin") };
+    }
     // What it holds is watched from outside; these are far above, because addresses are not memory: threads and allocators reserve more than they
     // use, and drivers of GPUs the addresses of all of their memory.
     if is_processor(device) {

@@ -33,6 +33,8 @@ pub enum Fault {
     Unproven(std::time::Duration),
     /// Its compiler takes so long for a kernel called `saxpy`.
     Stuck(std::time::Duration),
+    /// It keeps the processor busy for so long with such a kernel.
+    Busy(std::time::Duration),
 }
 
 /// A kind of call.
@@ -224,12 +226,18 @@ impl Device for FaultyDevice {
         match self.fault {
             Fault::Unproven(delay) => std::thread::sleep(delay),
             Fault::Stuck(delay) if kernel.name() == "saxpy" => std::thread::sleep(delay),
+            Fault::Busy(time) if kernel.name() == "saxpy" => {
+                let end = std::time::Instant::now() + time;
+                while std::time::Instant::now() < end {
+                    std::hint::spin_loop();
+                }
+            }
             _ => {}
         }
         self.or_struck(Place::Compile, || self.inner.compile(kernel))
     }
     fn must_prove(&self) -> bool {
-        matches!(self.fault, Fault::Unproven(_) | Fault::Stuck(_))
+        matches!(self.fault, Fault::Unproven(_) | Fault::Stuck(_) | Fault::Busy(_))
     }
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         self.inner.check_workgroups(program, label, workgroups)

@@ -77,3 +77,19 @@ fn a_compiler_that_takes_too_long_is_left_behind() {
         assert_eq!(y.to_vec::<f32>().unwrap(), [1.0], "the input is unharmed");
     });
 }
+
+#[test]
+fn a_compiler_that_takes_the_processor_is_left_behind() {
+    within(Duration::from_secs(100), || {
+        let kernel = Kernel::from_wgsl(SAXPY).unwrap();
+        let limited = |fault| builder(fault).backend("faulty").stall_limit(Duration::from_millis(200)).build().unwrap();
+        let engine = limited(Fault::Busy(Duration::from_secs(3)));
+        assert_ne!(home(&engine, &kernel), "faulty");
+        let fell_back = happened(&engine, EventKind::FellBack);
+        let text = "took more than 200 ms of the processor's time";
+        assert!(fell_back.iter().any(|event| event.contains(text)), "{fell_back:?}");
+        // The device goes on with other kernels, and waiting takes nothing of the processor.
+        let patient = limited(Fault::Stuck(Duration::from_millis(600)));
+        assert_eq!(home(&patient, &kernel), "faulty");
+    });
+}

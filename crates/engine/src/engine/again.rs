@@ -8,6 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{self, Inside};
+use super::places::Axis;
 use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
 use super::{Engine, Shared, Slot};
@@ -32,6 +33,12 @@ enum Step {
         label: Arc<str>,
     },
     Dispatch(Again),
+    /// What reads the one tensor depends on places that the other one tells of.
+    Watch {
+        places: usize,
+        greatest: usize,
+        axis: Axis,
+    },
 }
 
 /// A dispatch whose tensors are numbers.
@@ -98,6 +105,15 @@ impl Shared {
         taken.tensors.push(tensor.clone());
         let on = taken.is_on(&tensor.place().slot);
         taken.spoiled |= !on;
+    }
+
+    /// Notes a check of places.
+    pub(super) fn trace_watch(&self, places: &Tensor, greatest: &Tensor, axis: Axis) {
+        let Some(trace) = self.current_trace() else { return };
+        let mut taken = trace.lock();
+        let known = taken.number(places).zip(taken.number(greatest));
+        taken.spoiled |= known.is_none();
+        taken.steps.extend(known.map(|(places, greatest)| Step::Watch { places, greatest, axis }));
     }
 
     /// Notes a dispatch over `tensors`: those of its bindings that are no uniforms, and whether it writes them.
@@ -180,8 +196,12 @@ impl Steps {
                     tensors.push(tensor);
                 }
                 Step::Dispatch(again) => again.record(shared, slot, &tensors, &mut places)?,
+                Step::Watch { places, greatest, axis } => {
+                    shared.watched(tensors.get(*places)?, tensors.get(*greatest)?, *axis);
+                }
             }
         }
+        shared.look().await;
         Some(tensors)
     }
 }

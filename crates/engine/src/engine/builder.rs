@@ -29,6 +29,7 @@ pub struct Builder {
     unproven: bool,
     /// What a device that was requested by name gets wrong does not run there either.
     refuse_wrong: bool,
+    trusts_places: bool,
 }
 
 /// What is remembered between runs, and where.
@@ -132,7 +133,8 @@ impl Builder {
     }
 
     /// How long workgroups that run together may take on the CPU before the kernel is taken to have no end: it is stopped, and what it writes
-    /// is lost ([`crate::Error::Stalled`]). Off by default and for [`Duration::ZERO`]; the program and the page use 10 seconds.
+    /// is lost ([`crate::Error::Stalled`]). A driver's compiler may take as much of the processor's time for a kernel; then the device has none of
+    /// that kernel ([`crate::Error::Unsupported`]), and the next one is asked. Off by default and for [`Duration::ZERO`]; the program and the page use 10 seconds.
     pub fn stall_limit(mut self, limit: Duration) -> Self {
         self.own.stall_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self
@@ -204,6 +206,13 @@ impl Builder {
         self
     }
 
+    /// Takes the places that tensors name as they are: a front end that looks at them itself needs no checks on the device.
+    #[doc(hidden)]
+    pub fn trust_places(mut self) -> Self {
+        self.trusts_places = true;
+        self
+    }
+
     /// Where to keep what is worth remembering between runs: measured times, chosen variants, compiled kernels (default: `cantus` in the
     /// user's cache folder). A file there that is missing or damaged counts as empty, and is rewritten.
     ///
@@ -266,8 +275,9 @@ impl Builder {
         let asked = config.backend.is_some() || config.device.is_some();
         let placement = !asked && config.placement.unwrap_or(true);
         let fallback = config.fallback.unwrap_or_default();
-        let Self { unproven, refuse_wrong, .. } = self;
-        let policy = Policy { fallback, placement, requested: asked, unproven, refuse_wrong, reproducible };
+        let Self { unproven, refuse_wrong, trusts_places, .. } = self;
+        let policy =
+            Policy { fallback, placement, requested: asked, unproven, refuse_wrong, trusts_places, reproducible };
         #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
         #[cfg(not(feature = "trace"))]

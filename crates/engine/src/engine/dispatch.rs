@@ -312,7 +312,7 @@ impl<'a> DispatchBuilder<'a> {
             if !reflection.textures.is_empty() || !reflection.samplers.is_empty() {
                 self.check_names(reflection)?;
                 let textured = super::texture::textured(self.kernel, reflection, &self.settings)?;
-                return self.with_texels(&textured).run_plain().await;
+                return Box::pin(self.with_texels(&textured).run_plain()).await;
             }
         }
         self.run_plain().await
@@ -343,6 +343,42 @@ impl<'a> DispatchBuilder<'a> {
     }
 
     async fn run_plain(self) -> Result<()> {
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        if let Some((kernel, tables)) = self.with_tables().await? {
+            let mut form: DispatchBuilder<'_> = self;
+            form.kernel = kernel;
+            form.settings.extend(tables.iter().map(|(name, table)| (*name, Setting::Raw(table))));
+            return Box::pin(form.record_async()).await;
+        }
+        self.record_async().await
+    }
+
+    /// The form of the kernel whose large tables of constants lie in buffers, with these, where the device's compiler takes no such tables.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    async fn with_tables(&self) -> Result<Option<(&'a Kernel, Vec<(&'a str, Tensor)>)>> {
+        let tensors = self.settings.iter().filter_map(|(_, setting)| match setting {
+            Setting::Tensor(tensor) | Setting::Raw(tensor) => Some(*tensor),
+            _ => None,
+        });
+        let slot = home(self.engine.shared(), tensors);
+        let Some(most) = slot.device().longest() else { return Ok(None) };
+        if self.kernel.extent()?.1 <= most {
+            return Ok(None);
+        }
+        let Some(form) = self.kernel.with_tables(most)? else { return Ok(None) };
+        let mut tables = Vec::with_capacity(form.tables.len());
+        for (name, bytes) in &form.tables {
+            // Another entry point may be the one that reads it.
+            if form.kernel.reflection()?.binding(name).is_some() {
+                let words = [bytes.len() / 4];
+                let table = self.engine.tensor_from_bytes_async(crate::tensor::DType::U32, &words, bytes).await?;
+                tables.push((name.as_str(), table));
+            }
+        }
+        Ok(Some((&form.kernel, tables)))
+    }
+
+    async fn record_async(self) -> Result<()> {
         let shared = self.engine.shared().clone();
         let span = shared.profiler.begin();
         #[cfg(feature = "wgsl")]
@@ -597,15 +633,7 @@ impl Plan<'_> {
 
     /// The device to run on: where most of the bound bytes are.
     fn home(&self, shared: &Shared) -> Arc<Slot> {
-        let mut totals: Vec<(Arc<Slot>, u64)> = Vec::new();
-        for (tensor, _) in self.tensors() {
-            let slot = tensor.place().slot;
-            match totals.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &slot)) {
-                Some((_, total)) => *total += tensor.byte_len(),
-                None => totals.push((slot, tensor.byte_len())),
-            }
-        }
-        totals.into_iter().max_by_key(|(_, total)| *total).map_or_else(|| shared.primary(), |(slot, _)| slot)
+        home(shared, self.tensors().map(|(tensor, _)| tensor))
     }
 
     /// Compiles for the device and brings the tensors there. Until this has succeeded nothing was recorded.
@@ -723,6 +751,19 @@ impl Plan<'_> {
         shared.record(slot, Command::Dispatch(dispatch), effect, size);
         Ok(Recorded::Done)
     }
+}
+
+/// The device where most bytes of tensors are.
+fn home<'t>(shared: &Shared, tensors: impl Iterator<Item = &'t Tensor>) -> Arc<Slot> {
+    let mut totals: Vec<(Arc<Slot>, u64)> = Vec::new();
+    for tensor in tensors {
+        let slot = tensor.place().slot;
+        match totals.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &slot)) {
+            Some((_, total)) => *total += tensor.byte_len(),
+            None => totals.push((slot, tensor.byte_len())),
+        }
+    }
+    totals.into_iter().max_by_key(|(_, total)| *total).map_or_else(|| shared.primary(), |(slot, _)| slot)
 }
 
 /// How recording ended.

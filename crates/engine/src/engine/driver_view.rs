@@ -79,7 +79,8 @@ impl Tensor {
     pub async fn driver_view_async(&self, stream: usize) -> Result<Option<DriverView>> {
         let shared = &self.inner.engine;
         shared.check_computed(self)?;
-        let Place { slot, buffer: Some(buffer), .. } = self.settled(shared).await? else { return Ok(None) };
+        let Place { slot, buffer: Some(buffer), fate, .. } = self.settled(shared).await? else { return Ok(None) };
+        shared.verify(&fate).await?;
         let device = slot.device().clone();
         let Some(sharing) = device.sharing() else { return Ok(None) };
         let Some(address) = sharing.address(&buffer) else { return Ok(None) };

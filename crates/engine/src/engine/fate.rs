@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::places::Checks;
 use crate::error::Error;
 
 /// The fate of one tensor's memory on one device. The tensor holds it, and so does every command that reads or writes the memory: a loss
@@ -14,6 +15,8 @@ pub(crate) struct Fate {
     dropped: AtomicBool,
     /// The device's turn (a submission, or a write of the host's) that last used the memory.
     turn: AtomicU64,
+    /// What the contents depend on: places that tensors name.
+    checks: Checks,
 }
 
 impl Fate {
@@ -23,7 +26,19 @@ impl Fate {
             lost: OnceLock::new(),
             dropped: AtomicBool::new(false),
             turn: AtomicU64::new(0),
+            checks: Checks::default(),
         })
+    }
+
+    /// That of a copy.
+    pub(super) fn copied(label: &Arc<str>, from: &Self) -> Arc<Self> {
+        let fate = Self::new(label);
+        fate.checks.add(from.checks.list().into_iter());
+        fate
+    }
+
+    pub(super) fn checks(&self) -> &Checks {
+        &self.checks
     }
 
     pub(super) fn label(&self) -> &str {

@@ -47,6 +47,7 @@ impl Tensor {
         let shared = &self.inner.engine;
         shared.check_computed(self)?;
         let place = self.settled(shared).await?;
+        shared.verify(&place.fate).await?;
         let Some(buffer) = place.buffer else { return Ok(None) };
         let device = place.slot.device();
         let bytes = usize::try_from(self.byte_len()).unwrap_or(0);

@@ -17,6 +17,7 @@ mod metrics;
 #[cfg(feature = "wgsl")]
 mod native;
 mod placement;
+pub(crate) mod places;
 mod profile;
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
 mod publish;
@@ -64,7 +65,7 @@ pub use tensor::Tensor;
 #[cfg(feature = "wgsl")]
 pub use texture::{Resource, Texture, TextureDescriptor, TextureDimension};
 #[cfg(feature = "wgsl")]
-pub use trust::{Verdict, wrong_answers};
+pub use trust::{Verdict, is_refusal, wrong_answers};
 #[cfg(feature = "wgsl")]
 pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
@@ -95,6 +96,7 @@ pub(crate) struct Policy {
     requested: bool,
     unproven: bool,
     refuse_wrong: bool,
+    trusts_places: bool,
     reproducible: bool,
 }
 
@@ -129,6 +131,10 @@ pub(crate) struct Shared {
     #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
     moves: relocate::Moves,
+    /// Places are taken as they are: whoever made the engine looks at them.
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "operations alone look at places"))]
+    pub(crate) trusts_places: bool,
+    unseen: places::Unseen,
     /// The thread that publishes figures, if any.
     #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
     publisher: std::sync::OnceLock<publish::Publisher>,
@@ -205,6 +211,7 @@ impl Engine {
             requested: true,
             unproven: false,
             refuse_wrong: false,
+            trusts_places: false,
             reproducible: false,
         };
         Self::assemble(options, policy, device, why, Vec::new())
@@ -223,7 +230,7 @@ impl Engine {
     ) -> Self {
         let selection = Selection { device: device.info().clone(), why };
         let folder = options.cache_folder.clone();
-        let slot = Slot::new(device, options.timeout);
+        let slot = Slot::new(device, &options);
         Self {
             shared: Arc::new(Shared {
                 options,
@@ -244,6 +251,8 @@ impl Engine {
                 #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
                 trace: std::sync::OnceLock::new(),
                 moves: relocate::Moves::default(),
+                trusts_places: policy.trusts_places,
+                unseen: places::Unseen::default(),
                 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
                 publisher: std::sync::OnceLock::new(),
             }),

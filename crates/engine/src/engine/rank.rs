@@ -306,7 +306,7 @@ impl Shared {
         candidates.remove(place);
         match opened {
             Ok(device) => {
-                let slot = Arc::new(Slot::new(device, self.options.timeout));
+                let slot = Arc::new(Slot::new(device, &self.options));
                 self.events.push(EventKind::Opened, slot.name(), "opened beside the selected device");
                 slots.push(slot.clone());
                 Some(slot)

@@ -62,7 +62,7 @@ pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc
         tensor.set_place(Place {
             slot: target.clone(),
             buffer,
-            fate: Fate::new(tensor.shared_label()),
+            fate: Fate::copied(tensor.shared_label(), &place.fate),
             released: None,
         });
         shared.events.push(EventKind::Moved, target.name(), &message);
@@ -130,7 +130,7 @@ impl Tensor {
         }
         let buffer = copied(shared, self, &place, &target).await?;
         let label = self.shared_label().clone();
-        let place = Place { slot: target, buffer, fate: Fate::new(&label), released: None };
+        let place = Place { slot: target, buffer, fate: Fate::copied(&label, &place.fate), released: None };
         let tensor = Self::assemble(shared.clone(), label, self.shape(), self.dtype(), place);
         shared.note_made(&tensor);
         Ok(tensor)

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+#[cfg(not(target_arch = "wasm32"))]
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::Shared as SharedFuture;
@@ -15,12 +17,18 @@ use rustc_hash::FxHashMap;
 use super::blocking::{Help, help};
 use super::event::{EventKind, Log};
 use super::fate::Fate;
-use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording, Refusal};
+use crate::backend::{BoxFuture, Buffer, Command, Device, OpenOptions, Program, Ran, Recording, Refusal};
 #[cfg(feature = "wgsl")]
 use crate::backend::{MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use cantus_base::listed::Listed;
+#[cfg(not(target_arch = "wasm32"))]
+use cantus_base::threads::ThreadTime;
+
+/// How often a compiler is looked at.
+#[cfg(not(target_arch = "wasm32"))]
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A batch is submitted when it has this many commands …
 const BATCH_COMMANDS: usize = 1024;
@@ -43,9 +51,9 @@ type Beside = dyn Any;
 pub(crate) struct Slot {
     name: Arc<str>,
     device: Arc<dyn Device>,
-    /// Time limit on a driver's compiler.
+    /// Limits on a driver's compiler: of time, and of the processor's time.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "there is no thread to leave behind"))]
-    limit: Option<Duration>,
+    limits: [Option<Duration>; 2],
     /// Those that were compiled, and the reasons of those that the device cannot run.
     programs: Mutex<FxHashMap<Kernel, Result<Arc<dyn Program>>>>,
     work: Mutex<Work>,
@@ -96,6 +104,19 @@ pub(crate) struct Effect {
 }
 
 impl Effect {
+    /// What it writes depends on what it reads.
+    pub(super) fn pass_on(&self) {
+        for from in &self.reads {
+            let checks = from.checks().list();
+            if !checks.is_empty() {
+                self.writes
+                    .iter()
+                    .filter(|to| !Arc::ptr_eq(from, to))
+                    .for_each(|to| to.checks().add(checks.iter().cloned()));
+            }
+        }
+    }
+
     fn uses(&self) -> impl Iterator<Item = &Arc<Fate>> {
         self.reads.iter().chain(&self.writes)
     }
@@ -113,11 +134,11 @@ struct Submission {
 type Outcome = SharedFuture<BoxFuture<'static, Result<(), Refusal>>>;
 
 impl Slot {
-    pub(crate) fn new(device: Arc<dyn Device>, limit: Option<Duration>) -> Self {
+    pub(crate) fn new(device: Arc<dyn Device>, options: &OpenOptions) -> Self {
         Self {
             name: device.info().name.as_str().into(),
             device,
-            limit,
+            limits: [options.timeout, options.stall_limit],
             programs: Mutex::default(),
             work: Mutex::default(),
             failure: Mutex::default(),
@@ -207,15 +228,18 @@ impl Slot {
         self.device.compile(kernel).await
     }
 
-    /// A driver's compiler cannot be stopped: with a time limit it runs on a thread that is left behind when the limit passes.
+    /// A driver's compiler cannot be stopped: with a limit it runs on a thread that is left behind when the limit passes.
     #[cfg(not(target_arch = "wasm32"))]
     async fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Program>> {
-        let Some(limit) = self.limit.filter(|_| self.device.must_prove()) else {
+        let [limit, of_processor] = self.limits;
+        if !self.device.must_prove() || limit.or(of_processor).is_none() {
             return self.device.compile(kernel).await;
-        };
+        }
         let (send, receive) = std::sync::mpsc::channel();
         let (device, copy) = (self.device.clone(), kernel.clone());
+        let (begin, begun) = std::sync::mpsc::channel();
         let compile = move || {
+            let _ = begin.send(ThreadTime::here());
             let _ = send.send(pollster::block_on(device.compile(&copy)));
         };
         let failed = |message: String| Error::Device {
@@ -225,19 +249,40 @@ impl Slot {
         };
         cantus_base::threads::spawn("cantus-driver".to_owned(), Box::new(compile))
             .map_err(|error| failed(format!("no thread for the compiler: {error}")))?;
-        match receive.recv_timeout(limit) {
-            Ok(compiled) => compiled,
-            Err(RecvTimeoutError::Timeout) => Err(Error::Timeout {
-                what: format!("compiling {}", kernel.label()),
-                device: self.name.to_string(),
-                milliseconds: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
-            }),
-            Err(RecvTimeoutError::Disconnected) => Err(failed("its compiler ended without an answer".to_owned())),
+        let ended = || failed("its compiler ended without an answer".to_owned());
+        let (since, taken) = (Instant::now(), begun.recv().map_err(|_| ended())?);
+        loop {
+            let left = limit.map_or(LOOK, |limit| limit.saturating_sub(since.elapsed()).min(LOOK));
+            match receive.recv_timeout(left) {
+                Ok(compiled) => return compiled,
+                Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some(limit) = limit.filter(|&limit| since.elapsed() >= limit) {
+                return Err(Error::Timeout {
+                    what: format!("compiling {}", kernel.label()),
+                    device: self.name.to_string(),
+                    milliseconds: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+                });
+            }
+            if let Some(most) = of_processor.filter(|&most| taken.elapsed().is_some_and(|taken| taken >= most)) {
+                // The device goes on: it is this kernel that it has no program of.
+                return Err(Error::Unsupported {
+                    kernel: kernel.label().to_string(),
+                    device: self.name.to_string(),
+                    construct: format!(
+                        "its driver's compiler took more than {} ms of the processor's time (stall_ms raises the limit)",
+                        most.as_millis()
+                    ),
+                    report: String::new(),
+                });
+            }
         }
     }
 
     /// Adds a command to the batch; submits when the batch is full.
     pub(crate) fn record(&self, command: Command, effect: Effect, size: Size, log: &Log) {
+        effect.pass_on();
         let mut work = lock(&self.work);
         work.pending.push(command);
         work.effects.push(effect);
@@ -352,6 +397,7 @@ impl Slot {
 
     /// Starts a recording, after everything recorded so far.
     pub(crate) fn replay(&self, recording: &Arc<dyn Recording>, effects: &Arc<[Effect]>, log: &Log) {
+        effects.iter().for_each(Effect::pass_on);
         let mut work = lock(&self.work);
         self.submit(&mut work, log);
         self.resolve_ready(&mut work, log);

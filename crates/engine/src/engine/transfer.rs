@@ -133,6 +133,7 @@ impl Tensor {
         shared.spoil_trace();
         let span = shared.profiler().begin();
         let place = self.settled(shared).await?;
+        shared.verify(&place.fate).await?;
         let Some(buffer) = place.buffer.as_ref().filter(|_| !into.is_empty()) else { return Ok(()) };
         let result = place.slot.device().read(buffer, offset, into).await;
         shared.profiler().end(span, || format!("read {}", self.label()), into.len() as u64);
@@ -194,6 +195,7 @@ impl Tensor {
             let Some(buffer) = place.buffer.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
             let span = shared.profiler().begin();
             let written = if bytes.len() as u64 == self.byte_len() {
+                place.fate.checks().clear();
                 upload(&place.slot, buffer, bytes).await
             } else {
                 place.slot.device().write(buffer, offset, bytes).await

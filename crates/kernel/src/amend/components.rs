@@ -41,6 +41,7 @@ impl Insert for Bounded {
     fn before(
         &mut self,
         old: Handle<Expression>,
+        _own: &Expression,
         expression: &mut Expression,
         new: &mut Arena<Expression>,
         span: Span,

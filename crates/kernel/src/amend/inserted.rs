@@ -1,20 +1,20 @@
 //! A function written anew with expressions before others of its own: what the passes share that compute an operand otherwise.
 
-use naga::{Arena, Block, Expression, Function, Handle, Module, Range, Span, Statement};
+use naga::{Arena, Block, Expression, Function, Handle, Range, Span, Statement};
 
 use super::remap;
-use cantus_base::listed::Listed;
 
 /// What one pass puts before the expressions of a function.
 pub(super) trait Insert {
     /// Numbers that stand before everything else: no statement computes them.
     fn numbers(&mut self, expressions: &mut Arena<Expression>);
 
-    /// Changes the expression that was `old`, whose operands are the new ones already. The first of what it appends, all of which is
+    /// Changes the expression that was `own` at `old`, whose operands are the new ones already. The first of what it appends, all of which is
     /// computed before the expression.
     fn before(
         &mut self,
         old: Handle<Expression>,
+        own: &Expression,
         expression: &mut Expression,
         new: &mut Arena<Expression>,
         span: Span,
@@ -22,7 +22,9 @@ pub(super) trait Insert {
 }
 
 /// Rewrites all functions for which `pass` has something to insert.
-pub(super) fn settle<I: Insert>(module: &mut Module, pass: impl Fn(&Module, &Function) -> Option<I>) {
+#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+pub(super) fn settle<I: Insert>(module: &mut naga::Module, pass: impl Fn(&naga::Module, &Function) -> Option<I>) {
+    use cantus_base::listed::Listed as _;
     let of = |function: &Function| pass(module, function).and_then(|insert| rewritten(function, insert));
     let functions: Vec<_> = module.functions.iter().map(|(handle, function)| (handle, of(function))).listed();
     let entries: Vec<_> = module.entry_points.iter().map(|entry| of(&entry.function)).listed();
@@ -39,23 +41,23 @@ pub(super) fn settle<I: Insert>(module: &mut Module, pass: impl Fn(&Module, &Fun
 }
 
 /// Nothing where the function has what no compute kernel here has.
-fn rewritten(function: &Function, mut insert: impl Insert) -> Option<Function> {
+pub(super) fn rewritten(function: &Function, mut insert: impl Insert) -> Option<Function> {
     let mut new = function.clone();
     let mut expressions = Arena::new();
     insert.numbers(&mut expressions);
     // Each expression, and the first of those that stand for it.
     let mut map: Vec<Handle<Expression>> = Vec::with_capacity(function.expressions.len());
     let mut first: Vec<(Handle<Expression>, Handle<Expression>)> = Vec::new();
-    for (handle, expression) in function.expressions.iter() {
+    for (handle, own) in function.expressions.iter() {
         let span = function.expressions.get_span(handle);
-        let mut expression = expression.clone();
+        let mut expression = own.clone();
         if !remap::operands(&mut expression, &mut |operand| *operand = map[operand.index()]) {
             return None;
         }
-        let begins = insert.before(handle, &mut expression, &mut expressions, span);
-        let own = expressions.append(expression, span);
-        first.extend(begins.map(|begins| (own, begins)));
-        map.push(own);
+        let begins = insert.before(handle, own, &mut expression, &mut expressions, span);
+        let new = expressions.append(expression, span);
+        first.extend(begins.map(|begins| (new, begins)));
+        map.push(new);
     }
     if !remap::block(&mut new.body, &mut |handle| *handle = map[handle.index()]) {
         return None;

@@ -6,7 +6,7 @@
 pub mod components;
 mod deep;
 mod emitted;
-#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+#[cfg(any(feature = "writers", not(target_arch = "wasm32")))]
 mod inserted;
 mod lanes;
 mod layout;
@@ -20,6 +20,8 @@ pub mod shifts;
 #[cfg(any(feature = "writers", feature = "_gpu", feature = "_stream"))]
 pub(crate) mod sizes;
 mod spaces;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) mod tables;
 
 #[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]

@@ -56,6 +56,7 @@ impl Insert for Masked {
     fn before(
         &mut self,
         old: Handle<Expression>,
+        _own: &Expression,
         expression: &mut Expression,
         new: &mut Arena<Expression>,
         span: Span,

@@ -50,6 +50,11 @@ impl<'t> Front<'t> {
         Source::rewritten(file, self.0.text, rewrite::all(&self.0))
     }
 
+    /// The text with constants in place of its overrides: by name, those that have another value than the text gives, where there is one.
+    pub(super) fn with_constants(&self, values: &HashMap<String, Option<Option<String>>>) -> Option<String> {
+        rewrite::constants_for_overrides(&self.0, values)
+    }
+
     /// The sizes of the workgroups that the rewriting lays out in a row, by entry point.
     pub(super) fn flattened(&self) -> Vec<(String, [u32; 3])> {
         let name = |function: &tree::Function| function.name.text(self.0.text).to_owned();

@@ -1,9 +1,11 @@
 //! What is rewritten, and why. Each of these has an entry in `docs/naga.md`.
 
+use std::collections::HashMap;
+
 use super::edits::Edit;
 use super::eval::Evaluator;
 use super::eval::value::Value;
-use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, Tree};
+use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, StmtKind, Tree};
 use crate::behavior::Behavior;
 use cantus_base::listed::Listed;
 
@@ -85,6 +87,38 @@ pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
 
 pub(super) fn numbered(tree: &Tree<'_>) -> impl DoubleEndedIterator<Item = ExprId> + use<> {
     (0..tree.exprs.len()).map(|id| id as ExprId)
+}
+
+/// Constants in place of overrides, as [`super::Front::with_constants`] has it.
+pub(super) fn constants_for_overrides(
+    tree: &Tree<'_>,
+    values: &HashMap<String, Option<Option<String>>>,
+) -> Option<String> {
+    let mut edits: Vec<Edit> = Vec::new();
+    for decl in tree.decls.iter().filter(|decl| decl.kind == DeclKind::Override) {
+        let before = tree.text.get(..decl.keyword.start as usize)?.trim_end();
+        let id = before.strip_suffix(')').and_then(|inside| {
+            let name = inside[..inside.rfind('(')?].trim_end().strip_suffix("id")?;
+            name.trim_end().strip_suffix('@').map(str::len)
+        });
+        let start = id.map_or(decl.keyword.start, |start| start as u32);
+        edits.push(Edit { start, end: decl.keyword.end, text: "const".to_owned() });
+        let Some(value) = values.get(decl.name.text(tree.text)).and_then(Option::as_ref) else { continue };
+        let text = value.as_ref()?;
+        edits.push(match (decl.init, decl.ty) {
+            (Some(init), _) => {
+                let place = tree.expr(init).place;
+                Edit { start: place.start, end: place.end, text: text.clone() }
+            }
+            (None, Some(ty)) => {
+                let end = tree.expr(ty).place.end;
+                Edit { start: end, end, text: format!(" = {text}") }
+            }
+            (None, None) => return None,
+        });
+    }
+    let rewritten = super::Source::rewritten("", tree.text, edits)?;
+    Some(rewritten.for_naga().to_owned())
 }
 
 /// The builtin function that a callee names.
@@ -177,12 +211,21 @@ pub(super) fn refusal(tree: &Tree<'_>) -> Option<(Place, String)> {
         let reason = "a bitcast to or from f16 of something whose type is not clear here (use pack2x16float and unpack2x16float)";
         return Some((place, reason.to_owned()));
     }
-    let first = extension(tree).or_else(|| endless(tree)).or_else(|| super::constants::beyond_half(tree));
+    let first = tree.misplaced.clone().or_else(|| extension(tree)).or_else(|| without_value(tree));
+    let first = first.or_else(|| endless(tree)).or_else(|| super::constants::beyond_half(tree));
     first.or_else(|| super::aliases::conflict(tree)).or_else(|| {
         let place = super::features::linear_member(tree)?;
         let name = place.text(tree.text);
         Some((place, format!("`{name}` in a structure is not supported: make it a parameter of the entry point")))
     })
+}
+
+/// A `return` without a value in a function that gives one.
+fn without_value(tree: &Tree<'_>) -> Option<(Place, String)> {
+    let functions = tree.functions.iter().filter(|function| function.has_result);
+    let mut statements = functions.flat_map(|function| function.first_stmt..=function.body).map(|id| tree.stmt(id));
+    let found = statements.find(|statement| matches!(statement.kind, StmtKind::Return(None)))?;
+    Some((found.place, "a `return` without a value, and the function gives one".to_owned()))
 }
 
 /// Extensions that Cantus lacks.

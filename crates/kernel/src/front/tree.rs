@@ -255,6 +255,8 @@ pub(super) struct Tree<'t> {
     pub requires: Vec<(Place, Vec<Place>)>,
     /// `@diagnostic(…)` and `diagnostic(…);`.
     pub diagnostics: Vec<Place>,
+    /// The first filter that may not be there, and why.
+    pub misplaced: Option<(Place, String)>,
     /// Places of the second sign of `--` that means two of them.
     pub double_minus: Vec<u32>,
 }

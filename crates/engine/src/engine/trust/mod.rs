@@ -114,6 +114,16 @@ pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
     verdicts.into_iter().filter(|(_, wrong)| !wrong.is_empty()).listed()
 }
 
+/// What the answer of a device begins with that takes no such kernel: it lacks a feature.
+const REFUSES: &str = "it refuses the kernel that asks";
+
+/// Whether a wrong answer is none: the device refuses such kernels.
+#[doc(hidden)]
+#[must_use]
+pub fn is_refusal(answer: &str) -> bool {
+    answer.starts_with(REFUSES)
+}
+
 impl Shared {
     /// Whether the device may run the kernel: it has given the right answers to what the kernel needs. `rounds` are those that an invocation's
     /// loops make together, where an operation says it (0: as the text shows).
@@ -185,7 +195,9 @@ impl Shared {
                 }
             };
             if let Some(wrong) = wrong {
-                if is_certain(need) {
+                if is_refusal(&wrong) && self.requested && !self.refuse_wrong {
+                    // It refuses this one too, and says what of it.
+                } else if is_certain(need) {
                     first_wrong = Some((need, wrong));
                 } else {
                     first_wrong.get_or_insert((need, wrong));
@@ -194,7 +206,10 @@ impl Shared {
         }
         remember_answers(self.options.cache_folder.as_deref(), slot, &fresh);
         let Some((need, wrong)) = first_wrong else { return Ok(()) };
-        let construct = format!("its driver computes wrong results for \"{need}\", which the kernel needs: {wrong}");
+        let construct = match is_refusal(&wrong) {
+            true => format!("of \"{need}\", which the kernel needs, {wrong}"),
+            false => format!("its driver computes wrong results for \"{need}\", which the kernel needs: {wrong}"),
+        };
         // Numbers that differ are what this mode is to rule out, whoever asked for the device.
         if self.requested && !self.refuse_wrong && !is_certain(need) {
             if slot.tell_once(need) {
@@ -291,8 +306,9 @@ impl Answer {
             Ok(words) => Ok(self.compare(&words)),
             Err(error @ (Error::Unsupported { .. } | Error::InvalidSize { .. })) => {
                 // On one line without quotes, as the file of what is remembered has it.
-                let reason = error.to_string().replace(['"', '\\'], "'").replace('\n', " ");
-                Ok(Some(format!("it refuses the kernel that asks: {reason}")))
+                let reason = error.to_string();
+                let reason = reason.lines().next().unwrap_or_default().replace(['"', '\\'], "'");
+                Ok(Some(format!("{REFUSES}: {reason}")))
             }
             Err(error) => Err(error),
         }

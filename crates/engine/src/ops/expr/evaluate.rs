@@ -259,7 +259,7 @@ async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -
 }
 
 /// The elements of a view one behind the other.
-async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Tensor>> {
+pub(in crate::ops) async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Tensor>> {
     let bytes = typed.dtype.bytes();
     let Some(tensor) = view.source.tensor().filter(|_| matches!(bytes, 1 | 2 | 4 | 8) && typed.count() > 0) else {
         return Ok(None);

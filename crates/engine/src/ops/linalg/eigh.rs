@@ -45,9 +45,9 @@ fn eigh(a: &Expr) -> Result<(Expr, Expr)> {
     let values = turned_matrix.diagonal(0);
     let sound = off.less_equal(lower.abs().max(&[-2, -1], false) * CONVERGED);
     let order = values.argsort(-1, false).settled();
-    let values = values.gather(&order, -1).binary(Binary::Mul, up.squeeze(-1));
+    let values = values.gathered(&order, -1).binary(Binary::Mul, up.squeeze(-1));
     // Rotations keep right angles better than lengths.
-    let vectors = vectors.gather(order.expand(-2), -1).settled();
+    let vectors = vectors.gathered(&order.expand(-2), -1).settled();
     let vectors = vectors.binary(Binary::Div, vectors.norm(2.0, &[-2], true));
     Ok((where_sound(&values, &sound, 1), where_sound(&vectors, &sound, 2)))
 }

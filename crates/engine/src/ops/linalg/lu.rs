@@ -30,7 +30,7 @@ struct Factors {
 
 /// The rows in another order.
 fn ordered(a: &Expr, order: &Expr) -> Expr {
-    a.gather(order.expand(-1), -2)
+    a.gathered(&order.expand(-1), -2)
 }
 
 /// The factors of matrices of any sides.
@@ -76,7 +76,7 @@ fn factored(a: &Expr) -> Result<Factors> {
     let first = left.order.slice(&ranges);
     ranges.pop();
     ranges.push(done..m);
-    let second = left.order.slice(&ranges).gather(&last.order, -1);
+    let second = left.order.slice(&ranges).gathered(&last.order, -1);
     Ok(Factors {
         packed: start.concat(&[top], -1).concat(&[bottom], -2),
         order: first.concat(&[second], -1),

@@ -28,7 +28,7 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
     let scaled = a.binary(Binary::Mul, down).settled();
     // The longest columns first: without that order, columns of very different lengths take many more sweeps.
     let by_length = scaled.norm(2.0, &[-2], false).argsort(-1, true).settled();
-    let (q, r) = qr(&scaled.gather(by_length.expand(-2), -1).settled())?;
+    let (q, r) = qr(&scaled.gathered(&by_length.expand(-2), -1).settled())?;
     // The rows of R, those of the rotations, and room for a cosine; their number even by a row of zeros.
     let even = n.next_multiple_of(2);
     let identity = eye(&a.engine, n, even, 0, DType::F32).broadcast_to(&[batch, &[n, even]].concat());
@@ -47,9 +47,9 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
     let sound = part(&turned, 0..n, length - 1..length).max(&[-2, -1], false).less_equal(CONVERGED);
     let values = right.norm(2.0, &[-1], false).settled();
     let order = values.argsort(-1, true).settled();
-    let values = values.gather(&order, -1).settled();
-    let right = right.gather(order.expand(-1), -2);
-    let left = left.gather(order.expand(-1), -2);
+    let values = values.gathered(&order, -1).settled();
+    let right = right.gathered(&order.expand(-1), -2);
+    let left = left.gathered(&order.expand(-1), -2);
     // Rows of length 1. Those of nothing are 0: a factorisation finds what is at right angles to the others.
     let limit = values.max(&[-1], true) * NOTHING;
     let counts = values.greater(&limit).settled();
@@ -59,7 +59,7 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
     let signs = signs.diagonal(0);
     let signs = signs.less(0.0).select(signs.constant(-1.0), signs.constant(1.0));
     let v = v.transpose().binary(Binary::Mul, signs.expand(-1)).settled();
-    let v = v.gather(by_length.argsort(-1, false).expand(-2), -1);
+    let v = v.gathered(&by_length.argsort(-1, false).expand(-2), -1);
     let u = q.matmul(left.transpose().settled());
     let values = values.binary(Binary::Mul, up.squeeze(-1));
     Ok((where_sound(&u, &sound, 2), where_sound(&values, &sound, 1), where_sound(&v, &sound, 2)))

@@ -64,7 +64,7 @@ impl Expr {
                 let length = result.shape()?[axis];
                 let parts = Parts::new(&result, length, to);
                 // The axis of parts, and what is in them at the end.
-                let taken = result.take(&parts.index, axis.cast_signed());
+                let taken = result.taken(&parts.index, axis.cast_signed());
                 let order: &[isize] = if axis == 3 { &[0, 1, 2, 3, 4] } else { &[0, 1, 4, 2, 3] };
                 let pooled = pool(taken.permute(order), &parts);
                 result = if axis == 3 { pooled } else { pooled.permute(&[0, 1, 3, 2]) };

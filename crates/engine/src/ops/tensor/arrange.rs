@@ -32,7 +32,7 @@ impl Expr {
             Err(error) => return self.failed(&error),
         };
         let place = Self::made(&self.engine, || places(&[count]));
-        self.take(index(place, length), axis.cast_signed())
+        self.taken(&index(place, length), axis.cast_signed())
     }
 
     /// This and others of its shape along a new axis, which is put in before `axis` (`-1`: at the end).

@@ -119,8 +119,8 @@ fn are_apart(bins: usize, low: f64, high: f64) -> bool {
 /// write the parts and read them again. Outside of the range and for NaN, one that is none.
 fn guessed(x: &Expr, edges: &Expr, bins: usize, low: f64, high: f64) -> Expr {
     let guess = ((x - low) * (bins as f64 / (high - low))).clamp(0.0, (bins - 1) as f64).cast(DType::U32);
-    let below = x.less(edges.take(&guess, 0)).cast(DType::U32);
-    let above = x.greater_equal(edges.take(guess.binary(Binary::Add, 1), 0)).cast(DType::U32);
+    let below = x.less(edges.taken(&guess, 0)).cast(DType::U32);
+    let above = x.greater_equal(edges.taken(&guess.binary(Binary::Add, 1), 0)).cast(DType::U32);
     let part = guess.binary(Binary::Add, above).binary(Binary::Sub, below);
     let inside = x.greater_equal(low).logical_and(x.less_equal(high));
     inside.select(&part, part.constant(f64::from(u32::MAX)))

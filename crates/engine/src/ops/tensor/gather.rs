@@ -1,16 +1,29 @@
 //! Elements at places that another tensor names.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
+use crate::backend::BoxFuture;
+use crate::backend::native::{GreatestShape, NativeOperation};
+use crate::engine::Tensor;
+use crate::engine::places::Axis;
 use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::again::Words;
+use crate::ops::expr::evaluate::{compute, copied};
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Typed, View, is_whole};
-use crate::ops::expr::shape::{broadcast, broadcast_strides};
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_whole};
+use crate::ops::expr::operation::{Call, Operation};
+use crate::ops::expr::shape::{broadcast, broadcast_strides, contiguous};
 use crate::ops::expr::view::{axis_of, reshaped};
+use crate::tensor::DType;
 
 impl Expr {
     /// The elements along an axis at the places that an i32 or u32 tensor names: its shape takes the axis's place. Negative places count
-    /// from the end; those out of range are the nearest.
+    /// from the end. Where one is out of range, the device finds it, and reading what was computed from it is
+    /// [`Error::InvalidInput`]; so it is in captures. Devices that run operation graphs take the nearest.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -21,9 +34,13 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn take(&self, index: impl Into<Self>, axis: isize) -> Self {
-        let index = index.into();
+        self.taken(&self.within(&index.into(), axis, "take"), axis)
+    }
+
+    /// [`Expr::take`] at places that are known to be within the axis, or of which the nearest are taken.
+    pub(in crate::ops) fn taken(&self, index: &Self, axis: isize) -> Self {
         self.derived(|typed| {
-            let index = self.beside(&index)?;
+            let index = self.beside(index)?;
             let rank = typed.shape.len();
             let axis = axis_of(axis, rank)?;
             let mut shape = typed.shape[..axis].to_vec();
@@ -55,7 +72,7 @@ impl Expr {
     pub fn embedding(&self, table: impl Into<Self>) -> Self {
         let table = table.into();
         match table.shape() {
-            Ok([_, _]) => self.of(Ok(table.take(self, 0))),
+            Ok([_, _]) => self.of(Ok(table.taken(&table.within(self, 0, "embedding"), 0))),
             Ok(shape) => self.failed(&Error::InvalidSize {
                 what: format!("embedding from the shape {shape:?}"),
                 reason: "a table has two axes: words, and what stands for each".to_owned(),
@@ -76,9 +93,13 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn gather(&self, index: impl Into<Self>, axis: isize) -> Self {
-        let index = index.into();
+        self.gathered(&self.within(&index.into(), axis, "gather"), axis)
+    }
+
+    /// [`Expr::gather`] at places as those of [`Expr::taken`].
+    pub(in crate::ops) fn gathered(&self, index: &Self, axis: isize) -> Self {
         self.derived(|typed| {
-            let index = self.beside(&index)?;
+            let index = self.beside(index)?;
             let rank = typed.shape.len();
             let axis = axis_of(axis, rank)?;
             let mut from = typed.shape.clone();
@@ -97,6 +118,91 @@ impl Expr {
                 broadcast_strides(&from, &inner, &to)
             })
         })
+    }
+}
+
+impl Expr {
+    /// Places along an axis, checked where they are computed.
+    pub(super) fn within(&self, index: &Self, axis: isize, operation: &'static str) -> Self {
+        let Ok(shape) = self.shape() else { return index.clone() };
+        if self.engine.shared().trusts_places {
+            return index.clone();
+        }
+        index.derived(|typed| {
+            let axis = axis_of(axis, shape.len())?;
+            Ok(within(typed, Axis { operation, axis, length: shape[axis], is_signed: true }))
+        })
+    }
+}
+
+/// Places of an axis, in the dtype that they are computed in, checked where they are computed. What is no place is left to who reads it.
+pub(super) fn within(index: &Arc<Typed>, axis: Axis) -> Arc<Typed> {
+    let index = if is_whole(index.dtype) { index.widened() } else { index.clone() };
+    let is_signed = match index.dtype {
+        DType::I32 => true,
+        DType::U32 => false,
+        _ => return index,
+    };
+    if index.shape.contains(&0) || axis.length == 0 {
+        return index;
+    }
+    let (shape, dtype) = (index.shape.clone(), index.dtype);
+    Typed::deferred(Places { index, axis: Axis { is_signed, ..axis } }, shape, dtype)
+}
+
+/// Places, with a check that what reads them depends on.
+struct Places {
+    index: Arc<Typed>,
+    axis: Axis,
+}
+
+impl Operation for Places {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.index]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.axis.hash(words);
+        true
+    }
+
+    fn lowers(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let (engine, given) = (call.engine, compute(call.engine, &self.index).await?);
+            let read = Typed::read(&given);
+            let sum = |typed: &Arc<Typed>, number: usize| {
+                let number = Typed::new(Node::Constant(number as f64), Vec::new(), typed.dtype);
+                Typed::new(Node::Binary(Binary::Add, typed.clone(), number), typed.shape.clone(), typed.dtype)
+            };
+            // What others read as well depends on nothing: a copy does.
+            let view = View { source: Source::Tensor(given.clone()), offset: 0, strides: contiguous(&read.shape) };
+            let places = match copied(engine, &read, &view).await? {
+                Some(places) => places,
+                None => compute(engine, &sum(&read, 0)).await?,
+            };
+            // Signed ones from the length below 0 on are counted from 0: what is beyond either end is too great.
+            let more = if self.axis.is_signed { self.axis.length } else { 0 };
+            let own = NativeOperation::Greatest(GreatestShape::new(given.len(), more as u32));
+            let greatest = match engine.native(own, &[&given], (DType::U32, &[]), "greatest").await? {
+                Some(greatest) => greatest,
+                None => {
+                    let words = Typed::new(Node::Cast(read.clone()), read.shape.clone(), DType::U32);
+                    let counted = Expr { engine: engine.clone(), state: Ok(sum(&words, more)) };
+                    counted.max(&[], false).eval_async().await?
+                }
+            };
+            engine.shared().watch(&places, &greatest, self.axis).await;
+            Ok(places)
+        })
+    }
+
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
+        lowering.whole(&self.index)
     }
 }
 

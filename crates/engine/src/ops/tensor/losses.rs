@@ -114,7 +114,7 @@ impl Expr {
     }
 
     /// The mean of -x at the class that an i32 or u32 target names, x being logarithms of probabilities (N, C, …) and targets (N, …). Targets
-    /// out of range are the nearest class.
+    /// out of range are an error where the result is read, as in [`Expr::take`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -137,7 +137,8 @@ impl Expr {
             Ok(())
         };
         match checked() {
-            Ok(()) => self.in_float(|x| Ok(x.gather(target.expand(1), 1).negate().mean(&[], false))),
+            Ok(()) => self
+                .in_float(|x| Ok(x.gathered(&x.within(&target.expand(1), 1, "nll_loss"), 1).negate().mean(&[], false))),
             Err(error) => self.failed(&error),
         }
     }

@@ -67,7 +67,7 @@ impl Expr {
         if flat.is_empty() {
             return self.engine.zeros_of_async(self.dtype()?, &[0]).await;
         }
-        all.take(&flat, 0).eval_async().await
+        all.taken(&flat.expr(), 0).eval_async().await
     }
 
     /// The distinct elements, ascending, with where each element went and how often each was there. Each NaN is one of its own.
@@ -89,7 +89,7 @@ impl Expr {
         }
         let flat = Self::from(flat.eval_async().await?);
         let order = flat.argsort(0, false).eval_async().await?;
-        let sorted = Self::from(flat.take(&order, 0).eval_async().await?);
+        let sorted = Self::from(flat.taken(&order.expr(), 0).eval_async().await?);
         let one = arange(&self.engine, 1.0, 2.0, 1.0, DType::U32);
         let (after, before) = (sorted.split(&[1, count - 1], 0), sorted.split(&[count - 1, 1], 0));
         let differs = after[1].not_equal(&before[0]).cast(DType::U32);
@@ -100,7 +100,7 @@ impl Expr {
         let edges = starts.concat(&[one * count as f64], 0);
         let inverse = number.expr() - 1;
         Ok(Unique {
-            values: sorted.take(&starts, 0).eval_async().await?,
+            values: sorted.taken(&starts.expr(), 0).eval_async().await?,
             inverse: inverse.permuted_to(&order).reshape(&shape).eval_async().await?,
             counts: edges.diff(1, 0).eval_async().await?,
         })

@@ -237,8 +237,8 @@ fn scattered(
 
 impl Expr {
     /// With values in place of the elements that an i32 or u32 tensor of as many axes names along an axis; the other axes broadcast. Of
-    /// several values for one place the last one stays. Negative places count from the end; those out of range have no effect. It sorts
-    /// the places.
+    /// several values for one place the last one stays. Negative places count from the end; one that is out of range is an error where the
+    /// result is read, as in [`Expr::take`]. It sorts the places.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -250,7 +250,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn scatter(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
-        self.scattered(&index.into(), &values.into(), axis, None)
+        self.scattered(&index.into(), &values.into(), axis, None, "scatter")
     }
 
     /// With values added to the elements that an index names, as [`Expr::scatter`]: in their order, so that sums have the same bits in every
@@ -266,7 +266,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn scatter_add(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
-        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Add))
+        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Add), "scatter_add")
     }
 
     /// With the greater of each element and the values for it, as [`Expr::scatter`].
@@ -280,7 +280,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn scatter_max(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
-        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Max))
+        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Max), "scatter_max")
     }
 
     /// With the lesser of each element and the values for it, as [`Expr::scatter`].
@@ -294,7 +294,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn scatter_min(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
-        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Min))
+        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Min), "scatter_min")
     }
 
     /// With whole slices in place of those that a one-dimensional index names along an axis, as [`Expr::scatter`].
@@ -308,7 +308,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn index_copy(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
-        self.along(&index.into(), &values.into(), axis, None)
+        self.along(&index.into(), &values.into(), axis, None, "index_copy")
     }
 
     /// With whole slices added to those that a one-dimensional index names along an axis, as [`Expr::scatter_add`].
@@ -322,7 +322,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn index_add(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
-        self.along(&index.into(), &values.into(), axis, Some(Binary::Add))
+        self.along(&index.into(), &values.into(), axis, Some(Binary::Add), "index_add")
     }
 
     /// With a number in place of the slices that a one-dimensional index names along an axis, as [`Expr::scatter`].
@@ -336,7 +336,7 @@ impl Expr {
     #[must_use]
     pub fn index_fill(&self, index: impl Into<Self>, value: f64, axis: isize) -> Self {
         let value = self.constant(value);
-        self.along(&index.into(), &value, axis, None)
+        self.along(&index.into(), &value, axis, None, "index_fill")
     }
 
     /// With a number, or the elements of another expression, where a mask (bool, or u32) is not 0; shapes broadcast.
@@ -389,7 +389,8 @@ impl Expr {
         })
     }
 
-    fn scattered(&self, index: &Self, values: &Self, axis: isize, by: Option<Binary>) -> Self {
+    fn scattered(&self, index: &Self, values: &Self, axis: isize, by: Option<Binary>, operation: &'static str) -> Self {
+        let index = &self.within(index, axis, operation);
         self.derived(|typed| {
             let (index, values) = (self.beside(index)?, self.beside(values)?);
             scattered(&self.engine, typed, &index, &values, axis_of(axis, typed.shape.len())?, by)
@@ -397,7 +398,8 @@ impl Expr {
     }
 
     /// The same by an index for whole slices.
-    fn along(&self, index: &Self, values: &Self, axis: isize, by: Option<Binary>) -> Self {
+    fn along(&self, index: &Self, values: &Self, axis: isize, by: Option<Binary>, operation: &'static str) -> Self {
+        let index = &self.within(index, axis, operation);
         self.derived(|typed| {
             let (index, values) = (self.beside(index)?, self.beside(values)?);
             let axis = axis_of(axis, typed.shape.len())?;

@@ -265,7 +265,7 @@ impl Expr {
     #[must_use]
     pub fn sort(&self, axis: isize, descending: bool) -> Self {
         let settled = self.settled();
-        settled.gather(settled.argsort(axis, descending), axis)
+        settled.gathered(&settled.argsort(axis, descending), axis)
     }
 
     /// The `k` greatest elements along an axis (the least without `largest`), best first, and their places as u32.
@@ -298,7 +298,7 @@ impl Expr {
             let [_, places] = sort_words(&to_last(typed, axis), k, largest);
             Ok(with_last(&places, axis))
         });
-        (settled.gather(&places, axis), places)
+        (settled.gathered(&places, axis), places)
     }
 
     /// The same values where they are read more than once: in memory, or with an operation's result.

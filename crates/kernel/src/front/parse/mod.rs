@@ -50,8 +50,9 @@ struct Attributes {
     builtin: Option<Place>,
     is_entry: bool,
     workgroup_size: Option<List>,
-    /// The diagnostic filters that hold in what they belong to.
+    /// The diagnostic filters that hold in what they belong to, and where the first of them is.
     filters: Option<Filters>,
+    filtered: Option<Place>,
 }
 
 impl<'t> Parser<'t> {
@@ -126,6 +127,7 @@ impl<'t> Parser<'t> {
     }
 
     fn module(&mut self) -> Option<()> {
+        let mut directives: Vec<(&'t str, &'t str)> = Vec::new();
         while self.token().kind != Kind::End {
             let start = self.token().start;
             match self.word() {
@@ -145,8 +147,16 @@ impl<'t> Parser<'t> {
                     self.at += 1;
                     let arguments = self.arguments()?;
                     self.expect(b';')?;
+                    let place = Place { start, end: self.end() };
+                    let before = self.filter(arguments, place);
+                    if let Some((severity, rule)) = before
+                        && directives.iter().any(|&(other, known)| known == rule && other != severity)
+                    {
+                        self.misplaced(place, || format!("another directive gives `{rule}` another severity"));
+                    }
+                    directives.extend(before);
                     self.filters = self.filtered(self.filters, arguments);
-                    self.tree.diagnostics.push(Place { start, end: self.end() });
+                    self.tree.diagnostics.push(place);
                 }
                 _ => {
                     self.declaration()?;
@@ -175,6 +185,9 @@ impl<'t> Parser<'t> {
         }
         let attributes = self.attributes()?;
         let keyword = self.place();
+        if self.word() != "fn" {
+            self.without_filters(&attributes);
+        }
         match self.word() {
             "struct" => {
                 self.at += 1;
@@ -240,6 +253,7 @@ impl<'t> Parser<'t> {
 
     fn attributes(&mut self) -> Option<Attributes> {
         let mut found = Attributes::default();
+        let mut rules: Vec<&str> = Vec::new();
         while self.is_sign(b'@') {
             let start = self.next().start;
             let name = self.name()?.text(self.tree.text);
@@ -252,7 +266,15 @@ impl<'t> Parser<'t> {
                 "workgroup_size" => found.workgroup_size = arguments,
                 "compute" | "fragment" | "vertex" => found.is_entry = true,
                 "diagnostic" => {
-                    self.tree.diagnostics.push(Place { start, end: self.end() });
+                    let place = Place { start, end: self.end() };
+                    self.tree.diagnostics.push(place);
+                    found.filtered.get_or_insert(place);
+                    if let Some((_, rule)) = arguments.and_then(|list| self.filter(list, place)) {
+                        if rules.contains(&rule) {
+                            self.misplaced(place, || format!("a second filter of `{rule}` here"));
+                        }
+                        rules.push(rule);
+                    }
                     let before = found.filters.unwrap_or(self.filters);
                     found.filters = arguments.map(|list| self.filtered(before, list));
                 }
@@ -260,6 +282,29 @@ impl<'t> Parser<'t> {
             }
         }
         Some(found)
+    }
+
+    /// The severity and the rule of a filter.
+    fn filter(&mut self, arguments: List, place: Place) -> Option<(&'t str, &'t str)> {
+        let text = |at: usize| {
+            self.tree.list(arguments).get(at).map_or("", |&id| self.tree.expr(id).place.text(self.tree.text))
+        };
+        let (severity, rule) = (text(0), text(1));
+        if !matches!(severity, "error" | "warning" | "info" | "off") {
+            self.misplaced(place, || format!("a severity is error, warning, info or off, not `{severity}`"));
+        }
+        (!rule.is_empty()).then_some((severity, rule))
+    }
+
+    fn misplaced(&mut self, place: Place, reason: impl FnOnce() -> String) {
+        self.tree.misplaced.get_or_insert_with(|| (place, reason()));
+    }
+
+    /// What is neither a function nor a block, nor has one, takes no filters.
+    fn without_filters(&mut self, attributes: &Attributes) {
+        if let Some(place) = attributes.filtered {
+            self.misplaced(place, || "`@diagnostic` belongs to functions, and to statements with a block".to_owned());
+        }
     }
 
     /// Filters with one more: a severity and the rule's name.
@@ -295,7 +340,9 @@ impl<'t> Parser<'t> {
         self.expect(b'{')?;
         let mut structure = Structure { name: name.text(self.tree.text).to_owned(), members: Vec::new() };
         while !self.is_sign(b'}') {
-            let Attributes { align, size, builtin, .. } = self.attributes()?;
+            let attributes = self.attributes()?;
+            self.without_filters(&attributes);
+            let Attributes { align, size, builtin, .. } = attributes;
             let name = self.name()?;
             self.expect(b':')?;
             let ty = self.expression()?;
@@ -337,7 +384,9 @@ impl<'t> Parser<'t> {
         let first_parameter = u32::try_from(self.tree.decls.len()).ok()?;
         while !self.is_sign(b')') {
             let start = self.token().start;
-            let builtin = self.attributes()?.builtin;
+            let attributes = self.attributes()?;
+            self.without_filters(&attributes);
+            let builtin = attributes.builtin;
             let name = self.name()?;
             self.expect(b':')?;
             let ty = Some(self.expression()?);
@@ -353,7 +402,8 @@ impl<'t> Parser<'t> {
         let mut ty = None;
         if self.glued()[..2] == *b"->" {
             self.at += 2;
-            self.attributes()?;
+            let attributes = self.attributes()?;
+            self.without_filters(&attributes);
             ty = Some(self.expression()?);
         }
         let first_expr = u32::try_from(self.tree.exprs.len()).ok()?;

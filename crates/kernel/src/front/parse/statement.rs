@@ -39,6 +39,9 @@ impl Parser<'_> {
 
     fn statement(&mut self) -> Option<StmtId> {
         let attributes = self.attributes()?;
+        if !self.is_sign(b'{') && !matches!(self.word(), "if" | "switch" | "loop" | "while" | "for") {
+            self.without_filters(&attributes);
+        }
         self.within(&attributes, Self::plain_statement)
     }
 

@@ -1,0 +1,164 @@
+//! Places that tensors name, checked on the device: a number of the device's says whether they lie within their axis, and whoever reads something that
+//! depends on them is told. A check belongs to the memory that depends on it, and passes with commands from what they read to what they write.
+
+#![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "operations alone look at places"))]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use super::Shared;
+use super::fate::Fate;
+use super::slot::Slot;
+use super::tensor::Tensor;
+use crate::backend::Buffer;
+use crate::error::{Error, Result};
+
+/// An axis, and which operation looks places up there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Axis {
+    pub(crate) operation: &'static str,
+    pub(crate) axis: usize,
+    pub(crate) length: usize,
+    /// Whether places below 0 count from the end.
+    pub(crate) is_signed: bool,
+}
+
+impl Axis {
+    /// What is wrong about the greatest of places, to each of which the length was added if they are signed.
+    fn fault(self, greatest: u32) -> Option<Error> {
+        let length = self.length as u64;
+        let most = if self.is_signed { 2 * length } else { length };
+        if u64::from(greatest) < most {
+            return None;
+        }
+        let (place, least) = match self.is_signed {
+            true => (i64::from(greatest.wrapping_sub(self.length as u32).cast_signed()), -(self.length as i64)),
+            false => (i64::from(greatest), 0),
+        };
+        let (operation, axis) = (self.operation, self.axis);
+        Some(Error::InvalidInput {
+            what: format!("an index of {operation}"),
+            reason: format!("there is no place {place} on axis {axis}, which has those from {least} to {}", length - 1),
+        })
+    }
+}
+
+/// Places of one evaluation, or of all replays of a graph.
+pub(crate) struct Check {
+    axis: Axis,
+    /// Where the number is. The device may be gone before; then nothing is told.
+    slot: Weak<Slot>,
+    greatest: Arc<dyn Buffer>,
+    /// A replay writes the number anew.
+    is_replayed: bool,
+    known: OnceLock<u32>,
+}
+
+impl Check {
+    fn is_sound(&self) -> bool {
+        self.known.get().is_some_and(|&greatest| self.axis.fault(greatest).is_none())
+    }
+
+    /// Looks at the number, once the device has computed it.
+    async fn verify(&self, shared: &Shared) -> Result<()> {
+        let greatest = match self.known.get() {
+            Some(known) => *known,
+            None => {
+                let Some(slot) = self.slot.upgrade() else { return Ok(()) };
+                shared.settle(&slot).await;
+                let mut bytes = [0; 4];
+                if slot.failure().is_some() || slot.device().read(&self.greatest, 0, &mut bytes).await.is_err() {
+                    // What failed is told by what depends on it.
+                    return Ok(());
+                }
+                let greatest = u32::from_ne_bytes(bytes);
+                if !self.is_replayed {
+                    let _ = self.known.set(greatest);
+                }
+                greatest
+            }
+        };
+        self.axis.fault(greatest).map_or(Ok(()), Err)
+    }
+}
+
+/// The checks that contents depend on.
+#[derive(Default)]
+pub(super) struct Checks {
+    has_any: AtomicBool,
+    all: Mutex<Vec<Arc<Check>>>,
+}
+
+impl Checks {
+    pub(super) fn add(&self, more: impl Iterator<Item = Arc<Check>>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|check| !check.is_sound());
+        for check in more {
+            if !all.iter().any(|known| Arc::ptr_eq(known, &check)) {
+                all.push(check);
+            }
+        }
+        self.has_any.store(!all.is_empty(), Ordering::Release);
+    }
+
+    pub(super) fn list(&self) -> Vec<Arc<Check>> {
+        if !self.has_any.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn clear(&self) {
+        if self.has_any.swap(false, Ordering::AcqRel) {
+            self.all.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+}
+
+/// So many checks are looked at together, where nothing is read for long.
+const MOST_UNSEEN: usize = 256;
+
+/// Checks whose number nobody has looked at.
+#[derive(Default)]
+pub(super) struct Unseen(Mutex<Vec<Weak<Check>>>);
+
+impl Shared {
+    /// Ties what reads `places` to a check of them: `greatest` is a number for it alone.
+    pub(crate) async fn watch(&self, places: &Tensor, greatest: &Tensor, axis: Axis) {
+        self.trace_watch(places, greatest, axis);
+        self.watched(places, greatest, axis);
+        self.look().await;
+    }
+
+    /// Looks at what nobody has looked at, where there is much of it: numbers must not pile up.
+    pub(super) async fn look(&self) {
+        let due = {
+            let mut unseen = self.unseen.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if unseen.len() < MOST_UNSEEN { Vec::new() } else { std::mem::take(&mut *unseen) }
+        };
+        for check in due.iter().filter_map(Weak::upgrade) {
+            // Who reads what depends on it is told.
+            let _ = check.verify(self).await;
+        }
+    }
+
+    pub(super) fn watched(&self, places: &Tensor, greatest: &Tensor, axis: Axis) {
+        let (place, number) = (places.place(), greatest.place());
+        let Some(buffer) = number.buffer else { return };
+        let is_replayed = self.current_capture().is_some();
+        let slot = Arc::downgrade(&number.slot);
+        let check = Arc::new(Check { axis, slot, greatest: buffer, is_replayed, known: OnceLock::new() });
+        if !is_replayed {
+            self.unseen.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&check));
+        }
+        place.fate.checks().add([check].into_iter());
+    }
+
+    /// Tells of places out of range that contents depend on.
+    pub(super) async fn verify(&self, fate: &Fate) -> Result<()> {
+        for check in fate.checks().list() {
+            check.verify(self).await?;
+        }
+        Ok(())
+    }
+}
