@@ -5,6 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::deferred::{Compute, Deferred, Own};
 use super::operation::Operation;
 use super::operators::Operand;
@@ -306,6 +308,25 @@ impl Typed {
         step(self, change, &mut HashMap::new())
     }
 
+    /// Lists every node once that `known` has not, what is read before what reads it.
+    pub(super) fn walk_new<T>(self: &Arc<Self>, known: &FxHashMap<*const Self, T>, nodes: &mut Vec<Arc<Self>>) {
+        fn step<T>(
+            typed: &Arc<Typed>,
+            known: &FxHashMap<*const Typed, T>,
+            seen: &mut FxHashSet<*const Typed>,
+            nodes: &mut Vec<Arc<Typed>>,
+        ) {
+            if known.contains_key(&Arc::as_ptr(typed)) || !seen.insert(Arc::as_ptr(typed)) {
+                return;
+            }
+            for child in typed.children() {
+                step(child, known, seen, nodes);
+            }
+            nodes.push(typed.clone());
+        }
+        step(self, known, &mut FxHashSet::default(), nodes);
+    }
+
     /// Every node once, what is read before what reads it.
     pub(in crate::ops) fn walk(self: &Arc<Self>, visit: &mut impl FnMut(&Arc<Self>)) {
         fn step(typed: &Arc<Typed>, seen: &mut HashSet<*const Typed>, visit: &mut impl FnMut(&Arc<Typed>)) {
@@ -364,7 +385,8 @@ impl std::fmt::Debug for Expr {
 impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
         let recorded = || Source::Recorded(Recorded::of(tensor));
-        let state = shape::count(tensor.shape()).map(|_| Typed::of(recorded(), tensor.shape(), tensor.dtype()));
+        let read = |_| Typed::of(recorded(), tensor.shape(), tensor.dtype());
+        let state = shape::count(tensor.shape()).map(read);
         Self { engine: tensor.engine(), state }
     }
 }
