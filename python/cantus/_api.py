@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -355,8 +356,25 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
            [0., 1.]], dtype=float32)
     """
     target = _devices.device(device)
-    sides = [n_rows, n_rows if n_cols is None else n_cols, builtins.max(-(2**30), builtins.min(k, 2**30))]
-    return wrap(target.engine.make("eye", sides, [], _dtypes.of(dtype or _dtypes.float32).core), target)
+    core = _dtypes.of(dtype or _dtypes.float32).core
+    engine = target.engine
+    key = (n_rows, n_cols, k, core, target.name)
+    owner, known = _EYES.get(key, (None, None))
+    if known is None or owner is not engine:
+        sides = [n_rows, n_rows if n_cols is None else n_cols, builtins.max(-(2**30), builtins.min(k, 2**30))]
+        known = engine.make("eye", sides, [], core)
+        if sides[0] * sides[1] <= _SMALL:
+            if len(_EYES) >= _FEW:
+                _EYES.clear()
+            _EYES[key] = (engine, known)
+    return wrap(known, target)
+
+
+# Small matrices that loops ask for at each step: arrays do not change. Those of another process are not for this one.
+_EYES: dict[Any, tuple[_core.Engine, _core.Lazy]] = {}
+_SMALL, _FEW = 1 << 12, 16
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_EYES.clear)
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
@@ -710,10 +728,11 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
         x1 = number(x1, x2) if isinstance(x2, Array) else asarray(x1, device=condition._device)
     if not isinstance(x2, Array):
         x2 = number(x2, x1)
-    x1, x2 = _alike([x1, x2])
+    if x1._x.dtype != x2._x.dtype:
+        x1, x2 = _alike([x1, x2])
     if condition.dtype is not _dtypes.bool_:
         condition = condition.astype(_dtypes.bool_)
-    return call(condition, "select", [x1, x2])
+    return wrap(condition._x.select(x1._x, x2._x), condition._device)
 
 
 # Indices.
@@ -942,11 +961,12 @@ def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    shape, rolled = x.shape, x
     for one, by in zip(axes, shifts, strict=True):
-        one = _axis(one, x.ndim)
-        if x.size:
-            x = call(x, "roll", ints=[by % x.shape[one], one])
-    return +x
+        one = _axis(one, len(shape))
+        if 0 not in shape:
+            rolled = call(rolled, "roll", ints=[by % shape[one], one])
+    return +x if rolled is x else rolled
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -977,7 +997,12 @@ def _axes(axis: Axes, rank: int) -> list[int] | None:
 
 
 def _reduced(op: str, x: Array, axis: Axes, keepdims: bool, floats: Any = ()) -> Array:
-    axes = _axes(axis, x.ndim)
+    core = x._x
+    rank = len(core.shape)
+    if type(axis) is int and -rank <= axis < rank:
+        # What programs ask for most.
+        return wrap(core.call(op, [], [int(keepdims), axis % rank], list(floats))[0], x._device)
+    axes = _axes(axis, rank)
     if not axes:
         if x.ndim and axis == ():
             # Each element by itself: as an axis of one.
@@ -1009,7 +1034,8 @@ def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = F
         # All of what needs no other dtype: programs ask it often. No axes are all of them.
         return wrap(core.call("sum", [], [0], [])[0], x._device)
     wide = _summed(x, dtype)
-    return _reduced("sum", wide, axis, keepdims).astype(wide.dtype, copy=False)
+    total = _reduced("sum", wide, axis, keepdims)
+    return total if total._x.dtype == wide._x.dtype else total.astype(wide.dtype)
 
 
 def prod(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
@@ -1024,8 +1050,8 @@ def prod(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = 
 
 
 def _extreme(op: str, x: Array, axis: Axes, keepdims: bool) -> Array:
-    axes = _axes(axis, x.ndim) or []
-    if builtins.any(x.shape[one] == 0 for one in axes):
+    shape = x.shape
+    if 0 in shape and builtins.any(shape[one] == 0 for one in _axes(axis, len(shape)) or []):
         raise ValueError(f"{op} along an axis without elements")
     return _reduced(op, x, axis, keepdims)
 

@@ -122,9 +122,10 @@ class Array(Methods):
         >>> cantus.ones((2, 3)).T.shape
         (3, 2)
         """
-        if self.ndim != 2:
-            raise ValueError(f"T is for two axes, and this array has {self.ndim} (use mT or permute_dims)")
-        return self.mT
+        rank = len(self._x.shape)
+        if rank != 2:
+            raise ValueError(f"T is for two axes, and this array has {rank} (use mT or permute_dims)")
+        return wrap(self._x.turned(), self._device)
 
     @property
     def mT(self) -> Array:
@@ -134,10 +135,10 @@ class Array(Methods):
         >>> cantus.ones((4, 2, 3)).mT.shape
         (4, 3, 2)
         """
-        rank = self.ndim
+        rank = len(self._x.shape)
         if rank < 2:
             raise ValueError(f"mT is for two axes and more, and this array has {rank}")
-        return call(self, "permute", ints=[*range(rank - 2), rank - 1, rank - 2])
+        return wrap(self._x.turned(), self._device)
 
     @property
     def real(self) -> Array:
@@ -771,7 +772,7 @@ def _both(x: Array, y: Any, reflected: bool) -> tuple[Array, Array] | None:
 
 def divided(x: Array, y: Any, reflected: bool = False) -> Any:
     """x / y; integers become floats."""
-    if x.dtype.kind in "iub":
+    if x._x.dtype not in _PLAIN[float] and x.dtype.kind in "iub":
         floating = _dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32
         x = x.astype(floating)
         if isinstance(y, Array) and y.dtype.kind in "iub":
@@ -823,7 +824,7 @@ def matmul(x: Array, y: Array) -> Array:
         if dtype.kind == "b":
             raise TypeError("matrix products are of numbers, not of bool (cast first: x.astype)")
         a, b = a.cast(dtype.core), b.cast(dtype.core)
-    return wrap(a.call("matmul", [b], [], [])[0], x._device)
+    return wrap(a.matmul(b), x._device)
 
 
 def as_index(value: Any) -> int:

@@ -190,9 +190,10 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     x = _api.asarray(x, device=beside._device)
     if x.dtype.kind not in "iu" or x.ndim != 1:
         raise TypeError(f"np.bincount counts whole numbers along one axis, not {x.dtype} of the shape {x.shape}")
-    if x.size and int(_api.min(x)) < 0:
+    least, greatest = x._x.extent() or (0, -1)
+    if least < 0:
         raise ValueError("np.bincount counts numbers from 0 on")
-    size = max(minlength, int(_api.max(x)) + 1 if x.size else 0)
+    size = max(minlength, greatest + 1)
     if not size:
         return _api.zeros((0,), dtype=_dtypes.int64, device=beside._device)
     return _counts(x, size, None if weights is None else _array(weights, beside))

@@ -1,7 +1,7 @@
 //! Lazy arrays: an expression, replaced by its tensor once that is computed.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cantus::Tensor;
 use cantus::ops::{Binary, Expr};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyEllipsis, PyInt, PySlice, PyTuple};
 
 use crate::call;
-use crate::checks::Checks;
+use crate::checks::{self, Checks, Extent};
 use crate::dlpack::{self, View};
 use crate::engine::{check_process, dtype, process};
 use crate::errors::{detached, exception, guarded};
@@ -51,6 +51,8 @@ pub(crate) struct Lazy {
     state: Arc<Mutex<State>>,
     /// Of the places that it depends on.
     checks: Option<Arc<Checks>>,
+    /// Of whole numbers, once it is asked for: arrays do not change.
+    extent: OnceLock<Arc<Extent>>,
 }
 
 impl Lazy {
@@ -58,7 +60,7 @@ impl Lazy {
     pub(crate) fn new(engine: cantus::Engine, expr: Expr) -> PyResult<Self> {
         let (shape, dtype) = (expr.shape().map_err(exception)?.to_vec(), expr.dtype().map_err(exception)?);
         let state = Arc::new(Mutex::new(State::Recorded(expr)));
-        Ok(Self { engine, process: process(), shape, dtype, state, checks: None })
+        Ok(Self { engine, process: process(), shape, dtype, state, checks: None, extent: OnceLock::new() })
     }
 
     /// Computed, where much is recorded: before the library does it, which looks for no signals.
@@ -158,6 +160,27 @@ impl Lazy {
         })
     }
 
+    /// The matrix product with another of its dtype.
+    fn matmul(&self, other: &Self) -> PyResult<Self> {
+        self.recorded(&[other], |expr| Ok(expr.matmul(other.expr()?)))
+    }
+
+    /// The last two axes exchanged.
+    fn turned(&self) -> PyResult<Self> {
+        self.recorded(&[], |expr| {
+            let mut axes: Vec<isize> = (0..self.shape.len().cast_signed()).collect();
+            if let [.., row, column] = &mut axes[..] {
+                std::mem::swap(row, column);
+            }
+            Ok(expr.permute(&axes))
+        })
+    }
+
+    /// `a` where this is true, and `b` elsewhere, of one dtype.
+    fn select(&self, a: &Self, b: &Self) -> PyResult<Self> {
+        self.recorded(&[a, b], |expr| Ok(expr.select(a.expr()?, b.expr()?)))
+    }
+
     /// A sum of products by an equation, as "ij,jk->ik".
     fn einsum(&self, equation: &str, others: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let exprs = others.iter().map(|other| other.expr()).collect::<PyResult<Vec<_>>>()?;
@@ -239,7 +262,9 @@ impl Lazy {
     /// The same whole numbers, which must lie from `low` to `high`: else it and what is computed from it can't be read. `what` names where they
     /// lead to. Where they are in the host's memory, they are looked at now.
     fn checked(&self, py: Python<'_>, low: i64, high: i64, what: String) -> PyResult<Self> {
-        let checks = Checks::with(self.checks.as_ref(), self.state.clone(), (low.into(), high.into()), what);
+        let extent = self.extent.get_or_init(Arc::default);
+        let allowed = (low.into(), high.into());
+        let checks = Checks::with(self.checks.as_ref(), self.state.clone(), allowed, what, extent.clone());
         let is_here = self.is_computed() && self.engine.selected().device.backend == "cpu";
         if is_here {
             checks.verify(py, &self.engine)?;
@@ -252,7 +277,14 @@ impl Lazy {
             dtype: self.dtype,
             state: self.state.clone(),
             checks: Some(checks),
+            extent: self.extent.clone(),
         })
+    }
+
+    /// The least and the greatest of its whole numbers; None of nothing. Looked for once.
+    fn extent(&self, py: Python<'_>) -> PyResult<Option<(i128, i128)>> {
+        self.sound_expr(py)?;
+        checks::extent(py, &self.engine, &self.state, self.extent.get_or_init(Arc::default))
     }
 
     /// Computes it.

@@ -17,7 +17,24 @@ struct Check {
     places: Arc<Mutex<State>>,
     allowed: (i128, i128),
     what: String,
-    found: OnceLock<Option<(i128, i128)>>,
+    found: Arc<Extent>,
+}
+
+/// The least and the greatest of an array's whole numbers, once they were looked for; none of nothing.
+pub(crate) type Extent = OnceLock<Option<(i128, i128)>>;
+
+/// [`Extent`] of an array.
+pub(crate) fn extent(
+    py: Python<'_>,
+    engine: &cantus::Engine,
+    places: &Mutex<State>,
+    known: &Extent,
+) -> PyResult<Option<(i128, i128)>> {
+    if let Some(found) = known.get() {
+        return Ok(*found);
+    }
+    let found = range(py, engine, &State::tensor(places, py, engine)?)?;
+    Ok(*known.get_or_init(|| found))
 }
 
 /// A check, and those that it follows or that are joined here.
@@ -38,8 +55,9 @@ impl Checks {
         places: Arc<Mutex<State>>,
         allowed: (i128, i128),
         what: String,
+        found: Arc<Extent>,
     ) -> Arc<Self> {
-        let own = Check { places, allowed, what, found: OnceLock::new() };
+        let own = Check { places, allowed, what, found };
         Self::new(Some(own), before.into_iter().cloned().collect())
     }
 
@@ -93,13 +111,7 @@ impl Drop for Checks {
 
 impl Check {
     fn verify(&self, py: Python<'_>, engine: &cantus::Engine) -> PyResult<()> {
-        let found = match self.found.get() {
-            Some(found) => *found,
-            None => {
-                let found = range(py, engine, &State::tensor(&self.places, py, engine)?)?;
-                *self.found.get_or_init(|| found)
-            }
-        };
+        let found = extent(py, engine, &self.places, &self.found)?;
         let (low, high) = self.allowed;
         let Some((least, greatest)) = found else { return Ok(()) };
         let wrong = if least < low { least } else { greatest };

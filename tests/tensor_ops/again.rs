@@ -176,3 +176,43 @@ fn what_is_elsewhere_or_lost_goes_its_usual_way() {
     assert!(double(&temporary.unwrap()).is_err());
     assert_eq!(double(&x).unwrap().to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0]);
 }
+
+/// The same operations over the same tensors are one node while it lives; other constants, to the last bit, and other contents are not.
+#[test]
+fn what_is_recorded_twice_is_computed_once() {
+    for engine in by_turns() {
+        let device = &engine.selected().device;
+        let engine = Engine::builder().backend(&device.backend).device(device.index).build().unwrap();
+        let values = numbers(6, 64 * 64);
+        let x = engine.tensor_from(&values, &[64, 64]).unwrap();
+        let recorded = |scale: f32| (x.expr().exp() * scale).sum(&[1], true);
+        let kernels = |both: [Expr; 2]| {
+            let before: u64 = engine.metrics().iter().map(|row| row.count).sum();
+            let [a, b] = &both;
+            let product = (a * b).eval().unwrap().to_vec::<f32>().unwrap();
+            (engine.metrics().iter().map(|row| row.count).sum::<u64>() - before, product)
+        };
+        let one = recorded(2.0);
+        let (once, square) = kernels([one.clone(), one]);
+        let (again, same) = kernels([recorded(2.0), recorded(2.0)]);
+        assert_eq!((again, &same), (once, &square), "{}", name(&engine));
+        let (_, other) = kernels([recorded(2.0), recorded(4.0)]);
+        assert!(other.iter().zip(&square).all(|(other, square)| (other / square - 2.0).abs() < 1e-4));
+        let [plus, minus] = [0.0, -0.0].map(|zero| x.expr().abs().copysign(zero));
+        let signs = (plus + 1.0).minimum(&(minus.clone() - 1.0)).eval().unwrap().to_vec::<f32>().unwrap();
+        assert!(signs.iter().all(|&sign| sign <= -1.0), "{}", name(&engine));
+        // A view of what nobody else holds is a view.
+        let turned = x.softmax(1).transpose().slice(&[1..3]);
+        let whole = x.softmax(1).eval().unwrap().to_vec::<f32>().unwrap();
+        let part = turned.eval().unwrap().to_vec::<f32>().unwrap();
+        assert!(
+            part.iter().enumerate().all(|(at, got)| *got == whole[at % 64 * 64 + 1 + at / 64]),
+            "{}",
+            name(&engine)
+        );
+        let before = recorded(2.0);
+        x.write(&numbers(7, 64 * 64)).unwrap();
+        let (_, mixed) = kernels([before, recorded(2.0)]);
+        assert!(mixed != square && mixed.iter().all(|x| x.is_finite()));
+    }
+}

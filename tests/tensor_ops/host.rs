@@ -1,7 +1,7 @@
 //! What the host computes for dtypes that no kernel takes, by what defines it.
 
 use cantus::num_complex::Complex;
-use cantus::ops::Expr;
+use cantus::ops::{self, Expr};
 use cantus::{DType, Engine, Tensor};
 
 use crate::{Numbers, engines};
@@ -192,6 +192,68 @@ fn functions_of_complex_numbers_invert_each_other() {
     }
     let whole = engine.tensor(&[3_i64, -2, 1, -1]).unwrap().pow(engine.tensor(&[39_i64, 3, -5, -3]).unwrap());
     assert_eq!(whole.eval().unwrap().to_vec::<i64>().unwrap(), [3_i64.pow(39), -8, 1, -1]);
+}
+
+/// What the host computes is a part of chains like any other operation, and of evaluations that come again over other numbers.
+#[test]
+fn functions_of_the_host_in_chains_that_come_again() {
+    let engine = engine();
+    for seed in 0..5 {
+        let mut numbers = Numbers::new(900 + seed);
+        let values: Vec<f64> = (0..9).map(|_| f64::from(numbers.float())).collect();
+        let x = engine.tensor_from(&values, &[3, 3]).unwrap();
+        // Of a matrix that is far from singular.
+        let matrix = (&x * 0.2 + ops::eye(&engine, 3, 3, 0, DType::F64)).exp() - 1.0;
+        let matrix = matrix + ops::eye(&engine, 3, 3, 0, DType::F64) * 4.0;
+        let one = matrix.inverse().matmul(&matrix).eval().unwrap().to_vec::<f64>().unwrap();
+        let is_one = one.iter().enumerate().all(|(at, x)| (x - f64::from(u8::from(at % 4 == 0))).abs() < 1e-12);
+        assert!(is_one, "seed {seed}: {one:?}");
+        let got = (x.exp().log() * 2.0).cbrt().eval().unwrap().to_vec::<f64>().unwrap();
+        for (got, x) in got.iter().zip(&values) {
+            assert!((got - (2.0 * x).cbrt()).abs() < 1e-12, "seed {seed}: {got} of {x}");
+        }
+        // Solutions with and without a right side, and two functions of the same shapes, are told apart.
+        let right = engine.tensor_from(&values[..3], &[3, 1]).unwrap();
+        let solved = matrix.matmul(matrix.solve(&right)).eval().unwrap().to_vec::<f64>().unwrap();
+        assert!(solved.iter().zip(&values).all(|(got, x)| (got - x).abs() < 1e-12), "seed {seed}: {solved:?}");
+        let sine = x.sin().eval().unwrap().to_vec::<f64>().unwrap();
+        assert!(sine.iter().zip(&values).all(|(got, x)| (got - x.sin()).abs() < 1e-15), "seed {seed}: {sine:?}");
+    }
+}
+
+/// Elements of 1, 2 and 8 bytes are gathered and scattered as they are.
+#[test]
+fn places_of_narrow_and_wide_elements() {
+    let engine = engine();
+    let mut numbers = Numbers::new(950);
+    let index: Vec<i32> = (0..700).map(|_| numbers.below(60) as i32 - 30).collect();
+    let values: Vec<i64> = (0..700).map(|_| numbers.below(200) as i64 - 100).collect();
+    let at = |place: i32| if place < 0 { place + 30 } else { place } as usize;
+    let places = engine.tensor(&index).unwrap();
+    let (all, into) = (engine.tensor(&values).unwrap(), engine.tensor(&values[..30]).unwrap());
+    for dtype in [DType::F64, DType::I64, DType::I32, DType::F32, DType::I16, DType::I8] {
+        let taken = into.cast(dtype).take(&places, 0).cast(DType::I64).eval().unwrap().to_vec::<i64>().unwrap();
+        assert!(taken.iter().zip(&index).all(|(got, &place)| *got == values[at(place)]), "{dtype}");
+        if dtype.bytes() < 4 {
+            continue;
+        }
+        let expected = |of: fn(i64, i64) -> i64| {
+            let mut sums = values[..30].to_vec();
+            index.iter().zip(&values).for_each(|(&place, &value)| sums[at(place)] = of(sums[at(place)], value));
+            sums
+        };
+        let (x, v) = (into.cast(dtype), all.cast(dtype));
+        let read = |expr: Expr| expr.cast(DType::I64).eval().unwrap().to_vec::<i64>().unwrap();
+        assert_eq!(read(x.scatter_add(&places, &v, 0)), expected(|a, b| a + b), "{dtype}");
+        assert_eq!(read(x.scatter_max(&places, &v, 0)), expected(i64::max), "{dtype}");
+        assert_eq!(read(x.scatter_min(&places, &v, 0)), expected(i64::min), "{dtype}");
+        assert_eq!(read(x.scatter(&places, &v, 0)), expected(|_, b| b), "{dtype}");
+    }
+    // Beyond both ends there is nothing.
+    let beyond = engine.tensor(&[-31_i32, 30, i32::MIN, i32::MAX, -1]).unwrap();
+    let sums =
+        into.scatter_add(&beyond, engine.tensor(&[7_i64; 5]).unwrap(), 0).eval().unwrap().to_vec::<i64>().unwrap();
+    assert_eq!((&sums[..29], sums[29]), (&values[..29], values[29] + 7));
 }
 
 #[test]

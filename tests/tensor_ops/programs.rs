@@ -557,3 +557,112 @@ fn chains_of_bytes_and_truths_wrap() {
         }
     }
 }
+
+/// A word as its dtype holds it.
+fn word(x: i64, dtype: DType) -> i64 {
+    match dtype {
+        DType::I32 => i64::from(x as i32),
+        DType::U32 => i64::from(x as u32),
+        _ => i64::from(x != 0),
+    }
+}
+
+/// Whole numbers of 32 bits in rows of a few elements, which broadcast, with sums and extremes of them: against whole numbers.
+#[test]
+fn chains_of_words_in_short_rows() {
+    for engine in engines() {
+        for seed in seeds(engine, 0..12) {
+            let mut numbers = Numbers::new(7300 + seed);
+            let shape = [1 + numbers.below(40), 1 + numbers.below(9), [3, 8, 70][numbers.below(3)]];
+            let mut values: Vec<(Expr, ArrayD<i64>, DType)> = Vec::new();
+            for dtype in [DType::I32, DType::U32, DType::I32, DType::Bool] {
+                let sides: Vec<usize> =
+                    shape.iter().map(|&side| if numbers.below(3) == 0 { 1 } else { side }).collect();
+                let known = ArrayD::from_shape_fn(sides.clone(), |_| match numbers.below(4) {
+                    0 => word(i64::from(i32::MAX) - numbers.below(3) as i64, dtype),
+                    _ => word(numbers.below(400) as i64 - 200, dtype),
+                });
+                let words: Vec<i32> = known.iter().map(|&x| x as i32).collect();
+                let expr = engine.tensor_from(&words, &sides).unwrap().cast(dtype).eval().unwrap().expr();
+                values.push((expr, known, dtype));
+            }
+            for _ in 0..20 {
+                let (x, a, dtype) = values[numbers.below(values.len())].clone();
+                let alike: Vec<_> = values.iter().filter(|(.., other)| *other == dtype).cloned().collect();
+                let (y, b, _) = alike[numbers.below(alike.len())].clone();
+                let both = |of: &dyn Fn(i64, i64) -> i64| {
+                    let sides: Vec<usize> = a.shape().iter().zip(b.shape()).map(|(&a, &b)| a.max(b)).collect();
+                    let (a, b) = (a.broadcast(sides.clone()).unwrap(), b.broadcast(sides.clone()).unwrap());
+                    ArrayD::from_shape_vec(sides, a.iter().zip(&b).map(|(&a, &b)| of(a, b)).collect()).unwrap()
+                };
+                let whole = dtype != DType::Bool;
+                let axis = numbers.below(3);
+                let folded = |from: i64, of: fn(i64, i64) -> i64| {
+                    a.fold_axis(Axis(axis), from, |&a, &b| word(of(a, b), dtype)).insert_axis(Axis(axis))
+                };
+                let along = [axis as isize];
+                let (expr, known, dtype) = match numbers.below(12) {
+                    0 if whole => (&x + &y, both(&|a, b| a + b), dtype),
+                    1 if whole => (&x - &y, both(&|a, b| a - b), dtype),
+                    2 if whole => (&x * &y, both(&|a, b| a.wrapping_mul(b)), dtype),
+                    3 if whole => (x.minimum(&y), both(&i64::min), dtype),
+                    4 => (x.greater_equal(&y), both(&|a, b| i64::from(a >= b)), DType::Bool),
+                    5 => (x.not_equal(&y).select(&x, &y), both(&|a, b| if a == b { b } else { a }), dtype),
+                    6 if whole => (x.bitwise_xor(&y), both(&|a, b| a ^ b), dtype),
+                    7 if whole => (x.sum(&along, true), folded(0, |a, b| a + b), dtype),
+                    8 if whole => (x.max(&along, true), folded(i64::MIN, i64::max), dtype),
+                    9 if whole => (x.min(&along, true), folded(i64::MAX, i64::min), dtype),
+                    _ => {
+                        let to = [DType::I32, DType::U32, DType::Bool][numbers.below(3)];
+                        (x.cast(to), a.clone(), to)
+                    }
+                };
+                values.push((expr, known.mapv(|x| word(x, dtype)), dtype));
+            }
+            for (number, (expr, known, dtype)) in values.iter().enumerate() {
+                let got = expr.eval().unwrap();
+                assert_eq!(got.shape(), known.shape());
+                let got = got.cast(DType::I32).eval().unwrap().to_vec::<i32>().unwrap();
+                let right = got.iter().zip(known).all(|(&got, &known)| got == known as i32);
+                assert!(right, "value {number} of {dtype}, seed {seed}, on {}: {got:?}, not {known:?}", name(engine));
+            }
+        }
+    }
+}
+
+/// A long evaluation that comes again is done again from what was recorded: its values are those of the inputs, and what of it somebody holds keeps its own.
+#[test]
+fn long_evaluations_that_come_again() {
+    const STEPS: usize = 250;
+    for engine in engines() {
+        let mut numbers = Numbers::new(11);
+        for round in 0..5 {
+            let [array, weights] = [[6, 6], [6, 6]].map(|shape| numbers.array(&shape));
+            let (mut x, mut known) = (tensor(engine, &array).expr(), wide(&array));
+            let (w, by) =
+                (tensor(engine, &weights).expr(), wide(&weights).into_dimensionality::<ndarray::Ix2>().unwrap());
+            let mut held = Vec::new();
+            for step in 0..STEPS {
+                let square = known.clone().into_dimensionality::<ndarray::Ix2>().unwrap();
+                x = (x.matmul(&w) * 0.05 + x.transpose() * 0.8 + 0.3).tanh();
+                known = (square.dot(&by) * 0.05 + &square.t() * 0.8 + 0.3).mapv(f64::tanh).into_dyn();
+                // A product, an expression and a view of one that live on.
+                match step {
+                    40 => {
+                        let square = known.clone().into_dimensionality::<ndarray::Ix2>().unwrap();
+                        held.push((x.matmul(&w), square.dot(&by).into_dyn()));
+                    }
+                    90 => held.push((x.clone(), known.clone())),
+                    140 => held.push((x.transpose(), standard(known.t().to_owned()))),
+                    _ => {}
+                }
+            }
+            let what = format!("round {round} on {}", name(engine));
+            close(&x, &known, 1e-4, &what);
+            close(&x, &known, 1e-4, &format!("again, {what}"));
+            for (place, (expr, known)) in held.iter().enumerate() {
+                close(expr, known, 1e-4, &format!("{place} that was held, {what}"));
+            }
+        }
+    }
+}

@@ -14,7 +14,7 @@ const TASK: usize = 1 << 14;
 const RUN: usize = 1 << 14;
 
 /// Words that hold so many elements.
-fn words(shape: &CopyShape, elements: usize) -> Option<usize> {
+pub(super) fn words(shape: &CopyShape, elements: usize) -> Option<usize> {
     Some(elements.checked_mul(shape.bytes)?.div_ceil(4))
 }
 

@@ -1,23 +1,34 @@
 //! Chains of operations on elements: each step runs over a block of lanes that lies in the first cache, by the functions with which the executor
 //! computes, so that the results have its bits.
 
+mod bytes;
 pub(super) mod functions;
 
 use super::copies;
 use super::floats::Floats;
 use super::product::with_scratch;
-use crate::backend::native::{ElementsShape, RowFunction, Step, Two};
+use crate::backend::native::{CopyShape, ElementsShape, RowFunction, Step, Two};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
-/// Elements of a block.
+/// Floats of a block.
 pub(super) const BLOCK: usize = 1024;
-/// Elements that a task computes at least.
+/// Floats that a task computes at least.
 const TASK: usize = 1 << 14;
 /// Elements of a row that is kept while something is made of it.
 const LONGEST_ROW: usize = 1 << 16;
 /// Steps, which have a block each at most.
 const MOST_STEPS: usize = 128;
+/// Rows of fewer elements are taken many at a time: what a step takes to begin would count for more than its elements.
+const SHORT: usize = 64;
+/// Axes of those.
+const MOST_AXES: usize = 8;
+
+/// Whether rows are short: then the whole is one row, and inputs that do not lie so are copied together.
+fn is_flat(shape: &ElementsShape) -> bool {
+    let Some((&length, outer)) = shape.sides.split_last() else { return false };
+    length < SHORT && outer.iter().any(|&side| side > 1) && shape.row.is_none() && shape.sides.len() <= MOST_AXES
+}
 
 /// Whether an operation is taken: steps read earlier ones and inputs that there are.
 pub(super) fn serves(shape: &ElementsShape) -> bool {
@@ -25,6 +36,7 @@ pub(super) fn serves(shape: &ElementsShape) -> bool {
         let known = |(place, step): (usize, &Step)| {
             let source = match step {
                 Step::Input(input) => usize::from(*input) < shape.inputs.len(),
+                Step::Place(view) => usize::from(*view) < shape.places.len(),
                 Step::Row => rows,
                 _ => true,
             };
@@ -36,20 +48,99 @@ pub(super) fn serves(shape: &ElementsShape) -> bool {
         sound(steps, false) && shape.sides.last().is_some_and(|&length| (1..=LONGEST_ROW).contains(&length))
     });
     let narrow = shape.bytes == 4 || shape.bytes == 1 && shape.row.is_none();
+    let more = shape.more.iter().enumerate().all(|(place, &(step, bytes))| {
+        // Each step is written once, and the last one as the last result.
+        matches!(bytes, 1 | 4)
+            && usize::from(step) + 1 < shape.steps.len()
+            && shape.more[..place].iter().all(|&(other, _)| other != step)
+    });
+    let counted = shape.places.iter().all(|view| copies::sizes(view).is_some() && view.sides == shape.sides);
     narrow
+        && counted
+        && more
+        && (shape.more.is_empty() || shape.row.is_none())
         && shape.inputs.iter().all(|view| matches!(view.bytes, 1 | 4))
         && row
         && sound(&shape.steps, shape.row.is_some())
 }
 
-/// Words that are read of each input, and written.
+/// Words that are read of each input, and written of each result.
 pub(super) fn sizes(shape: &ElementsShape) -> Option<Vec<usize>> {
     let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
-    let reach = |view: &crate::backend::native::CopyShape| {
-        copies::word_sizes(view).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach)
-    };
-    let words = count.checked_mul(shape.bytes)?.div_ceil(4);
-    shape.inputs.iter().map(reach).chain([Some(words).filter(|&words| words > 0)]).collect()
+    let reach =
+        |view: &CopyShape| copies::word_sizes(view).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach);
+    let words = |bytes: usize| count.checked_mul(bytes).map(|bytes| bytes.div_ceil(4)).filter(|&words| words > 0);
+    let results = shape.more.iter().map(|&(_, bytes)| words(bytes)).chain([words(shape.bytes)]);
+    shape.inputs.iter().map(reach).chain(results).collect()
+}
+
+/// What lanes are: float32, or bytes, which are numbers modulo 256.
+pub(super) trait Lane: Copy {
+    /// Of them there are so many for a float.
+    const EACH: usize;
+    /// Lanes of a block.
+    const BLOCK: usize = BLOCK * Self::EACH;
+
+    fn constant(value: f32) -> Self;
+    fn of_byte(byte: u8) -> Self;
+    fn of_bytes(bytes: &[u8], to: &mut [Self]);
+    fn narrowed(lanes: &[Self], to: &mut [u8]);
+
+    /// Runs a plan's steps for so many lanes: `at` says where each step's lie.
+    ///
+    /// # Safety
+    /// They lie there, and what is written overlaps nothing that the same step reads.
+    unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize);
+}
+
+impl Lane for f32 {
+    const EACH: usize = 1;
+
+    fn constant(value: f32) -> Self {
+        value
+    }
+
+    fn of_byte(byte: u8) -> Self {
+        byte.into()
+    }
+
+    fn of_bytes(bytes: &[u8], to: &mut [Self]) {
+        functions::widened(bytes, to);
+    }
+
+    fn narrowed(lanes: &[Self], to: &mut [u8]) {
+        functions::narrowed(lanes, to);
+    }
+
+    unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { functions::steps(plan.steps, at, count) }
+    }
+}
+
+impl Lane for u8 {
+    const EACH: usize = 4;
+
+    fn constant(value: f32) -> Self {
+        value as i32 as u8
+    }
+
+    fn of_byte(byte: u8) -> Self {
+        byte
+    }
+
+    fn of_bytes(bytes: &[u8], to: &mut [Self]) {
+        to.copy_from_slice(bytes);
+    }
+
+    fn narrowed(lanes: &[Self], to: &mut [u8]) {
+        to.copy_from_slice(lanes);
+    }
+
+    unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { bytes::steps(plan.steps, &plan.signed, at, count) }
+    }
 }
 
 /// Where what a step makes lies, for a block.
@@ -61,6 +152,10 @@ pub(super) enum Place {
     Row(u16, usize),
     /// In a block that an input's elements are copied to.
     Copied(u16, usize),
+    /// The same of short rows.
+    Gathered(u16, usize),
+    /// In a block that places in a view are counted into.
+    Counted(u16, usize),
     /// In a block.
     Block(usize),
     /// Where the row's function left it.
@@ -72,16 +167,31 @@ pub(super) struct Plan<'a> {
     steps: &'a [Step],
     pub(super) places: Vec<Place>,
     pub(super) blocks: usize,
+    /// Whether all rows are one.
+    pub(super) flat: bool,
     /// Whether something stays the same along a row.
     by_rows: bool,
+    /// Of steps of bytes, whether they read signed ones.
+    signed: Vec<bool>,
 }
 
 impl<'a> Plan<'a> {
     pub(super) fn new(steps: &'a [Step], shape: &ElementsShape) -> Self {
+        Self::of::<f32>(steps, shape)
+    }
+
+    /// Lanes that are computed at once, at most.
+    fn longest<T: Lane>(&self, shape: &ElementsShape) -> usize {
+        if self.flat { T::BLOCK } else { shape.sides.last().map_or(1, |&length| T::BLOCK.min(length)) }
+    }
+
+    fn of<T: Lane>(steps: &'a [Step], shape: &ElementsShape) -> Self {
         let mut last = vec![0; steps.len()];
         for (place, step) in steps.iter().enumerate() {
             step.reads().for_each(|read| last[usize::from(read)] = place);
         }
+        // What is a result is there to the end.
+        shape.more.iter().for_each(|&(step, _)| last[usize::from(step)] = steps.len());
         let (mut places, mut free, mut blocks) = (Vec::new(), Vec::new(), 0);
         let mut taken = |free: &mut Vec<usize>| {
             free.pop().unwrap_or_else(|| {
@@ -89,13 +199,23 @@ impl<'a> Plan<'a> {
                 blocks - 1
             })
         };
+        let flat = is_flat(shape);
         for (number, step) in steps.iter().enumerate() {
             places.push(match *step {
+                Step::Input(input) if flat => {
+                    let view = &shape.inputs[usize::from(input)];
+                    match &Walk::new(view).axes[..] {
+                        [] | [(_, 0)] => Place::Row(input, taken(&mut Vec::new())),
+                        [(_, 1)] if view.bytes == size_of::<T>() => Place::Direct(input),
+                        _ => Place::Gathered(input, taken(&mut Vec::new())),
+                    }
+                }
                 Step::Input(input) => match shape.inputs[usize::from(input)].strides.last() {
                     Some(0) | None => Place::Row(input, taken(&mut Vec::new())),
-                    Some(1) if shape.inputs[usize::from(input)].bytes == 4 => Place::Direct(input),
+                    Some(1) if shape.inputs[usize::from(input)].bytes == size_of::<T>() => Place::Direct(input),
                     Some(_) => Place::Copied(input, taken(&mut Vec::new())),
                 },
+                Step::Place(view) => Place::Counted(view, taken(&mut Vec::new())),
                 // It stays as it is.
                 Step::Constant(_) => Place::Block(taken(&mut Vec::new())),
                 Step::Row => Place::Made,
@@ -104,7 +224,7 @@ impl<'a> Plan<'a> {
             });
             for read in step.reads().map(usize::from) {
                 if last[read] == number
-                    && !matches!(steps[read], Step::Constant(_) | Step::Input(_) | Step::Row)
+                    && !matches!(steps[read], Step::Constant(_) | Step::Input(_) | Step::Place(_) | Step::Row)
                     && let Place::Block(block) = places[read]
                     && !free.contains(&block)
                 {
@@ -113,38 +233,99 @@ impl<'a> Plan<'a> {
             }
         }
         let by_rows = places.iter().any(|place| matches!(place, Place::Row(..)));
-        Self { steps, places, blocks, by_rows }
+        Self { steps, places, blocks, flat, by_rows, signed: Vec::new() }
     }
 }
 
-/// A block of lanes, and where steps find theirs.
-pub(super) struct Machine<'a> {
+/// The axes of a view that is walked in the order of its elements: sides and steps, those joined that lie one behind the other.
+struct Walk {
+    axes: Vec<(usize, usize)>,
+}
+
+impl Walk {
+    fn new(view: &CopyShape) -> Self {
+        let mut axes: Vec<(usize, usize)> = Vec::with_capacity(view.sides.len());
+        for (&side, &stride) in view.sides.iter().zip(&view.strides).rev().filter(|(side, _)| **side > 1) {
+            match axes.last_mut() {
+                Some((inner, step)) if stride == *step * *inner => *inner *= side,
+                _ => axes.push((side, stride)),
+            }
+        }
+        // The innermost comes first.
+        Self { axes }
+    }
+
+    /// Calls `each` with where runs along the innermost axis begin, how many elements of it are taken, and how many were before: `count` elements in
+    /// all, from the element `first` on.
+    fn runs(&self, first: usize, count: usize, mut each: impl FnMut(usize, usize, usize)) {
+        let Some((&(side, step), outer)) = self.axes.split_first() else { return };
+        let (mut row, mut column) = (first / side, first % side);
+        let (mut at, mut places) = (0, [0; MOST_AXES]);
+        for (place, &(side, step)) in places.iter_mut().zip(outer) {
+            *place = row % side;
+            at += *place * step;
+            row /= side;
+        }
+        let mut done = 0;
+        while done < count {
+            let taken = (side - column).min(count - done);
+            each(at + column * step, taken, done);
+            (done, column) = (done + taken, 0);
+            for (place, &(side, step)) in places.iter_mut().zip(outer) {
+                *place += 1;
+                at += step;
+                if *place < side {
+                    break;
+                }
+                at -= side * step;
+                *place = 0;
+            }
+        }
+    }
+}
+
+/// A block of lanes, and where steps find theirs. What is a step at once and a further result is written to that, and read there.
+pub(super) struct Machine<'a, T = f32> {
     plan: &'a Plan<'a>,
     shape: &'a ElementsShape,
     inputs: &'a [Floats],
     /// What the row's function made.
-    made: *mut f32,
-    at: Vec<*mut f32>,
+    made: *mut T,
+    at: Vec<*mut T>,
+    /// Where further results begin.
+    more: &'a [Floats],
+    /// The blocks of steps that lie in results, while they do.
+    elsewhere: Vec<(usize, *mut T)>,
+    /// How inputs are walked, where all rows are one.
+    walks: Vec<Walk>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a, T: Lane> Machine<'a, T> {
     /// # Safety
     /// There is room for the plan's blocks.
     pub(super) unsafe fn new(
         plan: &'a Plan<'a>,
         shape: &'a ElementsShape,
         inputs: &'a [Floats],
-        blocks: *mut f32,
+        blocks: *mut T,
     ) -> Self {
-        let longest = shape.sides.last().map_or(1, |&length| BLOCK.min(length));
-        let mut machine = Self { plan, shape, inputs, made: blocks, at: vec![blocks; plan.steps.len()] };
+        let longest = plan.longest::<T>(shape);
+        let walks = if plan.flat { shape.inputs.iter().map(Walk::new).collect() } else { Vec::new() };
+        let at = vec![blocks; plan.steps.len()];
+        let mut machine = Self { plan, shape, inputs, made: blocks, at, more: &[], elsewhere: Vec::new(), walks };
         for (number, step) in plan.steps.iter().enumerate() {
-            if let Place::Row(_, block) | Place::Copied(_, block) | Place::Block(block) = plan.places[number] {
+            if let Place::Row(_, block)
+            | Place::Copied(_, block)
+            | Place::Gathered(_, block)
+            | Place::Counted(_, block)
+            | Place::Block(block) = plan.places[number]
+            {
                 // SAFETY: the caller's promise.
-                machine.at[number] = unsafe { blocks.add(block * BLOCK) };
+                machine.at[number] = unsafe { blocks.add(block * T::BLOCK) };
                 if let Step::Constant(bits) = step {
+                    let value = T::constant(f32::from_bits(*bits));
                     // SAFETY: a block.
-                    unsafe { std::slice::from_raw_parts_mut(machine.at[number], longest) }.fill(f32::from_bits(*bits));
+                    unsafe { std::slice::from_raw_parts_mut(machine.at[number], longest) }.fill(value);
                 }
             }
         }
@@ -152,8 +333,12 @@ impl<'a> Machine<'a> {
     }
 
     /// The element of an input at the begin of a row.
-    pub(super) fn start(&self, input: u16, mut row: usize) -> usize {
-        let view = &self.shape.inputs[usize::from(input)];
+    pub(super) fn start(&self, input: u16, row: usize) -> usize {
+        self.start_of(&self.shape.inputs[usize::from(input)], row)
+    }
+
+    /// The same of a view.
+    fn start_of(&self, view: &CopyShape, mut row: usize) -> usize {
         let outer = self.shape.sides.len().saturating_sub(1);
         let mut at = view.offset;
         if outer == 1 {
@@ -174,16 +359,63 @@ impl<'a> Machine<'a> {
     ///
     /// # Safety
     /// The input has it.
-    unsafe fn element(&self, input: u16, place: usize) -> f32 {
+    unsafe fn element(&self, input: u16, place: usize) -> T {
         let from = self.inputs[usize::from(input)];
         // SAFETY: the caller's promise.
         unsafe {
             if self.is_byte(input) {
-                f32::from(from.start().cast::<u8>().add(place).read())
+                T::of_byte(from.start().cast::<u8>().add(place).read())
             } else {
-                from.at(place).read()
+                T::constant(from.at(place).read())
             }
         }
+    }
+
+    /// The places in a view of elements of a row from one on.
+    fn count(&self, view: u16, row: usize, first: usize, to: &mut [T]) {
+        let view = &self.shape.places[usize::from(view)];
+        let word = |place: usize| T::constant(f32::from_bits(place as u32));
+        let run = |to: &mut [T], at: usize, step: usize| {
+            to.iter_mut().enumerate().for_each(|(lane, to)| *to = word(at + lane * step));
+        };
+        if !self.plan.flat {
+            let step = view.strides.last().copied().unwrap_or(0);
+            return run(to, self.start_of(view, row) + first * step, step);
+        }
+        let walk = Walk::new(view);
+        match walk.axes.first() {
+            Some(&(_, step)) => walk.runs(first, to.len(), |at, count, done| {
+                run(&mut to[done..done + count], view.offset + at, step);
+            }),
+            None => to.fill(word(view.offset)),
+        }
+    }
+
+    /// Elements of an input from one on, in their order.
+    ///
+    /// # Safety
+    /// The input has them.
+    unsafe fn gather(&self, input: u16, first: usize, to: &mut [T]) {
+        let view = &self.shape.inputs[usize::from(input)];
+        let walk = &self.walks[usize::from(input)];
+        let step = walk.axes.first().map_or(0, |&(_, step)| step);
+        let from = self.inputs[usize::from(input)].start().cast::<T>();
+        walk.runs(first, to.len(), |at, count, done| {
+            let at = view.offset + at;
+            let to = &mut to[done..done + count];
+            // SAFETY: the caller's promise.
+            unsafe {
+                match step {
+                    0 => to.fill(self.element(input, at)),
+                    _ if view.bytes != size_of::<T>() => {
+                        to.iter_mut().enumerate().for_each(|(lane, to)| *to = self.element(input, at + lane * step));
+                    }
+                    // A loop that ends after a few is quicker than a call.
+                    1 if count > SHORT => from.add(at).copy_to_nonoverlapping(to.as_mut_ptr(), count),
+                    _ => to.iter_mut().enumerate().for_each(|(lane, to)| *to = from.add(at + lane * step).read()),
+                }
+            }
+        });
     }
 
     /// What stays the same along a row.
@@ -200,7 +432,8 @@ impl<'a> Machine<'a> {
                 // SAFETY: the caller's promise; a block.
                 unsafe {
                     let value = self.element(input, self.start(input, row));
-                    std::slice::from_raw_parts_mut(self.at[number], BLOCK).fill(value);
+                    let longest = self.plan.longest::<T>(self.shape);
+                    std::slice::from_raw_parts_mut(self.at[number], longest).fill(value);
                 }
             }
         }
@@ -210,14 +443,14 @@ impl<'a> Machine<'a> {
     ///
     /// # Safety
     /// The inputs have the elements; what is written may be.
-    pub(super) unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut f32) {
+    pub(super) unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut T) {
         for (number, place) in self.plan.places.iter().enumerate() {
             // SAFETY: the caller's promise.
             unsafe {
                 match *place {
                     Place::Direct(input) => {
-                        let from = self.inputs[usize::from(input)].at(self.start(input, row) + first);
-                        self.at[number] = from;
+                        let from = self.inputs[usize::from(input)].start().cast::<T>();
+                        self.at[number] = from.add(self.start(input, row) + first);
                     }
                     Place::Copied(input, _) => {
                         let stride = self.shape.inputs[usize::from(input)].strides.last().copied().unwrap_or(0);
@@ -225,36 +458,70 @@ impl<'a> Machine<'a> {
                         let to = std::slice::from_raw_parts_mut(self.at[number], count);
                         if self.is_byte(input) && stride == 1 {
                             let from = self.inputs[usize::from(input)].start().cast::<u8>().add(start);
-                            functions::widened(std::slice::from_raw_parts(from, count), to);
+                            T::of_bytes(std::slice::from_raw_parts(from, count), to);
+                        } else if self.shape.inputs[usize::from(input)].bytes == size_of::<T>() {
+                            let from = self.inputs[usize::from(input)].start().cast::<T>().add(start);
+                            let lanes = to.iter_mut().enumerate();
+                            lanes.for_each(|(lane, to)| *to = from.add(lane * stride).read());
                         } else {
                             let lanes = to.iter_mut().enumerate();
                             lanes.for_each(|(lane, to)| *to = self.element(input, start + lane * stride));
                         }
+                    }
+                    Place::Counted(view, _) => {
+                        self.count(view, row, first, std::slice::from_raw_parts_mut(self.at[number], count));
+                    }
+                    Place::Gathered(input, _) => {
+                        let to = std::slice::from_raw_parts_mut(self.at[number], count);
+                        self.gather(input, first, to);
                     }
                     Place::Made => self.at[number] = self.made.add(first),
                     Place::Row(..) | Place::Block(_) => {}
                 }
             }
         }
+        let computed = |step: usize| self.plan.steps[step].reads().next().is_some();
         let last = self.plan.steps.len() - 1;
-        let (own, computed) =
-            (self.at[last], matches!(self.plan.steps[last], Step::One(..) | Step::Two(..) | Step::Choose(..)));
-        // SAFETY: as above. Blocks and the result do not overlap.
+        let own = self.at[last];
+        let place = if self.plan.flat { first } else { row * self.shape.sides.last().copied().unwrap_or(1) + first };
+        // SAFETY: as above. Blocks and the results do not overlap.
         unsafe {
-            if computed {
+            let mut elsewhere = std::mem::take(&mut self.elsewhere);
+            for (&(step, bytes), result) in self.shape.more.iter().zip(self.more) {
+                let step = usize::from(step);
+                if bytes == size_of::<T>() && computed(step) {
+                    elsewhere.push((step, self.at[step]));
+                    self.at[step] = result.start().cast::<T>().add(place);
+                }
+            }
+            if computed(last) {
                 self.at[last] = to;
-                functions::steps(self.plan.steps, &self.at, count);
+                T::steps(self.plan, &self.at, count);
                 self.at[last] = own;
             } else {
+                T::steps(self.plan, &self.at, count);
                 own.copy_to_nonoverlapping(to, count);
             }
+            for (&(step, bytes), result) in self.shape.more.iter().zip(self.more) {
+                let step = usize::from(step);
+                let made = std::slice::from_raw_parts(self.at[step].cast_const(), count);
+                if bytes != size_of::<T>() {
+                    let to = result.start().cast::<u8>().add(place);
+                    T::narrowed(made, std::slice::from_raw_parts_mut(to, count));
+                } else if !computed(step) {
+                    result.start().cast::<T>().add(place).copy_from_nonoverlapping(made.as_ptr(), count);
+                }
+            }
+            elsewhere.drain(..).for_each(|(step, block)| self.at[step] = block);
+            self.elsewhere = elsewhere;
         }
     }
 }
 
 /// Computes; the sizes were checked.
 pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
-    let [inputs @ .., y] = bindings else { return Ok(()) };
+    let [all @ .., y] = bindings else { return Ok(()) };
+    let Some((inputs, more)) = all.split_at_checked(shape.inputs.len()) else { return Ok(()) };
     let (length, rows) = shape.sides.split_last().map_or((1, 1), |(&length, outer)| (length, outer.iter().product()));
     let steps = Plan::new(&shape.steps, shape);
     if let Some((function, before)) = &shape.row {
@@ -268,8 +535,8 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
                 // SAFETY: there is room for both plans' blocks; `sizes` found every element within the bindings, and rows are distinct.
                 unsafe {
                     let first = blocks.as_mut_ptr();
-                    let mut before = Machine::new(&before, shape, inputs, first);
-                    let mut after = Machine::new(&steps, shape, inputs, first.add(BLOCK * before.plan.blocks));
+                    let mut before = Machine::<f32>::new(&before, shape, inputs, first);
+                    let mut after = Machine::<f32>::new(&steps, shape, inputs, first.add(BLOCK * before.plan.blocks));
                     after.made = made.as_mut_ptr();
                     for row in task * together..rows.min((task + 1) * together) {
                         let x = if let [Place::Direct(input)] = before.plan.places[..] {
@@ -302,24 +569,45 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
             Ok(())
         });
     }
-    let pieces = length.div_ceil(TASK);
-    let together = (TASK / length).max(1);
-    threads::try_each((rows * pieces).div_ceil(together), |task| {
+    if let Some(signed) = bytes::signed(shape) {
+        let steps = Plan { signed, ..Plan::of::<u8>(&shape.steps, shape) };
+        return chain::<u8>(shape, &steps, (inputs, more, *y), limits);
+    }
+    chain::<f32>(shape, &steps, (inputs, more, *y), limits)
+}
+
+/// Computes what no function of rows is a part of.
+fn chain<T: Lane>(
+    shape: &ElementsShape,
+    steps: &Plan<'_>,
+    (inputs, more, y): (&[Floats], &[Floats], Floats),
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    let (length, rows) = match shape.sides.split_last() {
+        Some((&length, outer)) if steps.flat => (length * outer.iter().product::<usize>(), 1),
+        Some((&length, outer)) => (length, outer.iter().product()),
+        None => (1, 1),
+    };
+    let (block, task) = (T::BLOCK, TASK * T::EACH);
+    let pieces = length.div_ceil(task);
+    let together = (task / length).max(1);
+    threads::try_each((rows * pieces).div_ceil(together), |number| {
         limits.begin().check()?;
         with_scratch([BLOCK * steps.blocks, BLOCK], |[blocks, wide]| {
-            // SAFETY: as above.
+            // SAFETY: there is room for the plan's blocks; `sizes` found every element within the bindings, and pieces are distinct.
             unsafe {
-                let mut machine = Machine::new(&steps, shape, inputs, blocks.as_mut_ptr());
-                for piece in task * together..(rows * pieces).min((task + 1) * together) {
-                    let (row, start) = (piece / pieces, piece % pieces * TASK);
+                let mut machine = Machine::<T>::new(steps, shape, inputs, blocks.as_mut_ptr().cast());
+                machine.more = more;
+                for piece in number * together..(rows * pieces).min((number + 1) * together) {
+                    let (row, start) = (piece / pieces, piece % pieces * task);
                     machine.begin_row(row);
-                    for first in (start..length.min(start + TASK)).step_by(BLOCK) {
-                        let (count, place) = (BLOCK.min(length - first), row * length + first);
-                        if shape.bytes == 4 {
-                            machine.run(row, first, count, y.at(place));
+                    for first in (start..length.min(start + task)).step_by(block) {
+                        let (count, place) = (block.min(length - first), row * length + first);
+                        if shape.bytes == size_of::<T>() {
+                            machine.run(row, first, count, y.start().cast::<T>().add(place));
                             continue;
                         }
-                        machine.run(row, first, count, wide.as_mut_ptr());
+                        machine.run(row, first, count, wide.as_mut_ptr().cast());
                         let to = std::slice::from_raw_parts_mut(y.start().cast::<u8>().add(place), count);
                         functions::narrowed(&wide[..count], to);
                     }

@@ -15,14 +15,20 @@ const LANES: usize = 64;
 /// Elements that a task gathers at least.
 const TASK: usize = 1 << 13;
 
-/// Elements that are reached, places, and elements of the result.
+/// Whether an operation is taken.
+pub(super) fn serves(shape: &GatherShape) -> bool {
+    shape.places.bytes == 4 && matches!(shape.from.bytes, 1 | 2 | 4 | 8)
+}
+
+/// Words that are reached, places, and words of the result.
 pub(super) fn sizes(shape: &GatherShape) -> Option<[usize; 3]> {
     if shape.from.sides != shape.places.sides || shape.length == 0 || i32::try_from(shape.length).is_err() {
         return None;
     }
     let [reach, count] = copies::sizes(&shape.from)?;
     let reach = reach.checked_add(shape.step.checked_mul(shape.length - 1)?)?;
-    Some([reach, copies::sizes(&shape.places)?[0], count])
+    let words = |elements| copies::words(&shape.from, elements);
+    Some([words(reach)?, copies::sizes(&shape.places)?[0], words(count)?])
 }
 
 /// An axis: its length, and its steps in what is read and in the places.
@@ -45,7 +51,7 @@ pub(super) fn greatest(shape: &GreatestShape, x: Floats, y: Floats, limits: &Lim
             std::slice::from_raw_parts(x.start().cast::<u32>().add(first), together.min(shape.count - first))
         };
         found.fetch_max(greatest_of(words, shape.more), Ordering::Relaxed);
-        Ok(())
+        Ok::<(), Stopped>(())
     })?;
     // SAFETY: the binding has one word, and nothing else writes to it.
     unsafe { y.start().cast::<u32>().write(found.into_inner()) };
@@ -63,7 +69,24 @@ fn greatest_by<S: Isa>(words: &[u32], more: u32) -> u32 {
 }
 
 /// Gathers; the sizes were checked.
-pub(super) fn gather(shape: &GatherShape, [x, places, y]: [Floats; 3], limits: &Limits<'_>) -> Result<(), Stopped> {
+pub(super) fn gather(shape: &GatherShape, bindings: [Floats; 3], limits: &Limits<'_>) -> Result<(), Stopped> {
+    match shape.from.bytes {
+        1 => gather_of(shape, bindings, limits, pick_bytes),
+        2 => gather_of(shape, bindings, limits, pick_halves),
+        8 => gather_of(shape, bindings, limits, pick_pairs),
+        _ => gather_of(shape, bindings, limits, pick_words),
+    }
+}
+
+/// Elements that words name.
+type Pick<T> = unsafe fn(&mut [T], &[u32], *const T, [usize; 2], usize, bool);
+
+fn gather_of<T: Copy>(
+    shape: &GatherShape,
+    [x, places, y]: [Floats; 3],
+    limits: &Limits<'_>,
+    pick: Pick<T>,
+) -> Result<(), Stopped> {
     // From the innermost on; those joined that lie one behind the other in both.
     let mut axes: Vec<Axis> = Vec::new();
     for (axis, &side) in shape.from.sides.iter().enumerate().rev() {
@@ -93,21 +116,23 @@ pub(super) fn gather(shape: &GatherShape, [x, places, y]: [Floats; 3], limits: &
             }
             // SAFETY: `sizes` found every element within the bindings, whatever the places are; rows are distinct parts of the result.
             unsafe {
-                let to = std::slice::from_raw_parts_mut(y.at(row / pieces * inner.side + first), count);
+                let x = x.start().cast::<T>().cast_const();
+                let to = y.start().cast::<T>().add(row / pieces * inner.side + first);
+                let to = std::slice::from_raw_parts_mut(to, count);
                 let words = places.at(at).cast::<u32>().cast_const();
                 match (inner.from, inner.places) {
                     (1, 0) => {
                         let place = place(words.read(), length, signed) * step;
-                        x.at(from + place).copy_to_nonoverlapping(to.as_mut_ptr(), count);
+                        x.add(from + place).copy_to_nonoverlapping(to.as_mut_ptr(), count);
                     }
                     (beside, 1) => {
-                        let (words, x) = (std::slice::from_raw_parts(words, count), x.at(from).cast_const());
+                        let (words, x) = (std::slice::from_raw_parts(words, count), x.add(from));
                         pick(to, words, x, [beside, step], length, signed);
                     }
                     (beside, apart) => {
                         for (i, to) in to.iter_mut().enumerate() {
                             let place = place(words.add(i * apart).read(), length, signed);
-                            *to = x.at(from + i * beside + place * step).read();
+                            *to = x.add(from + i * beside + place * step).read();
                         }
                     }
                 }
@@ -129,19 +154,44 @@ fn place(word: u32, length: usize, signed: bool) -> usize {
     word.min(last as u32) as usize
 }
 
-forms! {
-    /// The elements that words name, from `x` on: the next one is so much further, as is the next place.
-    ///
-    /// The caller promises that every place has its element.
-    unsafe fn pick(to: &mut [f32], words: &[u32], x: *const f32, steps: [usize; 2], length: usize, signed: bool) = pick_by
+/// The elements that words name, from `x` on: the next one is so much further, as is the next place. In a form for each instruction set.
+macro_rules! picks {
+    ($($name:ident $body:ident $element:ty),*) => {$(
+        forms! {
+            /// The caller promises that every place has its element.
+            unsafe fn $name(
+                to: &mut [$element],
+                words: &[u32],
+                x: *const $element,
+                steps: [usize; 2],
+                length: usize,
+                signed: bool,
+            ) = $body
+        }
+
+        #[inline(always)]
+        unsafe fn $body<I>(
+            to: &mut [$element],
+            words: &[u32],
+            x: *const $element,
+            steps: [usize; 2],
+            length: usize,
+            signed: bool,
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { pick(to, words, x, steps, length, signed) }
+        }
+    )*};
 }
+
+picks!(pick_bytes bytes_by u8, pick_halves halves_by u16, pick_words words_by u32, pick_pairs pairs_by u64);
 
 /// Places first, then elements: so many are on their way at once.
 #[inline(always)]
-unsafe fn pick_by<I>(
-    to: &mut [f32],
+unsafe fn pick<T: Copy>(
+    to: &mut [T],
     words: &[u32],
-    x: *const f32,
+    x: *const T,
     [beside, step]: [usize; 2],
     length: usize,
     signed: bool,

@@ -14,10 +14,11 @@ use super::words::Part as _;
 use super::{
     attention, converts, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows,
 };
-use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
-use crate::spmd::Limits;
+use crate::backend::native::{Conv2dShape, FunctionShape, MatmulShape, NativeOperation};
+use crate::spmd::{Limits, Stopped};
 use crate::tensor::DType;
 use crate::threads;
+use cantus_base::listed::Listed;
 
 /// An operation that this device runs by itself.
 pub(super) struct Native(NativeOperation);
@@ -28,6 +29,8 @@ const GATHERS_PAY: usize = 1 << 14;
 const SORTS_PAY: usize = 1 << 12;
 const SCANS_PAY: usize = 1 << 16;
 const TRANSFORMS_PAY: usize = 1 << 13;
+/// Bytes of the same.
+const FUNCTIONS_PAY: usize = 1 << 13;
 
 impl Native {
     /// The operation, if its sizes hold together: every element that it names lies within `m`, `n`, `k` and the strides given.
@@ -57,9 +60,9 @@ impl Native {
             NativeOperation::Scan(_)
             | NativeOperation::Copy(_)
             | NativeOperation::Assemble(_)
-            | NativeOperation::Gather(_)
             | NativeOperation::Greatest(_) => true,
-            NativeOperation::Scatter(shape) => shape.length > 0 && shape.count > 0,
+            NativeOperation::Gather(shape) => gathers::serves(shape),
+            NativeOperation::Scatter(shape) => scatters::serves(shape),
             NativeOperation::Count(shape) => counts::serves(shape),
             NativeOperation::Resample(shape) => resample::serves(shape),
             // Places are words of 32 bits here too.
@@ -74,6 +77,7 @@ impl Native {
             NativeOperation::Fft(shape) => fourier::serves(shape),
             #[cfg(not(all(feature = "fft", not(target_arch = "wasm32"))))]
             NativeOperation::Fft(_) => false,
+            NativeOperation::Function(_) => true,
             // Its own kernels are quicker than the operations that a graph cuts them into.
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => false,
@@ -81,6 +85,10 @@ impl Native {
             NativeOperation::Zk(operation) => operation.sizes().is_some(),
         };
         fits.then(|| Self(operation.clone()))
+    }
+
+    pub(super) fn results(&self) -> usize {
+        self.0.results()
     }
 
     /// Operations below which it is not worth a second thread.
@@ -110,6 +118,7 @@ impl Native {
             NativeOperation::Reduce(shape) => (reduce::work(shape), SCANS_PAY),
             NativeOperation::Random(shape) => (shape.count, SCANS_PAY),
             NativeOperation::Fft(shape) => (shape.rows.saturating_mul(shape.length), TRANSFORMS_PAY),
+            NativeOperation::Function(shape) => (shape.sizes().iter().copied().max().unwrap_or(0), FUNCTIONS_PAY),
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => (usize::MAX, 0),
             #[cfg(feature = "zk")]
@@ -124,6 +133,7 @@ impl Native {
         match &self.0 {
             _ if self.is_small() => true,
             NativeOperation::Sort(shape) => !rows::is_split(shape),
+            NativeOperation::Function(_) => false,
             NativeOperation::Matmul(_)
             | NativeOperation::Conv2d(_)
             | NativeOperation::Convert(_)
@@ -191,6 +201,7 @@ impl Native {
             NativeOperation::Fft(shape) => fourier::sizes(shape).map(Vec::from),
             #[cfg(not(all(feature = "fft", not(target_arch = "wasm32"))))]
             NativeOperation::Fft(_) => None,
+            NativeOperation::Function(shape) => Some(shape.sizes().iter().map(|bytes| bytes.div_ceil(4)).listed()),
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => None,
             #[cfg(feature = "zk")]
@@ -234,12 +245,25 @@ impl Native {
             (NativeOperation::Random(shape), [y]) => random::fill(shape, *y, limits),
             #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
             (NativeOperation::Fft(shape), [x, y]) => fourier::transform(shape, *x, *y, limits),
+            (NativeOperation::Function(shape), [inputs @ .., y]) => function(shape, inputs, *y, limits),
             #[cfg(feature = "zk")]
             (NativeOperation::Zk(operation), [inputs @ .., output]) => return zk(operation, inputs, *output, limits),
             _ => return Err(Fault::from("its bindings are none of its own")),
         }
         .map_err(Fault::from)
     }
+}
+
+/// A function of the bytes that the bindings hold, of which there are as many as its sizes say.
+fn function(shape: &FunctionShape, inputs: &[Floats], y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    limits.begin().check()?;
+    let [sizes @ .., size] = shape.sizes() else { return Ok(()) };
+    // SAFETY: the bindings hold so many bytes, which nothing writes to while the function runs.
+    let bytes = |(of, &bytes): (&Floats, &usize)| unsafe { std::slice::from_raw_parts(of.start().cast::<u8>(), bytes) };
+    let inputs: Vec<&[u8]> = inputs.iter().zip(sizes).map(bytes).listed();
+    // SAFETY: as above; the result is a tensor of its own, which nothing else touches.
+    shape.run(&inputs, unsafe { std::slice::from_raw_parts_mut(y.start().cast::<u8>(), *size) });
+    limits.begin().check()
 }
 
 /// Words are numbers of 32 bits, as floats are.

@@ -53,8 +53,8 @@ impl CpuProgram {
                         return Err(Fault::from("it takes buffers only"));
                     };
                     let (buffer, start, bytes) = memory(buffer, *offset, *bytes)?;
-                    // Results come last, one for each operation.
-                    if place + 1 == dispatch.bindings.len() {
+                    // Results come last.
+                    if place + native.results() >= dispatch.bindings.len() {
                         buffer.changes();
                     }
                     floats.push(super::floats::Floats(start.cast(), bytes / size_of::<f32>()));

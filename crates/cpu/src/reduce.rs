@@ -4,7 +4,7 @@
 use super::elements::{BLOCK, Machine, Place, Plan, functions, serves as takes_steps, sizes as elements_sizes};
 use super::floats::Floats;
 use super::product::with_scratch;
-use crate::backend::native::{Combination, ReduceShape};
+use crate::backend::native::{Combination, Number, ReduceShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -17,12 +17,16 @@ pub(super) const LINES: usize = 8;
 /// Tasks that few results are cut into, at most.
 const PARTS: usize = 64;
 
+/// Elements of a result that are few.
+const FEW: usize = 64;
+
 /// Whether a reduction is taken.
 pub(super) fn serves(shape: &ReduceShape) -> bool {
     lengths(shape).is_some()
         && shape.elements.row.is_none()
         && shape.by != Combination::Product
         && takes_steps(&shape.elements)
+        && (shape.number == Number::F32 || !shape.down_columns || work(shape) / shape.outer < MOST_WORDS)
 }
 
 /// For each result along the first axes: rows, and elements of a row. `None` where the sizes do not hold together.
@@ -46,6 +50,11 @@ pub(super) fn work(shape: &ReduceShape) -> usize {
     shape.elements.sides.iter().fold(1, |product, &side| product.saturating_mul(side))
 }
 
+/// Sums of words are taken modulo this, where float64 has all of them.
+const WORDS: f64 = 4_294_967_296.0;
+/// Words that are added up in float64 before that, at most.
+const MOST_WORDS: usize = 1 << 20;
+
 fn neutral(by: Combination) -> f64 {
     match by {
         Combination::Greatest => f64::NEG_INFINITY,
@@ -54,9 +63,10 @@ fn neutral(by: Combination) -> f64 {
     }
 }
 
-fn combine(by: Combination, a: f64, b: f64) -> f64 {
+fn combine((by, number): By, a: f64, b: f64) -> f64 {
     match by {
-        Combination::Sum | Combination::Product => a + b,
+        Combination::Sum | Combination::Product if number == Number::F32 => a + b,
+        Combination::Sum | Combination::Product => (a + b) % WORDS,
         Combination::Greatest => {
             if a.is_nan() || a > b {
                 a
@@ -74,7 +84,22 @@ fn combine(by: Combination, a: f64, b: f64) -> f64 {
     }
 }
 
-fn fold(by: Combination, row: &[f32]) -> f64 {
+/// How elements are combined, and what they are.
+type By = (Combination, Number);
+
+/// A total as a result.
+fn result(number: Number, total: f64) -> f32 {
+    match number {
+        Number::F32 => total as f32,
+        Number::I32 | Number::U32 => f32::from_bits(total as i64 as u32),
+    }
+}
+
+fn fold((by, number): By, row: &[f32]) -> f64 {
+    if number != Number::F32 {
+        let parts = row.chunks(MOST_WORDS).map(|part| functions::fold_words(by, number, part));
+        return parts.fold(neutral(by), |total, part| combine((by, number), total, part));
+    }
     match by {
         Combination::Sum | Combination::Product => functions::sum(row),
         Combination::Greatest => functions::greatest(row).into(),
@@ -125,8 +150,21 @@ impl Reduction<'_> {
     /// # Safety
     /// The inputs have them, and there is room for a block.
     unsafe fn total(&self, machine: &mut Machine<'_>, result: usize, [first, end]: [usize; 2], block: *mut f32) -> f64 {
-        let by = self.shape.by;
-        let (mut total, mut at) = (neutral(by), first);
+        let by = (self.shape.by, self.shape.number);
+        let (mut total, mut at) = (neutral(by.0), first);
+        if self.plan.flat {
+            let before = result * self.rows * self.length;
+            // SAFETY: the caller's promise.
+            unsafe { machine.begin_row(0) };
+            while at < end {
+                let count = (end - at).min(self.stretch());
+                // SAFETY: as above.
+                let elements = unsafe { self.elements(machine, [0, before + at, count], block) };
+                total = combine(by, total, fold(by, elements));
+                at += count;
+            }
+            return total;
+        }
         while at < end {
             let (row, column) = (result * self.rows + at / self.length, at % self.length);
             let stop = (self.length - column).min(end - at);
@@ -145,8 +183,39 @@ impl Reduction<'_> {
         total
     }
 
+    /// Results of few elements each, of short rows: as many at once as a block has.
+    fn of_few(&self, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+        let (results, count) = (self.shape.outer, self.rows * self.length);
+        let (by, number) = (self.shape.by, self.shape.number);
+        let each = BLOCK / count;
+        let together = (TASK / (each * count)).max(1) * each;
+        threads::try_each(results.div_ceil(together), |task| {
+            limits.begin().check()?;
+            with_scratch([BLOCK * self.plan.blocks, BLOCK], |[blocks, block]| {
+                // SAFETY: there is room for the plan's blocks; `sizes` found every element within the bindings, and each result is written by one task.
+                unsafe {
+                    let mut machine =
+                        Machine::<f32>::new(self.plan, &self.shape.elements, self.inputs, blocks.as_mut_ptr());
+                    machine.begin_row(0);
+                    let end = results.min((task + 1) * together);
+                    for first in (task * together..end).step_by(each) {
+                        let taken = each.min(end - first);
+                        let place = [0, first * count, taken * count];
+                        let elements = self.elements(&mut machine, place, block.as_mut_ptr());
+                        let to = std::slice::from_raw_parts_mut(y.at(first), taken);
+                        functions::fold_few(by, number, elements, count, to);
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+
     fn along_rows(&self, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-        let (results, by) = (self.shape.outer, self.shape.by);
+        if self.plan.flat && self.rows * self.length <= FEW {
+            return self.of_few(y, limits);
+        }
+        let (results, by, number) = (self.shape.outer, self.shape.by, self.shape.number);
         let count = self.rows * self.length;
         let parts = (PARTS / results).min(count / TASK).max(1);
         // Whole blocks, so that their bounds are no others in a part than in the whole.
@@ -160,13 +229,14 @@ impl Reduction<'_> {
             with_scratch([BLOCK * self.plan.blocks, BLOCK], |[blocks, block]| {
                 // SAFETY: there is room for the plan's blocks; `sizes` found every element within the bindings, and each place is written by one task.
                 unsafe {
-                    let mut machine = Machine::new(self.plan, &self.shape.elements, self.inputs, blocks.as_mut_ptr());
+                    let mut machine =
+                        Machine::<f32>::new(self.plan, &self.shape.elements, self.inputs, blocks.as_mut_ptr());
                     for place in task * together..(results * parts).min((task + 1) * together) {
                         let (result, first) = (place / parts, place % parts * part);
                         let end = count.min(first + part);
                         let total = self.total(&mut machine, result, [first, end], block.as_mut_ptr());
                         if parts == 1 {
-                            y.at(result).write(total as f32);
+                            y.at(result).write(self::result(number, total));
                         } else {
                             to.at(place).write(total);
                         }
@@ -175,16 +245,16 @@ impl Reduction<'_> {
             });
             Ok::<_, Stopped>(())
         })?;
-        for (result, partials) in partials.chunks_exact(parts).enumerate() {
-            let total = partials.iter().fold(neutral(by), |total, &partial| combine(by, total, partial));
+        for (place, partials) in partials.chunks_exact(parts).enumerate() {
+            let total = partials.iter().fold(neutral(by), |total, &partial| combine((by, number), total, partial));
             // SAFETY: as above.
-            unsafe { y.at(result).write(total as f32) };
+            unsafe { y.at(place).write(result(number, total)) };
         }
         Ok(())
     }
 
     fn down_columns(&self, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-        let (results, by) = (self.shape.outer, self.shape.by);
+        let (results, by, number) = (self.shape.outer, self.shape.by, self.shape.number);
         let blocks = self.length.div_ceil(COLUMNS);
         let wide = self.length.div_ceil(blocks).next_multiple_of(16).min(self.length);
         let blocks = self.length.div_ceil(wide);
@@ -203,7 +273,7 @@ impl Reduction<'_> {
                 let (scratch, totals) = (scratch.as_mut_ptr(), totals.as_mut_ptr().cast::<f64>());
                 // SAFETY: scratch begins at a line of 64 bytes, and its parts at 16 floats of it; for the rest as above.
                 unsafe {
-                    let mut machine = Machine::new(self.plan, &self.shape.elements, self.inputs, scratch);
+                    let mut machine = Machine::<f32>::new(self.plan, &self.shape.elements, self.inputs, scratch);
                     let lines = scratch.add(BLOCK * self.plan.blocks);
                     for place in task * together..tasks.min((task + 1) * together) {
                         let (result, rest) = (place / (blocks * parts), place % (blocks * parts));
@@ -214,7 +284,9 @@ impl Reduction<'_> {
                         self.columns(&mut machine, rows, from, totals, lines);
                         if parts == 1 {
                             let y = y.at(result * self.length + from);
-                            totals.iter().enumerate().for_each(|(column, &total)| y.add(column).write(total as f32));
+                            for (column, &total) in totals.iter().enumerate() {
+                                y.add(column).write(self::result(number, total));
+                            }
                         } else {
                             let line = to.at((result * parts + rest % parts) * self.length + from);
                             totals.as_ptr().copy_to_nonoverlapping(line, totals.len());
@@ -224,14 +296,17 @@ impl Reduction<'_> {
             });
             Ok::<_, Stopped>(())
         })?;
-        for (result, partials) in partials.chunks_exact_mut(self.length * parts).enumerate() {
+        for (place, partials) in partials.chunks_exact_mut(self.length * parts).enumerate() {
             let (totals, lines) = partials.split_at_mut(self.length);
             for line in lines.chunks_exact(self.length) {
-                totals.iter_mut().zip(line).for_each(|(total, &partial)| *total = combine(by, *total, partial));
+                totals
+                    .iter_mut()
+                    .zip(line)
+                    .for_each(|(total, &partial)| *total = combine((by, number), *total, partial));
             }
             for (column, &total) in totals.iter().enumerate() {
                 // SAFETY: as above.
-                unsafe { y.at(result * self.length + column).write(total as f32) };
+                unsafe { y.at(place * self.length + column).write(result(number, total)) };
             }
         }
         Ok(())
@@ -249,6 +324,18 @@ impl Reduction<'_> {
         totals: &mut [f64],
         lines: *mut f32,
     ) {
+        if self.plan.flat {
+            // SAFETY: the caller's promise.
+            unsafe { machine.begin_row(0) };
+            let each = BLOCK / self.length;
+            for row in (first..end).step_by(each) {
+                let count = each.min(end - row) * self.length;
+                // SAFETY: as above.
+                let elements = unsafe { self.elements(machine, [0, row * self.length, count], lines) };
+                functions::fold_lines(self.shape.by, self.shape.number, elements, totals);
+            }
+            return;
+        }
         for row in (first..end).step_by(LINES) {
             let rows = LINES.min(end - row);
             let mut at = 0;
@@ -264,6 +351,10 @@ impl Reduction<'_> {
                 }
                 let totals = &mut totals[at..at + count];
                 match self.shape.by {
+                    _ if self.shape.number != Number::F32 => {
+                        let lines = taken[..rows].iter();
+                        lines.for_each(|line| functions::fold_lines(self.shape.by, self.shape.number, line, totals));
+                    }
                     Combination::Sum | Combination::Product => functions::add_lines(&taken[..rows], totals),
                     Combination::Greatest => functions::greatest_of_lines(&taken[..rows], totals),
                     Combination::Least => functions::least_of_lines(&taken[..rows], totals),

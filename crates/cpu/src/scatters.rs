@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::floats::Floats;
-use crate::backend::native::{Combination, Number, ScatterShape};
+use crate::backend::native::{Combination, ScatterShape};
 use crate::spmd::{Limits, Stopped};
+use crate::tensor::DType;
 use crate::threads;
 
 /// Values and elements that a task takes at least.
@@ -14,25 +15,46 @@ const LONG: usize = 1 << 17;
 /// Values that are written between two looks at the limits.
 const BLOCK: usize = 1 << 16;
 
-/// Elements, places, values, and elements of the result.
+/// Whether an operation is taken.
+pub(super) fn serves(shape: &ScatterShape) -> bool {
+    let dtypes = [DType::F32, DType::I32, DType::U32, DType::F64, DType::I64, DType::U64];
+    let reaches = !shape.signed || i32::try_from(shape.length).is_ok();
+    shape.length > 0 && shape.count > 0 && reaches && dtypes.contains(&shape.dtype)
+}
+
+/// Words of the elements, the places, the values, and the result.
 pub(super) fn sizes(shape: &ScatterShape) -> Option<[usize; 4]> {
-    let all = shape.rows.checked_mul(shape.length)?;
+    let each = shape.dtype.bytes() / 4;
+    let all = shape.rows.checked_mul(shape.length)?.checked_mul(each)?;
     let values = shape.rows.checked_mul(shape.count)?;
-    Some([all, if shape.shared { shape.count } else { values }, values, all])
+    Some([all, if shape.shared { shape.count } else { values }, values.checked_mul(each)?, all])
 }
 
 /// Scatters; the sizes were checked.
-pub(super) fn scatter(
+pub(super) fn scatter(shape: &ScatterShape, bindings: [Floats; 4], limits: &Limits<'_>) -> Result<(), Stopped> {
+    match shape.dtype {
+        DType::F32 => scatter_of::<f32>(shape, bindings, limits),
+        DType::F64 => scatter_of::<f64>(shape, bindings, limits),
+        DType::I32 => scatter_of::<i32>(shape, bindings, limits),
+        DType::I64 => scatter_of::<i64>(shape, bindings, limits),
+        DType::U64 => scatter_of::<u64>(shape, bindings, limits),
+        _ => scatter_of::<u32>(shape, bindings, limits),
+    }
+}
+
+fn scatter_of<T: Element>(
     shape: &ScatterShape,
     [x, places, values, y]: [Floats; 4],
     limits: &Limits<'_>,
 ) -> Result<(), Stopped> {
+    let write = writer::<T>(shape.by);
+    // What stays beyond every place after that is nowhere.
+    let from_end = if shape.signed { shape.length as u32 } else { 0 };
     let (length, count) = (shape.length, shape.count);
     // A row of few is cut for the threads: each reads all places and writes to its own.
     let parts = if length < LONG { 1 } else { threads::count().div_ceil(shape.rows.max(1)) };
     let part = length.div_ceil(parts);
     let together = (TASK / (length + count)).max(1);
-    let write = writer(shape.number, shape.by);
     threads::try_each((shape.rows * parts).div_ceil(together), |task| {
         for piece in task * together..((task + 1) * together).min(shape.rows * parts) {
             let (row, within) = (piece / parts, piece % parts);
@@ -40,59 +62,93 @@ pub(super) fn scatter(
             // SAFETY: within the bindings, as was checked; each piece writes its own part of the result, and nothing the others.
             let (from, to) = unsafe {
                 let at = row * length + own.start;
-                let from = std::slice::from_raw_parts(x.at(at).cast::<u32>().cast_const(), own.len());
-                (from, std::slice::from_raw_parts_mut(y.at(at).cast::<u32>(), own.len()))
+                let from = std::slice::from_raw_parts(x.start().cast::<T>().add(at).cast_const(), own.len());
+                (from, std::slice::from_raw_parts_mut(y.start().cast::<T>().add(at), own.len()))
             };
             to.copy_from_slice(from);
             // SAFETY: as above.
-            let (places, values) =
-                unsafe { (places.stretch(if shape.shared { 0 } else { row }, count), values.stretch(row, count)) };
-            let (places, values) = (bytemuck::cast_slice(places), bytemuck::cast_slice(values));
+            let (places, values) = unsafe {
+                let line = if shape.shared { 0 } else { row * count };
+                let places = std::slice::from_raw_parts(places.start().cast::<u32>().add(line).cast_const(), count);
+                let values = values.start().cast::<T>().add(row * count).cast_const();
+                (places, std::slice::from_raw_parts(values, count))
+            };
             for start in (0..count).step_by(BLOCK) {
                 limits.begin().check()?;
                 let block = start..(start + BLOCK).min(count);
-                write(to, own.clone(), &places[block.clone()], &values[block]);
+                write(to, (own.clone(), from_end), &places[block.clone()], &values[block]);
             }
         }
         Ok(())
     })
 }
 
-/// Writes values to the places of a range that is the target.
-type Writer = fn(&mut [u32], Range<usize>, &[u32], &[u32]);
+/// Writes values to the places of a range that is the target; so much is added to places that are negative as signed ones.
+type Writer<T> = fn(&mut [T], (Range<usize>, u32), &[u32], &[T]);
 
-fn writer(number: Number, by: Option<Combination>) -> Writer {
-    use Combination::{Greatest, Least, Product, Sum};
-    fn float(of: impl Fn(f32, f32) -> f32) -> impl Fn(u32, u32) -> u32 {
-        move |a, b| of(f32::from_bits(a), f32::from_bits(b)).to_bits()
-    }
-    fn signed(of: impl Fn(i32, i32) -> i32) -> impl Fn(u32, u32) -> u32 {
-        move |a, b| of(a as i32, b as i32) as u32
-    }
-    fn greatest(a: f32, b: f32) -> f32 {
-        if a.is_nan() || a >= b { a } else { b }
-    }
-    fn least(a: f32, b: f32) -> f32 {
-        if a.is_nan() || a <= b { a } else { b }
-    }
-    match (by, number) {
-        (None, _) => |to, own, places, values| write(to, own, places, values, |_, b| b),
-        (Some(Sum), Number::F32) => |to, own, places, values| write(to, own, places, values, float(|a, b| a + b)),
-        (Some(Product), Number::F32) => |to, own, places, values| write(to, own, places, values, float(|a, b| a * b)),
-        (Some(Greatest), Number::F32) => |to, own, places, values| write(to, own, places, values, float(greatest)),
-        (Some(Least), Number::F32) => |to, own, places, values| write(to, own, places, values, float(least)),
-        (Some(Sum), _) => |to, own, places, values| write(to, own, places, values, u32::wrapping_add),
-        (Some(Product), _) => |to, own, places, values| write(to, own, places, values, u32::wrapping_mul),
-        (Some(Greatest), Number::I32) => |to, own, places, values| write(to, own, places, values, signed(i32::max)),
-        (Some(Least), Number::I32) => |to, own, places, values| write(to, own, places, values, signed(i32::min)),
-        (Some(Greatest), Number::U32) => |to, own, places, values| write(to, own, places, values, u32::max),
-        (Some(Least), Number::U32) => |to, own, places, values| write(to, own, places, values, u32::min),
+/// What elements are combined by.
+trait Element: Copy + Send + Sync {
+    fn sum(self, other: Self) -> Self;
+    fn product(self, other: Self) -> Self;
+    fn greatest(self, other: Self) -> Self;
+    fn least(self, other: Self) -> Self;
+}
+
+macro_rules! elements {
+    ($($float:ty),*; $($whole:ty),*) => {
+        $(impl Element for $float {
+            fn sum(self, other: Self) -> Self {
+                self + other
+            }
+            fn product(self, other: Self) -> Self {
+                self * other
+            }
+            fn greatest(self, other: Self) -> Self {
+                if self.is_nan() || self >= other { self } else { other }
+            }
+            fn least(self, other: Self) -> Self {
+                if self.is_nan() || self <= other { self } else { other }
+            }
+        })*
+        $(impl Element for $whole {
+            fn sum(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            fn product(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            fn greatest(self, other: Self) -> Self {
+                self.max(other)
+            }
+            fn least(self, other: Self) -> Self {
+                self.min(other)
+            }
+        })*
+    };
+}
+
+elements!(f32, f64; i32, u32, i64, u64);
+
+fn writer<T: Element>(by: Option<Combination>) -> Writer<T> {
+    match by {
+        None => |to, own, places, values| write(to, own, places, values, |_, b| b),
+        Some(Combination::Sum) => |to, own, places, values| write(to, own, places, values, T::sum),
+        Some(Combination::Product) => |to, own, places, values| write(to, own, places, values, T::product),
+        Some(Combination::Greatest) => |to, own, places, values| write(to, own, places, values, T::greatest),
+        Some(Combination::Least) => |to, own, places, values| write(to, own, places, values, T::least),
     }
 }
 
 #[inline(always)]
-fn write(to: &mut [u32], own: Range<usize>, places: &[u32], values: &[u32], by: impl Fn(u32, u32) -> u32) {
+fn write<T: Copy>(
+    to: &mut [T],
+    (own, from_end): (Range<usize>, u32),
+    places: &[u32],
+    values: &[T],
+    by: impl Fn(T, T) -> T,
+) {
     for (&place, &value) in places.iter().zip(values) {
+        let place = if place.cast_signed() < 0 { place.wrapping_add(from_end) } else { place };
         // What is before the range is far beyond it.
         if let Some(element) = to.get_mut((place as usize).wrapping_sub(own.start)) {
             *element = by(*element, value);

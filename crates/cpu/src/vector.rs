@@ -11,8 +11,9 @@ use crate::threads;
 const TASK: usize = 1 << 15;
 /// Results of a task, at least.
 const LANES: usize = 32;
-/// Rows that are multiplied side by side.
+/// Rows that are multiplied side by side, and columns that are added so.
 const ROWS: usize = 4;
+const COLUMNS: usize = 8;
 
 /// A matrix of `rows` by `terms` elements by its steps.
 #[derive(Clone, Copy)]
@@ -66,10 +67,17 @@ pub(super) unsafe fn product(
                 rest.iter_mut().enumerate().for_each(|(at, y)| *y = dot(line(whole + at), vector));
             } else if row == 1 {
                 y.fill(0.0);
-                for (at, &factor) in vector.iter().enumerate() {
-                    let column = std::slice::from_raw_parts(m.at(first + from + at * term).cast_const(), count);
-                    add(y, column, factor);
+                let column = |at: usize| std::slice::from_raw_parts(m.at(first + from + at * term).cast_const(), count);
+                let (several, rest) = vector.as_chunks::<COLUMNS>();
+                let whole = several.len() * COLUMNS;
+                for (at, factors) in several.iter().enumerate() {
+                    let mut columns: [&[f32]; COLUMNS] = [&[]; COLUMNS];
+                    for (beside, to) in columns.iter_mut().enumerate() {
+                        *to = column(at * COLUMNS + beside);
+                    }
+                    add_several(y, columns, factors);
                 }
+                rest.iter().enumerate().for_each(|(at, &factor)| add(y, column(whole + at), factor));
             } else {
                 for (at, y) in y.iter_mut().enumerate() {
                     let element = |place: usize| m.at(first + (from + at) * row + place * term).read();
@@ -89,6 +97,10 @@ forms! {
 }
 forms! {
     fn add(y: &mut [f32], x: &[f32], factor: f32) = add_by
+}
+forms! {
+    /// Several one after the other, while the sums are at hand.
+    fn add_several(y: &mut [f32], columns: [&[f32]; COLUMNS], factors: &[f32; COLUMNS]) = add_several_by
 }
 
 #[inline(always)]
@@ -136,5 +148,22 @@ fn dots_of<I: Total + Isa, const R: usize, const V: usize>(rows: [&[f32]; R], b:
 fn add_by<I: Isa>(y: &mut [f32], x: &[f32], factor: f32) {
     for (y, x) in y.iter_mut().zip(x) {
         *y = I::mul_add(*x, factor, *y);
+    }
+}
+
+#[inline(always)]
+fn add_several_by<I: Isa>(y: &mut [f32], columns: [&[f32]; COLUMNS], factors: &[f32; COLUMNS]) {
+    let count = y.len();
+    // As long as the sums: no bound is looked at in the loop.
+    let [a, b, c, d, e, f, g, h] = columns.map(|column| &column[..count]);
+    for (at, y) in y.iter_mut().enumerate() {
+        let mut sum = I::mul_add(a[at], factors[0], *y);
+        sum = I::mul_add(b[at], factors[1], sum);
+        sum = I::mul_add(c[at], factors[2], sum);
+        sum = I::mul_add(d[at], factors[3], sum);
+        sum = I::mul_add(e[at], factors[4], sum);
+        sum = I::mul_add(f[at], factors[5], sum);
+        sum = I::mul_add(g[at], factors[6], sum);
+        *y = I::mul_add(h[at], factors[7], sum);
     }
 }

@@ -1,9 +1,9 @@
 //! Chains of operations on elements as data: what a device with means of its own runs in one pass.
 
-use super::native::{Combination, CopyShape};
+use super::native::{Combination, CopyShape, Number};
 
-/// Numbers that are computed from those of other tensors at the same place, in float32; the result is contiguous. Inputs of one byte are unsigned
-/// bytes or truths; [`One::SignedByte`] makes signed ones of them.
+/// Numbers that are computed from those of other tensors at the same place; the result is contiguous. They are float32, but for what the names of
+/// functions call words: the bits of i32 or u32. Inputs of one byte are unsigned bytes or truths; [`One::SignedByte`] makes signed ones of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ElementsShape {
@@ -11,25 +11,41 @@ pub struct ElementsShape {
     pub sides: Vec<usize>,
     /// What is read, in these axes.
     pub inputs: Vec<CopyShape>,
+    /// Views of numbers that are their own places, without memory.
+    pub places: Vec<CopyShape>,
     /// What is made of each row in between, and the steps that give the row.
     pub row: Option<(RowFunction, Vec<Step>)>,
     /// The steps to the result, which is that of the last.
     pub steps: Vec<Step>,
-    /// Bytes of a number of the result: 4 for float32, 1 for bytes and truths.
+    /// Bytes of a number of the result: 4 for float32 and words, 1 for bytes and truths.
     pub bytes: usize,
+    /// Further results: the steps that they are those of, and the bytes of their numbers. They are bound before the last one's.
+    pub more: Vec<(u16, usize)>,
 }
 
 impl ElementsShape {
     /// Of steps to the result.
     #[must_use]
     pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
-        Self { sides: sides.to_vec(), inputs, row: None, steps, bytes: 4 }
+        Self { sides: sides.to_vec(), inputs, places: Vec::new(), row: None, steps, bytes: 4, more: Vec::new() }
     }
 
     /// With a result of so many bytes for a number.
     #[must_use]
     pub fn to_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
+    }
+
+    /// With views of places.
+    #[must_use]
+    pub fn with_places(self, places: Vec<CopyShape>) -> Self {
+        Self { places, ..self }
+    }
+
+    /// With further results.
+    #[must_use]
+    pub fn and(self, more: Vec<(u16, usize)>) -> Self {
+        Self { more, ..self }
     }
 
     /// With a function of rows before the steps, which read it by [`Step::Row`].
@@ -59,13 +75,15 @@ pub struct ReduceShape {
     pub down_columns: bool,
     /// How they are combined: not by products.
     pub by: Combination,
+    /// What they are.
+    pub number: Number,
 }
 
 impl ReduceShape {
     /// Of elements, to so many results along the first axes, and one for each place of the last axis where it stays.
     #[must_use]
-    pub fn new(elements: ElementsShape, outer: usize, down_columns: bool, by: Combination) -> Self {
-        Self { elements, outer, down_columns, by }
+    pub fn new(elements: ElementsShape, outer: usize, down_columns: bool, by: Combination, number: Number) -> Self {
+        Self { elements, outer, down_columns, by, number }
     }
 }
 
@@ -87,7 +105,9 @@ pub enum RowFunction {
 pub enum Step {
     /// That of an input.
     Input(u16),
-    /// The float32 with these bits.
+    /// The place in a view of places, as a word.
+    Place(u16),
+    /// The float32, or the word, with these bits.
     Constant(u32),
     /// What a function of rows made.
     Row,
@@ -103,7 +123,7 @@ impl Step {
     /// The steps that it reads.
     pub fn reads(&self) -> impl Iterator<Item = u16> {
         let all = match *self {
-            Self::Input(_) | Self::Constant(_) | Self::Row => [None; 3],
+            Self::Input(_) | Self::Place(_) | Self::Constant(_) | Self::Row => [None; 3],
             Self::One(_, a) => [Some(a), None, None],
             Self::Two(_, a, b) => [Some(a), Some(b), None],
             Self::Choose(a, b, c) => [Some(a), Some(b), Some(c)],
@@ -152,6 +172,22 @@ pub enum One {
     Byte,
     /// A whole number modulo 256, from -128 to 127.
     SignedByte,
+    WordNeg,
+    WordAbs,
+    WordSign,
+    WordNot,
+    /// A whole number as i32.
+    ToWord,
+    /// Towards zero, the nearest where it is beyond i32, and 0 for NaN.
+    SaturatedToSigned,
+    /// The same for u32.
+    SaturatedToUnsigned,
+    /// An i32 as float32.
+    OfSigned,
+    /// A u32 as float32.
+    OfUnsigned,
+    /// A word modulo 256, from 0 to 255, as float32.
+    LowByte,
 }
 
 /// Functions of two elements, as those of [`crate::ops::Binary`].
@@ -175,4 +211,21 @@ pub enum Two {
     Le,
     Gt,
     Ge,
+    WordAdd,
+    WordSub,
+    WordMul,
+    WordAnd,
+    WordOr,
+    WordXor,
+    SignedMin,
+    SignedMax,
+    UnsignedMin,
+    UnsignedMax,
+    /// Truths as float32, as those below.
+    WordEq,
+    WordNe,
+    SignedLt,
+    SignedLe,
+    UnsignedLt,
+    UnsignedLe,
 }

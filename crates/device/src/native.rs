@@ -24,17 +24,17 @@ pub enum NativeOperation {
     Copy(CopyShape),
     /// Bindings: for each part the elements of 32 bits that it is read from, and the whole.
     Assemble(AssembleShape),
-    /// Bindings: elements of 32 bits, the places, and the elements there.
+    /// Bindings: elements, the places, and the elements there.
     Gather(GatherShape),
     /// Bindings: words, and the greatest of them.
     Greatest(GreatestShape),
-    /// Bindings: elements of 32 bits, places as u32, values for them, and the elements with the values.
+    /// Bindings: elements, places, values for them, and the elements with the values.
     Scatter(ScatterShape),
     /// Bindings: numbers, the edges of the bins as float32 where numbers are floats, and the counts as u32.
     Count(CountShape),
     /// Bindings: images, and the images in another size.
     Resample(ResampleShape),
-    /// Bindings: the inputs, and the result.
+    /// Bindings: the inputs, and the results.
     Elements(ElementsShape),
     /// Bindings: the inputs, and the result.
     Reduce(ReduceShape),
@@ -44,6 +44,8 @@ pub enum NativeOperation {
     Fft(FftShape),
     /// Bindings: queries, keys, values, and the means of values.
     Attention(AttentionShape),
+    /// Bindings: the inputs, and the result.
+    Function(FunctionShape),
     /// Bindings: the graph's arguments, and its one result.
     #[cfg(feature = "graph")]
     Graph(std::sync::Arc<crate::graph::Graph>),
@@ -53,6 +55,15 @@ pub enum NativeOperation {
 }
 
 impl NativeOperation {
+    /// Results: the last ones of the bindings.
+    #[must_use]
+    pub fn results(&self) -> usize {
+        match self {
+            Self::Elements(shape) => shape.more.len() + 1,
+            _ => 1,
+        }
+    }
+
     /// Floating-point operations that it takes, an addition and a multiplication for each term.
     #[must_use]
     pub fn flops(&self) -> u64 {
@@ -69,7 +80,8 @@ impl NativeOperation {
             | Self::Scatter(_)
             | Self::Count(_)
             | Self::Resample(_)
-            | Self::Random(_) => return 0,
+            | Self::Random(_)
+            | Self::Function(_) => return 0,
             Self::Elements(shape) => return shape.operations(0),
             Self::Reduce(shape) => return shape.elements.operations(1),
             Self::Attention(shape) => {
@@ -325,17 +337,27 @@ pub struct ScatterShape {
     pub count: usize,
     /// Whether the places are the same for all rows.
     pub shared: bool,
-    /// What the elements are.
-    pub number: Number,
+    /// What the elements and values are.
+    pub dtype: DType,
     /// How an element and a value are combined; without it the value takes the place.
     pub by: Option<Combination>,
+    /// Whether places are signed: negative ones count from the end.
+    pub signed: bool,
 }
 
 impl ScatterShape {
     /// Of rows, with `count` values for the `length` elements of each.
     #[must_use]
-    pub fn new([rows, length, count]: [usize; 3], shared: bool, number: Number, by: Option<Combination>) -> Self {
-        Self { rows, length, count, shared, number, by }
+    pub fn new([rows, length, count]: [usize; 3], shared: bool, dtype: DType, by: Option<Combination>) -> Self {
+        Self { rows, length, count, shared, dtype, by, signed: false }
+    }
+}
+
+impl ScatterShape {
+    /// With places that may be negative.
+    #[must_use]
+    pub fn by_signed(self) -> Self {
+        Self { signed: true, ..self }
     }
 }
 
@@ -451,6 +473,58 @@ pub struct AttentionShape {
     pub causal: bool,
     /// The bits of the float32 with which products are multiplied.
     pub scale: u32,
+}
+
+/// A function of contiguous tensors in the host's memory, for devices that compute there.
+#[derive(Clone)]
+pub struct FunctionShape {
+    /// Bytes of each input, and of the result.
+    sizes: Vec<usize>,
+    function: std::sync::Arc<Function>,
+}
+
+/// From the bytes of the inputs those of the result.
+type Function = dyn Fn(&[&[u8]], &mut [u8]) + Send + Sync;
+
+impl FunctionShape {
+    /// Of inputs of so many bytes; the last size is the result's.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(sizes: Vec<usize>, function: std::sync::Arc<Function>) -> Self {
+        Self { sizes, function }
+    }
+
+    /// Bytes of each input, and of the result.
+    #[must_use]
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// Computes the result.
+    pub fn run(&self, inputs: &[&[u8]], result: &mut [u8]) {
+        (self.function)(inputs, result);
+    }
+}
+
+impl std::fmt::Debug for FunctionShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FunctionShape").field("sizes", &self.sizes).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for FunctionShape {
+    fn eq(&self, other: &Self) -> bool {
+        self.sizes == other.sizes && std::sync::Arc::ptr_eq(&self.function, &other.function)
+    }
+}
+
+impl Eq for FunctionShape {}
+
+impl std::hash::Hash for FunctionShape {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.sizes.hash(state);
+        std::ptr::hash(std::sync::Arc::as_ptr(&self.function), state);
+    }
 }
 
 /// What contiguous rows of 32-bit numbers are.

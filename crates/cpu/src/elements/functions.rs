@@ -6,7 +6,7 @@
 // A coefficient is written with the digits that name its f32; some start like a well-known constant.
 #![allow(clippy::excessive_precision, clippy::approx_constant, reason = "they are those of the WGSL")]
 
-use crate::backend::native::{One, Step, Two};
+use crate::backend::native::{Combination, Number, One, Step, Two};
 use crate::forms::forms;
 use crate::spmd::math::{self, Isa};
 
@@ -46,6 +46,18 @@ forms! {
 forms! {
     /// The least elements of columns, NaN if there is one.
     pub(crate) fn least_of_lines(lines: &[&[f32]], totals: &mut [f64]) = least_of_lines_by
+}
+forms! {
+    /// What each `count` elements one behind the other are combined to.
+    pub(crate) fn fold_few(by: Combination, number: Number, elements: &[f32], count: usize, to: &mut [f32]) = fold_few_by
+}
+forms! {
+    /// What words are combined to: so few that float64 has all sums.
+    pub(crate) fn fold_words(by: Combination, number: Number, words: &[f32]) -> f64 = fold_words_by
+}
+forms! {
+    /// Combines short lines, one behind the other, into totals of their columns.
+    pub(crate) fn fold_lines(by: Combination, number: Number, elements: &[f32], totals: &mut [f64]) = fold_lines_by
 }
 forms! {
     /// e^(x - shift) of each element, and their sum.
@@ -227,6 +239,116 @@ fn add_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
 }
 
 #[inline(always)]
+fn fold_few_by<I: Isa>(by: Combination, number: Number, elements: &[f32], count: usize, to: &mut [f32]) {
+    let unsigned = |a: f32, b: f32, greater: bool| if (a.to_bits() > b.to_bits()) == greater { a } else { b };
+    match (by, number) {
+        (Combination::Sum | Combination::Product, Number::I32 | Number::U32) => {
+            few(elements, count, to, |a, b| word(signed(a).wrapping_add(signed(b))));
+        }
+        (Combination::Greatest, Number::I32) => few(elements, count, to, |a, b| word(signed(a).max(signed(b)))),
+        (Combination::Least, Number::I32) => few(elements, count, to, |a, b| word(signed(a).min(signed(b)))),
+        (Combination::Greatest, Number::U32) => few(elements, count, to, |a, b| unsigned(a, b, true)),
+        (Combination::Least, Number::U32) => few(elements, count, to, |a, b| unsigned(a, b, false)),
+        (Combination::Sum | Combination::Product, Number::F32) => few(elements, count, to, |a, b| a + b),
+        (Combination::Greatest, Number::F32) => {
+            few(elements, count, to, |a, b| if a.is_nan() || a > b { a } else { b })
+        }
+        (Combination::Least, Number::F32) => few(elements, count, to, |a, b| if a.is_nan() || a < b { a } else { b }),
+    }
+}
+
+#[inline(always)]
+fn fold_words_by<I: Isa>(by: Combination, number: Number, words: &[f32]) -> f64 {
+    let unsigned = |word: &f32| word.to_bits();
+    let all = words.iter();
+    match (by, number) {
+        (Combination::Sum | Combination::Product, Number::U32) => {
+            all.map(|x| u64::from(x.to_bits())).sum::<u64>() as f64
+        }
+        (Combination::Sum | Combination::Product, _) => all.map(|&x| i64::from(signed(x))).sum::<i64>() as f64,
+        (Combination::Greatest, Number::U32) => all.map(unsigned).fold(0, u32::max).into(),
+        (Combination::Least, Number::U32) => all.map(unsigned).fold(u32::MAX, u32::min).into(),
+        (Combination::Greatest, _) => all.map(|&x| signed(x)).fold(i32::MIN, i32::max).into(),
+        (Combination::Least, _) => all.map(|&x| signed(x)).fold(i32::MAX, i32::min).into(),
+    }
+}
+
+#[inline(always)]
+fn few(elements: &[f32], count: usize, to: &mut [f32], of: impl Fn(f32, f32) -> f32) {
+    match count {
+        2 => few_of::<2>(elements, to, of),
+        3 => few_of::<3>(elements, to, of),
+        4 => few_of::<4>(elements, to, of),
+        8 => few_of::<8>(elements, to, of),
+        _ => {
+            for (to, all) in to.iter_mut().zip(elements.chunks_exact(count)) {
+                let [first, rest @ ..] = all else { continue };
+                let mut total = *first;
+                for &value in rest {
+                    total = of(total, value);
+                }
+                *to = total;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn few_of<const N: usize>(elements: &[f32], to: &mut [f32], of: impl Fn(f32, f32) -> f32) {
+    for (to, all) in to.iter_mut().zip(elements.as_chunks::<N>().0) {
+        let mut total = all[0];
+        for &value in &all[1..] {
+            total = of(total, value);
+        }
+        *to = total;
+    }
+}
+
+/// Lines that are added up in float32, side by side.
+const BESIDE: usize = 16;
+
+#[inline(always)]
+fn fold_lines_by<I: Isa>(by: Combination, number: Number, elements: &[f32], totals: &mut [f64]) {
+    let length = totals.len();
+    if number != Number::F32 {
+        let value = |x: f32| if number == Number::I32 { signed(x).into() } else { f64::from(x.to_bits()) };
+        for line in elements.chunks_exact(length) {
+            for (total, &x) in totals.iter_mut().zip(line) {
+                let x = value(x);
+                *total = match by {
+                    Combination::Sum | Combination::Product => *total + x,
+                    Combination::Greatest => total.max(x),
+                    Combination::Least => total.min(x),
+                };
+            }
+        }
+        return;
+    }
+    if matches!(by, Combination::Sum | Combination::Product) {
+        let mut sums = [0.0_f32; BESIDE * LANES];
+        let Some(sums) = sums.get_mut(..BESIDE * length) else { return };
+        for lines in elements.chunks(BESIDE * length) {
+            for (sum, &value) in sums.iter_mut().zip(lines) {
+                *sum += value;
+            }
+        }
+        for sums in sums.chunks_exact(length) {
+            for (total, &sum) in totals.iter_mut().zip(sums) {
+                *total += f64::from(sum);
+            }
+        }
+        return;
+    }
+    for line in elements.chunks_exact(length) {
+        if by == Combination::Greatest {
+            greatest_of_lines_by::<I>(&[line], totals);
+        } else {
+            least_of_lines_by::<I>(&[line], totals);
+        }
+    }
+}
+
+#[inline(always)]
 fn greatest_of_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
     for line in lines {
         for (total, &value) in totals.iter_mut().zip(*line) {
@@ -258,7 +380,7 @@ unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f32], count: usize) {
             (read, std::slice::from_raw_parts_mut(to, count))
         };
         match *step {
-            Step::Input(_) | Step::Constant(_) | Step::Row => {}
+            Step::Input(_) | Step::Place(_) | Step::Constant(_) | Step::Row => {}
             Step::One(op, a) => one::<I>(op, read(a), to),
             Step::Two(op, a, b) => two::<I>(op, [read(a), read(b)], to),
             Step::Choose(a, b, c) => choose(read(a), [read(b), read(c)], to),
@@ -297,7 +419,7 @@ fn pairs([a, b]: [&[f32]; 2], to: &mut [f32], of: impl Fn(f32, f32) -> f32) {
 #[inline(always)]
 fn choose(condition: &[f32], [a, b]: [&[f32]; 2], to: &mut [f32]) {
     for (((to, &condition), &a), &b) in to.iter_mut().zip(condition).zip(a).zip(b) {
-        *to = if condition == 0.0 { b } else { a };
+        *to = f32::from_bits(if condition == 0.0 { b.to_bits() } else { a.to_bits() });
     }
 }
 
@@ -348,6 +470,15 @@ fn one<I: Isa>(op: One, x: &[f32], to: &mut [f32]) {
         One::Not => each(x, to, |x| truth(x == 0.0)),
         One::Byte => each(x, to, |x| x - 256.0 * math::floor::<I>(x * (1.0 / 256.0))),
         One::SignedByte => each(x, to, |x| x - 256.0 * math::floor::<I>((x + 128.0) * (1.0 / 256.0))),
+        One::WordNeg => each(x, to, |x| word(signed(x).wrapping_neg())),
+        One::WordAbs => each(x, to, |x| word(signed(x).wrapping_abs())),
+        One::WordSign => each(x, to, |x| word(signed(x).signum())),
+        One::WordNot => each(x, to, |x| word(!signed(x))),
+        One::ToWord | One::SaturatedToSigned => each(x, to, |x| word(x as i32)),
+        One::SaturatedToUnsigned => each(x, to, |x| f32::from_bits(x as u32)),
+        One::OfSigned => each(x, to, |x| signed(x) as f32),
+        One::OfUnsigned => each(x, to, |x| x.to_bits() as f32),
+        One::LowByte => each(x, to, |x| (x.to_bits() & 255) as f32),
     }
 }
 
@@ -387,7 +518,34 @@ fn two<I: Isa>(op: Two, xs: [&[f32]; 2], to: &mut [f32]) {
         Two::Le => pairs(xs, to, |a, b| truth(a <= b)),
         Two::Gt => pairs(xs, to, |a, b| truth(a > b)),
         Two::Ge => pairs(xs, to, |a, b| truth(a >= b)),
+        Two::WordAdd => pairs(xs, to, |a, b| word(signed(a).wrapping_add(signed(b)))),
+        Two::WordSub => pairs(xs, to, |a, b| word(signed(a).wrapping_sub(signed(b)))),
+        Two::WordMul => pairs(xs, to, |a, b| word(signed(a).wrapping_mul(signed(b)))),
+        Two::WordAnd => pairs(xs, to, |a, b| word(signed(a) & signed(b))),
+        Two::WordOr => pairs(xs, to, |a, b| word(signed(a) | signed(b))),
+        Two::WordXor => pairs(xs, to, |a, b| word(signed(a) ^ signed(b))),
+        Two::SignedMin => pairs(xs, to, |a, b| word(signed(a).min(signed(b)))),
+        Two::SignedMax => pairs(xs, to, |a, b| word(signed(a).max(signed(b)))),
+        Two::UnsignedMin => pairs(xs, to, |a, b| f32::from_bits(a.to_bits().min(b.to_bits()))),
+        Two::UnsignedMax => pairs(xs, to, |a, b| f32::from_bits(a.to_bits().max(b.to_bits()))),
+        Two::WordEq => pairs(xs, to, |a, b| truth(signed(a) == signed(b))),
+        Two::WordNe => pairs(xs, to, |a, b| truth(signed(a) != signed(b))),
+        Two::SignedLt => pairs(xs, to, |a, b| truth(signed(a) < signed(b))),
+        Two::SignedLe => pairs(xs, to, |a, b| truth(signed(a) <= signed(b))),
+        Two::UnsignedLt => pairs(xs, to, |a, b| truth(a.to_bits() < b.to_bits())),
+        Two::UnsignedLe => pairs(xs, to, |a, b| truth(a.to_bits() <= b.to_bits())),
     }
+}
+
+/// A word as an i32.
+#[inline(always)]
+fn signed(word: f32) -> i32 {
+    word.to_bits().cast_signed()
+}
+
+#[inline(always)]
+fn word(value: i32) -> f32 {
+    f32::from_bits(value.cast_unsigned())
 }
 
 #[inline(always)]

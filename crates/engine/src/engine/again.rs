@@ -7,13 +7,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::context::{self, Inside};
 use super::places::Axis;
 use super::slot::{Effect, Size};
-use super::tensor::{Place, Tensor};
+use super::tensor::{Inner, Place, Tensor};
 use super::{Engine, Shared, Slot};
 use crate::backend::native::Stated;
-use crate::backend::{Bound, Command, Contents, Dispatch, Program};
+use crate::backend::{Bound, Command, Contents, Dispatch, Execution, Program};
 use crate::error::Result;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -51,6 +53,8 @@ struct Again {
     size: Size,
     bytes: u64,
     flops: u64,
+    /// Tensors that nothing needs after it.
+    last: Vec<usize>,
 }
 
 #[derive(Clone)]
@@ -65,7 +69,10 @@ pub(super) struct Trace(Mutex<Taken>);
 
 #[derive(Default)]
 struct Taken {
-    tensors: Vec<Tensor>,
+    /// Not held: memory that nothing needs any more goes back while the trace is taken.
+    tensors: Vec<Weak<Inner>>,
+    /// By address.
+    numbers: FxHashMap<usize, usize>,
     slot: Option<Arc<Slot>>,
     steps: Vec<Step>,
     spoiled: bool,
@@ -79,7 +86,12 @@ impl Trace {
 
 impl Taken {
     fn number(&self, tensor: &Tensor) -> Option<usize> {
-        self.tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner))
+        self.numbers.get(&(Arc::as_ptr(&tensor.inner) as usize)).copied()
+    }
+
+    fn add(&mut self, tensor: &Tensor) {
+        self.numbers.insert(Arc::as_ptr(&tensor.inner) as usize, self.tensors.len());
+        self.tensors.push(tensor.downgrade());
     }
 
     /// Whether all is on one device so far.
@@ -102,7 +114,7 @@ impl Shared {
         let mut taken = trace.lock();
         let (dtype, shape, label) = (tensor.dtype(), tensor.shape().into(), tensor.shared_label().clone());
         taken.steps.push(Step::Output { dtype, shape, label });
-        taken.tensors.push(tensor.clone());
+        taken.add(tensor);
         let on = taken.is_on(&tensor.place().slot);
         taken.spoiled |= !on;
     }
@@ -141,7 +153,8 @@ impl Shared {
         let (program, label) = (dispatch.program.clone(), dispatch.label.clone());
         let known = arguments.map(|arguments| {
             let (workgroups, stated) = (dispatch.workgroups, dispatch.stated.clone());
-            Step::Dispatch(Again { program, label, arguments, workgroups, stated, size, bytes: total, flops })
+            let last = Vec::new();
+            Step::Dispatch(Again { program, label, arguments, workgroups, stated, size, bytes: total, flops, last })
         });
         let on = taken.is_on(slot) && dispatch.cancel.is_empty();
         taken.spoiled |= known.is_none() || !on;
@@ -156,48 +169,107 @@ impl Engine {
         shared.current_capture().is_none() && shared.current_trace().is_none() && !shared.profiler.is_active()
     }
 
-    /// Runs an evaluation over `inputs`: its outcome, and its steps with the number of each of its tensors, where they can be done again.
+    /// Runs an evaluation over `inputs`: its outcome, and its trace where it can be done again.
     pub(crate) async fn traced<T>(
         &self,
         inputs: &[Tensor],
         work: impl Future<Output = Result<T>>,
-    ) -> (Result<T>, Option<(Steps, Vec<Tensor>)>) {
+    ) -> (Result<T>, Option<Traced>) {
         let trace = Arc::new(Trace::default());
-        trace.lock().tensors = inputs.to_vec();
+        inputs.iter().for_each(|tensor| trace.lock().add(tensor));
         let result = context::within(self.shared(), Inside::Trace(trace.clone()), work).await;
-        let Taken { tensors, slot, steps, spoiled } = std::mem::take(&mut *trace.lock());
-        let steps = slot
-            .filter(|_| !spoiled && result.is_ok())
-            .map(|slot| (Steps { slot: Arc::downgrade(&slot), steps }, tensors));
-        (result, steps)
+        let taken = std::mem::take(&mut *trace.lock());
+        let is_whole = !taken.spoiled && result.is_ok() && taken.slot.is_some();
+        (result, is_whole.then_some(Traced(taken)))
+    }
+}
+
+/// What an evaluation recorded.
+pub(crate) struct Traced(Taken);
+
+impl Traced {
+    /// The number of a tensor that it was given or made.
+    pub(crate) fn number(&self, tensor: &Tensor) -> Option<usize> {
+        self.0.number(tensor)
+    }
+
+    /// The steps. Of the tensors that they make all stay, or only those of `kept`.
+    pub(crate) fn steps(self, kept: Option<&[usize]>) -> Option<Steps> {
+        let Taken { mut steps, slot, .. } = self.0;
+        if let Some(kept) = kept {
+            let mut seen: FxHashSet<usize> = kept.iter().copied().collect();
+            for step in steps.iter_mut().rev() {
+                let again = match step {
+                    Step::Dispatch(again) => again,
+                    Step::Watch { places, greatest, .. } => {
+                        seen.extend([*places, *greatest]);
+                        continue;
+                    }
+                    Step::Output { .. } => continue,
+                };
+                for argument in &again.arguments {
+                    if let Argument::Tensor { number, .. } = argument
+                        && seen.insert(*number)
+                    {
+                        again.last.push(*number);
+                    }
+                }
+            }
+        }
+        Some(Steps { slot: Arc::downgrade(&slot?), steps })
+    }
+}
+
+impl Slot {
+    /// Bytes of results that are recorded before the device has computed them: a long evaluation takes memory for a few times as many. On the processor
+    /// what is read next is still in the caches.
+    pub(crate) fn most_under_way(&self) -> u64 {
+        match self.device().info().capabilities.execution {
+            Execution::Executor => 1 << 22,
+            _ => 1 << 25,
+        }
     }
 }
 
 impl Steps {
-    /// Records the steps again: all tensors by their numbers. `None` where an input is no longer on the device, or what they take is not to be
-    /// had there: then the evaluation goes its usual way.
-    pub(crate) async fn again(&self, engine: &Engine, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
+    /// Records the steps again: tensors by their numbers, of those that were given or made the ones that stay. `None` where an input is no longer on
+    /// the device, or what they take is not to be had there: then the evaluation goes its usual way.
+    pub(crate) async fn again(&self, engine: &Engine, inputs: &[Tensor]) -> Option<Vec<Option<Tensor>>> {
         let (shared, slot) = (engine.shared(), &self.slot.upgrade()?);
         if slot.failure().is_some() {
             return None;
         }
-        let mut places: Vec<Place> = Vec::with_capacity(inputs.len() + self.steps.len());
-        let mut tensors: Vec<Tensor> = Vec::with_capacity(inputs.len() + self.steps.len());
+        let mut places: Vec<Option<Place>> = Vec::with_capacity(inputs.len() + self.steps.len());
+        let mut tensors: Vec<Option<Tensor>> = Vec::with_capacity(inputs.len() + self.steps.len());
         for tensor in inputs {
-            places.push(tensor.live_place().ok().filter(|place| Arc::ptr_eq(&place.slot, slot))?);
-            tensors.push(tensor.clone());
+            let place = tensor.live_place().ok().filter(|place| Arc::ptr_eq(&place.slot, slot))?;
+            places.push(Some(place));
+            tensors.push(Some(tensor.clone()));
         }
+        let (mut under_way, most) = (0, slot.most_under_way());
         for step in &self.steps {
             match step {
                 Step::Output { dtype, shape, label } => {
                     let made = engine.create(slot.clone(), *dtype, shape, Contents::Overwritten, label.clone());
                     let tensor = made.await.ok()?;
-                    places.push(Some(tensor.place()).filter(|place| Arc::ptr_eq(&place.slot, slot))?);
-                    tensors.push(tensor);
+                    under_way += tensor.byte_len();
+                    places.push(Some(Some(tensor.place()).filter(|place| Arc::ptr_eq(&place.slot, slot))?));
+                    tensors.push(Some(tensor));
                 }
-                Step::Dispatch(again) => again.record(shared, slot, &tensors, &mut places)?,
+                Step::Dispatch(again) => {
+                    again.record(shared, slot, &tensors, &places)?;
+                    for &number in &again.last {
+                        *tensors.get_mut(number)? = None;
+                        *places.get_mut(number)? = None;
+                    }
+                    if under_way > most {
+                        under_way = 0;
+                        shared.finish_slot(slot).await;
+                    }
+                }
                 Step::Watch { places, greatest, axis } => {
-                    shared.watched(tensors.get(*places)?, tensors.get(*greatest)?, *axis);
+                    let [places, greatest] = [*places, *greatest].map(|number| tensors.get(number)?.as_ref());
+                    shared.watched(places?, greatest?, *axis);
                 }
             }
         }
@@ -207,7 +279,13 @@ impl Steps {
 }
 
 impl Again {
-    fn record(&self, shared: &Shared, slot: &Arc<Slot>, tensors: &[Tensor], places: &mut [Place]) -> Option<()> {
+    fn record(
+        &self,
+        shared: &Shared,
+        slot: &Arc<Slot>,
+        tensors: &[Option<Tensor>],
+        places: &[Option<Place>],
+    ) -> Option<()> {
         let span = shared.profiler.begin();
         let _still = shared.moves.hold();
         let mut effect = Effect { reads: Vec::with_capacity(self.arguments.len()), writes: Vec::with_capacity(1) };
@@ -216,7 +294,7 @@ impl Again {
             bindings.push(match argument {
                 Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
                 Argument::Tensor { number, bytes, written } => {
-                    let (tensor, place) = (tensors.get(*number)?, places.get_mut(*number)?);
+                    let (tensor, place) = (tensors.get(*number)?.as_ref()?, places.get(*number)?.as_ref()?);
                     // Another thread may have moved it since it was looked at.
                     if !tensor.is_at(place) {
                         return None;

@@ -102,9 +102,20 @@ impl Engine {
         &self,
         operation: NativeOperation,
         inputs: &[&Tensor],
-        (dtype, shape): (DType, &[usize]),
+        like: (DType, &[usize]),
         label: &str,
     ) -> Result<Option<Tensor>> {
+        Ok(self.natives(operation, inputs, &[like], label).await?.and_then(|mut results| results.pop()))
+    }
+
+    /// [`Engine::native`] of an operation with as many results as there are dtypes and shapes.
+    pub(crate) async fn natives(
+        &self,
+        operation: NativeOperation,
+        inputs: &[&Tensor],
+        likes: &[(DType, &[usize])],
+        label: &str,
+    ) -> Result<Option<Vec<Tensor>>> {
         let shared = self.shared();
         let (span, flops) = (shared.profiler.begin(), operation.flops());
         for tensor in inputs {
@@ -124,32 +135,36 @@ impl Engine {
         for tensor in inputs {
             relocate(shared, tensor, &slot).await?;
         }
-        let output = self.output(largest.copied(), dtype, shape, label).await?;
+        let mut outputs = Vec::with_capacity(likes.len());
+        for &(dtype, shape) in likes {
+            outputs.push(self.output(largest.copied(), dtype, shape, label).await?);
+        }
         let _still = shared.moves.hold();
         let mut effect = Effect::default();
-        let mut bindings = Vec::with_capacity(inputs.len() + 1);
+        let mut bindings = Vec::with_capacity(inputs.len() + outputs.len());
         let mut bytes = 0;
-        for tensor in inputs.iter().copied().chain([&output]) {
-            let place = tensor.live_place()?;
+        for (place, tensor) in inputs.iter().copied().chain(&outputs).enumerate() {
+            let at = tensor.live_place()?;
             // There was no memory for the result, or another thread moved an input: the kernel runs where it can.
-            let Some(buffer) = place.buffer.filter(|_| Arc::ptr_eq(&place.slot, &slot)) else { return Ok(None) };
-            effect.reads.push(place.fate);
+            let Some(buffer) = at.buffer.filter(|_| Arc::ptr_eq(&at.slot, &slot)) else { return Ok(None) };
+            effect.writes.extend((place >= inputs.len()).then(|| at.fate.clone()));
+            effect.reads.push(at.fate);
             bytes += tensor.byte_len();
             bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.byte_len().next_multiple_of(4) });
             shared.note_used(tensor);
         }
-        effect.writes.extend(effect.reads.last().cloned());
-        output.inner.note_written();
+        outputs.iter().for_each(|output| output.inner.note_written());
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);
         let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new(), stated: None };
-        let size = Size { invocations: output.len() as u64, operations: 0 };
+        let invocations = outputs.iter().map(|output| output.len() as u64).sum();
+        let size = Size { invocations, operations: 0 };
         let tensors: Vec<(&Tensor, bool)> =
-            inputs.iter().map(|&tensor| (tensor, false)).chain([(&output, true)]).listed();
+            inputs.iter().map(|&tensor| (tensor, false)).chain(outputs.iter().map(|output| (output, true))).listed();
         shared.trace_dispatch(&slot, &dispatch, &tensors, size, flops);
         shared.record(&slot, Command::Dispatch(dispatch), effect, size);
-        Ok(Some(output))
+        Ok(Some(outputs))
     }
 }
 

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use super::blocking::{Help, help};
 use super::event::{EventKind, Log};
 use super::fate::Fate;
-use crate::backend::{BoxFuture, Buffer, Command, Device, OpenOptions, Program, Ran, Recording, Refusal};
+use crate::backend::{BoxFuture, Buffer, Command, Device, Execution, OpenOptions, Program, Ran, Recording, Refusal};
 #[cfg(feature = "wgsl")]
 use crate::backend::{MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
@@ -30,8 +30,10 @@ use cantus_base::threads::ThreadTime;
 #[cfg(not(target_arch = "wasm32"))]
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A batch is submitted when it has this many commands …
+/// A batch is submitted when it has this many commands, …
 const BATCH_COMMANDS: usize = 1024;
+/// … on the processor this many: to submit costs little there, and another core begins while more is recorded, …
+const PROCESSORS_COMMANDS: usize = 64;
 /// … or this many invocations: a device should not idle while a long batch is recorded, …
 const BATCH_INVOCATIONS: u64 = 1 << 22;
 /// … or this many operations by an estimate: systems reset a GPU that takes some two seconds for one batch, and the slowest do 10^11
@@ -51,6 +53,8 @@ type Beside = dyn Any;
 pub(crate) struct Slot {
     name: Arc<str>,
     device: Arc<dyn Device>,
+    /// Commands of a batch, at most.
+    commands: usize,
     /// Limits on a driver's compiler: of time, and of the processor's time.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "there is no thread to leave behind"))]
     limits: [Option<Duration>; 2],
@@ -137,6 +141,10 @@ impl Slot {
     pub(crate) fn new(device: Arc<dyn Device>, options: &OpenOptions) -> Self {
         Self {
             name: device.info().name.as_str().into(),
+            commands: match device.info().capabilities.execution {
+                Execution::Executor => PROCESSORS_COMMANDS,
+                _ => BATCH_COMMANDS,
+            },
             device,
             limits: [options.timeout, options.stall_limit],
             programs: Mutex::default(),
@@ -287,7 +295,7 @@ impl Slot {
         work.pending.push(command);
         work.effects.push(effect);
         work.size.add(size);
-        if work.pending.len() >= BATCH_COMMANDS
+        if work.pending.len() >= self.commands
             || work.size.invocations >= BATCH_INVOCATIONS
             || work.size.operations >= BATCH_OPERATIONS
         {

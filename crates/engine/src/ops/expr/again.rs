@@ -7,24 +7,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::deferred::Deferred;
-use super::evaluate::planned;
+use super::evaluate::{self, planned};
 use super::node::{Node, Source, Typed, View};
-use super::plan::known_value;
+use super::plan::{Member, known_value};
 use crate::engine::again::Steps;
 use crate::engine::context::evaluation;
 use crate::engine::{Engine, Tensor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
 /// Expressions kept for a device, at most; and those that were seen once.
 const KEPT: usize = 1024;
 const SEEN: usize = 1 << 14;
-/// Larger expressions take longer to run than to plan.
+/// Words of all keys that are kept.
+const MOST_WORDS: usize = 1 << 21;
+/// Words of an expression of which every operation keeps its result, and of any that is done again.
 const LONGEST: usize = 1 << 12;
+const LONGEST_WHOLE: usize = 1 << 17;
 
 /// All that is hashed, in words: equal words are equal values.
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq, Hash)]
 pub(in crate::ops) struct Words(Vec<u64>);
+
+impl Words {
+    pub(in crate::ops) fn with_room() -> Self {
+        Self(Vec::with_capacity(64))
+    }
+}
 
 impl Hasher for Words {
     fn write(&mut self, bytes: &[u8]) {
@@ -66,15 +75,23 @@ struct Key {
     tensors: Vec<Tensor>,
     /// Operations that have no result yet; who holds them matters to a plan.
     operations: Vec<Weak<Deferred>>,
-    /// Addresses of the nodes so far.
+    /// Addresses of the nodes so far, and the places of many.
     known: Vec<usize>,
+    places: FxHashMap<usize, usize>,
 }
+
+/// Nodes that are looked through one by one.
+const FEW: usize = 32;
 
 impl Key {
     /// With room for a usual expression: memory that grows by and by counts where an operation is small.
     fn with_room() -> Self {
-        let words = Words(Vec::with_capacity(64));
-        Self { words, tensors: Vec::with_capacity(4), known: Vec::with_capacity(8), operations: Vec::new() }
+        Self {
+            words: Words::with_room(),
+            tensors: Vec::with_capacity(4),
+            known: Vec::with_capacity(8),
+            ..Self::default()
+        }
     }
 
     /// Adds an expression; says whether that is possible.
@@ -82,11 +99,10 @@ impl Key {
         if self.words.0.len() > LONGEST {
             return false;
         }
-        if let Some(known) = self.known.iter().position(|&known| known == Arc::as_ptr(typed) as usize) {
+        if let Some(known) = self.place_of(address(typed)) {
             (u8::MAX, known).hash(&mut self.words);
             return true;
         }
-        self.known.push(Arc::as_ptr(typed) as usize);
         (typed.dtype as u8, &typed.shape).hash(&mut self.words);
         // What was computed before is read.
         if let Some(value) = known_value(typed).and_then(|value| value.live_result()) {
@@ -129,6 +145,24 @@ impl Key {
         }
     }
 
+    /// The place of a node that is known; one that is not gets the next.
+    fn place_of(&mut self, address: usize) -> Option<usize> {
+        let count = self.known.len();
+        let known = match count <= FEW {
+            true => self.known.iter().position(|&known| known == address),
+            false => self.places.get(&address).copied(),
+        };
+        if known.is_none() {
+            self.known.push(address);
+            if count == FEW {
+                self.places.extend(self.known.iter().enumerate().map(|(place, &address)| (address, place)));
+            } else if count > FEW {
+                self.places.insert(address, count);
+            }
+        }
+        known
+    }
+
     fn view(&mut self, view: &View) -> bool {
         (view.offset, &view.strides).hash(&mut self.words);
         match &view.source {
@@ -166,6 +200,233 @@ impl Key {
     }
 }
 
+/// An address as a number, which futures may hold on any thread.
+fn address<T>(of: &Arc<T>) -> usize {
+    Arc::as_ptr(of) as usize
+}
+
+/// The key of a long evaluation. Only what somebody beside the evaluation holds keeps its value.
+#[derive(Default)]
+struct Whole {
+    words: Words,
+    tensors: Vec<Tensor>,
+    by_tensor: FxHashMap<usize, usize>,
+    /// Nodes, and how often others of them hold each.
+    nodes: Vec<(Arc<Typed>, usize)>,
+    by_node: FxHashMap<usize, usize>,
+    /// Operations that have no result yet, and how many nodes read each.
+    operations: Vec<(Arc<Deferred>, usize)>,
+    by_operation: FxHashMap<usize, usize>,
+    /// What others hold.
+    held: Vec<Held>,
+}
+
+enum Held {
+    Node(Arc<Typed>),
+    Operation(Arc<Deferred>),
+}
+
+impl Held {
+    fn value(&self) -> Arc<Deferred> {
+        match self {
+            Self::Node(typed) => typed.value(),
+            Self::Operation(deferred) => deferred.clone(),
+        }
+    }
+}
+
+impl Whole {
+    fn of(root: &Arc<Typed>) -> Option<Self> {
+        let mut whole = Self::default();
+        whole.words.write_u16(u16::MAX);
+        let mut next = vec![root.clone()];
+        while let Some(typed) = next.pop() {
+            if whole.words.0.len() > LONGEST_WHOLE || !whole.add(typed, &mut next) {
+                return None;
+            }
+        }
+        whole.find_held();
+        Some(whole)
+    }
+
+    /// Adds a node; those that it reads come next, the first one first.
+    fn add(&mut self, typed: Arc<Typed>, next: &mut Vec<Arc<Typed>>) -> bool {
+        if let Some(&place) = self.by_node.get(&address(&typed)) {
+            self.nodes[place].1 += 1;
+            (u8::MAX, place).hash(&mut self.words);
+            return true;
+        }
+        let words = &mut self.words;
+        (typed.dtype as u8, &typed.shape).hash(words);
+        let value = known_value(&typed).and_then(|value| value.live_result());
+        let mut is_sound = true;
+        if let Some(value) = value {
+            words.write_u8(8);
+            self.tensor(&value);
+        } else {
+            let from = next.len();
+            match &typed.node {
+                Node::Read(_) => words.write_u8(0),
+                Node::Gather { stride, length, .. } => (1_u8, stride, length).hash(words),
+                Node::Constant(value) => (2_u8, value.to_bits()).hash(words),
+                Node::Unary(op, _) => (3_u8, *op as usize).hash(words),
+                Node::Binary(op, ..) => (4_u8, *op as usize).hash(words),
+                Node::Select(..) => words.write_u8(5),
+                Node::Cast(_) => words.write_u8(6),
+                Node::Random { kind, seed, .. } => (7_u8, *kind as u8, seed).hash(words),
+            }
+            if let Node::Read(view) | Node::Gather { view, .. } = &typed.node {
+                is_sound = self.view(view, next);
+            }
+            next.extend(typed.children().into_iter().cloned());
+            next[from..].reverse();
+        }
+        self.by_node.insert(address(&typed), self.nodes.len());
+        self.nodes.push((typed, 1));
+        is_sound
+    }
+
+    fn view(&mut self, view: &View, next: &mut Vec<Arc<Typed>>) -> bool {
+        (view.offset, &view.strides).hash(&mut self.words);
+        let deferred = match &view.source {
+            Source::Indices => {
+                self.words.write_u8(0);
+                return true;
+            }
+            Source::Tensor(tensor) => {
+                self.tensor(tensor);
+                return true;
+            }
+            Source::Recorded(recorded) => {
+                self.tensor(&recorded.tensor());
+                return true;
+            }
+            Source::Deferred(deferred) => deferred,
+        };
+        if let Some(tensor) = deferred.live_result() {
+            self.tensor(&tensor);
+            return true;
+        }
+        if let Some(&place) = self.by_operation.get(&address(deferred)) {
+            self.operations[place].1 += 1;
+            (2_u8, place).hash(&mut self.words);
+            return true;
+        }
+        self.by_operation.insert(address(deferred), self.operations.len());
+        self.operations.push((deferred.clone(), 1));
+        let inputs = deferred.inputs();
+        (3_u8, deferred.dtype as u8, &deferred.shape, deferred.ends_with_reader(), inputs.len()).hash(&mut self.words);
+        next.extend(inputs);
+        deferred.parameters(&mut self.words)
+    }
+
+    fn tensor(&mut self, tensor: &Tensor) {
+        let number = *self.by_tensor.entry(address(&tensor.inner)).or_insert_with(|| {
+            self.tensors.push(tensor.clone());
+            self.tensors.len() - 1
+        });
+        (1_u8, number, tensor.dtype() as u8, tensor.shape()).hash(&mut self.words);
+    }
+
+    /// Finds what others hold than the nodes and operations here: for who may ask for it its value is computed too.
+    fn find_held(&mut self) {
+        let mut held: Vec<usize> = Vec::new();
+        for (place, (deferred, readers)) in self.operations.iter().enumerate() {
+            // This list holds it once more.
+            if Arc::strong_count(deferred) > readers + 1 {
+                held.push(place);
+            }
+        }
+        for (place, (typed, holders)) in self.nodes.iter().enumerate() {
+            if Arc::strong_count(typed) <= holders + 1 && place > 0 {
+                continue;
+            }
+            let of = match &typed.node {
+                Node::Read(View { source: Source::Deferred(deferred), .. }) => {
+                    self.by_operation.get(&address(deferred)).copied()
+                }
+                Node::Read(_) | Node::Constant(_) => None,
+                // The expression itself is what is asked for.
+                _ if place == 0 => None,
+                _ => {
+                    (self.held.len(), place).hash(&mut self.words);
+                    self.held.push(Held::Node(typed.clone()));
+                    None
+                }
+            };
+            held.extend(of.filter(|of| !held.contains(of)));
+        }
+        held.hash(&mut self.words);
+        self.held.extend(held.into_iter().map(|place| Held::Operation(self.operations[place].0.clone())));
+        // Who holds what must not change by this.
+        (self.nodes, self.operations) = Default::default();
+    }
+
+    /// Computes the expression, and what of it is held.
+    async fn evaluated(mut self, engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
+        let slot = self.tensors.first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
+        self.words.write_u64(engine.shared().variants_version(&slot));
+        let plans = slot.beside::<Plans>();
+        let (known, twice) = {
+            let mut plans = plans.lock();
+            (plans.find(&self.words.0), plans.twice)
+        };
+        match known {
+            Known::No if !twice => return planned(engine, typed).await,
+            Known::No | Known::Seen => {}
+            Known::Plan(plan) => {
+                if let Some(tensor) = self.done_again(engine, &plan).await {
+                    if typed.depth > 0 {
+                        typed.value().keep(&tensor);
+                    }
+                    return Ok(tensor);
+                }
+                return planned(engine, typed).await;
+            }
+        }
+        let work = async {
+            let tensor = planned(engine, typed).await?;
+            let mut values = Vec::with_capacity(self.held.len());
+            for held in &self.held {
+                let value = held.value();
+                if value.live_result().is_none() {
+                    let read = Typed::of(Source::Deferred(value.clone()), &value.shape, value.dtype);
+                    value.keep(&planned(engine, &read).await?);
+                }
+                values.push(value);
+            }
+            Ok((tensor, values))
+        };
+        let (result, traced) = engine.traced(&self.tensors, work).await;
+        let (tensor, values) = result?;
+        if let Some(traced) = traced
+            && let Some(result) = traced.number(&tensor)
+        {
+            let results = values.iter().enumerate();
+            let results = results.map(|(place, value)| Some((place, traced.number(&value.result()?)?))).try_listed();
+            if let Some(results) = results {
+                let kept = results.iter().map(|&(_, number)| number).chain([result]).listed();
+                if let Some(steps) = traced.steps(Some(&kept)) {
+                    let plan = Arc::new(Plan { steps, result, results });
+                    plans.lock().keep(&self.words.0, &plan);
+                    if twice && let Some(tensor) = self.done_again(engine, &plan).await {
+                        return Ok(tensor);
+                    }
+                }
+            }
+        }
+        Ok(tensor)
+    }
+
+    async fn done_again(&self, engine: &Engine, plan: &Plan) -> Option<Tensor> {
+        let tensors = plan.steps.again(engine, &self.tensors).await?;
+        for (place, number) in &plan.results {
+            self.held.get(*place)?.value().keep(tensors.get(*number)?.as_ref()?);
+        }
+        tensors.get(plan.result).cloned().flatten()
+    }
+}
+
 /// An evaluation that can be done again.
 struct Plan {
     steps: Steps,
@@ -182,6 +443,8 @@ struct Plans(Mutex<State>);
 #[derive(Default)]
 struct State {
     plans: FxHashMap<Box<[u64]>, Arc<Plan>>,
+    /// Of their keys, all together.
+    words: usize,
     /// Tests want every plan to be used.
     twice: bool,
     /// Hashes of keys that came once: what never comes again is not worth a place.
@@ -214,9 +477,11 @@ impl State {
     }
 
     fn keep(&mut self, words: &[u64], plan: &Arc<Plan>) {
-        if self.plans.len() >= KEPT {
+        if self.plans.len() >= KEPT || self.words + words.len() > MOST_WORDS {
             self.plans.clear();
+            self.words = 0;
         }
+        self.words += words.len();
         self.plans.insert(words.into(), plan.clone());
     }
 }
@@ -236,11 +501,17 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
 }
 
 async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
-    let mut key = Key::with_room();
-    if !engine.may_trace() || !key.add(typed) || typed.shape.contains(&0) {
+    if !engine.may_trace() || typed.shape.contains(&0) {
         return planned(engine, typed).await;
     }
-    computed(engine, key, planned(engine, typed)).await
+    let mut key = Key::with_room();
+    if key.add(typed) {
+        return computed(engine, key, planned(engine, typed)).await;
+    }
+    match Whole::of(typed) {
+        Some(whole) => whole.evaluated(engine, typed).await,
+        None => planned(engine, typed).await,
+    }
 }
 
 /// Computes an operation, of which it keeps the result: by what it recorded before, where there is that.
@@ -256,6 +527,27 @@ pub(super) async fn operation(engine: &Engine, deferred: &Arc<Deferred>) -> Resu
         return deferred.compute(engine).await;
     }
     computed(engine, key, deferred.compute(engine)).await
+}
+
+/// Computes the values of a group, which keep those that others read.
+pub(super) async fn together(engine: &Engine, group: &[Member]) -> Result<Tensor> {
+    let work = async {
+        let last = evaluate::together(engine, group).await?;
+        // There are some.
+        last.ok_or_else(|| Error::InvalidInput {
+            what: "a group of values".to_owned(),
+            reason: "it is empty (this is a fault of the library)".to_owned(),
+        })
+    };
+    let mut key = Key::with_room();
+    // No expression begins so, and no operation.
+    (u8::MAX, u8::MAX, group.len()).hash(&mut key.words);
+    let is_known = engine.may_trace()
+        && group.iter().all(|one| {
+            one.last_reader.hash(&mut key.words);
+            one.deferred.live_result().is_none() && key.operation(&one.deferred) && !one.deferred.shape.contains(&0)
+        });
+    if is_known { computed(engine, key, work).await } else { work.await }
 }
 
 /// Does again what was recorded for a key, or the work.
@@ -277,13 +569,13 @@ async fn computed(engine: &Engine, mut key: Key, work: impl Future<Output = Resu
             return work.await;
         }
     }
-    let (result, steps) = engine.traced(&key.tensors, work).await;
-    if let (Ok(result), Some((steps, tensors))) = (&result, steps) {
-        let number = |tensor: &Tensor| tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner));
+    let (result, traced) = engine.traced(&key.tensors, work).await;
+    if let (Ok(result), Some(traced)) = (&result, traced) {
+        let number = |tensor: &Tensor| traced.number(tensor);
         let results = key.operations.iter().enumerate();
         let results =
             results.filter_map(|(place, deferred)| Some((place, number(&deferred.upgrade()?.result()?)?))).listed();
-        if let Some(result) = number(result) {
+        if let Some((result, steps)) = number(result).and_then(|number| Some((number, traced.steps(None)?))) {
             let plan = Arc::new(Plan { steps, result, results });
             plans.lock().keep(&key.words.0, &plan);
             if twice && let Some(tensor) = plan.run(engine, &key).await {
@@ -300,11 +592,11 @@ impl Plan {
         for (place, deferred) in key.operations.iter().enumerate() {
             let Some(deferred) = deferred.upgrade() else { continue };
             match self.results.iter().find(|(known, _)| *known == place) {
-                Some((_, number)) => deferred.keep(tensors.get(*number)?),
+                Some((_, number)) => deferred.keep(tensors.get(*number)?.as_ref()?),
                 None if deferred.ends_with_reader() => deferred.note_fused(),
                 None => {}
             }
         }
-        tensors.get(self.result).cloned()
+        tensors.get(self.result).cloned().flatten()
     }
 }

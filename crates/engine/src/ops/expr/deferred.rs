@@ -155,6 +155,11 @@ impl Deferred {
         self.operation().is_some_and(|operation| operation.expression().is_some())
     }
 
+    /// See [`Operation::expression`].
+    pub(super) fn expression(&self) -> Option<Arc<Typed>> {
+        self.operation().and_then(|operation| operation.expression())
+    }
+
     /// See [`Operation::parameters`].
     pub(in crate::ops) fn parameters(&self, words: &mut Words) -> bool {
         self.operation().is_some_and(|operation| {

@@ -4,30 +4,63 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::deferred::Deferred;
+use super::evaluate;
 use super::node::{Node, Source, Typed, View};
+use super::plan::{Member, lowered_together};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use super::view::permuted;
 use crate::backend::native::{
-    Combination, CopyShape, ElementsShape, NativeOperation, One, ReduceShape, RowFunction, Step, Two,
+    Combination, CopyShape, ElementsShape, NativeOperation, Number, One, ReduceShape, RowFunction, Step, Two,
 };
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::{Binary, Unary};
+use crate::ops::tensor::number;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
 /// Steps and inputs, at most: longer chains are worth a kernel.
-const MOST_STEPS: usize = 64;
+const MOST_STEPS: usize = 96;
 const MOST_INPUTS: usize = 12;
-/// Elements of a row, at least, where there is more than one row and a kernel would do no more for each than for an element.
-const SHORTEST: usize = 32;
+/// Rows of fewer elements are taken many at a time by the processor's own means, where there are no more axes than these.
+const SHORT: usize = 64;
+const MOST_AXES: usize = 8;
+/// Steps along a row in which fewer elements lie between are read as they are: a line of memory has several.
+const NEAR: usize = 8;
 
 /// The steps of an expression, and what they read.
 #[derive(Default)]
 struct Lowering {
     views: Vec<(Vec<usize>, usize)>,
     tensors: Vec<Tensor>,
+    /// Views of places.
+    places: Vec<(Vec<usize>, usize)>,
+    /// Where an expression is cut that has too many steps; nothing where it has few enough, or something of it is no step.
+    cut: Option<Arc<Typed>>,
+}
+
+/// What is read, in axes that were joined.
+struct Views {
+    sides: Vec<usize>,
+    inputs: Vec<CopyShape>,
+    places: Vec<CopyShape>,
+}
+
+impl Views {
+    fn shape(self, steps: Vec<Step>) -> ElementsShape {
+        ElementsShape::new(&self.sides, self.inputs, steps).with_places(self.places)
+    }
+
+    /// Whether what is read lies in its order or nearly so, or rows are so short that they are taken many at a time.
+    fn pays(&self, row: bool) -> bool {
+        let Some((&length, outer)) = self.sides.split_last() else { return false };
+        let near = |view: &CopyShape| view.strides.last().is_some_and(|&stride| stride < if row { 2 } else { NEAR });
+        let short = !row && length < SHORT && product(outer) > 1 && self.sides.len() <= MOST_AXES;
+        short || self.inputs.iter().all(near)
+    }
 }
 
 /// The step of a function of one element.
@@ -102,15 +135,19 @@ fn wrapping(dtype: DType) -> Option<One> {
     }
 }
 
-/// The whole numbers that a dtype has here; float32 has others beside them. `None` for dtypes that no step takes.
+/// The whole numbers that a dtype has here as float32, which has others beside them, as words are others. `None` for dtypes that no step takes.
 fn limits(dtype: DType) -> Option<Reach> {
     match dtype {
-        DType::F32 => Some((0, 0)),
+        DType::F32 | DType::I32 | DType::U32 => Some((0, 0)),
         DType::Bool => Some((0, 1)),
         DType::U8 => Some((0, 255)),
         DType::I8 => Some((-128, 127)),
         _ => None,
     }
+}
+
+fn is_taken(dtype: DType) -> bool {
+    limits(dtype).is_some()
 }
 
 fn is_byte(dtype: DType) -> bool {
@@ -178,6 +215,10 @@ fn one_of(op: Unary, dtype: DType) -> Option<One> {
         (_, DType::F32) => one(op),
         (Unary::Neg | Unary::Abs | Unary::Sign | Unary::LogicalNot, DType::U8 | DType::I8) => one(op),
         (Unary::LogicalNot | Unary::BitwiseNot, DType::Bool) => Some(One::Not),
+        (Unary::BitwiseNot, DType::I32 | DType::U32) => Some(One::WordNot),
+        (Unary::Neg, DType::I32) => Some(One::WordNeg),
+        (Unary::Abs, DType::I32) => Some(One::WordAbs),
+        (Unary::Sign, DType::I32) => Some(One::WordSign),
         _ => None,
     }
 }
@@ -194,25 +235,84 @@ fn two_of(op: Binary, dtype: DType) -> Option<Two> {
         (Binary::Min | Binary::Max | Binary::LogicalAnd | Binary::LogicalOr, DType::U8 | DType::I8) => two(op),
         (Binary::Add | Binary::Sub | Binary::Mul, DType::U8 | DType::I8) => two(op),
         (_, DType::U8 | DType::I8) if is_comparison => two(op),
+        (_, DType::I32 | DType::U32) => two_of_words(op, dtype == DType::I32),
         _ => None,
     }
+}
+
+/// The same of words.
+fn two_of_words(op: Binary, signed: bool) -> Option<Two> {
+    let by_sign = |[one, other]: [Two; 2]| if signed { one } else { other };
+    Some(match op {
+        Binary::Add => Two::WordAdd,
+        Binary::Sub => Two::WordSub,
+        Binary::Mul => Two::WordMul,
+        Binary::BitwiseAnd => Two::WordAnd,
+        Binary::BitwiseOr => Two::WordOr,
+        Binary::BitwiseXor => Two::WordXor,
+        Binary::Min => by_sign([Two::SignedMin, Two::UnsignedMin]),
+        Binary::Max => by_sign([Two::SignedMax, Two::UnsignedMax]),
+        Binary::Eq => Two::WordEq,
+        Binary::Ne => Two::WordNe,
+        // Those of what is greater take their operands the other way round.
+        Binary::Lt | Binary::Gt => by_sign([Two::SignedLt, Two::UnsignedLt]),
+        Binary::Le | Binary::Ge => by_sign([Two::SignedLe, Two::UnsignedLe]),
+        _ => return None,
+    })
+}
+
+fn is_word(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::U32)
+}
+
+/// The steps of several expressions.
+#[derive(Default)]
+struct Chain {
+    steps: Steps,
+    known: FxHashMap<*const Typed, u16>,
+    /// Values that are computed along.
+    values: FxHashMap<*const Deferred, u16>,
+}
+
+/// The step of a value that is computed along, where it is read as it is.
+fn value_read(values: &FxHashMap<*const Deferred, u16>, view: &View, node: &Typed) -> Option<u16> {
+    let Source::Deferred(deferred) = &view.source else { return None };
+    let step = values.get(&Arc::as_ptr(deferred)).copied()?;
+    let plain = view.offset == 0 && node.shape == deferred.shape && view.strides == contiguous(&node.shape);
+    plain.then_some(step)
 }
 
 impl Lowering {
     /// The steps of an expression of a shape, or `None` where something of it is no step. `of` is what [`Step::Row`] stands for.
     fn steps(&mut self, typed: &Arc<Typed>, shape: &[usize], of: Option<&Arc<Deferred>>) -> Option<Vec<Step>> {
+        let mut chain = Chain::default();
+        let last = self.extend(&mut chain, typed, shape, of)?;
+        // The last node is the expression itself; where that is a cast, its step is another's.
+        (usize::from(last) + 1 == chain.steps.all.len()).then_some(chain.steps.all)
+    }
+
+    /// Adds the steps of an expression to those of others; says which one is its own.
+    fn extend(
+        &mut self,
+        chain: &mut Chain,
+        typed: &Arc<Typed>,
+        shape: &[usize],
+        of: Option<&Arc<Deferred>>,
+    ) -> Option<u16> {
         let mut nodes = Vec::new();
-        typed.walk(&mut |node| nodes.push(node.clone()));
-        let mut steps = Steps::default();
-        let mut known: HashMap<*const Typed, u16> = HashMap::new();
+        typed.walk_new(&chain.known, &mut nodes);
+        let Chain { steps, known, values } = chain;
+        let mut cut = None;
         for node in &nodes {
             let number = |child: &Arc<Typed>| known.get(&Arc::as_ptr(child)).copied();
             let limits = limits(node.dtype)?;
             let step = match &node.node {
+                Node::Read(view) if let Some(step) = value_read(values, view, node) => step,
                 Node::Read(view) => {
                     let read = steps.add(self.read(view, node, shape, of)?, (0, 255));
                     if node.dtype == DType::I8 { steps.add(Step::One(One::SignedByte, read), limits) } else { read }
                 }
+                Node::Constant(value) if is_word(node.dtype) => steps.add(Step::Constant(*value as i64 as u32), limits),
                 Node::Constant(value) => steps.add(Step::Constant((*value as f32).to_bits()), limits),
                 Node::Unary(op, a) => {
                     let x = steps.within(number(a)?, a.dtype);
@@ -227,6 +327,8 @@ impl Lowering {
                         Some(reach) => steps.add(Step::Two(step, x, y), reach),
                         None => {
                             let (x, y) = (steps.within(x, a.dtype), steps.within(y, b.dtype));
+                            let turned = is_word(a.dtype) && matches!(op, Binary::Gt | Binary::Ge);
+                            let (x, y) = if turned { (y, x) } else { (x, y) };
                             let inside = reach(*op, steps.reach(x), steps.reach(y)).filter(|_| is_byte(a.dtype));
                             steps.add(Step::Two(step, x, y), inside.unwrap_or(limits))
                         }
@@ -241,7 +343,25 @@ impl Lowering {
                     let from = number(a)?;
                     match (a.dtype, node.dtype) {
                         (DType::F32, DType::U8 | DType::I8) => return None,
-                        (DType::U8, DType::I8) | (DType::I8, DType::U8) => from,
+                        (DType::U8, DType::I8)
+                        | (DType::I8, DType::U8)
+                        | (DType::I32 | DType::U32, DType::I32 | DType::U32) => from,
+                        (DType::F32, DType::I32) => steps.add(Step::One(One::SaturatedToSigned, from), limits),
+                        (DType::F32, DType::U32) => steps.add(Step::One(One::SaturatedToUnsigned, from), limits),
+                        (_, DType::I32 | DType::U32) => {
+                            let x = steps.within(from, a.dtype);
+                            steps.add(Step::One(One::ToWord, x), limits)
+                        }
+                        (DType::I32, DType::F32) => steps.add(Step::One(One::OfSigned, from), limits),
+                        (DType::U32, DType::F32) => steps.add(Step::One(One::OfUnsigned, from), limits),
+                        // The first half of the bytes is above what i8 has: it wraps where that shows.
+                        (DType::I32 | DType::U32, DType::U8 | DType::I8) => {
+                            steps.add(Step::One(One::LowByte, from), (0, 255))
+                        }
+                        (DType::I32 | DType::U32, DType::Bool) => {
+                            let zero = steps.add(Step::Constant(0), (0, 0));
+                            steps.add(Step::Two(Two::WordNe, from, zero), limits)
+                        }
                         // Truths and bytes are numbers here.
                         (DType::Bool, DType::Bool) | (_, DType::F32 | DType::U8 | DType::I8) => {
                             steps.within(from, a.dtype)
@@ -255,14 +375,15 @@ impl Lowering {
                 Node::Gather { .. } | Node::Random { .. } => return None,
             };
             if steps.all.len() > MOST_STEPS {
+                self.cut = cut;
                 return None;
+            }
+            if steps.all.len() <= MOST_STEPS * 2 / 3 && node.depth > 0 && node.shape == *shape {
+                cut = Some(node.clone());
             }
             known.insert(Arc::as_ptr(node), step);
         }
-        let steps = steps.all;
-        // The last node is the expression itself; where that is a cast, its step is another's.
-        let last = known.get(&Arc::as_ptr(typed)).copied()?;
-        (usize::from(last) + 1 == steps.len()).then_some(steps)
+        known.get(&Arc::as_ptr(typed)).copied()
     }
 
     fn read(&mut self, view: &View, node: &Typed, shape: &[usize], of: Option<&Arc<Deferred>>) -> Option<Step> {
@@ -271,6 +392,15 @@ impl Lowering {
         {
             // An epilogue reads its operation as it is.
             return Some(Step::Row);
+        }
+        if let Source::Indices = view.source {
+            let place = (broadcast_strides(&node.shape, &view.strides, shape), view.offset);
+            let known = self.places.iter().position(|known| *known == place);
+            let number = known.unwrap_or_else(|| {
+                self.places.push(place);
+                self.places.len() - 1
+            });
+            return u16::try_from(number).ok().map(Step::Place);
         }
         let tensor = view.source.tensor().filter(|tensor| tensor.dtype() == node.dtype)?;
         let strides = broadcast_strides(&node.shape, &view.strides, shape);
@@ -290,9 +420,10 @@ impl Lowering {
     }
 
     /// The axes, joined as far as may be, but none of those before `cut` with one behind it.
-    fn views(&self, shape: &[usize], cut: usize) -> (Vec<usize>, Vec<CopyShape>) {
+    fn views(&self, shape: &[usize], cut: usize) -> Views {
         let whole = contiguous(shape);
-        let strides: Vec<&Vec<usize>> = self.views.iter().map(|(strides, _)| strides).chain([&whole]).listed();
+        let all = self.views.iter().chain(&self.places);
+        let strides: Vec<&Vec<usize>> = all.map(|(strides, _)| strides).chain([&whole]).listed();
         let part = |axes: Range<usize>| {
             let views: Vec<Vec<usize>> = strides.iter().map(|view| view[axes.clone()].to_vec()).listed();
             collapse(&shape[axes], &views)
@@ -304,38 +435,109 @@ impl Lowering {
             joined.shape.push(1);
             joined.strides.iter_mut().for_each(|view| view.push(1));
         }
-        let views = joined.strides.iter().zip(&self.views).zip(&self.tensors);
-        let views = views
+        let (of_tensors, of_places) = joined.strides.split_at(self.views.len());
+        let views = of_tensors.iter().zip(&self.views).zip(&self.tensors);
+        let inputs = views
             .map(|((strides, (_, offset)), tensor)| {
                 CopyShape::new(&joined.shape, strides, *offset).of_bytes(tensor.dtype().bytes())
             })
             .listed();
-        (joined.shape, views)
+        let places = of_places.iter().zip(&self.places);
+        let places = places.map(|(strides, (_, offset))| CopyShape::new(&joined.shape, strides, *offset)).listed();
+        Views { sides: joined.shape, inputs, places }
     }
 }
 
-/// Whether rows are long enough, and read in their order or not at all.
-fn pays(sides: &[usize], views: &[CopyShape], shortest: usize) -> bool {
-    let Some((&length, outer)) = sides.split_last() else { return false };
-    let in_order = |view: &CopyShape| view.strides.last().is_some_and(|&stride| stride < 2);
-    (length >= shortest || product(outer) == 1) && views.iter().all(in_order)
-}
-
-/// Computes a chain of operations on float32, bytes and truths by the device's own means, where it has some.
+/// Computes a chain of operations on float32, words, bytes and truths by the device's own means, where it has some.
 pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
-    let is_taken = [DType::F32, DType::Bool, DType::U8, DType::I8].contains(&typed.dtype);
-    if !is_taken || typed.shape.contains(&0) || !engine.is_processors() {
+    if !is_taken(typed.dtype) || typed.shape.contains(&0) || !engine.is_processors() {
         return Ok(None);
     }
     let mut lowering = Lowering::default();
-    let Some(steps) = lowering.steps(typed, &typed.shape, None) else { return Ok(None) };
-    let (sides, views) = lowering.views(&typed.shape, typed.shape.len());
-    if lowering.tensors.is_empty() || !pays(&sides, &views, SHORTEST) {
+    let Some(steps) = lowering.steps(typed, &typed.shape, None) else {
+        let Some(part) = lowering.cut else { return Ok(None) };
+        let value = evaluate::computed(engine, &part).await?;
+        return evaluate::computed(engine, &typed.replaced(&part, &Typed::read(&value))).await.map(Some);
+    };
+    let views = lowering.views(&typed.shape, typed.shape.len());
+    if !views.pays(false) {
         return Ok(None);
     }
-    let shape = ElementsShape::new(&sides, views, steps).to_bytes(typed.dtype.bytes());
+    let shape = views.shape(steps).to_bytes(typed.dtype.bytes());
     let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
     engine.native(NativeOperation::Elements(shape), &tensors, (typed.dtype, &typed.shape), "elementwise").await
+}
+
+/// Results of a kernel, at most.
+const MOST_RESULTS: usize = 8;
+
+/// An operation that gives values of a group.
+struct Together {
+    operation: ElementsShape,
+    tensors: Vec<Tensor>,
+    /// Values of the group, from the first on; those that are results, with their dtypes.
+    count: usize,
+    results: Vec<(usize, DType)>,
+}
+
+/// The operation for as many values of a group as it takes, from the first on. `done` values of the group were computed before.
+fn chained(group: &[Member], shape: &[usize], done: usize) -> Option<Together> {
+    let expressions = group.iter().map_while(|one| one.deferred.expression()).listed();
+    if shape.contains(&0) || expressions.len() < 2 {
+        return None;
+    }
+    let expressions = lowered_together(&expressions);
+    let (mut lowering, mut chain) = (Lowering::default(), Chain::default());
+    // For each value its step, and how many tensors are read up to it.
+    let mut taken: Vec<(u16, usize)> = Vec::new();
+    for (one, typed) in group.iter().zip(&expressions) {
+        let Some(step) = lowering.extend(&mut chain, typed, shape, None) else { break };
+        if usize::from(step) + 1 != chain.steps.all.len() || !is_taken(typed.dtype) {
+            break;
+        }
+        chain.values.insert(Arc::as_ptr(&one.deferred), step);
+        taken.push((step, lowering.tensors.len()));
+    }
+    // The last one is a result in any case; those before it where what follows reads them.
+    let is_result = |place: usize, count: usize| match group[place].last_reader {
+        Some(last) => last >= done + count || place + 1 == count,
+        None => true,
+    };
+    while taken.len() > 1 && (0..taken.len()).filter(|&place| is_result(place, taken.len())).count() > MOST_RESULTS {
+        taken.pop();
+    }
+    let count = taken.len();
+    let &(last, inputs) = taken.last().filter(|_| count > 1)?;
+    chain.steps.all.truncate(usize::from(last) + 1);
+    lowering.tensors.truncate(inputs);
+    lowering.views.truncate(inputs);
+    let views = lowering.views(shape, shape.len());
+    if !views.pays(false) {
+        return None;
+    }
+    let results = (0..count).filter(|&place| is_result(place, count)).map(|place| (place, expressions[place].dtype));
+    let results = results.listed();
+    let (&(_, dtype), before) = results.split_last()?;
+    let more = before.iter().map(|&(place, dtype)| (taken[place].0, dtype.bytes())).listed();
+    let operation = views.shape(chain.steps.all).to_bytes(dtype.bytes()).and(more);
+    Some(Together { operation, tensors: lowering.tensors, count, results })
+}
+
+/// Computes as many values of a group as one operation of the device's takes, from the first on: for each its result, where others than these read it.
+/// Nothing where it is not worth that.
+pub(super) async fn together(engine: &Engine, group: &[Member], done: usize) -> Result<Vec<Option<Tensor>>> {
+    let shape = group.first().map(|first| first.deferred.shape.clone()).unwrap_or_default();
+    let found = if engine.is_processors() { chained(group, &shape, done) } else { None };
+    let Some(Together { operation, tensors, count, results }) = found else { return Ok(Vec::new()) };
+    let likes: Vec<(DType, &[usize])> = results.iter().map(|&(_, dtype)| (dtype, &shape[..])).listed();
+    let tensors: Vec<&Tensor> = tensors.iter().listed();
+    let made = engine.natives(NativeOperation::Elements(operation), &tensors, &likes, "elementwise").await?;
+    let Some(made) = made else { return Ok(Vec::new()) };
+    let mut all: Vec<Option<Tensor>> = vec![None; count];
+    for ((place, _), tensor) in results.into_iter().zip(made) {
+        all[place] = Some(tensor);
+    }
+    Ok(all)
 }
 
 /// The same for rows along the last axis of `input`, with what follows them.
@@ -359,11 +561,11 @@ pub(in crate::ops) async fn rows(
         None => Some(vec![Step::Row]),
     };
     let Some(steps) = steps else { return Ok(None) };
-    let (sides, views) = lowering.views(shape, shape.len() - 1);
-    if lowering.tensors.is_empty() || !pays(&sides, &views, 1) {
+    let views = lowering.views(shape, shape.len() - 1);
+    if lowering.tensors.is_empty() || !views.pays(true) {
         return Ok(None);
     }
-    let operation = NativeOperation::Elements(ElementsShape::new(&sides, views, steps).after_rows(function, before));
+    let operation = NativeOperation::Elements(views.shape(steps).after_rows(function, before));
     let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
     engine.native(operation, &tensors, (DType::F32, shape), label).await
 }
@@ -377,27 +579,39 @@ pub(in crate::ops) async fn reduced(
     shape: &[usize],
 ) -> Result<Option<Tensor>> {
     let rank = typed.shape.len();
-    if typed.dtype != DType::F32 || typed.shape.contains(&0) || from == rank || !engine.is_processors() {
+    let number = number(typed.dtype).filter(|_| !typed.shape.contains(&0) && from < rank && engine.is_processors());
+    let Some(number) = number else { return Ok(None) };
+    // Axes that stay go behind the others where memory lies so; fewer of them, where they do not lie together.
+    let first = behind(typed, from);
+    let Some((operation, tensors)) = (first..=from).find_map(|behind| reduction(typed, [behind, from], by, number))
+    else {
         return Ok(None);
-    }
-    // Axes that stay go behind the others where memory lies so.
-    let behind = behind(typed, from);
+    };
+    let tensors: Vec<&Tensor> = tensors.iter().listed();
+    engine.native(NativeOperation::Reduce(operation), &tensors, (typed.dtype, shape), "reduce").await
+}
+
+/// The reduction with the axes from `behind` on, of those before `from`, behind the others.
+fn reduction(
+    typed: &Arc<Typed>,
+    [behind, from]: [usize; 2],
+    by: Combination,
+    number: Number,
+) -> Option<(ReduceShape, Vec<Tensor>)> {
+    let rank = typed.shape.len();
     let order: Vec<usize> = (0..behind).chain(from..rank).chain(behind..from).listed();
     let arranged = permuted(typed, &order);
     let mut lowering = Lowering::default();
-    let Some(steps) = lowering.steps(&arranged, &arranged.shape, None) else { return Ok(None) };
+    let steps = lowering.steps(&arranged, &arranged.shape, None)?;
     let down_columns = behind < from;
     let cut = if down_columns { rank - (from - behind) } else { from };
-    let (sides, views) = lowering.views(&arranged.shape, cut);
+    let views = lowering.views(&arranged.shape, cut);
     let inner = product(&arranged.shape[cut..]);
-    if lowering.tensors.is_empty() || !pays(&sides, &views, 1) || down_columns && sides.last() != Some(&inner) {
-        return Ok(None);
+    if lowering.tensors.is_empty() || !views.pays(false) || down_columns && views.sides.last() != Some(&inner) {
+        return None;
     }
-    let elements = ElementsShape::new(&sides, views, steps);
     let outer = product(&arranged.shape[..behind]);
-    let operation = NativeOperation::Reduce(ReduceShape::new(elements, outer, down_columns, by));
-    let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
-    engine.native(operation, &tensors, (DType::F32, shape), "reduce").await
+    Some((ReduceShape::new(views.shape(steps), outer, down_columns, by, number), lowering.tensors))
 }
 
 /// The first of the axes before `from` that lies closer together than the axes behind do, in most of the memory that is read.

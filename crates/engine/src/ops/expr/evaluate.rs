@@ -12,7 +12,7 @@ use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Epilogue};
-use super::plan::{lowered, plan};
+use super::plan::{Member, lowered, plan};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
@@ -278,14 +278,15 @@ async fn gathered(
 ) -> Result<Option<Tensor>> {
     let Node::Read(places) = &index.node else { return Ok(None) };
     let sources = view.source.tensor().zip(places.source.tensor());
-    let Some((tensor, words)) = sources.filter(|_| typed.dtype.bytes() == 4 && index.dtype.bytes() == 4) else {
+    let bytes = typed.dtype.bytes();
+    let Some((tensor, words)) = sources.filter(|_| matches!(bytes, 1 | 2 | 4 | 8) && index.dtype.bytes() == 4) else {
         return Ok(None);
     };
     if typed.count() == 0 {
         return Ok(None);
     }
     let strides = broadcast_strides(&index.shape, &places.strides, &typed.shape);
-    let from = CopyShape::new(&typed.shape, &view.strides, view.offset);
+    let from = CopyShape::new(&typed.shape, &view.strides, view.offset).of_bytes(bytes);
     let places = CopyShape::new(&typed.shape, &strides, places.offset);
     let operation = NativeOperation::Gather(GatherShape::new(from, places, along, index.dtype == DType::I32));
     engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
@@ -348,9 +349,6 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
     })
 }
 
-/// Bytes of results that are recorded before the device has computed them: a long evaluation takes memory for a few times as many.
-const MOST_UNDER_WAY: u64 = 1 << 25;
-
 /// Computes an expression into a new tensor, and before it what [`plan`] finds.
 pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     if let Some(tensor) = whole(typed) {
@@ -362,18 +360,48 @@ pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tenso
     }
     let (mut under_way, mut passing) = (0, Vec::new());
     // Each is dropped when it is computed, and with it what nothing else reads; in captures and scopes, which keep nothing, at the end.
-    for deferred in plan(typed) {
-        let tensor = again::operation(engine, &deferred).await?;
+    let grouped = engine.is_processors() && !engine.shared().is_passing();
+    for group in plan(typed, grouped) {
+        let tensor = match &group[..] {
+            [one] => again::operation(engine, &one.deferred).await?,
+            several => again::together(engine, several).await?,
+        };
+        under_way += group.iter().map(|one| one.deferred.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
         if engine.shared().is_passing() {
-            passing.push(deferred);
+            passing.push(group);
         }
-        under_way += tensor.byte_len();
-        if under_way > MOST_UNDER_WAY && engine.may_trace() {
+        let slot = tensor.place().slot;
+        if under_way > slot.most_under_way() && !engine.shared().is_passing() {
             under_way = 0;
-            engine.shared().finish_slot(&tensor.place().slot).await;
+            engine.shared().finish_slot(&slot).await;
         }
     }
     computed(engine, &lowered(typed)).await
+}
+
+/// Computes the values of a group, several by a kernel where the device has means for that; gives the last one.
+pub(super) async fn together(engine: &Engine, group: &[Member]) -> Result<Option<Tensor>> {
+    let (mut rest, mut done, mut last) = (group, 0, None);
+    while let [first, ..] = rest {
+        let made = elements::together(engine, rest, done).await?;
+        let taken = if made.is_empty() {
+            last = Some(first.deferred.compute(engine).await?);
+            1
+        } else {
+            let mut taken = 0;
+            for (member, result) in rest.iter().zip(made) {
+                if let Some(tensor) = result {
+                    member.deferred.keep(&tensor);
+                    last = Some(tensor);
+                }
+                taken += 1;
+            }
+            taken
+        };
+        rest = &rest[taken..];
+        done += taken;
+    }
+    Ok(last)
 }
 
 /// Computes an expression that is lowered, but for operations that may end with it.
@@ -506,8 +534,8 @@ impl Expr {
     pub fn wgsl(&self) -> Result<String> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         let typed = crate::engine::blocking::block_on(async {
-            for deferred in plan(typed) {
-                deferred.compute(&self.engine).await?;
+            for one in plan(typed, false).into_iter().flatten() {
+                one.deferred.compute(&self.engine).await?;
             }
             let typed = lowered(typed);
             resolve(&self.engine, &typed, None).await?;

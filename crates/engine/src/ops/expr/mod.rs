@@ -1,6 +1,7 @@
 //! Expressions over tensors, computed in as few kernels as can be: what is recorded, how it becomes WGSL, when it is computed.
 
 pub(super) mod again;
+mod common;
 pub(super) mod deferred;
 pub(super) mod elements;
 pub(super) mod emit;

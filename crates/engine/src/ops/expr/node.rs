@@ -5,6 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::common;
 use super::deferred::{Compute, Deferred, Own};
 use super::operation::Operation;
 use super::operators::Operand;
@@ -135,6 +138,8 @@ pub(in crate::ops) struct Typed {
     /// Nodes on the longest way down.
     pub(in crate::ops) depth: u32,
     pub(super) backlog: Backlog,
+    /// Whether it reads a tensor: constants, places and random numbers of them belong to no engine.
+    pub(super) is_rooted: bool,
     /// Its value, where views of it were made or an evaluation keeps it.
     pub(super) own: Mutex<Own>,
     /// Whether a kernel computed it as a part of itself.
@@ -180,7 +185,15 @@ impl Typed {
             Node::Binary(_, a, b) => Backlog::above([a.backlog, b.backlog].into_iter()),
             Node::Select(a, b, c) => Backlog::above([a.backlog, b.backlog, c.backlog].into_iter()),
         };
-        Self { node, shape, dtype, depth, backlog, own: Mutex::default(), was_met: AtomicBool::new(false) }
+        let is_rooted = match &node {
+            Node::Read(view) => !matches!(view.source, Source::Indices),
+            Node::Gather { view, index, .. } => index.is_rooted || !matches!(view.source, Source::Indices),
+            Node::Constant(_) => false,
+            Node::Unary(_, a) | Node::Cast(a) | Node::Random { counter: a, .. } => a.is_rooted,
+            Node::Binary(_, a, b) => a.is_rooted || b.is_rooted,
+            Node::Select(a, b, c) => a.is_rooted || b.is_rooted || c.is_rooted,
+        };
+        Self { node, shape, dtype, depth, backlog, is_rooted, own: Mutex::default(), was_met: AtomicBool::new(false) }
     }
 
     /// A tensor of an operation's own.
@@ -306,6 +319,25 @@ impl Typed {
         step(self, change, &mut HashMap::new())
     }
 
+    /// Lists every node once that `known` has not, what is read before what reads it.
+    pub(super) fn walk_new<T>(self: &Arc<Self>, known: &FxHashMap<*const Self, T>, nodes: &mut Vec<Arc<Self>>) {
+        fn step<T>(
+            typed: &Arc<Typed>,
+            known: &FxHashMap<*const Typed, T>,
+            seen: &mut FxHashSet<*const Typed>,
+            nodes: &mut Vec<Arc<Typed>>,
+        ) {
+            if known.contains_key(&Arc::as_ptr(typed)) || !seen.insert(Arc::as_ptr(typed)) {
+                return;
+            }
+            for child in typed.children() {
+                step(child, known, seen, nodes);
+            }
+            nodes.push(typed.clone());
+        }
+        step(self, known, &mut FxHashSet::default(), nodes);
+    }
+
     /// Every node once, what is read before what reads it.
     pub(in crate::ops) fn walk(self: &Arc<Self>, visit: &mut impl FnMut(&Arc<Self>)) {
         fn step(typed: &Arc<Typed>, seen: &mut HashSet<*const Typed>, visit: &mut impl FnMut(&Arc<Typed>)) {
@@ -364,7 +396,8 @@ impl std::fmt::Debug for Expr {
 impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
         let recorded = || Source::Recorded(Recorded::of(tensor));
-        let state = shape::count(tensor.shape()).map(|_| Typed::of(recorded(), tensor.shape(), tensor.dtype()));
+        let read = |_| common::shared(Typed::of(recorded(), tensor.shape(), tensor.dtype()));
+        let state = shape::count(tensor.shape()).map(read);
         Self { engine: tensor.engine(), state }
     }
 }
@@ -446,7 +479,7 @@ impl Expr {
     }
 
     fn counted(engine: &Engine, state: Result<Arc<Typed>>) -> Self {
-        let state = state.and_then(|typed| shape::count(&typed.shape).map(|_| typed));
+        let state = state.and_then(|typed| shape::count(&typed.shape).map(|_| common::shared(typed)));
         #[cfg(not(target_arch = "wasm32"))]
         let state = state.and_then(|typed| submitted(engine, typed));
         Self { engine: engine.clone(), state }

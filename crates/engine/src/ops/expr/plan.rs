@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use super::deferred::Deferred;
 use super::emit::MOST_TENSORS;
 use super::node::{Node, Source, Typed, View};
+use super::shape::contiguous;
 use cantus_base::listed::Listed;
 
 /// Costs are in the time of two bytes from memory: some 0.2 ns.
@@ -79,6 +80,8 @@ struct Part {
     /// How many elements of a node that reads it there are for each of its own, at most.
     repeated: f64,
     cost: Cost,
+    /// Its value was computed before: what it was made of takes no part.
+    is_known: bool,
     /// Those of which a kernel that computes it binds the tensors.
     inputs: Vec<usize>,
     /// Its value, where it is computed on its own.
@@ -161,8 +164,16 @@ struct Walk {
     steps: Vec<Step>,
 }
 
-/// The operations and values that are computed before the expression, in this order.
-pub(super) fn plan(root: &Arc<Typed>) -> Vec<Arc<Deferred>> {
+/// Something that is computed before an expression.
+pub(super) struct Member {
+    pub(super) deferred: Arc<Deferred>,
+    /// The last one of its group that reads it; `None` where others do, or somebody holds it.
+    pub(super) last_reader: Option<usize>,
+}
+
+/// The operations and values that are computed before the expression, in this order. Those of a group are values of one shape, of which no
+/// operation is computed between, and which read each other as they are: one kernel may compute several.
+pub(super) fn plan(root: &Arc<Typed>, grouped: bool) -> Vec<Vec<Member>> {
     if root.depth == 0 && !matches!(&root.node, Node::Read(View { source: Source::Deferred(_), .. })) {
         return Vec::new();
     }
@@ -170,7 +181,7 @@ pub(super) fn plan(root: &Arc<Typed>) -> Vec<Arc<Deferred>> {
     walk.meet_all(root);
     walk.decide();
     walk.place();
-    walk.schedule()
+    walk.schedule(grouped)
 }
 
 fn view_of(typed: &Typed) -> Option<&View> {
@@ -213,16 +224,20 @@ impl Walk {
         self.by_part.insert(Arc::as_ptr(&typed), number);
         self.by_read.extend(read.map(|read| (read, number)));
         self.steps.push(Step::Leave(Item::Part(number)));
-        if let Some(View { source: Source::Deferred(deferred), .. }) = view_of(&typed)
-            && deferred.live_result().is_none()
-        {
-            self.read(deferred, number, kernel);
-        }
-        let count = typed.count();
-        for child in typed.children() {
-            self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count });
+        let is_known = known_value(&typed).is_some();
+        if !is_known {
+            if let Some(View { source: Source::Deferred(deferred), .. }) = view_of(&typed)
+                && deferred.live_result().is_none()
+            {
+                self.read(deferred, number, kernel);
+            }
+            let count = typed.count();
+            for child in typed.children() {
+                self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count });
+            }
         }
         self.parts.push(Part {
+            is_known,
             typed,
             kernel,
             kernels: 1,
@@ -283,7 +298,10 @@ impl Walk {
                 }
             }
             let open = typed.children().into_iter().filter_map(|child| self.part(child));
-            let open = open.filter(|&child| self.parts[child].kept.is_none() && self.parts[child].typed.depth > 0);
+            let open = open.filter(|&child| {
+                let child = &self.parts[child];
+                child.kept.is_none() && !child.is_known && child.typed.depth > 0
+            });
             let widest = open.max_by_key(|&child| self.parts[child].inputs.len());
             match widest.filter(|_| inputs.len() > MOST_TENSORS) {
                 Some(widest) => self.parts[widest].kept = Some(self.parts[widest].typed.value()),
@@ -298,7 +316,7 @@ impl Walk {
     /// What is bound where a part is read: `itself`, or what it reads.
     fn bound<'a>(&'a self, part: usize, itself: &'a [usize]) -> &'a [usize] {
         let part = &self.parts[part];
-        if part.kept.is_some() {
+        if part.kept.is_some() || part.is_known {
             return itself;
         }
         match &part.typed.node {
@@ -328,6 +346,9 @@ impl Walk {
     }
 
     fn decide_part(&mut self, number: usize) {
+        if self.parts[number].is_known {
+            return;
+        }
         let typed = self.parts[number].typed.clone();
         self.bind(number, &typed);
         if number == 0 {
@@ -336,7 +357,7 @@ impl Walk {
         }
         let cost = self.cost_of(&typed);
         self.parts[number].cost = cost;
-        if typed.depth == 0 || typed.own_value().is_some_and(|own| own.live_result().is_some()) {
+        if typed.depth == 0 {
             return;
         }
         let part = &self.parts[number];
@@ -406,14 +427,10 @@ impl Walk {
         let part = &self.parts[part];
         let in_kernel = (part.holders as f64 / part.kernels.max(1) as f64).max(1.0);
         let share = |cost: f64| cost / in_kernel;
-        match part.kept {
-            Some(_) => Cost::KEPT,
-            None => Cost {
-                arithmetic: share(part.cost.arithmetic),
-                reads: share(part.cost.reads),
-                nodes: share(part.cost.nodes),
-            },
+        if part.kept.is_some() || part.is_known {
+            return Cost::KEPT;
         }
+        Cost { arithmetic: share(part.cost.arithmetic), reads: share(part.cost.reads), nodes: share(part.cost.nodes) }
     }
 
     /// Finds where everything is computed, from the end.
@@ -434,6 +451,9 @@ impl Walk {
             (None, Place::Unknown) => Place::Expression(Kernel::Root),
             (None, place) => place,
         };
+        if part.is_known {
+            return;
+        }
         let typed = part.typed.clone();
         for child in typed.children() {
             if let Some(child) = self.part(child) {
@@ -472,13 +492,20 @@ impl Walk {
             })
     }
 
-    fn schedule(self) -> Vec<Arc<Deferred>> {
-        let mut result = Vec::new();
+    fn schedule(&self, grouped: bool) -> Vec<Vec<Member>> {
+        let mut groups: Vec<Vec<Scheduled>> = Vec::new();
         for item in &self.order {
-            match item {
-                Item::Part(number) => result.extend(self.parts[*number].kept.clone()),
+            match *item {
+                Item::Part(number) => {
+                    let Some(value) = self.parts[number].kept.clone() else { continue };
+                    let one = Scheduled { deferred: value, part: Some(number) };
+                    match groups.last_mut().filter(|group| grouped && self.joins(number, group)) {
+                        Some(group) => group.push(one),
+                        None => groups.push(vec![one]),
+                    }
+                }
                 Item::Pending(number) => {
-                    let pending = &self.pending[*number];
+                    let pending = &self.pending[number];
                     if pending.inlined || pending.value_of.is_some() {
                         continue;
                     }
@@ -489,14 +516,94 @@ impl Walk {
                         && !(dear && self.is_held(pending));
                     pending.deferred.may_be_fused.store(ends, Ordering::Relaxed);
                     if !ends {
-                        result.push(pending.deferred.clone());
+                        groups.push(vec![Scheduled { deferred: pending.deferred.clone(), part: None }]);
                     }
                 }
             }
         }
-        result
+        self.with_readers(groups)
+    }
+
+    /// The kept part that a kernel reads where it binds a part, and whether it reads that as it is.
+    fn value_read(&self, bound: usize) -> (usize, bool) {
+        let typed = &self.parts[bound].typed;
+        let of = self.pending_of(typed).and_then(|&pending| self.pending[pending].value_of);
+        match (of, view_of(typed)) {
+            (Some(of), Some(view)) => {
+                let value = &self.parts[of].typed;
+                let plain = matches!(typed.node, Node::Read(_))
+                    && view.offset == 0
+                    && typed.shape == value.shape
+                    && view.strides == contiguous(&value.shape);
+                (of, plain)
+            }
+            _ => (bound, true),
+        }
+    }
+
+    /// Whether a value can be computed with those of a group.
+    fn joins(&self, number: usize, group: &[Scheduled]) -> bool {
+        let part = &self.parts[number];
+        let Some(first) = group.first().and_then(|first| first.part) else { return false };
+        let is_member = |part: usize| group.iter().any(|member| member.part == Some(part));
+        group.len() < MOST_TOGETHER
+            && self.parts[first].typed.shape == part.typed.shape
+            && part.inputs.iter().all(|&input| {
+                let (of, plain) = self.value_read(input);
+                plain || !is_member(of)
+            })
+    }
+
+    fn with_readers(&self, groups: Vec<Vec<Scheduled>>) -> Vec<Vec<Member>> {
+        // Where each value is: its group, and its place there.
+        let mut places: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
+        for (group, members) in groups.iter().enumerate().filter(|(_, members)| members.len() > 1) {
+            places.extend(members.iter().enumerate().filter_map(|(place, one)| Some((one.part?, (group, place)))));
+        }
+        let mut last_readers: FxHashMap<usize, Option<usize>> = FxHashMap::default();
+        if !places.is_empty() {
+            let mut note = |bound: usize, by: Option<(usize, usize)>| {
+                let (of, _) = self.value_read(bound);
+                let Some((group, _)) = places.get(&of) else { return };
+                let inside = by.filter(|(reader, _)| reader == group).map(|(_, place)| place);
+                let last = last_readers.entry(of).or_insert(Some(0));
+                *last = last.zip(inside).map(|(last, inside)| last.max(inside));
+            };
+            for (number, part) in self.parts.iter().enumerate() {
+                if part.kept.is_some() || number == 0 {
+                    part.inputs.iter().for_each(|&bound| note(bound, places.get(&number).copied()));
+                }
+            }
+            for pending in self.pending.iter().filter(|pending| !pending.inlined && pending.value_of.is_none()) {
+                for input in pending.deferred.inputs() {
+                    if let Some(part) = self.part(&input) {
+                        self.bound(part, &[part]).iter().for_each(|&bound| note(bound, None));
+                    }
+                }
+            }
+        }
+        let member = |one: Scheduled| {
+            let last_reader = one.part.and_then(|part| {
+                // Its readers hold it, this plan, and its value, which is a reader where others read it.
+                let is_reader = self.by_pending.contains_key(&Arc::as_ptr(&one.deferred));
+                let others = if is_reader { 1 } else { 2 };
+                let is_held = Arc::strong_count(&self.parts[part].typed) > self.parts[part].holders + others;
+                last_readers.get(&part).copied().flatten().filter(|_| !is_held)
+            });
+            Member { deferred: one.deferred, last_reader }
+        };
+        groups.into_iter().map(|group| group.into_iter().map(member).listed()).listed()
     }
 }
+
+/// What is computed on its own: an operation, or the value of a part.
+struct Scheduled {
+    deferred: Arc<Deferred>,
+    part: Option<usize>,
+}
+
+/// Values of a group, at most.
+const MOST_TOGETHER: usize = 24;
 
 /// Operations that are not computed twice for want of a pass over their result.
 const DEAR: u32 = 4;
@@ -525,6 +632,20 @@ fn lower(typed: &Arc<Typed>, but: Option<&Arc<Typed>>) -> Arc<Typed> {
         return typed.over(&children, typed.shape.clone());
     }
     lower_in(typed, &mut known)
+}
+
+/// Expressions whose values are computed at once, so that what they share stays shared.
+pub(super) fn lowered_together(all: &[Arc<Typed>]) -> Vec<Arc<Typed>> {
+    let mut known = FxHashMap::default();
+    let mut lowered = Vec::with_capacity(all.len());
+    for typed in all {
+        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, &mut known)).listed();
+        let same = typed.children().into_iter().zip(&children).all(|(before, after)| Arc::ptr_eq(before, after));
+        let result = if same { typed.clone() } else { typed.over(&children, typed.shape.clone()) };
+        known.insert(Arc::as_ptr(typed), result.clone());
+        lowered.push(result);
+    }
+    lowered
 }
 
 /// The same with what is known of nodes, those of inlined values too.

@@ -9,6 +9,7 @@ use crate::ops::expr::node::Typed;
 use crate::ops::expr::shape::broadcast;
 use crate::ops::expr::view::broadcast_to;
 use crate::tensor::DType;
+use cantus_base::threads;
 
 /// The function of float64.
 fn real(op: Unary) -> Option<fn(f64) -> f64> {
@@ -342,23 +343,33 @@ impl ByHost for Binary {
     }
 }
 
+/// The function of each value, by all threads.
+fn mapped<T: Copy + Send>(mut values: Vec<T>, of: fn(T) -> T) -> Vec<T> {
+    /// Values of a task.
+    const TASK: usize = 1 << 12;
+    threads::each_chunk(&mut values, TASK, |_, part| part.iter_mut().for_each(|value| *value = of(*value)));
+    values
+}
+
 /// The function, recorded.
 pub(in crate::ops) fn unary(op: Unary, typed: &Arc<Typed>) -> Arc<Typed> {
     let shape = typed.shape.clone();
     let dtype = if op == Unary::Angle { part_of(typed.dtype) } else { typed.dtype };
-    recorded(vec![typed.clone()], shape, dtype, move |inputs| match inputs.into_iter().next() {
-        Some(Values::Complexes(values)) if op == Unary::Angle => {
-            Values::Reals(values.into_iter().map(|z| z.im.atan2(z.re)).collect())
+    recorded(("function", vec![op as usize]), vec![typed.clone()], shape, dtype, move |inputs| {
+        match inputs.into_iter().next() {
+            Some(Values::Complexes(values)) if op == Unary::Angle => {
+                Values::Reals(values.into_iter().map(|z| z.im.atan2(z.re)).collect())
+            }
+            Some(Values::Complexes(values)) => match complex(op) {
+                Some(of) => Values::Complexes(mapped(values, of)),
+                None => Values::Complexes(values),
+            },
+            Some(Values::Reals(values)) => match real(op) {
+                Some(of) => Values::Reals(mapped(values, of)),
+                None => Values::Reals(values),
+            },
+            other => other.unwrap_or(Values::Reals(Vec::new())),
         }
-        Some(Values::Complexes(values)) => match complex(op) {
-            Some(of) => Values::Complexes(values.into_iter().map(of).collect()),
-            None => Values::Complexes(values),
-        },
-        Some(Values::Reals(values)) => match real(op) {
-            Some(of) => Values::Reals(values.into_iter().map(of).collect()),
-            None => Values::Reals(values),
-        },
-        other => other.unwrap_or(Values::Reals(Vec::new())),
     })
 }
 
@@ -435,7 +446,7 @@ fn signed_power(x: i64, y: i64) -> i64 {
 pub(in crate::ops) fn binary(op: Binary, x: &Arc<Typed>, y: &Arc<Typed>) -> Result<Arc<Typed>> {
     let shape = broadcast(&x.shape, &y.shape)?;
     let inputs = [x, y].map(|side| broadcast_to(side, &shape)).to_vec();
-    Ok(recorded(inputs, shape, x.dtype, move |inputs| {
+    Ok(recorded(("function of two", vec![op as usize]), inputs, shape, x.dtype, move |inputs| {
         let mut inputs = inputs.into_iter();
         match (inputs.next(), inputs.next()) {
             (Some(Values::Complexes(x)), Some(Values::Complexes(y))) => {

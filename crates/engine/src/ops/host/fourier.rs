@@ -74,7 +74,7 @@ fn forward(x: &[C]) -> Vec<C> {
 pub(in crate::ops) fn transformed(typed: &Arc<Typed>, inverse: bool) -> Arc<Typed> {
     let n = typed.shape.last().copied().unwrap_or(1);
     let dtype = if typed.dtype == DType::Complex64 { typed.dtype } else { DType::Complex128 };
-    recorded(vec![typed.clone()], typed.shape.clone(), dtype, move |inputs| {
+    recorded(("fourier", vec![inverse.into()]), vec![typed.clone()], typed.shape.clone(), dtype, move |inputs| {
         let values = inputs.into_iter().next().map(Values::complexes).unwrap_or_default();
         let row = |row: &[C]| {
             if !inverse {

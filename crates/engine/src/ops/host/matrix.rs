@@ -382,6 +382,19 @@ fn svd(a: &Matrix, full: bool) -> Vec<C> {
 }
 
 impl Factorisation {
+    /// One of its own.
+    fn number(self) -> usize {
+        match self {
+            Self::Solve => 0,
+            Self::Det => 1,
+            Self::SlogDet => 2,
+            Self::Cholesky => 3,
+            Self::Eigh => 4,
+            Self::Qr(complete) => 5 + usize::from(complete),
+            Self::Svd(full) => 7 + usize::from(full),
+        }
+    }
+
     /// Of matrices (m, n), and a right side of so many columns: the shape of each part of the result, and whether it is real.
     fn parts(self, [m, n]: [usize; 2], columns: usize) -> Vec<(Vec<usize>, bool)> {
         let k = m.min(n);
@@ -434,7 +447,8 @@ pub(in crate::ops) fn factorised(which: Factorisation, a: &Arc<Typed>, b: Option
     let has_right = b.is_some();
     let inputs = [Some(a), b].into_iter().flatten().cloned().listed();
     let size = sizes.iter().sum();
-    let all = recorded(inputs, vec![count, size], a.dtype, move |inputs| {
+    let key = vec![which.number(), m, n, columns];
+    let all = recorded(("factorisation", key), inputs, vec![count, size], a.dtype, move |inputs| {
         #[cfg(all(feature = "linalg", not(target_arch = "wasm32")))]
         if m * n > 0 {
             return super::factors::all(which, inputs, sides, columns, size);

@@ -10,17 +10,23 @@ mod matrix;
 mod order;
 mod product;
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use num_complex::Complex;
 
+use super::expr::again::Words;
+use super::expr::deferred::Deferred;
 use super::expr::node::Typed;
 use super::expr::operation::{Call, Operation};
+use super::expr::shape::product;
 use crate::backend::BoxFuture;
+use crate::backend::native::{FunctionShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::evaluate::compute;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 pub(super) use elementwise::{ByHost, binary, unary};
 pub(super) use fourier::transformed;
@@ -66,27 +72,25 @@ impl Values {
         })
     }
 
-    /// As a tensor's bytes, in a dtype of this kind of numbers.
-    fn bytes(&self, dtype: DType) -> Vec<u8> {
-        fn all<T: bytemuck::Pod>(values: impl Iterator<Item = T>) -> Vec<u8> {
-            let mut bytes = Vec::with_capacity(values.size_hint().0 * size_of::<T>());
-            for value in values {
-                bytes.extend_from_slice(bytemuck::bytes_of(&value));
+    /// Writes them as a tensor's bytes, in a dtype of this kind of numbers.
+    fn write(&self, dtype: DType, bytes: &mut [u8]) {
+        fn all<T: bytemuck::Pod>(values: impl Iterator<Item = T>, bytes: &mut [u8]) {
+            for (to, value) in bytes.chunks_exact_mut(size_of::<T>()).zip(values) {
+                to.copy_from_slice(bytemuck::bytes_of(&value));
             }
-            bytes
         }
         match (self, dtype) {
-            (Self::Reals(values), DType::F32) => all(values.iter().map(|&value| value as f32)),
-            (Self::Reals(values), DType::Bool) => values.iter().map(|&value| u8::from(value != 0.0)).collect(),
-            (Self::Reals(values), _) => bytemuck::cast_slice(values).to_vec(),
+            (Self::Reals(values), DType::F32) => all(values.iter().map(|&value| value as f32), bytes),
+            (Self::Reals(values), DType::Bool) => all(values.iter().map(|&value| u8::from(value != 0.0)), bytes),
+            (Self::Reals(values), _) => all(values.iter().copied(), bytes),
             (Self::Complexes(values), DType::Complex64) => {
-                all(values.iter().map(|value| [value.re as f32, value.im as f32]))
+                all(values.iter().map(|value| [value.re as f32, value.im as f32]), bytes);
             }
-            (Self::Complexes(values), _) => bytemuck::cast_slice(values).to_vec(),
-            (Self::Signed(values), DType::I32) => all(values.iter().map(|&value| value as i32)),
-            (Self::Signed(values), _) => bytemuck::cast_slice(values).to_vec(),
-            (Self::Unsigned(values), DType::U32) => all(values.iter().map(|&value| value as u32)),
-            (Self::Unsigned(values), _) => bytemuck::cast_slice(values).to_vec(),
+            (Self::Complexes(values), _) => all(values.iter().copied(), bytes),
+            (Self::Signed(values), DType::I32) => all(values.iter().map(|&value| value as i32), bytes),
+            (Self::Signed(values), _) => all(values.iter().copied(), bytes),
+            (Self::Unsigned(values), DType::U32) => all(values.iter().map(|&value| value as u32), bytes),
+            (Self::Unsigned(values), _) => all(values.iter().copied(), bytes),
         }
     }
 
@@ -101,33 +105,72 @@ impl Values {
     }
 }
 
+/// From the elements of inputs, row-major, those of a result.
+type Compute = dyn Fn(Vec<Values>) -> Values + Send + Sync;
+
 /// An operation of the host's.
-struct Host<F> {
+struct Host {
+    name: &'static str,
     inputs: Vec<Arc<Typed>>,
-    compute: F,
+    /// All that the function depends on.
+    key: Vec<usize>,
+    compute: Arc<Compute>,
 }
 
-impl<F: Fn(Vec<Values>) -> Values + Send + Sync + 'static> Operation for Host<F> {
+impl Host {
+    /// The same over the bytes of tensors, for a device that computes in the host's memory.
+    fn function(&self, of: &Deferred) -> NativeOperation {
+        let sizes = self.inputs.iter().map(|input| input.count() * input.dtype.bytes());
+        let sizes = sizes.chain([product(&of.shape) * of.dtype.bytes()]).listed();
+        let (compute, dtypes, dtype) =
+            (self.compute.clone(), self.inputs.iter().map(|input| input.dtype).listed(), of.dtype);
+        let function = move |inputs: &[&[u8]], result: &mut [u8]| {
+            let values = inputs.iter().zip(&dtypes).map(|(bytes, &dtype)| Values::read(bytes, dtype)).try_listed();
+            // Its dtypes were checked when it was recorded.
+            let values: Vec<Values> = values.unwrap_or_default();
+            compute(values).write(dtype, result);
+        };
+        NativeOperation::Function(FunctionShape::new(sizes, Arc::new(function)))
+    }
+}
+
+impl Operation for Host {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         self.inputs.iter().collect()
     }
 
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.name, &self.key, self.inputs.len()).hash(words);
+        true
+    }
+
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let mut values = Vec::with_capacity(self.inputs.len());
+            let mut tensors = Vec::with_capacity(self.inputs.len());
             for input in &self.inputs {
-                let tensor = compute(call.engine, input).await?;
-                values.push(Values::read(&tensor.to_bytes_async().await?, input.dtype)?);
+                tensors.push(compute(call.engine, input).await?);
             }
-            let bytes = (self.compute)(values).bytes(call.of.dtype);
+            let like = (call.of.dtype, &*call.of.shape);
+            let all = tensors.iter().listed();
+            if let Some(result) = call.engine.native(self.function(call.of), &all, like, self.name).await? {
+                return call.followed(result).await;
+            }
+            let mut values = Vec::with_capacity(self.inputs.len());
+            for tensor in &tensors {
+                values.push(Values::read(&tensor.to_bytes_async().await?, tensor.dtype())?);
+            }
+            let mut bytes = vec![0; product(&call.of.shape) * call.of.dtype.bytes()];
+            (self.compute)(values).write(call.of.dtype, &mut bytes);
             let result = call.engine.tensor_from_bytes_async(call.of.dtype, &call.of.shape, &bytes).await?;
             call.followed(result).await
         })
     }
 }
 
-/// Records an operation of the host's: from the elements of its inputs, row-major, those of its result.
+/// Records an operation of the host's: from the elements of its inputs, row-major, those of its result. The name and the key say all that the
+/// function depends on.
 fn recorded(
+    (name, key): (&'static str, Vec<usize>),
     inputs: Vec<Arc<Typed>>,
     shape: Vec<usize>,
     dtype: DType,
@@ -136,7 +179,7 @@ fn recorded(
     if shape.contains(&0) {
         return Typed::filled(0.0, &shape, dtype);
     }
-    Typed::deferred(Host { inputs, compute }, shape, dtype)
+    Typed::deferred(Host { name, inputs, key, compute: Arc::new(compute) }, shape, dtype)
 }
 
 /// Whether the host computes factorisations and transforms of a dtype.

@@ -38,11 +38,13 @@ fn rows<T: Copy>(values: &[T], length: usize, mut of: impl FnMut(usize, &[T]) ->
 /// The places of the elements of each row along the last axis in their order, as u32. Equal elements stay in theirs.
 pub(in crate::ops) fn argsort(typed: &Arc<Typed>, descending: bool) -> Arc<Typed> {
     let (shape, length) = (typed.shape.clone(), typed.shape.last().copied().unwrap_or(1));
-    recorded(vec![typed.clone()], shape, DType::U32, move |inputs| match inputs.first() {
-        Some(Values::Reals(values)) => rows(values, length, |_, row| places(row, descending, order)),
-        Some(Values::Signed(values)) => rows(values, length, |_, row| places(row, descending, |x, y| x.cmp(&y))),
-        Some(Values::Unsigned(values)) => rows(values, length, |_, row| places(row, descending, |x, y| x.cmp(&y))),
-        _ => Values::Unsigned(Vec::new()),
+    recorded(("sort", vec![descending.into()]), vec![typed.clone()], shape, DType::U32, move |inputs| {
+        match inputs.first() {
+            Some(Values::Reals(values)) => rows(values, length, |_, row| places(row, descending, order)),
+            Some(Values::Signed(values)) => rows(values, length, |_, row| places(row, descending, |x, y| x.cmp(&y))),
+            Some(Values::Unsigned(values)) => rows(values, length, |_, row| places(row, descending, |x, y| x.cmp(&y))),
+            _ => Values::Unsigned(Vec::new()),
+        }
     })
 }
 
@@ -71,7 +73,8 @@ fn found<T: Copy>(
 pub(in crate::ops) fn searchsorted(sorted: &Arc<Typed>, values: &Arc<Typed>, right: bool) -> Arc<Typed> {
     let sides = [sorted, values].map(|typed| typed.shape.last().copied().unwrap_or(1));
     debug_assert_eq!(product(&sorted.shape) / sides[0].max(1), product(&values.shape) / sides[1].max(1));
-    recorded(vec![sorted.clone(), values.clone()], values.shape.clone(), DType::U32, move |inputs| match &inputs[..] {
+    let (inputs, shape) = (vec![sorted.clone(), values.clone()], values.shape.clone());
+    recorded(("searchsorted", vec![right.into()]), inputs, shape, DType::U32, move |inputs| match &inputs[..] {
         [Values::Reals(sorted), Values::Reals(values)] => found(sorted, values, sides, right, order),
         [Values::Signed(sorted), Values::Signed(values)] => found(sorted, values, sides, right, |x, y| x.cmp(&y)),
         [Values::Unsigned(sorted), Values::Unsigned(values)] => found(sorted, values, sides, right, |x, y| x.cmp(&y)),

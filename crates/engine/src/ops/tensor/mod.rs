@@ -45,3 +45,4 @@ pub use nonzero::Unique;
 pub use pad::Padding;
 pub use random::{rand, randn, random_bits};
 pub use rope::RopePairs;
+pub(in crate::ops) use sort::number;

@@ -1,8 +1,11 @@
 //! Results whose size is known only once they are computed: places of what is not 0, elements under a mask, distinct elements. Each waits for
 //! one number from the device.
 
+use std::sync::Arc;
+
 use super::create::arange;
-use crate::engine::Tensor;
+use crate::backend::native::{FunctionShape, NativeOperation};
+use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::{contiguous, product};
@@ -26,6 +29,9 @@ impl Expr {
         let count = product(self.shape()?);
         let running = self.not_equal(0.0).reshape(&[count]).cumsum(0).eval_async().await?;
         let total = last(&running).await?;
+        if let Some(places) = steps_of(&self.engine, &running, total as usize).await? {
+            return Ok(places);
+        }
         // The k-th of them is where the count reaches k.
         let wanted = arange(&self.engine, 1.0, f64::from(total) + 1.0, 1.0, DType::U32);
         running.expr().searchsorted(wanted, false).eval_async().await
@@ -105,6 +111,26 @@ impl Expr {
             counts: edges.diff(1, 0).eval_async().await?,
         })
     }
+}
+
+/// The places where counts that end with `total` change, by the processor's own means: it passes over them once.
+async fn steps_of(engine: &Engine, counts: &Tensor, total: usize) -> Result<Option<Tensor>> {
+    if total == 0 || !engine.is_processors() {
+        return Ok(None);
+    }
+    let function = |inputs: &[&[u8]], result: &mut [u8]| {
+        let (mut before, mut places) = (0, result.chunks_exact_mut(size_of::<u32>()));
+        let counts = inputs.iter().flat_map(|input| input.as_chunks::<4>().0).map(|bytes| u32::from_ne_bytes(*bytes));
+        for (place, count) in counts.enumerate() {
+            if count != before {
+                before = count;
+                places.next().into_iter().for_each(|to| to.copy_from_slice(&(place as u32).to_ne_bytes()));
+            }
+        }
+    };
+    let sizes = vec![size_of::<u32>() * counts.len(), size_of::<u32>() * total];
+    let operation = NativeOperation::Function(FunctionShape::new(sizes, Arc::new(function)));
+    engine.native(operation, &[counts], (DType::U32, &[total]), "nonzero").await
 }
 
 /// The last element of counts, or 0 without one.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::assemble::assembled;
-use super::sort::{number, sort_words};
+use super::sort::sort_words;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScatterShape};
 use crate::engine::{Engine, Tensor};
@@ -100,7 +100,7 @@ impl Operation for Scatter {
 /// The same by a device's own means.
 struct Directly {
     into: Arc<Typed>,
-    /// The targets, as u32, as those of [`Scatter`].
+    /// The targets: as those of [`Scatter`], or i32, of which negative ones count from the end.
     index: Arc<Typed>,
     values: Arc<Typed>,
     by: Option<Binary>,
@@ -119,18 +119,16 @@ impl Directly {
         let (length, outer) = self.into.shape.split_last()?;
         let (count, outer_index) = self.index.shape.split_last()?;
         let shared = outer_index.iter().all(|&side| side == 1);
-        Some(NativeOperation::Scatter(ScatterShape::new(
-            [product(outer), *length, *count],
-            shared,
-            number(self.into.dtype)?,
-            by,
-        )))
+        let shape = ScatterShape::new([product(outer), *length, *count], shared, self.into.dtype, by);
+        let signed = self.index.dtype == DType::I32;
+        Some(NativeOperation::Scatter(if signed { shape.by_signed() } else { shape }))
     }
 
     /// By kernels.
     fn sorted(&self) -> Arc<Typed> {
         // An index that is the same for all rows is sorted once.
-        let [sorted, source] = sort_words(&self.index, self.index.shape.last().copied().unwrap_or_default(), false);
+        let index = from_begin(&self.index, self.into.shape.last().copied().unwrap_or_default());
+        let [sorted, source] = sort_words(&index, index.shape.last().copied().unwrap_or_default(), false);
         let (into, values, by) = (self.into.clone(), self.values.clone(), self.by);
         let (shape, dtype) = (into.shape.clone(), into.dtype);
         Typed::deferred(Scatter { into, sorted, source, values, by }, shape, dtype)
@@ -169,6 +167,21 @@ impl Operation for Directly {
     }
 }
 
+/// Places as u32: negative ones count from the end of so many; what is out of range is nowhere.
+fn from_begin(index: &Arc<Typed>, length: usize) -> Arc<Typed> {
+    if index.dtype != DType::I32 {
+        return index.clone();
+    }
+    let constant = |value: usize| Typed::new(Node::Constant(value as f64), Vec::new(), DType::I32);
+    let of = |op: Binary, a: &Arc<Typed>, b: Arc<Typed>, dtype: DType| {
+        Typed::new(Node::Binary(op, a.clone(), b), a.shape.clone(), dtype)
+    };
+    let below = of(Binary::Lt, index, constant(0), DType::Bool);
+    let turned = of(Binary::Add, index, constant(length), DType::I32);
+    let whole = Typed::new(Node::Select(below, turned, index.clone()), index.shape.clone(), DType::I32);
+    Typed::new(Node::Cast(whole), index.shape.clone(), DType::U32)
+}
+
 /// Elements scattered along an axis on an engine; `index` has as many axes as the result.
 fn scattered(
     engine: &Engine,
@@ -203,22 +216,7 @@ fn scattered(
     if of_values.contains(&0) || into.shape.contains(&0) {
         return Ok(into.clone());
     }
-    // Negative ones count from the end; what is out of range is nowhere.
-    let length = into.shape[axis];
-    let index = match index.dtype.computed() {
-        DType::I32 => {
-            let index = &index.widened();
-            let constant = |value: usize| Typed::new(Node::Constant(value as f64), Vec::new(), DType::I32);
-            let of = |op: Binary, a: &Arc<Typed>, b: Arc<Typed>, dtype: DType| {
-                Typed::new(Node::Binary(op, a.clone(), b), a.shape.clone(), dtype)
-            };
-            let below = of(Binary::Lt, index, constant(0), DType::Bool);
-            let turned = of(Binary::Add, index, constant(length), DType::I32);
-            let whole = Typed::new(Node::Select(below, turned, index.clone()), index.shape.clone(), DType::I32);
-            Typed::new(Node::Cast(whole), index.shape.clone(), DType::U32)
-        }
-        _ => index.widened(),
-    };
+    let index = index.widened();
     if let Some(by) = by {
         by.function().result(into.dtype)?;
     }

@@ -102,7 +102,7 @@ fn first_words([rows, length, parts]: [usize; 3]) -> Result<[u32; 4]> {
 }
 
 /// What a device's own means take a dtype for.
-pub(super) fn number(dtype: DType) -> Option<Number> {
+pub(in crate::ops) fn number(dtype: DType) -> Option<Number> {
     match dtype {
         DType::F32 => Some(Number::F32),
         DType::I32 => Some(Number::I32),

@@ -1,0 +1,158 @@
+//! Common subexpressions: what is recorded again while it is still there is the same node. Weak, bounded, and of one thread. What reads no tensor is left
+//! alone: it belongs to no engine.
+
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Weak};
+
+use rustc_hash::FxHasher;
+
+use super::again::Words;
+use super::deferred::Deferred;
+use super::node::{Node, Source, Typed, View};
+use super::shape::contiguous;
+
+/// Places of the table: what comes to a place that is taken takes it over.
+const PLACES: usize = 1 << 10;
+
+thread_local! {
+    static KNOWN: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
+}
+
+#[derive(Default)]
+enum Known {
+    #[default]
+    Nothing,
+    Node(Weak<Typed>),
+    /// With all that it depends on.
+    Operation(Weak<Deferred>, Words),
+}
+
+fn address<T: ?Sized>(of: &Arc<T>) -> usize {
+    Arc::as_ptr(of).cast::<()>() as usize
+}
+
+/// The node, or one that was recorded before and is the same.
+pub(super) fn shared(typed: Arc<Typed>) -> Arc<Typed> {
+    if !typed.is_rooted && !matches!(typed.node, Node::Constant(_)) {
+        return typed;
+    }
+    let mut hasher = FxHasher::default();
+    match &typed.node {
+        Node::Read(View { source: Source::Deferred(deferred), offset: 0, strides })
+            if Arc::strong_count(deferred) == 1
+                && typed.shape == deferred.shape
+                && *strides == contiguous(&typed.shape) =>
+        {
+            return operation(&typed, deferred).unwrap_or(typed);
+        }
+        Node::Read(view) => view_of(view, &mut hasher),
+        Node::Constant(value) => value.to_bits().hash(&mut hasher),
+        Node::Unary(op, a) => (1, *op as usize, address(a)).hash(&mut hasher),
+        Node::Binary(op, a, b) => (2, *op as usize, address(a), address(b)).hash(&mut hasher),
+        Node::Select(a, b, c) => (3, address(a), address(b), address(c)).hash(&mut hasher),
+        Node::Cast(a) => (4, address(a)).hash(&mut hasher),
+        Node::Gather { view, stride, length, index } => {
+            (5, stride, length, address(index)).hash(&mut hasher);
+            view_of(view, &mut hasher);
+        }
+        Node::Random { kind, seed, counter } => (6, *kind as u8, seed, address(counter)).hash(&mut hasher),
+    }
+    (typed.dtype as u8, &typed.shape).hash(&mut hasher);
+    let found = at(hasher.finish(), |known| {
+        let found = match known {
+            Known::Node(node) if node.strong_count() > 0 => node.upgrade().filter(|node| is_same(node, &typed)),
+            _ => None,
+        };
+        if found.is_none() {
+            *known = Known::Node(Arc::downgrade(&typed));
+        }
+        found
+    });
+    found.unwrap_or(typed)
+}
+
+/// What `look` finds at the place of a hash.
+fn at<T>(hash: u64, look: impl FnOnce(&mut Known) -> Option<T>) -> Option<T> {
+    let found = KNOWN.try_with(|all| {
+        let mut all = all.borrow_mut();
+        if all.is_empty() {
+            all.resize_with(PLACES, Known::default);
+        }
+        // The upper bits are the better ones.
+        all.get_mut((hash >> 32) as usize % PLACES).and_then(look)
+    });
+    found.ok().flatten()
+}
+
+/// The result of an operation, read as it is, that was recorded before over the same nodes.
+fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
+    let mut words = Words::with_room();
+    if !deferred.parameters(&mut words) || deferred.is_value() {
+        return None;
+    }
+    (deferred.dtype as u8, &deferred.shape).hash(&mut words);
+    let inputs = deferred.inputs();
+    inputs.iter().for_each(|input| words.write_usize(address(input)));
+    let mut hasher = FxHasher::default();
+    words.hash(&mut hasher);
+    let found = at(hasher.finish(), |known| {
+        let found = match known {
+            Known::Operation(found, own) if *own == words => found.upgrade(),
+            _ => None,
+        };
+        // One that holds its inputs no more may have those that lay at the same addresses.
+        let found = found.filter(|found| {
+            let own = found.inputs();
+            own.len() == inputs.len() && own.iter().zip(&inputs).all(|(own, input)| Arc::ptr_eq(own, input))
+        });
+        if found.is_none() {
+            *known = Known::Operation(Arc::downgrade(deferred), words);
+        }
+        found
+    })?;
+    Some(Typed::of(Source::Deferred(found), &typed.shape, typed.dtype))
+}
+
+fn view_of(view: &View, hasher: &mut FxHasher) {
+    let source = match &view.source {
+        Source::Tensor(tensor) => address(&tensor.inner),
+        Source::Recorded(recorded) => address(recorded),
+        Source::Deferred(deferred) => address(deferred),
+        Source::Indices => 0,
+    };
+    (source, view.offset, &view.strides).hash(hasher);
+}
+
+fn is_same_view(a: &View, b: &View) -> bool {
+    let source = match (&a.source, &b.source) {
+        (Source::Recorded(a), Source::Recorded(b)) => Arc::ptr_eq(a, b),
+        (Source::Deferred(a), Source::Deferred(b)) => Arc::ptr_eq(a, b),
+        (Source::Tensor(a), Source::Tensor(b)) => Arc::ptr_eq(&a.inner, &b.inner),
+        (Source::Indices, Source::Indices) => true,
+        _ => false,
+    };
+    source && a.offset == b.offset && a.strides == b.strides
+}
+
+/// Whether two nodes are the same, over the same nodes.
+fn is_same(a: &Typed, b: &Typed) -> bool {
+    let same = |all: &[(&Arc<Typed>, &Arc<Typed>)]| all.iter().all(|(a, b)| Arc::ptr_eq(a, b));
+    let node = match (&a.node, &b.node) {
+        (Node::Read(a), Node::Read(b)) => is_same_view(a, b),
+        (Node::Constant(a), Node::Constant(b)) => a.to_bits() == b.to_bits(),
+        (Node::Unary(op, a), Node::Unary(other, b)) => op == other && same(&[(a, b)]),
+        (Node::Binary(op, a, b), Node::Binary(other, c, d)) => op == other && same(&[(a, c), (b, d)]),
+        (Node::Select(a, b, c), Node::Select(d, e, f)) => same(&[(a, d), (b, e), (c, f)]),
+        (Node::Cast(a), Node::Cast(b)) => same(&[(a, b)]),
+        (
+            Node::Gather { view, stride, length, index },
+            Node::Gather { view: other, stride: step, length: count, index: places },
+        ) => stride == step && length == count && same(&[(index, places)]) && is_same_view(view, other),
+        (Node::Random { kind, seed, counter }, Node::Random { kind: other, seed: another, counter: places }) => {
+            kind == other && seed == another && same(&[(counter, places)])
+        }
+        _ => false,
+    };
+    node && a.dtype == b.dtype && a.shape == b.shape
+}
