@@ -39,7 +39,7 @@ fi
 
 # Nothing of the source folder: what is installed is what is tested.
 cp -r tests "$work/tests"
-cp ../docs/guide/src/python.md README.md "$work" && cp ../README.md "$work/root.md"
+cp ../docs/guide/src/python.md ../docs/guide/src/images.md README.md "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
 import re, time
@@ -50,7 +50,7 @@ between = time.perf_counter()
 import cantus
 print(f"import: NumPy {1000 * (between - begin):.0f} ms, and Cantus {1000 * (time.perf_counter() - between):.0f} ms more")
 # The guide's and the README's code runs.
-for page in ("python.md", "README.md", "root.md"):
+for page in ("python.md", "images.md", "README.md", "root.md"):
     blocks = re.findall(r"```python\n(.*?)```", open(page, encoding="utf-8").read(), re.S)
     assert blocks, page
     scope = {}

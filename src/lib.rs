@@ -123,6 +123,7 @@ mod guide {
     }
     chapters! {
         FirstKernel = "first-kernel";
+        Images = "images";
         Tensors = "tensors-and-operations";
         LargerThanMemory = "larger-than-memory";
         Devices = "devices-and-fallback";

@@ -80,6 +80,7 @@ fn the_chapters_on_the_program() {
     for (page, least, file) in [
         (include_str!("../../../docs/guide/src/field.md"), 4, "field.gif"),
         (include_str!("../../../docs/guide/src/run.md"), 6, "after.png"),
+        (include_str!("../../../docs/guide/src/images.md"), 3, "blurred.png"),
         (include_str!("../../../docs/guide/src/jobs.md"), 4, "heat.csv"),
         (include_str!("../../../docs/guide/src/larger-than-memory.md"), 3, "y.npy"),
         (include_str!("../../../docs/guide/src/config.md"), 3, ""),
