@@ -122,8 +122,8 @@ fn textures_in_and_out() {
     let file = std::fs::File::create(place.path("in.jpg")).unwrap();
     image::codecs::jpeg::JpegEncoder::new_with_quality(file, 95).encode_image(&photo).unwrap();
     place.succeed("run half.wgsl --in photo=in.jpg --out made=rgba8unorm[8,8] --invocations 8,8 -o made=out.npy");
-    let found = cantus::tensor::npy::read(place.path("out.npy")).unwrap();
-    assert_eq!((found.shape.as_slice(), found.dtype), (&[8, 8, 4][..], cantus::DType::U8));
+    let found = npy::read(place.path("out.npy")).unwrap();
+    assert_eq!((found.shape.as_slice(), found.dtype), (&[8, 8, 4][..], DType::U8));
     let decoded = image::open(place.path("in.jpg")).unwrap().to_rgb8();
     for (i, texel) in found.bytes.chunks_exact(4).enumerate() {
         let (x, y) = (2 * (i as u32 % 8), 2 * (i as u32 / 8));

@@ -19,7 +19,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         &[
             &["tensor", "config"],
             &["reflection", "deep_stack", "files", "flow", "fnv", "folders", "fragment", "private_folder"],
-            &["error", "threads"],
+            &["error", "threads", "texture"],
             &["listed"],
         ],
     ),

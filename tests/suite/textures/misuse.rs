@@ -74,13 +74,10 @@ fn kernels_with_textures_are_not_prepared() {
 
 #[test]
 fn what_is_no_texture_of_wgsl_is_refused_with_its_place() {
-    for (variable, words) in
-        [("var t: texture_external", "texture_external"), ("var t: binding_array<texture_2d<f32>, 2>", "binding_array")]
-    {
-        let text = format!("@group(0) @binding(0) {variable};\n@compute @workgroup_size(1) fn main() {{}}");
-        let error = Kernel::from_wgsl(&text).unwrap_err().to_string();
-        assert!(error.contains(words) && !error.contains("panicked"), "{error}");
-    }
+    let text =
+        "@group(0) @binding(0) var t: binding_array<texture_2d<f32>, 2>;\n@compute @workgroup_size(1) fn main() {}";
+    let error = Kernel::from_wgsl(text).unwrap_err().to_string();
+    assert!(error.contains("binding_array") && error.contains("wgsl:1"), "{error}");
     let text = "@group(0) @binding(0) var t: texture_2d<f32>; @group(0) @binding(1) var s: sampler;
         @group(0) @binding(2) var<storage, read_write> x: array<f32>;
         @compute @workgroup_size(1) fn main() { x[0] = textureSample(t, s, vec2f(0.5)).x; }";
