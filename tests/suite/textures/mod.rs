@@ -376,7 +376,8 @@ fn cubes_are_filtered_over_edges_and_corners() {
 #[test]
 fn depths_are_compared_and_filtered() {
     use CompareFunction as Compare;
-    let functions: [(Compare, fn(f64, f64) -> bool); 8] = [
+    type Compares = fn(f64, f64) -> bool;
+    let functions: [(Compare, Compares); 8] = [
         (Compare::Never, |_, _| false),
         (Compare::Less, |a, b| a < b),
         (Compare::Equal, |a, b| a == b),
