@@ -258,10 +258,8 @@ impl Engine {
             .collect::<PyResult<Vec<_>>>()?;
         let textures: Vec<_> =
             textures.iter().map(|(name, texture)| (name.as_str(), texture.texture.clone())).collect();
-        let samplers = samplers
-            .iter()
-            .map(|(name, given)| Ok((name.as_str(), sampler(given)?)))
-            .collect::<PyResult<Vec<_>>>()?;
+        let samplers =
+            samplers.iter().map(|(name, given)| Ok((name.as_str(), sampler(given)?))).collect::<PyResult<Vec<_>>>()?;
         kernel.run(py, engine, &tensors, (&textures, &samplers), &numbers, invocations, workgroups)
     }
 

@@ -154,7 +154,7 @@ fn filled(format: u32, value: vec4f) -> vec4f {
     return value;
 }
 
-// Integers below 2^k over 2^k - 1, exactly rounded on every device: v / (2^k - 1) is v / 2^k and 1 / (2^k - 1) of it. `step` is 2^-k.
+// Integers below 2^k over 2^k - 1, exactly rounded where no compiler reorders: v / (2^k - 1) is v / 2^k and 1 / (2^k - 1) of it. `step` is 2^-k.
 fn fraction(value: vec4u, step: f32, inverse: f32) -> vec4f {
     let part = vec4f(bitcast<vec4i>(value)) * step;
     return part + part * inverse;

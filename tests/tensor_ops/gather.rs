@@ -58,7 +58,8 @@ fn places_out_of_range_are_told() {
     for engine in by_turns() {
         let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2]).unwrap().expr();
         let rows = engine.tensor_from(&[7.0_f32, 8.0], &[1, 2]).unwrap();
-        let operations: [(&str, &dyn Fn(&Expr) -> Expr); 10] = [
+        type Operation<'a> = &'a dyn Fn(&Expr) -> Expr;
+        let operations: [(&str, Operation<'_>); 10] = [
             ("take", &|i| x.take(i, 0)),
             ("gather", &|i| x.gather(i.reshape(&[1, 1]), 0)),
             ("embedding", &|i| i.embedding(&x)),

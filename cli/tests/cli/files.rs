@@ -138,7 +138,7 @@ fn textures_in_and_out() {
     place.refuse(&half("--out made=r32float[@photo]"), 2, &["the shader declares rgba8unorm"]);
     place.refuse(&half("--out made=rgba8unorm[4]"), 2, &["rows and columns"]);
     place.refuse(&half("--out made=rgba8unorm[0,5]"), 2, &["0"]);
-    place.refuse(&half("--out made=rgba8unorm[100000,100000]"), 1, &["at most 32768 texels"]);
+    place.refuse(&half("--out made=rgba8unorm[100000,100000]"), 2, &["at most 32768 texels"]);
     place.refuse(&half(""), 2, &["made", "--out made=FORMAT[SHAPE]"]);
     let png = std::fs::read(place.path("in.png")).unwrap();
     std::fs::write(place.path("cut.png"), &png[..png.len() / 2]).unwrap();

@@ -43,7 +43,7 @@ struct Axis {
 pub(super) fn greatest(shape: &GreatestShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let found = AtomicU32::new(0);
     let together = 8 * TASK;
-    threads::try_each(shape.count.div_ceil(together), |task| {
+    threads::try_each::<Stopped>(shape.count.div_ceil(together), |task| {
         limits.begin().check()?;
         let first = task * together;
         // SAFETY: the binding has these words, and nothing writes to it.

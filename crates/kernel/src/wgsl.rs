@@ -277,7 +277,7 @@ impl Parsed {
 
     /// The form whose large tables lie in buffers, and what these hold.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn tabled(&self, most: u64) -> Option<(Self, Vec<(String, Vec<u8>)>)> {
+    pub(super) fn tabled(&self, most: u64) -> Option<(Self, amend::tables::Tables)> {
         on_deep_stack(&self.source.file, || {
             let Some(amend::tables::Moved { module, tables }) = amend::tables::moved(&self.module, most) else {
                 return Ok(None);

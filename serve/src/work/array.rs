@@ -236,7 +236,8 @@ impl Number {
         match self {
             Self::Natural(value) => Some(i128::from(value)),
             Self::Integer(value) => Some(i128::from(value)),
-            Self::Float(value) if value.fract() == 0.0 && value.abs() <= EXACT as f64 => Some(value as i128),
+            // 2^53 is what 2^53 + 1 is read as, too.
+            Self::Float(value) if value.fract() == 0.0 && value.abs() < EXACT as f64 => Some(value as i128),
             _ => None,
         }
     }

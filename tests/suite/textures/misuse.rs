@@ -29,7 +29,7 @@ fn each_mistake_has_one_sentence() {
     says(plain().run(), "nothing was bound; it is a texture_storage_2d<rgba8unorm, write>");
     says(dispatch().bind("image", &image).bind("made", &made).run(), "it is a sampler");
     says(
-        plain().bind("made", &new(TextureFormat::R32Float, 2)).run(),
+        plain().bind("made", new(TextureFormat::R32Float, 2)).run(),
         "declares rgba8unorm, the texture's texels are r32float",
     );
     says(plain().bind("made", &image).run(), "the same texels are bound to \"image\", and one of the two is written");
@@ -37,7 +37,7 @@ fn each_mistake_has_one_sentence() {
     let tensor = engine.zeros::<u32>(&[16]).unwrap();
     says(plain().bind("made", &tensor).run(), "bind a texture to it");
     says(
-        dispatch().bind("image", &new(TextureFormat::R32Uint, 4)).bind("smp", linear).bind("made", &made).run(),
+        dispatch().bind("image", new(TextureFormat::R32Uint, 4)).bind("smp", linear).bind("made", &made).run(),
         "reads f32, the texture's r32uint holds u32",
     );
     says(

@@ -355,7 +355,7 @@ impl<'a> DispatchBuilder<'a> {
 
     /// The form of the kernel whose large tables of constants lie in buffers, with these, where the device's compiler takes no such tables.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    async fn with_tables(&self) -> Result<Option<(&'a Kernel, Vec<(&'a str, Tensor)>)>> {
+    async fn with_tables(&self) -> Result<Option<Tabled<'a>>> {
         let tensors = self.settings.iter().filter_map(|(_, setting)| match setting {
             Setting::Tensor(tensor) | Setting::Raw(tensor) => Some(*tensor),
             _ => None,
@@ -752,6 +752,10 @@ impl Plan<'_> {
         Ok(Recorded::Done)
     }
 }
+
+/// A kernel whose tables lie in buffers, and these by their bindings' names.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+type Tabled<'a> = (&'a Kernel, Vec<(&'a str, Tensor)>);
 
 /// The device where most bytes of tensors are.
 fn home<'t>(shared: &Shared, tensors: impl Iterator<Item = &'t Tensor>) -> Arc<Slot> {

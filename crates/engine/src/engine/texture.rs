@@ -728,7 +728,7 @@ impl Texture {
                 "a texture of two dimensions".to_owned()
             }),
             ViewDimension::Cube if !is_square || layers != 6 => Some("six square layers".to_owned()),
-            ViewDimension::CubeArray if !is_square || layers % 6 != 0 => {
+            ViewDimension::CubeArray if !is_square || !layers.is_multiple_of(6) => {
                 Some("six square layers for each cube".to_owned())
             }
             _ => None,

@@ -14,10 +14,13 @@ use naga::{
 use super::inserted::{self, Insert};
 use crate::needs::numbers;
 
-/// A module without its large tables, and each of them: the name of its binding, and its bytes.
+/// Of each table the name of its binding, and its bytes.
+pub(crate) type Tables = Vec<(String, Vec<u8>)>;
+
+/// A module without its large tables, and these.
 pub(crate) struct Moved {
     pub(crate) module: Module,
-    pub(crate) tables: Vec<(String, Vec<u8>)>,
+    pub(crate) tables: Tables,
 }
 
 /// Moves tables of more numbers than `most`; nothing where there is none.

@@ -250,6 +250,9 @@ enum Bound {
     Literal(u8, u64),
 }
 
+/// A function, and what its arguments are bound to in a copy.
+type Copied = (Origin, Handle<Function>, Vec<Option<Bound>>);
+
 /// A texture of the kernel, as its copies of functions see it.
 struct Texture {
     variable: Handle<GlobalVariable>,
@@ -276,7 +279,7 @@ struct Work<'a> {
     samplers: Vec<KernelSampler>,
     /// The hidden uniform.
     sizes: Handle<GlobalVariable>,
-    done: HashMap<(Origin, Handle<Function>, Vec<Option<Bound>>), Handle<Function>>,
+    done: HashMap<Copied, Handle<Function>>,
     depth: u32,
 }
 
