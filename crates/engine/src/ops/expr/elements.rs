@@ -195,7 +195,10 @@ impl Steps {
 
     /// The step, or one that brings its number into the range of the dtype.
     fn within(&mut self, step: u16, dtype: DType) -> u16 {
-        let (Some(wrap), Some((least, greatest))) = (wrapping(dtype), limits(dtype)) else { return step };
+        // Any byte but 0 is true.
+        let is_truth = dtype == DType::Bool;
+        let wrap = if is_truth { Some(One::Not) } else { wrapping(dtype) };
+        let (Some(wrap), Some((least, greatest))) = (wrap, limits(dtype)) else { return step };
         let (low, high) = self.reach(step);
         if least <= low && high <= greatest {
             return step;
@@ -203,7 +206,12 @@ impl Steps {
         if let Some(&known) = self.wrapped.get(&(step, wrap)) {
             return known;
         }
-        let wrapped = self.add(Step::One(wrap, step), (least, greatest));
+        let wrapped = if is_truth {
+            let zero = self.add(Step::Constant(0), (0, 0));
+            self.add(Step::Two(Two::Ne, step, zero), (least, greatest))
+        } else {
+            self.add(Step::One(wrap, step), (least, greatest))
+        };
         self.wrapped.insert((step, wrap), wrapped);
         wrapped
     }
