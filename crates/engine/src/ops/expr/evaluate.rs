@@ -454,11 +454,13 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
     if typed.shape.contains(&0) {
         return Ok(None);
     }
-    let mut own = Vec::new();
+    let (mut own, mut computed) = (Vec::new(), 0);
     for input in of.inputs() {
         let input = if of.lowers() { lowered(&input) } else { input };
         resolve(engine, &input, None).await?;
         emit::tensors(&input, &mut own);
+        // An operation may compute it before, into a tensor beside those.
+        computed += usize::from(!matches!(input.node, Node::Read(_) | Node::Constant(_)));
     }
     // Kernels store whole words: what is narrower is packed by a kernel of its own, which rounds floats.
     let wide = match &typed.node {
@@ -468,7 +470,7 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
         _ => typed.widened(),
     };
     emit::tensors(&wide, &mut own);
-    if own.len() > MOST_TENSORS {
+    if own.len() + computed > MOST_TENSORS {
         return Ok(None);
     }
     of.note_fused();
