@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::deferred::Deferred;
-use super::evaluate;
 use super::node::{Node, Source, Typed, View};
 use super::plan::lowered_together;
 use super::shape::{broadcast_strides, collapse, contiguous, product};
@@ -38,8 +37,6 @@ struct Lowering {
     tensors: Vec<Tensor>,
     /// Views of places.
     places: Vec<(Vec<usize>, usize)>,
-    /// Where an expression is cut that has too many steps; nothing where it has few enough, or something of it is no step.
-    cut: Option<Arc<Typed>>,
 }
 
 /// What is read, in axes that were joined.
@@ -310,7 +307,6 @@ impl Lowering {
         let mut nodes = Vec::new();
         typed.walk_new(&chain.known, &mut nodes);
         let Chain { steps, known, values } = chain;
-        let mut cut = None;
         for node in &nodes {
             let number = |child: &Arc<Typed>| known.get(&Arc::as_ptr(child)).copied();
             let limits = limits(node.dtype)?;
@@ -383,11 +379,7 @@ impl Lowering {
                 Node::Gather { .. } | Node::Random { .. } => return None,
             };
             if steps.all.len() > MOST_STEPS {
-                self.cut = cut;
                 return None;
-            }
-            if steps.all.len() <= MOST_STEPS * 2 / 3 && node.depth > 0 && node.shape == *shape {
-                cut = Some(node.clone());
             }
             known.insert(Arc::as_ptr(node), step);
         }
@@ -462,11 +454,7 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
         return Ok(None);
     }
     let mut lowering = Lowering::default();
-    let Some(steps) = lowering.steps(typed, &typed.shape, None) else {
-        let Some(part) = lowering.cut else { return Ok(None) };
-        let value = evaluate::computed(engine, &part).await?;
-        return evaluate::computed(engine, &typed.replaced(&part, &Typed::read(&value))).await.map(Some);
-    };
+    let Some(steps) = lowering.steps(typed, &typed.shape, None) else { return Ok(None) };
     let views = lowering.views(&typed.shape, typed.shape.len());
     if !views.pays(false) {
         return Ok(None);
