@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::deferred::Deferred;
 use super::evaluate::{self, planned};
 use super::node::{Node, Source, Typed, View};
-use super::plan::{Member, known_value};
+use super::plan::known_value;
 use crate::engine::again::Steps;
 use crate::engine::context::evaluation;
 use crate::engine::{Engine, Tensor};
@@ -529,8 +529,8 @@ pub(super) async fn operation(engine: &Engine, deferred: &Arc<Deferred>) -> Resu
     computed(engine, key, deferred.compute(engine)).await
 }
 
-/// Computes the values of a group, which keep those that others read.
-pub(super) async fn together(engine: &Engine, group: &[Member]) -> Result<Tensor> {
+/// Computes the values of a group.
+pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Tensor> {
     let work = async {
         let last = evaluate::together(engine, group).await?;
         // There are some.
@@ -543,10 +543,7 @@ pub(super) async fn together(engine: &Engine, group: &[Member]) -> Result<Tensor
     // No expression begins so, and no operation.
     (u8::MAX, u8::MAX, group.len()).hash(&mut key.words);
     let is_known = engine.may_trace()
-        && group.iter().all(|one| {
-            one.last_reader.hash(&mut key.words);
-            one.deferred.live_result().is_none() && key.operation(&one.deferred) && !one.deferred.shape.contains(&0)
-        });
+        && group.iter().all(|one| one.live_result().is_none() && key.operation(one) && !one.shape.contains(&0));
     if is_known { computed(engine, key, work).await } else { work.await }
 }
 

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::deferred::Deferred;
-use super::evaluate;
 use super::node::{Node, Source, Typed, View};
-use super::plan::{Member, lowered_together};
+use super::plan::lowered_together;
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use super::view::permuted;
 use crate::backend::native::{
@@ -38,8 +37,6 @@ struct Lowering {
     tensors: Vec<Tensor>,
     /// Views of places.
     places: Vec<(Vec<usize>, usize)>,
-    /// Where an expression is cut that has too many steps; nothing where it has few enough, or something of it is no step.
-    cut: Option<Arc<Typed>>,
 }
 
 /// What is read, in axes that were joined.
@@ -195,7 +192,10 @@ impl Steps {
 
     /// The step, or one that brings its number into the range of the dtype.
     fn within(&mut self, step: u16, dtype: DType) -> u16 {
-        let (Some(wrap), Some((least, greatest))) = (wrapping(dtype), limits(dtype)) else { return step };
+        // Any byte but 0 is true.
+        let is_truth = dtype == DType::Bool;
+        let wrap = if is_truth { Some(One::Not) } else { wrapping(dtype) };
+        let (Some(wrap), Some((least, greatest))) = (wrap, limits(dtype)) else { return step };
         let (low, high) = self.reach(step);
         if least <= low && high <= greatest {
             return step;
@@ -203,7 +203,12 @@ impl Steps {
         if let Some(&known) = self.wrapped.get(&(step, wrap)) {
             return known;
         }
-        let wrapped = self.add(Step::One(wrap, step), (least, greatest));
+        let wrapped = if is_truth {
+            let zero = self.add(Step::Constant(0), (0, 0));
+            self.add(Step::Two(Two::Ne, step, zero), (least, greatest))
+        } else {
+            self.add(Step::One(wrap, step), (least, greatest))
+        };
         self.wrapped.insert((step, wrap), wrapped);
         wrapped
     }
@@ -302,7 +307,6 @@ impl Lowering {
         let mut nodes = Vec::new();
         typed.walk_new(&chain.known, &mut nodes);
         let Chain { steps, known, values } = chain;
-        let mut cut = None;
         for node in &nodes {
             let number = |child: &Arc<Typed>| known.get(&Arc::as_ptr(child)).copied();
             let limits = limits(node.dtype)?;
@@ -375,11 +379,7 @@ impl Lowering {
                 Node::Gather { .. } | Node::Random { .. } => return None,
             };
             if steps.all.len() > MOST_STEPS {
-                self.cut = cut;
                 return None;
-            }
-            if steps.all.len() <= MOST_STEPS * 2 / 3 && node.depth > 0 && node.shape == *shape {
-                cut = Some(node.clone());
             }
             known.insert(Arc::as_ptr(node), step);
         }
@@ -454,11 +454,7 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
         return Ok(None);
     }
     let mut lowering = Lowering::default();
-    let Some(steps) = lowering.steps(typed, &typed.shape, None) else {
-        let Some(part) = lowering.cut else { return Ok(None) };
-        let value = evaluate::computed(engine, &part).await?;
-        return evaluate::computed(engine, &typed.replaced(&part, &Typed::read(&value))).await.map(Some);
-    };
+    let Some(steps) = lowering.steps(typed, &typed.shape, None) else { return Ok(None) };
     let views = lowering.views(&typed.shape, typed.shape.len());
     if !views.pays(false) {
         return Ok(None);
@@ -471,18 +467,9 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
 /// Results of a kernel, at most.
 const MOST_RESULTS: usize = 8;
 
-/// An operation that gives values of a group.
-struct Together {
-    operation: ElementsShape,
-    tensors: Vec<Tensor>,
-    /// Values of the group, from the first on; those that are results, with their dtypes.
-    count: usize,
-    results: Vec<(usize, DType)>,
-}
-
-/// The operation for as many values of a group as it takes, from the first on. `done` values of the group were computed before.
-fn chained(group: &[Member], shape: &[usize], done: usize) -> Option<Together> {
-    let expressions = group.iter().map_while(|one| one.deferred.expression()).listed();
+/// The operation that gives as many values of a group as it may, from the first on; what it reads, and the dtypes of the values.
+fn chained(group: &[Arc<Deferred>], shape: &[usize]) -> Option<(ElementsShape, Vec<Tensor>, Vec<DType>)> {
+    let expressions = group.iter().take(MOST_RESULTS).map_while(|one| one.expression()).listed();
     if shape.contains(&0) || expressions.len() < 2 {
         return None;
     }
@@ -495,19 +482,10 @@ fn chained(group: &[Member], shape: &[usize], done: usize) -> Option<Together> {
         if usize::from(step) + 1 != chain.steps.all.len() || !is_taken(typed.dtype) {
             break;
         }
-        chain.values.insert(Arc::as_ptr(&one.deferred), step);
+        chain.values.insert(Arc::as_ptr(one), step);
         taken.push((step, lowering.tensors.len()));
     }
-    // The last one is a result in any case; those before it where what follows reads them.
-    let is_result = |place: usize, count: usize| match group[place].last_reader {
-        Some(last) => last >= done + count || place + 1 == count,
-        None => true,
-    };
-    while taken.len() > 1 && (0..taken.len()).filter(|&place| is_result(place, taken.len())).count() > MOST_RESULTS {
-        taken.pop();
-    }
-    let count = taken.len();
-    let &(last, inputs) = taken.last().filter(|_| count > 1)?;
+    let (&(last, inputs), before) = taken.split_last().filter(|(_, before)| !before.is_empty())?;
     chain.steps.all.truncate(usize::from(last) + 1);
     lowering.tensors.truncate(inputs);
     lowering.views.truncate(inputs);
@@ -515,29 +493,21 @@ fn chained(group: &[Member], shape: &[usize], done: usize) -> Option<Together> {
     if !views.pays(false) {
         return None;
     }
-    let results = (0..count).filter(|&place| is_result(place, count)).map(|place| (place, expressions[place].dtype));
-    let results = results.listed();
-    let (&(_, dtype), before) = results.split_last()?;
-    let more = before.iter().map(|&(place, dtype)| (taken[place].0, dtype.bytes())).listed();
-    let operation = views.shape(chain.steps.all).to_bytes(dtype.bytes()).and(more);
-    Some(Together { operation, tensors: lowering.tensors, count, results })
+    let dtypes = expressions.iter().take(taken.len()).map(|typed| typed.dtype).listed();
+    let more = before.iter().zip(&dtypes).map(|(&(step, _), dtype)| (step, dtype.bytes())).listed();
+    let bytes = dtypes.last().map_or(4, |dtype| dtype.bytes());
+    Some((views.shape(chain.steps.all).to_bytes(bytes).and(more), lowering.tensors, dtypes))
 }
 
-/// Computes as many values of a group as one operation of the device's takes, from the first on: for each its result, where others than these read it.
-/// Nothing where it is not worth that.
-pub(super) async fn together(engine: &Engine, group: &[Member], done: usize) -> Result<Vec<Option<Tensor>>> {
-    let shape = group.first().map(|first| first.deferred.shape.clone()).unwrap_or_default();
-    let found = if engine.is_processors() { chained(group, &shape, done) } else { None };
-    let Some(Together { operation, tensors, count, results }) = found else { return Ok(Vec::new()) };
-    let likes: Vec<(DType, &[usize])> = results.iter().map(|&(_, dtype)| (dtype, &shape[..])).listed();
+/// Computes as many values of a group as one operation of the device's takes, from the first on. Nothing where it is not worth that.
+pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Vec<Tensor>> {
+    let shape = group.first().map(|first| first.shape.clone()).unwrap_or_default();
+    let found = if engine.is_processors() { chained(group, &shape) } else { None };
+    let Some((operation, tensors, dtypes)) = found else { return Ok(Vec::new()) };
+    let likes: Vec<(DType, &[usize])> = dtypes.iter().map(|&dtype| (dtype, &shape[..])).listed();
     let tensors: Vec<&Tensor> = tensors.iter().listed();
     let made = engine.natives(NativeOperation::Elements(operation), &tensors, &likes, "elementwise").await?;
-    let Some(made) = made else { return Ok(Vec::new()) };
-    let mut all: Vec<Option<Tensor>> = vec![None; count];
-    for ((place, _), tensor) in results.into_iter().zip(made) {
-        all[place] = Some(tensor);
-    }
-    Ok(all)
+    Ok(made.unwrap_or_default())
 }
 
 /// The same for rows along the last axis of `input`, with what follows them.

@@ -12,7 +12,7 @@ use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Epilogue};
-use super::plan::{Member, lowered, plan};
+use super::plan::{lowered, plan};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
@@ -363,10 +363,10 @@ pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tenso
     let grouped = engine.is_processors() && !engine.shared().is_passing();
     for group in plan(typed, grouped) {
         let tensor = match &group[..] {
-            [one] => again::operation(engine, &one.deferred).await?,
+            [one] => again::operation(engine, one).await?,
             several => again::together(engine, several).await?,
         };
-        under_way += group.iter().map(|one| one.deferred.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
+        under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
         if engine.shared().is_passing() {
             passing.push(group);
         }
@@ -380,26 +380,19 @@ pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tenso
 }
 
 /// Computes the values of a group, several by a kernel where the device has means for that; gives the last one.
-pub(super) async fn together(engine: &Engine, group: &[Member]) -> Result<Option<Tensor>> {
-    let (mut rest, mut done, mut last) = (group, 0, None);
+pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Option<Tensor>> {
+    let (mut rest, mut last) = (group, None);
     while let [first, ..] = rest {
-        let made = elements::together(engine, rest, done).await?;
-        let taken = if made.is_empty() {
-            last = Some(first.deferred.compute(engine).await?);
-            1
-        } else {
-            let mut taken = 0;
-            for (member, result) in rest.iter().zip(made) {
-                if let Some(tensor) = result {
-                    member.deferred.keep(&tensor);
-                    last = Some(tensor);
-                }
-                taken += 1;
-            }
-            taken
-        };
+        let made = elements::together(engine, rest).await?;
+        let taken = made.len().max(1);
+        if made.is_empty() {
+            last = Some(first.compute(engine).await?);
+        }
+        for (deferred, tensor) in rest.iter().zip(made) {
+            deferred.keep(&tensor);
+            last = Some(tensor);
+        }
         rest = &rest[taken..];
-        done += taken;
     }
     Ok(last)
 }
@@ -461,11 +454,13 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
     if typed.shape.contains(&0) {
         return Ok(None);
     }
-    let mut own = Vec::new();
+    let (mut own, mut computed) = (Vec::new(), 0);
     for input in of.inputs() {
         let input = if of.lowers() { lowered(&input) } else { input };
         resolve(engine, &input, None).await?;
         emit::tensors(&input, &mut own);
+        // An operation may compute it before, into a tensor beside those.
+        computed += usize::from(!matches!(input.node, Node::Read(_) | Node::Constant(_)));
     }
     // Kernels store whole words: what is narrower is packed by a kernel of its own, which rounds floats.
     let wide = match &typed.node {
@@ -475,7 +470,7 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
         _ => typed.widened(),
     };
     emit::tensors(&wide, &mut own);
-    if own.len() > MOST_TENSORS {
+    if own.len() + computed > MOST_TENSORS {
         return Ok(None);
     }
     of.note_fused();
@@ -535,7 +530,7 @@ impl Expr {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         let typed = crate::engine::blocking::block_on(async {
             for one in plan(typed, false).into_iter().flatten() {
-                one.deferred.compute(&self.engine).await?;
+                one.compute(&self.engine).await?;
             }
             let typed = lowered(typed);
             resolve(&self.engine, &typed, None).await?;

@@ -164,16 +164,9 @@ struct Walk {
     steps: Vec<Step>,
 }
 
-/// Something that is computed before an expression.
-pub(super) struct Member {
-    pub(super) deferred: Arc<Deferred>,
-    /// The last one of its group that reads it; `None` where others do, or somebody holds it.
-    pub(super) last_reader: Option<usize>,
-}
-
 /// The operations and values that are computed before the expression, in this order. Those of a group are values of one shape, of which no
 /// operation is computed between, and which read each other as they are: one kernel may compute several.
-pub(super) fn plan(root: &Arc<Typed>, grouped: bool) -> Vec<Vec<Member>> {
+pub(super) fn plan(root: &Arc<Typed>, grouped: bool) -> Vec<Vec<Arc<Deferred>>> {
     if root.depth == 0 && !matches!(&root.node, Node::Read(View { source: Source::Deferred(_), .. })) {
         return Vec::new();
     }
@@ -492,7 +485,7 @@ impl Walk {
             })
     }
 
-    fn schedule(&self, grouped: bool) -> Vec<Vec<Member>> {
+    fn schedule(&self, grouped: bool) -> Vec<Vec<Arc<Deferred>>> {
         let mut groups: Vec<Vec<Scheduled>> = Vec::new();
         for item in &self.order {
             match *item {
@@ -521,7 +514,8 @@ impl Walk {
                 }
             }
         }
-        self.with_readers(groups)
+        let deferred = |group: Vec<Scheduled>| group.into_iter().map(|one| one.deferred).listed();
+        groups.into_iter().map(deferred).listed()
     }
 
     /// The kept part that a kernel reads where it binds a part, and whether it reads that as it is.
@@ -552,47 +546,6 @@ impl Walk {
                 let (of, plain) = self.value_read(input);
                 plain || !is_member(of)
             })
-    }
-
-    fn with_readers(&self, groups: Vec<Vec<Scheduled>>) -> Vec<Vec<Member>> {
-        // Where each value is: its group, and its place there.
-        let mut places: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
-        for (group, members) in groups.iter().enumerate().filter(|(_, members)| members.len() > 1) {
-            places.extend(members.iter().enumerate().filter_map(|(place, one)| Some((one.part?, (group, place)))));
-        }
-        let mut last_readers: FxHashMap<usize, Option<usize>> = FxHashMap::default();
-        if !places.is_empty() {
-            let mut note = |bound: usize, by: Option<(usize, usize)>| {
-                let (of, _) = self.value_read(bound);
-                let Some((group, _)) = places.get(&of) else { return };
-                let inside = by.filter(|(reader, _)| reader == group).map(|(_, place)| place);
-                let last = last_readers.entry(of).or_insert(Some(0));
-                *last = last.zip(inside).map(|(last, inside)| last.max(inside));
-            };
-            for (number, part) in self.parts.iter().enumerate() {
-                if part.kept.is_some() || number == 0 {
-                    part.inputs.iter().for_each(|&bound| note(bound, places.get(&number).copied()));
-                }
-            }
-            for pending in self.pending.iter().filter(|pending| !pending.inlined && pending.value_of.is_none()) {
-                for input in pending.deferred.inputs() {
-                    if let Some(part) = self.part(&input) {
-                        self.bound(part, &[part]).iter().for_each(|&bound| note(bound, None));
-                    }
-                }
-            }
-        }
-        let member = |one: Scheduled| {
-            let last_reader = one.part.and_then(|part| {
-                // Its readers hold it, this plan, and its value, which is a reader where others read it.
-                let is_reader = self.by_pending.contains_key(&Arc::as_ptr(&one.deferred));
-                let others = if is_reader { 1 } else { 2 };
-                let is_held = Arc::strong_count(&self.parts[part].typed) > self.parts[part].holders + others;
-                last_readers.get(&part).copied().flatten().filter(|_| !is_held)
-            });
-            Member { deferred: one.deferred, last_reader }
-        };
-        groups.into_iter().map(|group| group.into_iter().map(member).listed()).listed()
     }
 }
 
