@@ -15,6 +15,8 @@ pub(crate) struct Fate {
     dropped: AtomicBool,
     /// The device's turn (a submission, or a write of the host's) that last used the memory.
     turn: AtomicU64,
+    /// The turn that last wrote to it.
+    written: AtomicU64,
     /// What the contents depend on: places that tensors name.
     checks: Checks,
 }
@@ -26,6 +28,7 @@ impl Fate {
             lost: OnceLock::new(),
             dropped: AtomicBool::new(false),
             turn: AtomicU64::new(0),
+            written: AtomicU64::new(0),
             checks: Checks::default(),
         })
     }
@@ -55,14 +58,25 @@ impl Fate {
         self.lost.get()
     }
 
-    /// Notes that a turn uses the memory. Turns are counted under the slot's lock.
-    pub(super) fn note_turn(&self, turn: u64) {
+    /// Notes that a turn reads the memory. Turns are counted under the slot's lock.
+    pub(super) fn note_read(&self, turn: u64) {
         self.turn.store(turn, Ordering::Relaxed);
     }
 
-    /// Whether no later turn used the memory.
+    /// Notes that a turn writes to the memory.
+    pub(super) fn note_written(&self, turn: u64) {
+        self.note_read(turn);
+        self.written.store(turn, Ordering::Relaxed);
+    }
+
+    /// Whether no later turn read the memory or wrote to it.
     pub(super) fn is_last_turn(&self, turn: u64) -> bool {
         self.turn.load(Ordering::Relaxed) == turn
+    }
+
+    /// Whether no later turn wrote to the memory.
+    pub(super) fn is_unwritten_since(&self, turn: u64) -> bool {
+        self.written.load(Ordering::Relaxed) <= turn
     }
 
     pub(super) fn note_dropped(&self) {

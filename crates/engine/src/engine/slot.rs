@@ -121,8 +121,10 @@ impl Effect {
         }
     }
 
-    fn uses(&self) -> impl Iterator<Item = &Arc<Fate>> {
-        self.reads.iter().chain(&self.writes)
+    /// Whether the commands of a turn that did not run would do the same now: no later turn wrote to what they read, or used what they write.
+    fn may_run_again(&self, turn: u64) -> bool {
+        self.reads.iter().all(|fate| fate.is_unwritten_since(turn))
+            && self.writes.iter().all(|fate| fate.is_last_turn(turn))
     }
 }
 
@@ -313,7 +315,7 @@ impl Slot {
         self.submit(&mut work, log);
         self.resolve_ready(&mut work, log);
         work.turn += 1;
-        fate.note_turn(work.turn);
+        fate.note_written(work.turn);
     }
 
     /// Commands that are recorded and not yet submitted, and submissions whose end is not known yet.
@@ -397,8 +399,9 @@ impl Slot {
         begin: impl FnOnce() -> BoxFuture<'static, Result<(), Refusal>>,
     ) -> Submission {
         work.turn += 1;
-        for fate in effects.iter().flat_map(Effect::uses) {
-            fate.note_turn(work.turn);
+        for effect in &*effects {
+            effect.reads.iter().for_each(|fate| fate.note_read(work.turn));
+            effect.writes.iter().for_each(|fate| fate.note_written(work.turn));
         }
         Submission { outcome: begin().shared(), effects, turn: work.turn, first: first.unwrap_or(work.turn) }
     }
@@ -498,19 +501,15 @@ impl Slot {
         }
     }
 
-    /// Submits the commands of a refused batch one by one, ahead of everything that is not submitted yet. One whose memory was used since would
-    /// compute something else now: what it writes is lost.
+    /// Submits the commands of a refused batch one by one, ahead of everything that is not submitted yet. One whose inputs were written since would
+    /// compute something else now, and one whose result was used since would come too late: what they write is lost.
     fn submit_again(&self, work: &mut Work, submission: &Submission, batch: Vec<Command>, error: &Error, log: &Log) {
         let message = format!("{error}; its {} commands are submitted one by one", batch.len());
         log.push(EventKind::Failed, &self.name, &message);
-        let unused: Vec<bool> = submission
-            .effects
-            .iter()
-            .map(|effect| effect.uses().all(|fate| fate.is_last_turn(submission.turn)))
-            .listed();
+        let sound: Vec<bool> = submission.effects.iter().map(|effect| effect.may_run_again(submission.turn)).listed();
         let mut again = Vec::new();
-        for ((command, effect), unused) in batch.into_iter().zip(&*submission.effects).zip(unused) {
-            if !unused {
+        for ((command, effect), sound) in batch.into_iter().zip(&*submission.effects).zip(sound) {
+            if !sound {
                 self.fail(effect, error, log);
             } else if let Err(cancelled) = command.check_cancelled() {
                 self.fail(effect, &cancelled, log);

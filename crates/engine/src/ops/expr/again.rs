@@ -1,8 +1,8 @@
 //! Expressions that are evaluated again and again over other tensors: what the evaluation recorded is kept by the expression's structure, so that the
 //! next one is recorded without being planned.
 
-use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -19,14 +19,14 @@ use cantus_base::listed::Listed;
 /// Expressions kept for a device, at most; and those that were seen once.
 const KEPT: usize = 1024;
 const SEEN: usize = 1 << 14;
-/// Words of all keys that are kept.
+/// Words of all that is kept.
 const MOST_WORDS: usize = 1 << 21;
 /// Words of an expression of which every operation keeps its result, and of any that is done again.
 const LONGEST: usize = 1 << 12;
-const LONGEST_WHOLE: usize = 1 << 17;
+const LONGEST_WHOLE: usize = 1 << 19;
 
 /// All that is hashed, in words: equal words are equal values.
-#[derive(Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(in crate::ops) struct Words(Vec<u64>);
 
 impl Words {
@@ -205,10 +205,36 @@ fn address<T>(of: &Arc<T>) -> usize {
     Arc::as_ptr(of) as usize
 }
 
+/// Words without end as two: hashes with keys of this process. That different words have both in common happens once in some 10^38 times.
+struct Digest([DefaultHasher; 2], usize);
+
+impl Default for Digest {
+    fn default() -> Self {
+        static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+        Self(KEYS.each_ref().map(BuildHasher::build_hasher), 0)
+    }
+}
+
+impl Digest {
+    fn take(&mut self, words: &mut Words) {
+        self.0.iter_mut().for_each(|hasher| hasher.write(bytemuck::cast_slice(&words.0)));
+        self.1 += words.0.len();
+        words.0.clear();
+    }
+
+    /// A key that no expression and no operation has.
+    fn key(&self) -> [u64; 4] {
+        let [a, b] = self.0.each_ref().map(Hasher::finish);
+        [u16::MAX.into(), self.1 as u64, a, b]
+    }
+}
+
 /// The key of a long evaluation. Only what somebody beside the evaluation holds keeps its value.
 #[derive(Default)]
 struct Whole {
+    /// Those of the last node, and what became of all before.
     words: Words,
+    digest: Digest,
     tensors: Vec<Tensor>,
     by_tensor: FxHashMap<usize, usize>,
     /// Nodes, and how often others of them hold each.
@@ -238,12 +264,12 @@ impl Held {
 impl Whole {
     fn of(root: &Arc<Typed>) -> Option<Self> {
         let mut whole = Self::default();
-        whole.words.write_u16(u16::MAX);
         let mut next = vec![root.clone()];
         while let Some(typed) = next.pop() {
-            if whole.words.0.len() > LONGEST_WHOLE || !whole.add(typed, &mut next) {
+            if whole.digest.1 > LONGEST_WHOLE || !whole.add(typed, &mut next) {
                 return None;
             }
+            whole.digest.take(&mut whole.words);
         }
         whole.find_held();
         Some(whole)
@@ -366,10 +392,12 @@ impl Whole {
     async fn evaluated(mut self, engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
         let slot = self.tensors.first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
         self.words.write_u64(engine.shared().variants_version(&slot));
+        self.digest.take(&mut self.words);
+        let key = self.digest.key();
         let plans = slot.beside::<Plans>();
         let (known, twice) = {
             let mut plans = plans.lock();
-            (plans.find(&self.words.0), plans.twice)
+            (plans.find(&key), plans.twice)
         };
         match known {
             Known::No if !twice => return planned(engine, typed).await,
@@ -408,7 +436,7 @@ impl Whole {
                 let kept = results.iter().map(|&(_, number)| number).chain([result]).listed();
                 if let Some(steps) = traced.steps(Some(&kept)) {
                     let plan = Arc::new(Plan { steps, result, results });
-                    plans.lock().keep(&self.words.0, &plan);
+                    plans.lock().keep(&key, self.digest.1, &plan);
                     if twice && let Some(tensor) = self.done_again(engine, &plan).await {
                         return Ok(tensor);
                     }
@@ -443,7 +471,7 @@ struct Plans(Mutex<State>);
 #[derive(Default)]
 struct State {
     plans: FxHashMap<Box<[u64]>, Arc<Plan>>,
-    /// Of their keys, all together.
+    /// What their keys stand for, all together.
     words: usize,
     /// Tests want every plan to be used.
     twice: bool,
@@ -476,12 +504,13 @@ impl State {
         if self.seen.insert(hasher.finish()) { Known::No } else { Known::Seen }
     }
 
-    fn keep(&mut self, words: &[u64], plan: &Arc<Plan>) {
-        if self.plans.len() >= KEPT || self.words + words.len() > MOST_WORDS {
+    /// `count` is of the words that the key stands for: a plan is about as long.
+    fn keep(&mut self, words: &[u64], count: usize, plan: &Arc<Plan>) {
+        if self.plans.len() >= KEPT || self.words + count > MOST_WORDS {
             self.plans.clear();
             self.words = 0;
         }
-        self.words += words.len();
+        self.words += count;
         self.plans.insert(words.into(), plan.clone());
     }
 }
@@ -574,7 +603,7 @@ async fn computed(engine: &Engine, mut key: Key, work: impl Future<Output = Resu
             results.filter_map(|(place, deferred)| Some((place, number(&deferred.upgrade()?.result()?)?))).listed();
         if let Some((result, steps)) = number(result).and_then(|number| Some((number, traced.steps(None)?))) {
             let plan = Arc::new(Plan { steps, result, results });
-            plans.lock().keep(&key.words.0, &plan);
+            plans.lock().keep(&key.words.0, key.words.0.len(), &plan);
             if twice && let Some(tensor) = plan.run(engine, &key).await {
                 return Ok(tensor);
             }

@@ -12,8 +12,10 @@ use super::deferred::Deferred;
 use super::node::{Node, Source, Typed, View};
 use super::shape::contiguous;
 
-/// Places of the table: what comes to a place that is taken takes it over.
-const PLACES: usize = 1 << 10;
+/// Sets of the table, and places of a set: what comes last takes the place of what was not asked for the longest. So what a loop records again in each
+/// step is found in each, whatever lies between, and the same loop makes the same nodes.
+const SETS: usize = 1 << 10;
+const WAYS: usize = 4;
 
 thread_local! {
     static KNOWN: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
@@ -59,28 +61,29 @@ pub(super) fn shared(typed: Arc<Typed>) -> Arc<Typed> {
         Node::Random { kind, seed, counter } => (6, *kind as u8, seed, address(counter)).hash(&mut hasher),
     }
     (typed.dtype as u8, &typed.shape).hash(&mut hasher);
-    let found = at(hasher.finish(), |known| {
-        let found = match known {
-            Known::Node(node) if node.strong_count() > 0 => node.upgrade().filter(|node| is_same(node, &typed)),
-            _ => None,
-        };
-        if found.is_none() {
-            *known = Known::Node(Arc::downgrade(&typed));
-        }
-        found
-    });
-    found.unwrap_or(typed)
+    let same = |known: &Known| match known {
+        Known::Node(node) if node.strong_count() > 0 => node.upgrade().filter(|node| is_same(node, &typed)),
+        _ => None,
+    };
+    found(hasher.finish(), same, || Known::Node(Arc::downgrade(&typed))).unwrap_or(typed)
 }
 
-/// What `look` finds at the place of a hash.
-fn at<T>(hash: u64, look: impl FnOnce(&mut Known) -> Option<T>) -> Option<T> {
+/// What is the same among those of a hash; if there is none, `fresh` is there from now on.
+fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() -> Known) -> Option<T> {
     let found = KNOWN.try_with(|all| {
         let mut all = all.borrow_mut();
         if all.is_empty() {
-            all.resize_with(PLACES, Known::default);
+            all.resize_with(SETS * WAYS, Known::default);
         }
         // The upper bits are the better ones.
-        all.get_mut((hash >> 32) as usize % PLACES).and_then(look)
+        let set = all.chunks_exact_mut(WAYS).nth((hash >> 32) as usize % SETS)?;
+        let known = set.iter().enumerate().find_map(|(place, known)| Some((place, same(known)?)));
+        let place = known.as_ref().map_or(WAYS - 1, |(place, _)| *place);
+        set.get_mut(..=place)?.rotate_right(1);
+        if known.is_none() {
+            *set.first_mut()? = fresh();
+        }
+        known.map(|(_, found)| found)
     });
     found.ok().flatten()
 }
@@ -96,21 +99,17 @@ fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
     inputs.iter().for_each(|input| words.write_usize(address(input)));
     let mut hasher = FxHasher::default();
     words.hash(&mut hasher);
-    let found = at(hasher.finish(), |known| {
-        let found = match known {
-            Known::Operation(found, own) if *own == words => found.upgrade(),
-            _ => None,
-        };
-        // One that holds its inputs no more may have those that lay at the same addresses.
-        let found = found.filter(|found| {
-            let own = found.inputs();
-            own.len() == inputs.len() && own.iter().zip(&inputs).all(|(own, input)| Arc::ptr_eq(own, input))
-        });
-        if found.is_none() {
-            *known = Known::Operation(Arc::downgrade(deferred), words);
-        }
-        found
-    })?;
+    // One that holds its inputs no more may have those that lay at the same addresses.
+    let reads_them = |found: &Arc<Deferred>| {
+        let own = found.inputs();
+        own.len() == inputs.len() && own.iter().zip(&inputs).all(|(own, input)| Arc::ptr_eq(own, input))
+    };
+    let same = |known: &Known| match known {
+        Known::Operation(found, own) if *own == words => found.upgrade().filter(reads_them),
+        _ => None,
+    };
+    let fresh = || Known::Operation(Arc::downgrade(deferred), words.clone());
+    let found = found(hasher.finish(), same, fresh)?;
     Some(Typed::of(Source::Deferred(found), &typed.shape, typed.dtype))
 }
 
