@@ -15,7 +15,7 @@ use super::slot::{Effect, Size};
 use super::tensor::{Inner, Place, Tensor};
 use super::{Engine, Shared, Slot};
 use crate::backend::native::Stated;
-use crate::backend::{Bound, Command, Contents, Dispatch, Execution, Program};
+use crate::backend::{Bound, BoxFuture, Command, Contents, Dispatch, Execution, Program};
 use crate::error::Result;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -173,7 +173,7 @@ impl Engine {
     pub(crate) async fn traced<T>(
         &self,
         inputs: &[Tensor],
-        work: impl Future<Output = Result<T>>,
+        work: BoxFuture<'_, Result<T>>,
     ) -> (Result<T>, Option<Traced>) {
         let trace = Arc::new(Trace::default());
         inputs.iter().for_each(|tensor| trace.lock().add(tensor));

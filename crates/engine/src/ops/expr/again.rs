@@ -10,6 +10,7 @@ use super::deferred::Deferred;
 use super::evaluate::{self, planned};
 use super::node::{Node, Source, Typed, View};
 use super::plan::known_value;
+use crate::backend::BoxFuture;
 use crate::engine::again::Steps;
 use crate::engine::context::evaluation;
 use crate::engine::{Engine, Tensor};
@@ -425,7 +426,7 @@ impl Whole {
             }
             Ok((tensor, values))
         };
-        let (result, traced) = engine.traced(&self.tensors, work).await;
+        let (result, traced) = engine.traced(&self.tensors, Box::pin(work)).await;
         let (tensor, values) = result?;
         if let Some(traced) = traced
             && let Some(result) = traced.number(&tensor)
@@ -535,10 +536,10 @@ async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     }
     let mut key = Key::with_room();
     if key.add(typed) {
-        return computed(engine, key, planned(engine, typed)).await;
+        return computed(engine, key, || planned(engine, typed)).await;
     }
     match Whole::of(typed) {
-        Some(whole) => whole.evaluated(engine, typed).await,
+        Some(whole) => Box::pin(whole.evaluated(engine, typed)).await,
         None => planned(engine, typed).await,
     }
 }
@@ -553,19 +554,21 @@ pub(super) async fn operation(engine: &Engine, deferred: &Arc<Deferred>) -> Resu
         || !key.operation(deferred)
         || deferred.shape.contains(&0)
     {
-        return deferred.compute(engine).await;
+        return Box::pin(deferred.compute(engine)).await;
     }
-    computed(engine, key, deferred.compute(engine)).await
+    computed(engine, key, || Box::pin(deferred.compute(engine))).await
 }
 
 /// Computes the values of a group.
 pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Tensor> {
-    let work = async {
-        let last = evaluate::together(engine, group).await?;
-        // There are some.
-        last.ok_or_else(|| Error::InvalidInput {
-            what: "a group of values".to_owned(),
-            reason: "it is empty (this is a fault of the library)".to_owned(),
+    let work = || -> BoxFuture<'_, Result<Tensor>> {
+        Box::pin(async {
+            let last = evaluate::together(engine, group).await?;
+            // There are some.
+            last.ok_or_else(|| Error::InvalidInput {
+                what: "a group of values".to_owned(),
+                reason: "it is empty (this is a fault of the library)".to_owned(),
+            })
         })
     };
     let mut key = Key::with_room();
@@ -573,11 +576,16 @@ pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result
     (u8::MAX, u8::MAX, group.len()).hash(&mut key.words);
     let is_known = engine.may_trace()
         && group.iter().all(|one| one.live_result().is_none() && key.operation(one) && !one.shape.contains(&0));
-    if is_known { computed(engine, key, work).await } else { work.await }
+    if is_known { computed(engine, key, work).await } else { work().await }
 }
 
-/// Does again what was recorded for a key, or the work.
-async fn computed(engine: &Engine, mut key: Key, work: impl Future<Output = Result<Tensor>>) -> Result<Tensor> {
+/// Does again what was recorded for a key, or the work. That is a box, which is only made where it is needed: as a part of this it would be moved with
+/// all that an evaluation may hold.
+async fn computed<'a>(
+    engine: &Engine,
+    mut key: Key,
+    work: impl FnOnce() -> BoxFuture<'a, Result<Tensor>>,
+) -> Result<Tensor> {
     let slot = key.tensors.first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
     key.words.write_u64(engine.shared().variants_version(&slot));
     let plans = slot.beside::<Plans>();
@@ -586,16 +594,16 @@ async fn computed(engine: &Engine, mut key: Key, work: impl Future<Output = Resu
         (plans.find(&key.words.0), plans.twice)
     };
     match known {
-        Known::No if !twice => return work.await,
+        Known::No if !twice => return work().await,
         Known::No | Known::Seen => {}
         Known::Plan(plan) => {
             if let Some(tensor) = plan.run(engine, &key).await {
                 return Ok(tensor);
             }
-            return work.await;
+            return work().await;
         }
     }
-    let (result, traced) = engine.traced(&key.tensors, work).await;
+    let (result, traced) = engine.traced(&key.tensors, work()).await;
     if let (Ok(result), Some(traced)) = (&result, traced) {
         let number = |tensor: &Tensor| traced.number(tensor);
         let results = key.operations.iter().enumerate();

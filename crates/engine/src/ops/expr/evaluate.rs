@@ -350,33 +350,35 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
 }
 
 /// Computes an expression into a new tensor, and before it what [`plan`] finds.
-pub(super) async fn planned(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
-    if let Some(tensor) = whole(typed) {
-        return Ok(tensor);
-    }
-    #[cfg(feature = "graph")]
-    if let Some(tensor) = super::graph::computed(engine, typed).await? {
-        return Ok(tensor);
-    }
-    let (mut under_way, mut passing) = (0, Vec::new());
-    // Each is dropped when it is computed, and with it what nothing else reads; in captures and scopes, which keep nothing, at the end.
-    let grouped = engine.is_processors() && !engine.shared().is_passing();
-    for group in plan(typed, grouped) {
-        let tensor = match &group[..] {
-            [one] => again::operation(engine, one).await?,
-            several => again::together(engine, several).await?,
-        };
-        under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
-        if engine.shared().is_passing() {
-            passing.push(group);
+pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+    Box::pin(async move {
+        if let Some(tensor) = whole(typed) {
+            return Ok(tensor);
         }
-        let slot = tensor.place().slot;
-        if under_way > slot.most_under_way() && !engine.shared().is_passing() {
-            under_way = 0;
-            engine.shared().finish_slot(&slot).await;
+        #[cfg(feature = "graph")]
+        if let Some(tensor) = super::graph::computed(engine, typed).await? {
+            return Ok(tensor);
         }
-    }
-    computed(engine, &lowered(typed)).await
+        let (mut under_way, mut passing) = (0, Vec::new());
+        // Each is dropped when it is computed, and with it what nothing else reads; in captures and scopes, which keep nothing, at the end.
+        let grouped = engine.is_processors() && !engine.shared().is_passing();
+        for group in plan(typed, grouped) {
+            let tensor = match &group[..] {
+                [one] => again::operation(engine, one).await?,
+                several => again::together(engine, several).await?,
+            };
+            under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
+            if engine.shared().is_passing() {
+                passing.push(group);
+            }
+            let slot = tensor.place().slot;
+            if under_way > slot.most_under_way() && !engine.shared().is_passing() {
+                under_way = 0;
+                engine.shared().finish_slot(&slot).await;
+            }
+        }
+        computed(engine, &lowered(typed)).await
+    })
 }
 
 /// Computes the values of a group, several by a kernel where the device has means for that; gives the last one.
