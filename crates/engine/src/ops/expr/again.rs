@@ -2,6 +2,7 @@
 //! next one is recorded without being planned.
 
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::pin::pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -527,7 +528,9 @@ pub fn evaluate_twice(engine: &Engine) {
 
 /// Computes an expression: by what it recorded before, where there is that.
 pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
-    evaluation(engine, evaluated(engine, typed)).await
+    // Futures that are passed on are held twice.
+    let work = pin!(evaluated(engine, typed));
+    evaluation(engine, work).await
 }
 
 async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
