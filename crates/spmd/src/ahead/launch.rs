@@ -33,7 +33,7 @@ fn watched(job: &Job, watch: Option<&Watch<'_>>) -> Job {
 }
 
 /// Bytes from which on an output is streamed past the caches: never, unless `CANTUS_STREAM_FROM` says so. On the machines at hand a
-/// streamed row took longer than one that goes through the caches, see benches/README.md.
+/// streamed row took longer than one that goes through the caches, see benches/notes/2026-11-21-ahead.md.
 fn stream_from() -> usize {
     static FROM: OnceLock<usize> = OnceLock::new();
     *FROM.get_or_init(|| {
