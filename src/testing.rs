@@ -1,4 +1,4 @@
-//! What this library's tests and tools look into, behind the internal feature `_test`. Not for apps; it changes without notice.
+//! Internals for this library's tests and tools, behind the internal feature `_test`. Not for apps; it changes without notice.
 
 use crate::ahead::Compiled;
 pub use crate::spmd::changed::{Choices, change};
@@ -69,7 +69,7 @@ pub unsafe fn execute_ahead(
     unsafe { crate::ahead::execute(compiled, bytecode, arguments, launch) }
 }
 
-/// What a file of the cache folder is read as, by device and name, once it was written as what it was read as before.
+/// Reads a file of the cache folder, by device and name, after it was written as it was read before.
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn recall(
@@ -102,7 +102,8 @@ pub fn pipelines_of(file: &[u8]) -> Option<&[u8]> {
     crate::backend::vulkan::cache_file::unpack(file)
 }
 
-/// What devices whose dimensions hold few workgroups, and wgpu, make of a kernel: naga takes both, and the language's writer the first.
+/// Returns the form of a kernel for devices whose dimensions hold few workgroups, and for wgpu: naga takes both, and the language's
+/// writer the first.
 ///
 /// # Errors
 /// As [`Kernel::translate`](crate::Kernel::translate), and what naga says of the modules.

@@ -27,7 +27,7 @@ type Count = fn(f64, f64) -> f64;
 pub struct Op {
     /// Its name: that of its kernel, its file and its test.
     pub name: &'static str,
-    /// Whether it is timed when no filter is given.
+    /// True if it is timed when no filter is given.
     pub usual: bool,
     /// Sides of the squares that are timed when no size is given: what grows faster than its data ends earlier.
     pub sides: [usize; 3],

@@ -30,7 +30,7 @@ pub fn stop_first() {
     remove_on_interrupt();
 }
 
-/// Whether Ctrl-C was pressed since [`stop_first`].
+/// Returns whether Ctrl-C was pressed since [`stop_first`].
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed) == STOPPED
 }

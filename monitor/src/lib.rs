@@ -138,7 +138,7 @@ pub struct Sources {
     pub sysfs: PathBuf,
     /// Where engines publish.
     pub published: PathBuf,
-    /// Whether Vulkan is asked.
+    /// True if Vulkan is asked.
     pub vulkan: bool,
 }
 

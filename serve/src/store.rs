@@ -228,7 +228,7 @@ fn load_unguarded(path: &Path) -> Result<(Database, Found), Fault> {
     Ok((database, Found { records, age }))
 }
 
-/// Whether there is no room: on the disk, of a quota, or below the limit on a file's size.
+/// Returns whether there is no room: on the disk, of a quota, or below the limit on a file's size.
 fn is_full(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)

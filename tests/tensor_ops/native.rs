@@ -48,7 +48,7 @@ fn the_portable_kernels_alone_give_the_same() {
     }
 }
 
-/// Whether something whose name ends so ran on an engine.
+/// Returns whether something whose name ends so ran on an engine.
 fn ran(engine: &Engine, name: &str) -> bool {
     engine.metrics().iter().any(|row| row.operation.ends_with(name))
 }

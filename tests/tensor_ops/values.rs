@@ -210,7 +210,7 @@ pub(crate) fn operand(engine: &Engine, dtype: DType, numbers: &[f64]) -> (Vec<Va
     (held, tensor)
 }
 
-/// Whether a device takes one of many pieces that each need kernels of their own: the processor one in `share`, any other device one in 16
+/// Returns whether a device takes one of many pieces that each need kernels of their own: the processor one in `share`, any other device one in 16
 /// times as many, by turns. In `./test --all` the processor takes all of them, the others one in four.
 pub(crate) fn sampled(engine: &Engine, piece: usize, share: u64) -> bool {
     let place = crate::engines().iter().position(|other| std::ptr::eq(other, engine)).unwrap_or(0) as u64;

@@ -21,7 +21,7 @@ pub trait Target: Send + Sync {
         None
     }
 
-    /// Whether float results must meet the CPU backend's shipped limits, and not only WGSL's own.
+    /// Returns whether float results must meet the CPU backend's shipped limits, and not only WGSL's own.
     fn strict(&self) -> bool {
         false
     }

@@ -83,7 +83,7 @@ impl Device {
 pub const HEADING: [&str; 6] = ["backend", "device", "passed", "failed", "deviating", "not run"];
 
 impl Record {
-    /// Whether something ran, and nothing failed.
+    /// Returns whether something ran, and nothing failed.
     #[must_use]
     pub fn is_right(&self) -> bool {
         self.devices.iter().any(|device| device.passed > 0) && self.devices.iter().all(|d| d.failures.is_empty())

@@ -14,7 +14,7 @@ thread_local! {
     /// What rejects each promise that is pending, by its number.
     static PENDING: RefCell<BTreeMap<u64, Function>> = const { RefCell::new(BTreeMap::new()) };
     static NEXT: Cell<u64> = const { Cell::new(0) };
-    /// Whether a future is being polled.
+    /// True if a future is being polled.
     static IS_POLLING: Cell<bool> = const { Cell::new(false) };
     static FAULT: RefCell<Option<JsValue>> = const { RefCell::new(None) };
 }

@@ -281,7 +281,7 @@ fn generate(root: &Path) -> Outcome<Generated> {
          tensors of nothing is a function of `cantus::ops`. Shapes, limits and an example of each are in its documentation.\n\n\
          *Kernels* are the frames in `shaders/tensor` that run, here on the CPU; `elementwise` is a kernel put together from the expression alone,\n\
          and what computes before and after another kernel is usually part of that. *(native)* is the CPU's own means, in place of the kernel of\n\
-         that name. All of them run on every device, but for f64, i64, u64 and complex128, which a device must have. f16 and bf16 are computed in f32,\n\
+         that name. All of them run on every device, except f64, i64, u64 and complex128, which a device must support. f16 and bf16 are computed in f32,\n\
          bool and integers of 8 and 16 bits in i32 and u32, and wrap. [dtypes.md](dtypes.md) says which dtype results have.\n\
          Where a dtype has no kernel (functions and orders of f64, factorisations of complex numbers), the host computes it.\n\
          With the features `fft` and `linalg` the CPU's transforms are `rustfft`'s and its factorisations `faer`'s, in place of these kernels.\n",

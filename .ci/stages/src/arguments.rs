@@ -53,7 +53,7 @@ pub enum Mode {
 #[derive(Debug, PartialEq)]
 pub struct Arguments {
     pub mode: Mode,
-    /// Whether the window is tested too.
+    /// True if the window is tested too.
     pub window: bool,
     /// How long hostile input or mixed work goes on.
     pub minutes: f64,

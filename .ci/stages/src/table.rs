@@ -9,7 +9,7 @@ pub struct Stage {
     pub minutes: u64,
     /// For bash, at the root of the project; the first command that fails ends it.
     pub command: String,
-    /// Whether nothing behind it makes sense without it.
+    /// True if nothing behind it makes sense without it.
     pub needed: bool,
     /// What is taken by turns waits for its next turn where a run has taken so many minutes already: a run that is cut off says nothing at all.
     pub unless_after: Option<u64>,

@@ -381,7 +381,7 @@ impl Job {
         &self.step.reflection
     }
 
-    /// Whether a flag set the uniform of that path.
+    /// Returns whether a flag set the uniform of that path.
     pub fn is_set(&self, path: &str) -> bool {
         self.step.uniforms.iter().any(|(set, _)| set == path)
     }
@@ -536,7 +536,7 @@ impl Source {
         &self.name
     }
 
-    /// Whether it is bytes in WGSL's layout.
+    /// Returns whether it is bytes in WGSL's layout.
     pub fn is_raw(&self) -> bool {
         matches!(self.contents, Contents::Raw(_))
     }
@@ -564,7 +564,7 @@ impl Source {
     }
 }
 
-/// Whether a kernel stores to the texture of a name.
+/// Returns whether a kernel stores to the texture of a name.
 fn is_stored(reflection: &Reflection, name: &str) -> bool {
     let found = reflection.textures.iter().find(|texture| texture.name == name);
     found.is_some_and(|texture| !matches!(texture.storage, None | Some((_, StorageTextureAccess::Read))))

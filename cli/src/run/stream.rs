@@ -47,7 +47,7 @@ pub struct ByRows {
 }
 
 impl ByRows {
-    /// Whether the kernel runs over rows.
+    /// Returns whether the kernel runs over rows.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when it does not, and is told how to.

@@ -44,7 +44,7 @@ pub fn again_and_again(global: &Global, kernel: &Path, arguments: &Arguments) ->
     }
 }
 
-/// Whether there is neither such a file nor, where it looks like a name, a shipped kernel.
+/// Returns whether there is neither such a file nor, where it looks like a name, a shipped kernel.
 fn from_nowhere(file: &Path) -> bool {
     !file.exists() && (file.components().count() > 1 || file.extension().is_some())
 }

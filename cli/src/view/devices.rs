@@ -94,7 +94,7 @@ impl Choice {
         Self::Other { backend: "cpu".to_owned(), index: None, name: String::new() }
     }
 
-    /// Whether two choices open the same device.
+    /// Returns whether two choices open the same device.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Other { backend, index, .. }, Self::Other { backend: other, index: other_index, .. }) => {
@@ -234,7 +234,7 @@ impl Devices {
         Ok((engine, shares))
     }
 
-    /// Whether a device of wgpu is the window's, opened a second time.
+    /// Returns whether a device of wgpu is the window's, opened a second time.
     fn is_own(&self, backend: &str, index: Option<usize>) -> bool {
         let Some(plain) = self.plain.get(WGPU).filter(|_| backend == WGPU) else { return false };
         let found = pollster::block_on(plain.probe());

@@ -92,7 +92,7 @@ impl Pixels {
 }
 
 impl Source {
-    /// Whether time changes the picture.
+    /// Returns whether time changes the picture.
     pub fn moves(&self) -> bool {
         match self {
             Self::Field => true,
@@ -100,7 +100,7 @@ impl Source {
         }
     }
 
-    /// Whether the frequency changes the picture.
+    /// Returns whether the frequency changes the picture.
     pub fn is_tuned(&self) -> bool {
         match self {
             Self::Field => true,
@@ -108,7 +108,7 @@ impl Source {
         }
     }
 
-    /// Whether the mouse changes the picture.
+    /// Returns whether the mouse changes the picture.
     pub fn follows_mouse(&self) -> bool {
         match self {
             Self::Field => false,
@@ -116,7 +116,7 @@ impl Source {
         }
     }
 
-    /// Whether a frame begins with what the one before left.
+    /// Returns whether a frame begins with what the one before left.
     pub fn keeps(&self) -> bool {
         matches!(self, Self::Kernel(kernel) if kernel.keep)
     }

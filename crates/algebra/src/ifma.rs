@@ -15,7 +15,7 @@ pub(super) const BATCH: usize = 2048;
 
 const MASK: u64 = (1 << 52) - 1;
 
-/// Whether this processor has what it takes.
+/// Returns whether this processor has what it takes.
 pub(super) fn serves() -> bool {
     Set::best() == Set::Avx512 && is_x86_feature_detected!("avx512ifma")
 }

@@ -72,7 +72,7 @@ const BATCH: usize = 1024;
 const WORTH: usize = 64;
 /// Terms of windows that share their inversions, from which sharing is worth nothing.
 const SHARED: usize = 1 << 13;
-/// What a bucket costs in additions of terms.
+/// The cost of a bucket, in additions of terms.
 const BUCKET_COST: f64 = 5.0;
 
 /// The sum of the points' multiples by the scalars; the shorter of the two says how many. Points are on the curve.
@@ -324,7 +324,7 @@ struct Pairs<C: Curve> {
     to: Vec<usize>,
     slopes: Vec<(C::Base, C::Base)>,
     products: Vec<C::Base>,
-    /// What goes by vectors, as much as they take at a time: both sides, and where the sums go.
+    /// The pairs that are added by vectors, up to one vector's length: both sides, and where the sums go.
     regular: (Vec<Affine<C>>, Vec<Affine<C>>, Vec<usize>),
     together: usize,
     made: Vec<Affine<C>>,

@@ -21,7 +21,7 @@ pub struct Poseidon2<F> {
     full: Vec<F>,
     /// Constants of the partial rounds, for the first element.
     partial: Vec<F>,
-    /// What is added to the matrix of ones in partial rounds, on the diagonal.
+    /// The diagonal that is added to the matrix of ones in partial rounds.
     diagonal: Vec<F>,
     /// The diagonal's last, from `SHARED` on, where they are powers of a half.
     halvings: Vec<Halving>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::listed::Listed;
 
-/// What an engine does when a device fails before anything was submitted.
+/// The engine's reaction when a device fails before anything was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 #[serde(rename_all = "lowercase")]
@@ -30,7 +30,7 @@ pub struct Config {
     /// The device of that backend, by index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<usize>,
-    /// What to do when a device fails.
+    /// The reaction when a device fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
     /// Limit in bytes on what the engine holds on a device.

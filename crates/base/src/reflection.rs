@@ -1,4 +1,4 @@
-//! What is known about a kernel: plain data.
+//! The reflection of a kernel, as plain data.
 
 use crate::listed::Listed;
 use std::cell::Cell;
@@ -246,7 +246,7 @@ impl Layout {
         }
     }
 
-    /// Whether sizes, offsets and strides make sense: data that come from outside may say anything.
+    /// Returns whether sizes, offsets and strides make sense: data that come from outside may say anything.
     #[doc(hidden)]
     pub fn is_sound(&self) -> bool {
         let sides = |sides: &[u8]| sides.iter().all(|side| (2..=4).contains(side));
@@ -314,7 +314,7 @@ pub enum AddressSpace {
     Storage,
 }
 
-/// What a kernel does to a binding.
+/// How a kernel accesses a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// Reads only.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a channel holds.
+/// The type of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum ChannelType {
@@ -178,7 +178,7 @@ impl TextureFormat {
         matches!(self, Self::Depth16Unorm | Self::Depth32Float)
     }
 
-    /// What a shader reads from it.
+    /// Returns the type that a shader reads from it.
     #[must_use]
     pub fn sample_type(self) -> SampleType {
         match self.channel_type() {
@@ -195,7 +195,7 @@ impl std::fmt::Display for TextureFormat {
     }
 }
 
-/// What a shader reads from a texture.
+/// The type that a shader reads from a texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SampleType {
     /// `f32`
@@ -257,7 +257,7 @@ impl std::fmt::Display for ViewDimension {
     }
 }
 
-/// What a kernel does to a storage texture.
+/// How a kernel accesses a storage texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StorageTextureAccess {
     /// `read`
@@ -279,7 +279,7 @@ pub struct TextureBinding {
     pub binding: u32,
     /// The dimension.
     pub dimension: ViewDimension,
-    /// What is read from it, or stored in it.
+    /// The type that is read from it or stored in it.
     pub sample_type: SampleType,
     /// It has several samples in each texel.
     pub multisampled: bool,
@@ -318,7 +318,7 @@ pub struct SamplerBinding {
     pub comparison: bool,
 }
 
-/// What a sampler reads beyond the edge of a texture.
+/// How a sampler reads beyond the edge of a texture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressMode {
@@ -409,7 +409,7 @@ pub struct Sampler {
     pub lod_min_clamp: f32,
     /// The greatest level of detail.
     pub lod_max_clamp: f32,
-    /// What a `sampler_comparison` does; `None` for a `sampler`.
+    /// The comparison of a `sampler_comparison`; `None` for a `sampler`.
     pub compare: Option<CompareFunction>,
 }
 

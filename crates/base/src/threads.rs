@@ -62,7 +62,7 @@ impl ThreadTime {
         }
     }
 
-    /// So much until now; nothing is known of a thread that has ended.
+    /// Returns the time so far; nothing is known of a thread that has ended.
     #[must_use]
     pub fn elapsed(&self) -> Option<std::time::Duration> {
         #[cfg(target_os = "linux")]
@@ -420,7 +420,7 @@ mod shared {
         }
     }
 
-    /// What the threads that take part share. Those that come late find no task left and touch nothing else.
+    /// The state that the participating threads share. Those that come late find no task left and touch nothing else.
     ///
     /// Each begins with a part of the tasks that is its own from call to call, so that what it wrote the last time is in its caches; then it takes
     /// what the others have left.

@@ -1,7 +1,7 @@
 //! Devices that missed a time limit: whoever used them goes on, and nothing is taken from under the driver. They are held here, with their
 //! memory and threads, until their work has ended, which may be never.
 
-/// What this process holds of devices that missed a time limit and are still at work.
+/// The memory and devices that this process holds because they missed a time limit and are still at work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detached {

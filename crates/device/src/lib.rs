@@ -76,7 +76,7 @@ pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
     Box::pin(std::future::ready(value))
 }
 
-/// What a backend found.
+/// The devices that a backend found.
 #[derive(Debug, Clone, Default)]
 pub struct Probe {
     /// The devices, in the order of their index.
@@ -206,7 +206,7 @@ pub trait Backend: MaybeSend + MaybeSync {
 
 /// A kernel compiled for one device. Backends downcast it (`dyn Any`) to their own type.
 pub trait Program: Any + MaybeSend + MaybeSync {
-    /// Whether a native kernel runs in its place for these contents of its uniform `words` and so many workgroups.
+    /// Returns whether a native kernel runs in its place for these contents of its uniform `words` and so many workgroups.
     fn is_taken_over(&self, words: &[u8], workgroups: [u32; 3]) -> bool {
         let _ = (words, workgroups);
         false
@@ -272,7 +272,7 @@ impl std::fmt::Debug for HostMemory {
     }
 }
 
-/// What a new buffer holds.
+/// The contents of a new buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// Zeros.
@@ -340,7 +340,7 @@ impl CancelFlag {
     }
 }
 
-/// What is bound to one binding of a kernel.
+/// A resource bound to one binding of a kernel.
 #[derive(Debug, Clone)]
 pub enum Bound {
     /// `bytes` bytes of a buffer from `offset` on.
@@ -369,7 +369,7 @@ pub struct Dispatch {
     pub workgroups: [u32; 3],
     /// Any of these stops the work.
     pub cancel: Vec<CancelFlag>,
-    /// What the kernel computes, where a library of the vendor's may do so in its place.
+    /// The operation that the kernel computes, if a vendor's library may compute it instead.
     pub stated: Option<Arc<native::Stated>>,
 }
 
@@ -441,7 +441,7 @@ pub struct KernelTime {
     pub time: Duration,
 }
 
-/// What native kernels that take over from translated ones did on a device.
+/// Figures of the native kernels that took over from translated ones on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TakeoverFigures {
@@ -461,7 +461,7 @@ impl TakeoverFigures {
     }
 }
 
-/// What a device adds to a sum over devices, and where its copy of the sum goes.
+/// A device's part of a sum over devices, and the place for its copy of the sum.
 #[derive(Debug, Clone)]
 pub struct SumPart {
     /// Its part.
@@ -472,7 +472,7 @@ pub struct SumPart {
 
 /// One opened device.
 pub trait Device: Any + MaybeSend + MaybeSync {
-    /// What it is and can do.
+    /// Returns its description and features.
     fn info(&self) -> &DeviceInfo;
 
     /// Compiles a kernel. Programs are cached by the engine.
@@ -623,13 +623,13 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         None
     }
 
-    /// Whether a dispatch that states this product runs by a library of the vendor's in place of its kernel.
+    /// Returns whether a dispatch that states this product runs by a library of the vendor's in place of its kernel.
     fn takes(&self, product: &native::ProductShape) -> bool {
         let _ = product;
         false
     }
 
-    /// Whether there are native kernels for kernels of this entry point: [`Program::is_taken_over`] says which run.
+    /// Returns whether there are native kernels for kernels of this entry point: [`Program::is_taken_over`] says which run.
     fn has_takeovers(&self, entry: &str) -> bool {
         let _ = entry;
         false
@@ -640,7 +640,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         Vec::new()
     }
 
-    /// Whether the engine asks it kernels with known answers before it runs an app's: true for what goes through a driver's compiler.
+    /// Returns whether the engine asks it kernels with known answers before it runs an app's: true for what goes through a driver's compiler.
     fn must_prove(&self) -> bool {
         false
     }

@@ -35,7 +35,7 @@ struct State<B> {
     figures: MemoryFigures,
 }
 
-/// What [`Pool::take`] gives.
+/// The result of [`Pool::take`].
 #[derive(Debug)]
 pub enum Taken<B> {
     /// A buffer that was used before: its contents are stale.
@@ -44,7 +44,7 @@ pub enum Taken<B> {
     Fresh,
 }
 
-/// What [`Pool::request`] gives.
+/// The result of [`Pool::request`].
 #[derive(Debug)]
 pub struct Request<B> {
     /// The size class: this many bytes are to be made.

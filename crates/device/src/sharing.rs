@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{BoxFuture, Buffer, MaybeSend, MaybeSync};
 use crate::error::Result;
 
-/// What a device says of itself to those that use its driver too. Streams are the driver's handles, with its own numbers for those that always
+/// A device's handles, for libraries that use the same driver. Streams are the driver's handles, with its own numbers for those that always
 /// live: 0 (HIP) and 1 (CUDA) the default stream, 2 the default stream of a thread.
 pub trait Sharing: MaybeSend + MaybeSync {
     /// The driver's number of the device.

@@ -49,9 +49,9 @@ pub(super) trait Owner {
     type Buffer: Buffer;
 
     fn rules(&self) -> Rules<'_>;
-    /// Whether this very device compiled it.
+    /// Returns whether this very device compiled it.
     fn compiled(&self, program: &Self::Program) -> bool;
-    /// Whether it lies on this very device.
+    /// Returns whether it lies on this very device.
     fn holds(&self, buffer: &Self::Buffer) -> bool;
     fn reflection(program: &Self::Program) -> &Reflection;
     fn facts(buffer: &Self::Buffer) -> Facts<'_>;
@@ -303,7 +303,7 @@ fn same(one: &[Bound], other: &[Bound]) -> bool {
         })
 }
 
-/// Whether a uniform binding is bound to a buffer: then it cannot travel among a launch's arguments.
+/// Returns whether a uniform binding is bound to a buffer: then it cannot travel among a launch's arguments.
 #[cfg(feature = "_native")]
 pub(super) fn binds_uniform_buffers(reflection: &Reflection, bound: &[Bound]) -> bool {
     let mut pairs = reflection.bindings.iter().zip(bound);

@@ -126,7 +126,7 @@ impl Matrices {
         self.0.is_ok()
     }
 
-    /// Whether the library's own kernels run.
+    /// Returns whether the library's own kernels run.
     pub(super) fn have_shipped(&self) -> bool {
         self.0.as_ref().is_ok_and(|products| products.contains(&SHIPPED))
     }

@@ -85,7 +85,7 @@ pub enum Binary {
     Multiply,
     /// x / y; of integers towards 0, y being neither 0 nor, with the least integer, -1.
     Divide,
-    /// What is left of that division.
+    /// The remainder of that division.
     Remainder,
     /// The lesser; of floats neither is NaN.
     Minimum,
@@ -126,7 +126,7 @@ pub enum Compare {
     Ge,
 }
 
-/// What a reduction makes of many elements.
+/// How a reduction combines elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fold {
@@ -153,7 +153,7 @@ pub struct Convolution {
     pub groups: usize,
 }
 
-/// What a node does with its operands.
+/// The operation of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Op {
     /// The argument of that number.
@@ -209,7 +209,7 @@ pub enum Op {
 /// One step of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// With what.
     pub operands: Vec<Value>,

@@ -1,5 +1,5 @@
-//! What must hold of a text before naga sees it: naga recurses over what is nested, and over what depends on each other, so both are
-//! bounded here, by looking at tokens alone. Nothing else is decided: a text that passes may still be no WGSL.
+//! Bounds on a text, checked before naga sees it: naga recurses over what is nested, and over what depends on each other, so both
+//! are bounded here, by looking at tokens alone. Nothing else is decided: a text that passes may still be no WGSL.
 
 use cantus_base::listed::Listed;
 use std::ops::Range;

@@ -112,13 +112,13 @@ struct Inner {
     label: OnceLock<Arc<str>>,
     #[cfg(feature = "wgsl")]
     demands: OnceLock<Demands>,
-    /// What was compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
+    /// The form compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
     ahead: OnceLock<Option<&'static ahead::Compiled>>,
     /// Its arithmetic is the same on every device.
     is_reproducible: bool,
     /// The most rounds of all loops of an invocation.
     limit: Option<u32>,
-    /// What its textures are bound to, where it is a form for them.
+    /// The textures it is bound to, if it is a form for them.
     #[cfg(feature = "wgsl")]
     textured: Option<Arc<Textured>>,
     /// The forms for what was bound, the latest last.
@@ -335,11 +335,12 @@ impl Kernel {
         form.as_ref().map_err(Clone::clone)
     }
 
-    /// What the engine sets for a reproducible form.
+    /// The uniform that the engine sets for a reproducible form.
     #[doc(hidden)]
     pub const ZERO: &'static str = "cantus_zero";
 
-    /// What the engine sets for a form with buffers in place of textures: their sizes, and the samplers' levels.
+    /// The uniform that the engine sets for a form with buffers in place of textures: their sizes, and the samplers'
+    /// levels.
     #[doc(hidden)]
     pub const TEXTURES: &'static str = "cantus_textures";
 
@@ -643,15 +644,15 @@ impl Kernel {
         reflection.as_ref().map_err(Clone::clone)
     }
 
-    /// What it asks of a driver, found once.
+    /// Returns the constructs that it needs from a driver, found once.
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn needs(&self) -> Result<Needs> {
         self.demands().map(|demands| demands.needs)
     }
 
-    /// What keeps a driver's compiler busy: the statements of the entry point once every call is written out, and the numbers of its largest array
-    /// of an invocation's own with a computed index, or the cases of its longest `switch`.
+    /// Returns the measures of a driver's compile time: the statements of the entry point once every call is written out, and the numbers of its
+    /// largest array of an invocation's own with a computed index, or the cases of its longest `switch`.
     ///
     /// # Errors
     /// As [`Kernel::reflection`].
@@ -661,7 +662,7 @@ impl Kernel {
         self.demands().map(|demands| (demands.written_out, demands.longest))
     }
 
-    /// Whether a loop of it hands the value of one local variable to another.
+    /// Returns whether a loop of it hands the value of one local variable to another.
     #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
     #[doc(hidden)]
     pub fn has_recurrence(&self) -> Result<bool> {
@@ -793,7 +794,7 @@ impl Kernel {
         kernel
     }
 
-    /// Whether it is one of [`Kernel::without_ahead`].
+    /// Returns whether it is one of [`Kernel::without_ahead`].
     #[cfg(feature = "cpu")]
     #[doc(hidden)]
     pub fn is_bytecode_only(&self) -> bool {
@@ -983,7 +984,7 @@ impl Kernel {
 #[cfg(feature = "wgsl")]
 const KEPT_FORMS: usize = 16;
 
-/// What a form for textures is for.
+/// The target of a form for textures.
 #[cfg(feature = "wgsl")]
 #[derive(PartialEq)]
 struct Textured {
@@ -991,7 +992,7 @@ struct Textured {
     overrides: BTreeMap<String, f64>,
 }
 
-/// What [`Kernel::with_loop_limit`] gives.
+/// The result of [`Kernel::with_loop_limit`].
 #[cfg(feature = "wgsl")]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -1002,7 +1003,7 @@ pub struct LoopLimit {
     pub loops: Vec<error::SourcePlace>,
 }
 
-/// What [`Kernel::with_tables`] gives.
+/// The result of [`Kernel::with_tables`].
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 #[doc(hidden)]
 pub struct Tabled {
@@ -1012,7 +1013,7 @@ pub struct Tabled {
 }
 
 impl Inner {
-    /// What a rewritten form adds to a kernel's hash.
+    /// Returns the part of a kernel's hash that a rewritten form adds.
     fn form(&self) -> u64 {
         let limit = self.limit.map_or(0, |rounds| 2 | u64::from(rounds) << 3);
         u64::from(self.is_reproducible) | limit | u64::from(self.is_tabled) << 2

@@ -23,7 +23,7 @@ pub(super) fn of_entry_point(module: &Module, entry_point: usize) -> Option<u64>
     Counter { module, function, known: &known }.block(&function.body)
 }
 
-/// What a loop counts as whose rounds the text does not show, when operations are estimated.
+/// The rounds assumed for a loop whose text shows no bound, when operations are estimated.
 const USUAL_ROUNDS: u64 = 256;
 
 /// An estimate of the operations of one invocation of an entry point.
@@ -244,7 +244,7 @@ impl Stores<'_> {
     }
 }
 
-/// Whether a block ends the loop that it lies in.
+/// Returns whether a block ends the loop that it lies in.
 fn leaves(block: &Block) -> bool {
     matches!(block.last(), Some(Statement::Break | Statement::Return { .. }))
 }

@@ -305,7 +305,7 @@ impl Input {
         )
     }
 
-    /// Whether the executor knows it.
+    /// Returns whether the executor knows it.
     pub fn is_bytecode(self) -> bool {
         !matches!(self, Input::RowStart | Input::RowLocalStart | Input::RowLocal(_) | Input::Argument(_))
     }

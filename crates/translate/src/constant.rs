@@ -122,7 +122,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Whether an expression is one that [`Writer::initialiser`] writes.
+    /// Returns whether an expression is one that [`Writer::initialiser`] writes.
     pub(super) fn is_constant(arena: &Arena<Expression>, handle: Handle<Expression>) -> bool {
         match &arena[handle] {
             Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => true,

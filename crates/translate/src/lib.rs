@@ -126,14 +126,14 @@ impl Options {
         Self { bound_loops: false, uniforms_by_value: false, opencl, out_of_range: OutOfRange::LastElement }
     }
 
-    /// Whether loops end after 2^32 rounds.
+    /// Returns whether loops end after 2^32 rounds.
     #[must_use]
     pub const fn bound_loops(mut self, bound: bool) -> Self {
         self.bound_loops = bound;
         self
     }
 
-    /// Whether uniform bindings are arguments by value.
+    /// Returns whether uniform bindings are arguments by value.
     #[must_use]
     pub const fn uniforms_by_value(mut self, by_value: bool) -> Self {
         self.uniforms_by_value = by_value;
@@ -345,7 +345,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an identifier occurs in a text, other than as a member of something.
+/// Returns whether an identifier occurs in a text, other than as a member of something.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -11,7 +11,7 @@ use super::{OutOfRange, Result, Writer};
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
-    /// Whether an expression is a pointer.
+    /// Returns whether an expression is a pointer.
     pub(super) fn is_pointer(&self, f: &Body<'m>, handle: Handle<Expression>) -> bool {
         matches!(
             f.info[handle].ty.inner_with(&self.module.types),
@@ -183,7 +183,7 @@ impl<'m> Writer<'m> {
         self.pointee_type(pointee)
     }
 
-    /// Whether a pointer points to an atomic.
+    /// Returns whether a pointer points to an atomic.
     pub(super) fn is_atomic(&self, f: &Body<'m>, pointer: Handle<Expression>) -> bool {
         match f.info[pointer].ty.inner_with(&self.module.types) {
             TypeInner::Pointer { base, .. } => matches!(self.module.types[*base].inner, TypeInner::Atomic(_)),

@@ -50,7 +50,7 @@ pub(super) fn array_count(module: &Module, size: ArraySize) -> Option<u32> {
     }
 }
 
-/// Whether a type is a runtime-sized array, or a structure that ends in one.
+/// Returns whether a type is a runtime-sized array, or a structure that ends in one.
 pub(super) fn is_runtime_sized(module: &Module, ty: Handle<Type>) -> bool {
     match &module.types[ty].inner {
         TypeInner::Array { size, .. } => array_count(module, *size).is_none(),

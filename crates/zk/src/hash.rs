@@ -227,7 +227,7 @@ impl MerkleTree {
         Ok(path)
     }
 
-    /// Whether a message is the leaf at that place of the tree with this root, by the path from it. On the host.
+    /// Returns whether a message is the leaf at that place of the tree with this root, by the path from it. On the host.
     #[must_use]
     pub fn verify(function: HashFunction, root: &[u8; 32], message: &[u8], leaf: usize, path: &[[u8; 32]]) -> bool {
         let digest = |message: &[u8]| {

@@ -24,7 +24,7 @@ const CHUNK: usize = 1 << 20;
 const TERMS: usize = 32;
 /// Buckets that an invocation weighs.
 const RUN: usize = 32;
-/// What a bucket costs in additions of terms.
+/// The cost of a bucket, in additions of terms.
 const BUCKET_COST: f64 = 4.0;
 
 /// The sum of the points' multiples by the scalars at their places, exact for all points and scalars. Without any it is infinity.
@@ -311,7 +311,7 @@ impl<C: Curve> Part<'_, C> {
         Ok(result)
     }
 
-    /// What the buckets' sums come to, by runs on the device and the rest here.
+    /// Combines the buckets' sums, by runs on the device and the rest here.
     async fn weighed(&self, plan: MsmPlan, pieces: &[(u32, u32)], sums: &Tensor) -> Result<Projective<C>> {
         let places: Vec<u32> = pieces.iter().map(|&(at, length)| if length == 0 { u32::MAX } else { at }).listed();
         let run = RUN.min(plan.buckets());

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::host::DType;
 use cantus_base::listed::Listed;
 
-/// What is done about values that are not below the modulus, and points that are not what they should be.
+/// The treatment of values that are not below the modulus, and of points that are not on the curve or in the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Check {

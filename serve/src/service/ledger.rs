@@ -14,7 +14,7 @@ pub(super) struct Live {
     pub record: Record,
     pub changes: watch::Sender<Job>,
     pub cancel: CancelFlag,
-    /// Whether it is on the disk; closed without, when it could not be written.
+    /// True if it is on the disk; closed without, when it could not be written.
     pub written: watch::Receiver<bool>,
 }
 

@@ -261,7 +261,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Whether it takes no more work.
+    /// Returns whether it takes no more work.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }

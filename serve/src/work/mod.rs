@@ -270,7 +270,7 @@ impl Work {
         }
     }
 
-    /// Whether it is over at once: others that are do not wait behind anything else. A large expression is not, since it is compiled first.
+    /// Returns whether it is over at once: others that are do not wait behind anything else. A large expression is not, since it is compiled first.
     pub fn is_quick(&self) -> bool {
         const PARTS: usize = 16;
         self.alike().is_some()
@@ -305,12 +305,12 @@ impl Work {
         }
     }
 
-    /// Whether checking it takes more than reading it: points are of their curve.
+    /// Returns whether checking it takes more than reading it: points are of their curve.
     pub fn takes_checking(&self) -> bool {
         matches!(self, Self::Msm(_) | Self::Curve(_))
     }
 
-    /// Whether it is computed on the host, whatever the device.
+    /// Returns whether it is computed on the host, whatever the device.
     pub fn on_host(&self) -> bool {
         use forms::CurveFunction::{Check, Encode};
         matches!(self, Self::Extension(_) | Self::Curve(CurveWork { function: Check | Encode, .. }))

@@ -41,7 +41,7 @@ pub enum DType {
     Complex128,
 }
 
-/// What kind of numbers a dtype holds. Promotion stays within a kind, or goes from real to complex.
+/// The kind of numbers that a dtype holds. Promotion stays within a kind, or goes from real to complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Kind {
@@ -127,7 +127,7 @@ impl DType {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == scalar.name() && dtype.scalar() == scalar)
     }
 
-    /// Whether a binding of such scalars takes these elements: its own, or words where elements are narrower than one.
+    /// Returns whether a binding of such scalars takes these elements: its own, or words where elements are narrower than one.
     #[must_use]
     pub fn binds(self, scalar: Scalar) -> bool {
         scalar == self.scalar() || (self.is_packed() && scalar == Scalar::U32)
@@ -151,7 +151,7 @@ impl DType {
         self.bytes() < 4
     }
 
-    /// What kind of numbers.
+    /// Returns the kind of its numbers.
     #[doc(hidden)]
     pub fn kind(self) -> Kind {
         match self {

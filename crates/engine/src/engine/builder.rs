@@ -27,12 +27,12 @@ pub struct Builder {
     cache: Cache,
     /// Devices are not asked kernels with known answers.
     unproven: bool,
-    /// What a device that was requested by name gets wrong does not run there either.
+    /// True if a construct that a requested device gets wrong is refused there too.
     refuse_wrong: bool,
     trusts_places: bool,
 }
 
-/// What is remembered between runs, and where.
+/// The place of what is remembered between runs.
 #[derive(Debug, Clone, Default)]
 enum Cache {
     /// In the user's cache folder.
@@ -94,7 +94,7 @@ impl Builder {
         self
     }
 
-    /// What to do when a device fails before anything was submitted.
+    /// Sets the reaction when a device fails before anything was submitted.
     ///
     /// ```
     /// use cantus::{Engine, Fallback};
@@ -159,7 +159,7 @@ impl Builder {
         self
     }
 
-    /// Whether native kernels and a device's own libraries take over from the portable kernels where they rank higher (the default). What took
+    /// Returns whether native kernels and a device's own libraries take over from the portable kernels where they rank higher (the default). What took
     /// over is in [`Engine::takeovers`]; products, convolutions, sorts and running sums of the CPU backend are such, too.
     pub fn native(mut self, native: bool) -> Self {
         self.own.native = Some(native);
@@ -191,14 +191,14 @@ impl Builder {
         self
     }
 
-    /// Whether a device must have given the right answers to what a kernel needs before it gets the kernel (the default). Without, what its
+    /// Returns whether a device must have given the right answers to what a kernel needs before it gets the kernel (the default). Without, what its
     /// driver gets wrong is wrong in silence. See `docs/drivers.md`.
     pub fn known_answers(mut self, ask: bool) -> Self {
         self.unproven = !ask;
         self
     }
 
-    /// Whether a kernel that needs what a device is known to get wrong is refused there also when the device was requested by name: it goes to the
+    /// Returns whether a kernel that needs what a device is known to get wrong is refused there also when the device was requested by name: it goes to the
     /// next device, or is an error without fallback. By default such a kernel runs, with a warning ([`EventKind::WrongAnswer`]). For programs that
     /// compute for others, who do not see warnings.
     pub fn refuse_wrong(mut self, refuse: bool) -> Self {

@@ -19,7 +19,7 @@ use cantus_base::listed::Listed;
 #[derive(Default)]
 pub(crate) struct Captured(Mutex<Capture>);
 
-/// What a capture has taken so far.
+/// The commands and tensors that a capture has taken so far.
 #[derive(Default)]
 struct Capture {
     steps: Vec<(Arc<Slot>, Command, Effect)>,
@@ -33,7 +33,7 @@ struct Capture {
 struct Used {
     tensor: Weak<Inner>,
     fate: Arc<Fate>,
-    /// Whether a replay overwrites it.
+    /// True if a replay overwrites it.
     #[cfg(feature = "wgsl")]
     written: bool,
 }
@@ -169,7 +169,7 @@ pub struct Graph<T> {
     used: Vec<Used>,
 }
 
-/// What a device keeps of a graph, and what it was made from.
+/// A device's recording of a graph, and the commands it was made from.
 struct Recorded {
     commands: Vec<Command>,
     recording: Arc<dyn Recording>,
@@ -182,7 +182,7 @@ impl<T> std::fmt::Debug for Graph<T> {
 }
 
 impl<T> Graph<T> {
-    /// What the captured closure gave: its tensors hold results once [`Graph::replay`] has run.
+    /// Returns the captured closure's result: its tensors hold results once [`Graph::replay`] has run.
     pub fn outputs(&self) -> &T {
         &self.outputs
     }

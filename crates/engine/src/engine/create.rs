@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, byte_count};
 use cantus_base::listed::Listed;
 
-/// What messages call a tensor.
-/// The label of a tensor that nobody named: messages say "the tensor" before it.
+/// Returns the name of a tensor in messages. The label of a tensor that nobody named: messages say "the tensor" before
+/// it.
 pub(super) fn unnamed(dtype: DType, shape: &[usize]) -> Arc<str> {
     format!("{dtype}{shape:?}").into()
 }

@@ -103,7 +103,7 @@ pub struct DispatchBuilder<'a> {
     flops: u64,
     rounds: u64,
     stated: Option<(ProductShape, Vec<&'a str>)>,
-    /// Whether nobody knows yet what it overwrites.
+    /// True if nobody knows yet what it overwrites.
     #[cfg(feature = "wgsl")]
     fresh: bool,
 }

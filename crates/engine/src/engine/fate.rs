@@ -1,4 +1,4 @@
-//! What became of the contents of a tensor's memory: the loss belongs to the memory and to the commands that read it, not to a handle.
+//! The fate of the contents of a tensor's memory: the loss belongs to the memory and to the commands that read it, not to a handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ pub(crate) struct Fate {
     dropped: AtomicBool,
     /// The device's turn (a submission, or a write of the host's) that last used the memory.
     turn: AtomicU64,
-    /// What the contents depend on: places that tensors name.
+    /// The checks that the contents depend on: places that tensors name.
     checks: Checks,
 }
 
@@ -60,7 +60,7 @@ impl Fate {
         self.turn.store(turn, Ordering::Relaxed);
     }
 
-    /// Whether no later turn used the memory.
+    /// Returns whether no later turn used the memory.
     pub(super) fn is_last_turn(&self, turn: u64) -> bool {
         self.turn.load(Ordering::Relaxed) == turn
     }
@@ -69,7 +69,7 @@ impl Fate {
         self.dropped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a handle may still be read.
+    /// Returns whether a handle may still be read.
     pub(super) fn is_held(&self) -> bool {
         !self.dropped.load(Ordering::Relaxed)
     }

@@ -35,7 +35,7 @@ impl Scope {
     }
 }
 
-/// What a memory scope may give back: the tensors in it outlive the scope.
+/// Memory that a scope may free: the tensors in it outlive the scope.
 pub trait Kept {
     /// Calls `each` with every tensor in it.
     fn tensors(&self, each: &mut dyn FnMut(&Tensor));

@@ -89,7 +89,7 @@ pub struct Engine {
     shared: Arc<Shared>,
 }
 
-/// What an engine does with its devices.
+/// An engine's policy for its devices.
 pub(crate) struct Policy {
     fallback: Fallback,
     placement: bool,
@@ -100,7 +100,7 @@ pub(crate) struct Policy {
     reproducible: bool,
 }
 
-/// What all clones and tensors of an engine share.
+/// The state that all clones and tensors of an engine share.
 pub(crate) struct Shared {
     options: OpenOptions,
     fallback: Fallback,
@@ -331,7 +331,7 @@ impl Engine {
         }
     }
 
-    /// Whether two handles are of one engine.
+    /// Returns whether two handles are of one engine.
     #[cfg(feature = "wgsl")]
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)

@@ -28,10 +28,10 @@ const MOST: usize = 1024;
 /// Kernels and events in the file.
 const KERNELS: usize = 32;
 const EVENTS: usize = 16;
-/// What has no figures beside it after so long was left behind.
+/// The age after which a file without figures beside it counts as left behind.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
-/// What an engine tells of itself.
+/// The figures that an engine publishes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -113,7 +113,7 @@ pub struct PublishedEvent {
     pub kind: String,
     /// The device or backend concerned.
     pub device: String,
-    /// What happened.
+    /// The event in words.
     pub message: String,
 }
 
@@ -159,7 +159,7 @@ pub fn published_in(folder: &Path) -> Vec<Figures> {
     found
 }
 
-/// Whether no engine holds the lock beside it.
+/// Returns whether no engine holds the lock beside it.
 fn is_stale(path: &Path) -> bool {
     match open_own(&path.with_extension("lock")) {
         Ok(file) => !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),

@@ -25,7 +25,7 @@ pub struct Selection {
 pub struct Survey {
     /// Every registered backend, best first.
     pub backends: Vec<BackendSurvey>,
-    /// What an engine would take now; `None` with the reason in `refusal`.
+    /// The device that an engine would take now; `None` with the reason in `refusal`.
     pub selected: Option<Selection>,
     /// Why no device is available.
     pub refusal: Option<Error>,

@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     place: Mutex<Place>,
     /// Counts what was recorded or written to it, so that a move knows that it must begin again.
     version: AtomicU64,
-    /// What expressions recorded of it since it was last overwritten.
+    /// The expressions' records of it since it was last overwritten.
     #[cfg(feature = "wgsl")]
     recorded: Mutex<Vec<Weak<Recorded>>>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Place {
     pub(crate) slot: Arc<Slot>,
     /// `None` for a tensor without elements.
     pub(crate) buffer: Option<Arc<dyn Buffer>>,
-    /// What became of the contents.
+    /// The fate of the contents.
     pub(crate) fate: Arc<Fate>,
     /// Set once the memory was given back, by a memory scope.
     pub(crate) released: Option<Arc<Error>>,
@@ -94,7 +94,7 @@ impl Inner {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// What became of the contents where they are now.
+    /// Returns the fate of the contents where they are now.
     pub(super) fn fate(&self) -> Arc<Fate> {
         self.lock().fate.clone()
     }
@@ -165,7 +165,7 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// Whether an engine made it.
+    /// Returns whether an engine made it.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     pub(crate) fn is_of(&self, engine: &Engine) -> bool {
         Arc::ptr_eq(&self.inner.engine, engine.shared())
@@ -237,7 +237,7 @@ impl Tensor {
         Ok(place)
     }
 
-    /// Whether this is where it is now.
+    /// Returns whether this is where it is now.
     pub(super) fn is_at(&self, place: &Place) -> bool {
         let now = self.inner.lock();
         Arc::ptr_eq(&now.fate, &place.fate) && now.released.is_none()

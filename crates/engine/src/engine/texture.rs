@@ -34,7 +34,7 @@ pub enum TextureDimension {
     D3,
 }
 
-/// What a texture is made of, with WebGPU's fields.
+/// A description of a texture, with WebGPU's fields.
 ///
 /// ```
 /// use cantus::{TextureDescriptor, TextureFormat};
@@ -500,7 +500,7 @@ impl Texture {
         Self { texels, descriptor, view }
     }
 
-    /// What the whole texture is made of.
+    /// Returns the description of the whole texture.
     #[must_use]
     pub fn descriptor(&self) -> &TextureDescriptor {
         &self.descriptor
@@ -776,7 +776,7 @@ impl Texture {
     }
 }
 
-/// What is bound to a kernel's variable: a tensor, a texture or a sampler.
+/// A resource for a kernel's variable: a tensor, a texture or a sampler.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Resource<'a> {

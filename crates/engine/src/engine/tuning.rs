@@ -1,4 +1,4 @@
-//! What `Engine::tune` is told, and what it tells. The operations know which variants they have, and how these are measured.
+//! The options and the results of `Engine::tune`. The operations know which variants they have, and how these are measured.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ pub struct TuneOptions {
 }
 
 impl Default for TuneOptions {
-    /// What ran so far, for two seconds.
+    /// Measures the jobs that ran so far, for two seconds.
     fn default() -> Self {
         Self { limit: Duration::from_secs(2), usual: false, again: false }
     }
 }
 
 impl TuneOptions {
-    /// What ran so far, for two seconds.
+    /// Measures the jobs that ran so far, for two seconds.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

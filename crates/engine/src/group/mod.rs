@@ -144,7 +144,7 @@ impl Group {
         self.rows("field", (height, width), values, work)
     }
 
-    /// What `work` makes of each strip of `values`, which have `shape`: a chain of operations in which each row depends on itself alone, and the
+    /// Applies `work` to each strip of `values`, which have `shape`: a chain of operations in which each row depends on itself alone, and the
     /// shape stays. It is called with tensors of `[rows, shape[1], …]`.
     ///
     /// ```

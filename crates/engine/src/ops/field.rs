@@ -122,7 +122,7 @@ impl std::fmt::Display for Frequency {
     }
 }
 
-/// What [`field`] computes.
+/// The parameters of [`field`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FieldParams {
     width: usize,

@@ -217,7 +217,7 @@ struct Reading {
     sources: Vec<Box<dyn Source>>,
     sizes: Vec<usize>,
     rooms: Vec<Rooms>,
-    /// What the next chunk begins with, of each source.
+    /// The rows that the next chunk begins with, of each source.
     carried: Vec<Vec<u8>>,
     cut: Cut,
     chunk_rows: usize,
@@ -305,7 +305,7 @@ impl Reading {
 struct Place {
     /// The first row of the next chunk.
     core: u64,
-    /// What is carried over begins and ends here.
+    /// The first row that is carried over, and the row behind the last one.
     begin: u64,
     end: u64,
     /// The sources have no more.

@@ -17,7 +17,7 @@ use crate::tensor::{DType, Kind};
 /// Elements that a device adds up by itself: few enough for exact sums of halves of whole numbers.
 const PART: usize = 4096;
 
-/// What is known of all elements of a stream.
+/// A summary of all elements of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many elements there are.
@@ -36,7 +36,7 @@ pub struct Summary {
     pub max: f64,
 }
 
-/// What is measured.
+/// The measurements to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     sum: bool,
@@ -380,7 +380,7 @@ impl Stream {
     }
 }
 
-/// What is carried stays on the device; each is waited for, so that they do not pile up.
+/// Waits for each carried value, which stays on the device, so that they do not pile up.
 struct Waiting;
 
 impl State for Waiting {

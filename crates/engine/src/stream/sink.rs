@@ -44,7 +44,7 @@ impl Rows<'_> {
     }
 }
 
-/// What takes the rows of a stream's result, in order, on a thread of its own. Functions of [`Rows`] are sinks.
+/// A receiver of the rows of a stream's result, in order, on a thread of its own. Functions of [`Rows`] are sinks.
 pub trait Sink: Send {
     /// Takes some rows. All are of one dtype and shape.
     ///
@@ -162,7 +162,7 @@ impl NpyFile {
         Ok(Open { file: BufWriter::with_capacity(1 << 16, Part(temporary)), dtype, row: row.to_vec(), rows: 0 })
     }
 
-    /// What an earlier run wrote, without what lies behind the first `rows` rows.
+    /// Opens an earlier run's result, cut off after the first `rows` rows.
     fn again(&self, rows: u64) -> Result<Open> {
         let part = self.part();
         let fault = |error: std::io::Error| Error::unreadable(&part, &error);

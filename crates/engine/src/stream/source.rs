@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::tensor::npy::Described;
 use crate::tensor::{DType, Element};
 
-/// What gives rows, in order: an array whose first axis may be longer than any memory.
+/// A source of rows, in order: an array whose first axis may be longer than any memory.
 pub trait Source: Send {
     /// Element type.
     fn dtype(&self) -> DType;
@@ -61,7 +61,7 @@ pub trait Source: Send {
         "the source".to_owned()
     }
 
-    /// What tells it from other sources, for checkpoints: a stream goes on only where it finds the same again.
+    /// Returns its identity among sources, for checkpoints: a stream goes on only where it finds the same again.
     fn identity(&self) -> String {
         format!("{} {}{:?} {:?}", self.name(), self.dtype(), self.row(), self.rows())
     }

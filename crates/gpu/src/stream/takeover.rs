@@ -59,7 +59,7 @@ pub(crate) struct TakeoverLaunch {
 }
 
 impl Takeover {
-    /// Whether it is of this kernel.
+    /// Returns whether it is of this kernel.
     pub(crate) fn is_of(&self, kernel: &Kernel, entry: &str) -> bool {
         self.entry == entry && ends_with(kernel.wgsl(), self)
     }
@@ -75,7 +75,7 @@ impl Takeover {
     }
 }
 
-/// Whether a kernel's text ends in the takeover's frame. An app's own kernel of the same name does not.
+/// Returns whether a kernel's text ends in the takeover's frame. An app's own kernel of the same name does not.
 fn ends_with(text: &str, takeover: &Takeover) -> bool {
     let mut plain = text.trim_end().to_owned();
     for switch in takeover.switches {

@@ -59,7 +59,7 @@ impl<T: Target> Compiled<T> {
         }))
     }
 
-    /// Whether this device compiled it.
+    /// Returns whether this device compiled it.
     pub(super) fn is_of(&self, shared: &Shared<T>) -> bool {
         std::ptr::eq(&raw const *self.owner, shared)
     }

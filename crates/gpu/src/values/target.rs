@@ -54,7 +54,7 @@ pub(crate) struct Run<T: Target> {
     pub(crate) inputs: Vec<Place>,
     /// The last run that reads its result.
     last_read: usize,
-    /// Whether its result is one of the recording's.
+    /// True if its result is one of the recording's.
     pub(crate) lasts: bool,
     /// The input whose memory may become the result's: see [`Target::run`].
     pub(crate) spare: Option<usize>,
@@ -71,7 +71,7 @@ impl<T: Target> Run<T> {
         self.last_read = number;
     }
 
-    /// Whether nothing reads its result behind that run.
+    /// Returns whether nothing reads its result behind that run.
     pub(crate) fn ends_at(&self, number: usize) -> bool {
         !self.lasts && self.last_read == number
     }

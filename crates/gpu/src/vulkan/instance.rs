@@ -126,7 +126,7 @@ fn has_layer(entry: &ash::Entry) -> bool {
     layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(VALIDATION_LAYER))
 }
 
-/// Whether the layer can find missing barriers too, and how that is asked for.
+/// Returns whether the layer can find missing barriers too, and how that is asked for.
 fn synchronization(entry: &ash::Entry) -> (bool, vk::ValidationFeaturesEXT<'static>) {
     const WANTED: [vk::ValidationFeatureEnableEXT; 1] = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
     // SAFETY: the entry is alive; a layer that is not there gives an error.

@@ -159,7 +159,7 @@ impl Shared {
 }
 
 impl State {
-    /// Whether there are reused buffers that wait to be cleared.
+    /// Returns whether there are reused buffers that wait to be cleared.
     pub(super) fn has_clears(&self) -> bool {
         !self.clears.is_empty()
     }

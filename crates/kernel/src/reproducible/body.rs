@@ -17,7 +17,7 @@ pub(super) enum Form {
     Matrix(VectorSize, VectorSize),
 }
 
-/// What is done to a float.
+/// A change to a float expression.
 type Change<'w, 'a> = dyn Fn(&mut Body<'w, 'a>, Handle<Expression>, Form) -> Handle<Expression>;
 
 /// The most parts of a value that is loaded or stored as a whole.
@@ -101,7 +101,7 @@ impl<'w, 'a> Body<'w, 'a> {
         Ok(new)
     }
 
-    /// Whether a float is computed: by an operator or a builtin.
+    /// Returns whether a float is computed: by an operator or a builtin.
     fn needs_zero(&self) -> bool {
         !self.raw
             && self.function.expressions.iter().any(|(handle, expression)| match expression {

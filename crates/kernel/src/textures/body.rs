@@ -11,7 +11,7 @@ use crate::amend;
 use cantus_base::listed::Listed;
 use cantus_base::texture::{SampleType, ViewDimension};
 
-/// What an expression of the old function has become.
+/// The new form of an expression of the old function.
 #[derive(Debug, Clone, Copy)]
 enum Known {
     Value(Handle<Expression>),
@@ -218,7 +218,7 @@ impl<'w, 'a> Body<'w, 'a> {
         }
     }
 
-    /// What an expression has become that was emitted, or that stands in no block.
+    /// Returns the new form of an expression that was emitted, or that no block contains.
     fn get(&mut self, old: Handle<Expression>) -> Outcome<Known> {
         if let Some(known) = self.map.get(old.index()).copied().flatten() {
             return Ok(known);
@@ -430,7 +430,7 @@ impl<'w, 'a> Body<'w, 'a> {
         }
     }
 
-    /// What every function of the library begins with.
+    /// Returns the first arguments of every function of the library.
     fn described(&self, texture: usize) -> Outcome<[Known; 4]> {
         match self.work.textures.get(texture) {
             Some(known) => Ok([

@@ -42,7 +42,7 @@ fn stream_from() -> usize {
     })
 }
 
-/// Whether the compiled form suits a grid. Narrow ones keep the executor busier.
+/// Returns whether the compiled form suits a grid. Narrow ones keep the executor busier.
 #[cfg(feature = "cpu")]
 #[doc(hidden)]
 pub fn suits(compiled: &Compiled, workgroups: [u32; 3]) -> bool {

@@ -52,7 +52,7 @@ pub struct Limits<'a> {
 }
 
 impl<'a> Limits<'a> {
-    /// Whether there is anything to check.
+    /// Returns whether there is anything to check.
     #[doc(hidden)]
     pub fn are_set(&self) -> bool {
         self.deadline.is_some() || self.stall.is_some() || !self.cancel.is_empty()

@@ -224,7 +224,7 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// Whether the pointer leads to an atomic that other threads may touch: workgroup memory belongs to one thread.
+    /// Returns whether the pointer leads to an atomic that other threads may touch: workgroup memory belongs to one thread.
     fn is_shared_atomic(&self, pointer: &Pointer) -> bool {
         matches!(pointer.root, Root::Binding(_)) && matches!(self.types.plain(pointer.ty), Ty::Atomic(_))
     }

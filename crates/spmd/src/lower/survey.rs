@@ -205,7 +205,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether the statement stores the whole variable, from something else.
+/// Returns whether the statement stores the whole variable, from something else.
 fn whole_store(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
     match statement {
         Statement::Store { pointer, .. } => {

@@ -47,9 +47,9 @@ pub use trig::{FAST_TRIG_LIMIT, cos, cos_lanes, sin, sin_lanes, tan, tan_lanes};
 /// A marker promises nothing about safety: outside a function that enables the features, the same expressions give the
 /// same results, only slowly.
 pub trait Isa: Copy + 'static {
-    /// Whether [`Isa::mul_add`] rounds once.
+    /// True if [`Isa::mul_add`] rounds once.
     const FMA: bool;
-    /// Whether `f32::floor` and its kin are instructions (SSE4.1 and later, NEON, simd128) and not calls.
+    /// True if `f32::floor` and its kin are instructions (SSE4.1 and later, NEON, simd128) and not calls.
     const ROUND: bool;
     /// The bytes of its widest vectors.
     const VECTOR_BYTES: usize;

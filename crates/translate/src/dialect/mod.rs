@@ -26,7 +26,7 @@ pub(super) struct Entry {
     /// The workgroup variables' first values.
     pub clear: String,
     pub body: String,
-    /// Whether invocations wait for each other.
+    /// True if invocations wait for each other.
     pub meets: bool,
 }
 

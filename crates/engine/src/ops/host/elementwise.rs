@@ -318,7 +318,7 @@ fn is_complex(dtype: DType) -> bool {
 
 /// Functions that the host has for dtypes which no kernel takes.
 pub(in crate::ops) trait ByHost {
-    /// Whether there is one for a dtype.
+    /// Returns whether there is one for a dtype.
     fn by_host(self, dtype: DType) -> bool;
 }
 

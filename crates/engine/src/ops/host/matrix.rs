@@ -10,7 +10,7 @@ use crate::ops::expr::view::{reshaped, sliced};
 use crate::tensor::DType;
 use cantus_base::listed::{Listed, Ordered};
 
-/// What is computed of matrices.
+/// A factorisation, or a result of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) enum Factorisation {
     /// X with A X = B; the inverse where B is the identity. NaN for singular matrices.

@@ -117,7 +117,8 @@ impl Equation {
     }
 }
 
-/// What the search of the cheapest order knows: operands as bits of a set, the names of each, sizes, and what the result names.
+/// The state of the search for the cheapest order: operands as bits of a set, the names of each, sizes, and what the result
+/// names.
 struct Search<'a> {
     labels: &'a [Vec<Label>],
     sizes: &'a HashMap<Label, usize>,

@@ -84,7 +84,7 @@ fn factored(a: &Expr) -> Result<Factors> {
     })
 }
 
-/// Whether elimination met no pivot of 0 (or NaN), as u32.
+/// Returns whether elimination met no pivot of 0 (or NaN), as u32.
 fn regular(factors: &Factors) -> Expr {
     factors.packed.diagonal(0).abs().greater(0.0).all(&[-1], false)
 }

@@ -36,7 +36,7 @@ pub struct Csr {
     shape: [usize; 2],
 }
 
-/// What a product reads, in the kernel's order.
+/// The inputs of a product, in the kernel's order.
 struct Product {
     starts: Arc<Typed>,
     columns: Arc<Typed>,

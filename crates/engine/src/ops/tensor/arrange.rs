@@ -238,7 +238,8 @@ impl Expr {
         checked.cast(DType::U32).expand(-1).equal(class).cast(dtype)
     }
 
-    /// What lies on and below the diagonal that begins `offset` columns to the right, in the last two axes; 0 elsewhere.
+    /// Keeps the elements on and below the diagonal that begins `offset` columns to the right, in the last two axes; 0
+    /// elsewhere.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -251,7 +252,8 @@ impl Expr {
         self.beside_diagonal(offset, Binary::Le)
     }
 
-    /// What lies on and above the diagonal that begins `offset` columns to the right, in the last two axes; 0 elsewhere.
+    /// Keeps the elements on and above the diagonal that begins `offset` columns to the right, in the last two axes; 0
+    /// elsewhere.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

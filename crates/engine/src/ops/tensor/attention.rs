@@ -26,13 +26,13 @@ const WIDEST: usize = 1024;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Attention {
-    /// What each query sees of each key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
+    /// The mask for each query and key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
     /// scores.
     pub mask: Option<Expr>,
-    /// Whether a query sees only keys up to its own place. The last query stands where the last key does, so that keys of a cache come before all
+    /// True if a query sees only keys up to its own place. The last query stands where the last key does, so that keys of a cache come before all
     /// queries.
     pub causal: bool,
-    /// What the products are multiplied with; by default 1 / √(elements of a key).
+    /// The factor of the products; by default 1 / √(elements of a key).
     pub scale: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ struct Attend {
     key: Arc<Typed>,
     value: Arc<Typed>,
     bias: Arc<Typed>,
-    /// Whether the bias is more than zeros.
+    /// True if the bias is more than zeros.
     masked: bool,
     causal: bool,
     scale: f32,

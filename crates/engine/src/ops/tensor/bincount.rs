@@ -109,7 +109,7 @@ impl Operation for Histogram {
 /// Elements from which on it pays that parts are not written between two kernels: fewer wait for the launches alone.
 const GUESSES_PAY: usize = 1 << 22;
 
-/// Whether edges in f32 are so far from each other that their rounding moves none by more than a thirty-second of a part.
+/// Returns whether edges in f32 are so far from each other that their rounding moves none by more than a thirty-second of a part.
 fn are_apart(bins: usize, low: f64, high: f64) -> bool {
     let most = low.abs().max(high.abs());
     bins <= 1 << 16 && (high - low) / bins as f64 >= 16.0 * f64::from(f32::EPSILON) * most && most < 1e30

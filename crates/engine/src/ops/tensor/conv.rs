@@ -170,8 +170,8 @@ impl Expr {
         }
     }
 
-    /// What a convolution takes in place of a transposed one: this (N, C, sides…) with zeros between its elements, and as many around as the weights
-    /// reach beyond them; and the weights of each group with inputs and outputs exchanged, turned over.
+    /// Returns the operands of a convolution that computes a transposed one: this (N, C, sides…) with zeros between its elements, and as many around
+    /// as the weights reach beyond them; and the weights of each group with inputs and outputs exchanged, turned over.
     fn spread<const N: usize>(
         &self,
         weight: &Self,

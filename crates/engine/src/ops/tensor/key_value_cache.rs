@@ -179,7 +179,7 @@ impl KeyValueCache {
         self.length
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0

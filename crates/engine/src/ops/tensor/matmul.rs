@@ -79,8 +79,8 @@ fn read_often(vector: Arc<Typed>, times: usize) -> Arc<Typed> {
     if is_dear { vector.computed() } else { vector }
 }
 
-/// What was widened to the integers that it is multiplied as, as it was: it is widened where it is read, or not at all.
-/// A cast that spreads one value over a shape widens nothing.
+/// Undoes the widening of integers before a product: it is widened where it is read, or not at all. A cast that spreads
+/// one value over a shape widens nothing.
 fn unwidened(typed: Arc<Typed>) -> Arc<Typed> {
     match &typed.node {
         Node::Cast(inner)
@@ -239,7 +239,7 @@ impl Matmul {
 /// Multiplications from which on a vendor's library is asked: below, what it takes to launch counts for more.
 const LIBRARY_PAYS: usize = 1 << 18;
 
-/// What a vendor's library does of a product.
+/// A vendor library's part of a product.
 enum ByLibrary {
     /// All of it, with what follows.
     Whole(ProductShape, Vec<Tensor>),

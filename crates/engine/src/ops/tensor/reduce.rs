@@ -36,7 +36,7 @@ const LONG: usize = 1 << 14;
 const ROWS: &str = cantus_shaders::tensor::REDUCE_ROWS;
 const COLUMNS: &str = cantus_shaders::tensor::REDUCE_COLUMNS;
 
-/// What a reduction makes of many elements.
+/// How a reduction combines elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fold {
     Sum,
@@ -507,7 +507,7 @@ impl Expr {
         })
     }
 
-    /// What `compute` makes of the elements as floats; what is narrower than f32 becomes so again.
+    /// Applies `compute` to the elements as floats; what is narrower than f32 becomes so again.
     pub(super) fn in_float(&self, compute: impl FnOnce(&Self) -> Result<Self>) -> Self {
         let wide = self.derived(|typed| {
             Ok(typed.cast(match typed.dtype {

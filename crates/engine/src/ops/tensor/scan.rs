@@ -55,7 +55,7 @@ impl Scan {
     }
 }
 
-/// What changes nothing when it is combined with another value, as WGSL.
+/// Returns the neutral element of the combination, as WGSL.
 fn neutral(by: Binary, dtype: DType) -> &'static str {
     match (by, dtype.kind()) {
         (Binary::Mul, Kind::Complex) => "Number(1, 0)",

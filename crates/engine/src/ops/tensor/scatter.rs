@@ -35,7 +35,7 @@ struct Scatter {
     /// Where the values for them are.
     source: Arc<Typed>,
     values: Arc<Typed>,
-    /// What combines an element and a value; without it the value takes the place.
+    /// The combination of an element and a value; without it the value takes the place.
     by: Option<Binary>,
 }
 
@@ -107,7 +107,7 @@ struct Directly {
 }
 
 impl Directly {
-    /// What the device is asked for, if it can be asked.
+    /// Returns the native operation for the device, if there is one.
     fn operation(&self) -> Option<NativeOperation> {
         let by = match self.by {
             None => None,

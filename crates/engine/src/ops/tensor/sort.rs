@@ -101,7 +101,7 @@ fn first_words([rows, length, parts]: [usize; 3]) -> Result<[u32; 4]> {
     Ok([word(rows)?, word(length)?, word(length.div_ceil(parts))?, word(parts)?])
 }
 
-/// What a device's own means take a dtype for.
+/// Returns the number type of a dtype for native operations.
 pub(super) fn number(dtype: DType) -> Option<Number> {
     match dtype {
         DType::F32 => Some(Number::F32),

@@ -1,4 +1,4 @@
-//! What sums up elements and is composed of the reductions: deviations, norms, counts, and questions about all of them.
+//! Summaries composed of reductions: deviations, norms, counts, and questions about all of them.
 
 use crate::error::Error;
 use crate::ops::elementwise::Binary;

@@ -229,7 +229,7 @@ pub(super) fn target(flat: &Flat, i: &Instr) -> Option<Register> {
     (i.op.shape(&flat.accesses, i.x).d != Width::None).then_some(i.d)
 }
 
-/// Whether the instruction's own target counts among what it reads.
+/// Returns whether the instruction's own target counts among what it reads.
 pub(super) fn merges(flat: &Flat, i: &Instr) -> bool {
     i.op.shape(&flat.accesses, i.x).merges
 }

@@ -23,7 +23,7 @@ pub(super) struct Spans {
 }
 
 impl Writer<'_> {
-    /// Whether a chunk has more than one row.
+    /// Returns whether a chunk has more than one row.
     pub(super) fn has_rows(&self) -> bool {
         self.flat.row.is_none() && self.flat.workgroup_size[1] * self.flat.workgroup_size[2] > 1
     }
