@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Every power of two from 2^8 to 2^30 elements, as far as memory and patience allow: does time grow with size, and no faster?
     #[arg(long, conflicts_with = "sizes")]
     growth: bool,
-    /// Stop after so long, with the rows that there are: milliseconds, or with a unit as in 30s, 2m
+    /// Stop after this time and print the finished rows: milliseconds, or with a unit as in 30s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Print the results as JSON, or write them to a file
@@ -104,7 +104,7 @@ impl Row<'_> {
     }
 }
 
-/// What could not be timed, and why.
+/// A case that could not be timed, and why.
 struct Failure {
     what: String,
     device: DeviceInfo,
@@ -169,7 +169,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// What is about to run, and for how long.
+/// Returns the announcement of the cases and of their time.
 fn expectation(cases: usize, devices: usize, time: Duration) -> String {
     let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let seconds = time.as_secs().max(1);
@@ -293,7 +293,7 @@ fn once(engine: &Engine, work: &Work) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// What the page plots.
+/// Returns the points of the page's plots.
 fn points(rows: &[Row<'_>]) -> Vec<super::bench_page::Point> {
     rows.iter()
         .map(|row| super::bench_page::Point {

@@ -1,4 +1,5 @@
-//! What `cantus bench` times: a row for each operation. Functions of elements come from the library's own table.
+//! The operations that `cantus bench` times: a row for each operation. Functions of elements come from the library's
+//! own table.
 
 use cantus::graph::Graph;
 use cantus::ops::{self, Attention, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};

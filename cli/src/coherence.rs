@@ -43,7 +43,7 @@ const LONG: u64 = 1 << 26;
 
 const STDIN: &str = "standard input";
 
-/// What came on standard input as a file, because it is read several times.
+/// Copies standard input to a file, because it is read several times.
 fn spooled(path: &Path) -> Result<Option<tempfile::NamedTempFile>> {
     if path != Path::new("-") {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `cantus compile`: a kernel in another language, to read or to bring to a program of one's own.
+//! `cantus compile`: a kernel in another language, to read or to use in another program.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -118,7 +118,7 @@ fn text(survey: &Survey, verbose: bool) -> String {
     text
 }
 
-/// What is remembered of a device's answers to kernels whose answers are known: only what isn't right.
+/// The remembered wrong answers of a device to kernels with known answers.
 struct Answers {
     /// Numbers that differ: the construct, and how.
     wrong: Vec<(String, String)>,
@@ -178,7 +178,7 @@ fn is_selected(survey: &Survey, device: &DeviceInfo) -> bool {
     selected.is_some_and(|selected| selected.backend == device.backend && selected.index == device.index)
 }
 
-/// What the device has beyond plain WGSL, in words.
+/// Returns the device's features beyond plain WGSL, in words.
 fn extras(capabilities: &Capabilities) -> Vec<String> {
     let features = capabilities.features.named();
     let mut extras: Vec<String> =

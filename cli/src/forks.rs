@@ -121,7 +121,7 @@ fn serve_copy(first: &str) -> ! {
     std::process::exit(ALL_RUN)
 }
 
-/// What the processor may spend from now on; none lifts the limit. The signal's default ends the process.
+/// Limits the processor time from now on; none lifts the limit. The signal's default ends the process.
 fn time_limit(limit: libc::timeval) {
     let none = libc::timeval { tv_sec: 0, tv_usec: 0 };
     let timer = libc::itimerval { it_interval: none, it_value: limit };

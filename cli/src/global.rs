@@ -58,7 +58,7 @@ impl Global {
         Ok(config)
     }
 
-    /// What the file, the variables and the flags say.
+    /// Returns the settings from the file, the variables and the flags.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -88,7 +88,7 @@ impl Global {
     /// The same, where its backend is one of this program's.
     ///
     /// # Errors
-    /// As [`Self::config`], and for a backend that there is not, with those that there are.
+    /// As [`Self::config`], and for an unknown backend, with the known ones.
     pub fn usable_config(&self) -> Result<Config> {
         let config = self.config()?;
         if let Some(name) = &config.backend {

@@ -1,4 +1,5 @@
-//! What everything that makes a grid of values shares: the arguments for its size and its colours, and a progress bar.
+//! The shared parts of everything that makes a grid of values: the arguments for its size and its colours, and a
+//! progress bar.
 
 use clap::Args;
 

@@ -120,7 +120,7 @@ enum Command {
     Man(NotBuilt),
 }
 
-/// What a subcommand that is in other builds is given.
+/// The arguments of a subcommand that only other builds have.
 #[allow(dead_code, reason = "with every feature every subcommand is built")]
 #[derive(Debug, Args)]
 struct NotBuilt {

@@ -16,7 +16,7 @@ pub struct Arguments {
     /// The folder, which must not be there yet; its last part is the app's name
     #[arg(value_name = "NAME")]
     folder: PathBuf,
-    /// What it is
+    /// Kind of app
     #[arg(long, value_name = "KIND", default_value = "rust")]
     kind: Kind,
     /// The folder of Cantus's sources, for `rust`, `window` and `page` [default: where this program was built]
@@ -33,7 +33,7 @@ Examples:
 
 Each says what to type next.";
 
-/// What is made.
+/// A kind of app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
     /// A Rust program with a kernel of its own
@@ -81,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// What to type next, in the folder.
+    /// Returns the next command to type, in the folder.
     fn next(self) -> &'static str {
         match self {
             Self::Rust | Self::Window => "cargo run",

@@ -36,13 +36,13 @@ impl Progress {
         Self(Arc::new(Shared { total, unit, shown, start, done, drawn }))
     }
 
-    /// So much more is done.
+    /// Adds to the finished work.
     pub fn add(&self, more: u64) {
         let done = self.0.done.fetch_add(more, Ordering::Relaxed).saturating_add(more);
         self.draw(done);
     }
 
-    /// So much is done altogether.
+    /// Sets the finished work.
     pub fn set(&self, done: u64) {
         self.0.done.store(done, Ordering::Relaxed);
         self.draw(done);
@@ -95,7 +95,7 @@ pub struct Computed {
     progress: Progress,
     /// Recorded and not yet waited for.
     open: u64,
-    /// So much is recorded before it is waited for.
+    /// The amount of work recorded before it is waited for.
     ahead: u64,
     since: Instant,
 }

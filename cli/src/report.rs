@@ -1,4 +1,4 @@
-//! What the program says: data on stdout, one line about what was done on stderr, tables, JSON.
+//! The program's output: data on stdout, one line about what was done on stderr, tables, JSON.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -64,7 +64,8 @@ pub fn run(arguments: &Arguments, before: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What is written is this user's alone, keys and jobs as well as logs; and a file that may not grow further is an error, not this process's end.
+/// Makes written files this user's alone, keys and jobs as well as logs; and a file that may not grow further is an error, not this process's
+/// end.
 #[cfg(unix)]
 fn private() {
     // SAFETY: the calls take numbers alone, and ignoring a signal runs no code of this process.
@@ -166,7 +167,7 @@ async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Cer
     }
 }
 
-/// What waits until the service shall stop. From this call on it is told so, and not ended.
+/// Returns a future that waits until the service shall stop. From this call on it is told so, and not ended.
 #[cfg(unix)]
 fn stopping() -> Result<impl Future<Output = ()>, String> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -1,5 +1,5 @@
-//! What lets others go first. Threads and processes inherit both from the thread that begins them, so an engine that is opened on such a thread
-//! computes on such threads.
+//! Lower priorities for background work. Threads and processes inherit both from the thread that begins them, so an engine that is opened on
+//! such a thread computes on such threads.
 
 /// How a thread lets others go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

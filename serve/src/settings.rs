@@ -1,4 +1,4 @@
-//! What the service is told at its start.
+//! The service's settings at its start.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ Examples:
   cantus serve keys add --name analysis --scope operations
   cantus serve --listen 0.0.0.0:8443 --tls-certificate chain.pem --tls-key key.pem";
 
-/// What is done besides serving.
+/// The actions besides serving.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Action {
     /// Make, list and revoke keys
@@ -50,7 +50,7 @@ pub(crate) enum Action {
     },
 }
 
-/// What is done with keys.
+/// The actions on keys.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum KeyAction {
     /// Make a key and print it: it is kept as a hash, and cannot be shown again
@@ -58,7 +58,7 @@ pub(crate) enum KeyAction {
         /// Whose it is
         #[arg(long)]
         name: String,
-        /// What it may do: operations, kernels, administration
+        /// Scopes of the key: operations, kernels, administration
         #[arg(long = "scope", default_values_t = [Scope::Operations])]
         scopes: Vec<Scope>,
         /// Days until it expires
@@ -87,7 +87,7 @@ pub(crate) enum KeyAction {
     },
 }
 
-/// What a key may do.
+/// The scopes of a key.
 #[derive(
     Debug,
     Clone,

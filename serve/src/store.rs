@@ -59,7 +59,7 @@ pub struct Store {
     writer: SyncSender<(Change, Reply)>,
 }
 
-/// What [`Store::open`] found.
+/// The result of [`Store::open`].
 #[derive(Debug)]
 pub struct Opened {
     /// The store.
@@ -168,7 +168,7 @@ impl Fault {
     }
 }
 
-/// What a database holds.
+/// The contents of a database.
 struct Found {
     records: Vec<Record>,
     age: u64,

@@ -95,7 +95,7 @@ const OPTIONS: [&str; 36] = [
     "-o",
 ];
 
-/// What the program is given, by name: files that it reads, made before the first input.
+/// The program's inputs, by name: files that it reads, made before the first input.
 struct Given {
     /// Kernels over elements of several types.
     kernels: Vec<String>,

@@ -103,7 +103,7 @@ fn rng(seed: u64, class: usize, input: u64) -> Rng {
     rng
 }
 
-/// What came of the inputs of a class.
+/// The figures of a class's inputs.
 #[derive(Default)]
 pub struct Figures {
     inputs: u64,

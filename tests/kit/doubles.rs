@@ -1,4 +1,5 @@
-//! What the doubles of vendors' libraries share: building them, comparing with the processor, what is left after a hang.
+//! The shared parts of the doubles of vendors' libraries: building them, comparing with the processor, what is left
+//! after a hang.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,7 +16,7 @@ pub fn cpu() -> Engine {
     Engine::builder().backend("cpu").build().unwrap()
 }
 
-/// What the engine says of work that another device took over.
+/// Returns the engine's events about work that another device took over.
 pub fn fell_back(engine: &Engine) -> Vec<String> {
     let events = engine.events();
     events.iter().filter(|event| event.kind == EventKind::FellBack).map(|event| event.message.clone()).collect()

@@ -1,5 +1,4 @@
-//! What runs by default, and what only `./test --all` runs: random inputs are shared out among the devices by turns, so that in a few turns
-//! each device has met all of them.
+//! The rotation of tests: random inputs are shared out among the devices by turns, so that in a few turns each device has met all of them.
 
 use std::ops::Range;
 

@@ -41,7 +41,7 @@ struct Case {
     epilogue: u32,
 }
 
-/// What follows the product: all of it is the library's, but for the last.
+/// The number of epilogues: the library computes all but the last.
 const EPILOGUES: u32 = 5;
 
 fn portable(vendor: &Vendor) -> Engine {
@@ -350,7 +350,7 @@ fn attention(vendor: &Vendor) {
     vendor.assert_clean();
 }
 
-/// What runs in a kernel's place has its operations and bytes.
+/// The figures of a native kernel are those of the kernel it replaces.
 fn profiled(vendor: &Vendor) {
     let native = vendor.builder().fallback(Fallback::Never).profile(true).build().unwrap();
     let x = native.tensor_from(&floats(1, 128 * 128, -1.0, 1.0), &[128, 128]).unwrap();

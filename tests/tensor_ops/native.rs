@@ -89,7 +89,7 @@ fn both() -> [Engine; 2] {
     [builder().build().unwrap(), builder().native(false).build().unwrap()]
 }
 
-/// What `made` computes by both, from the same tensors.
+/// Runs `made` by both, from the same tensors.
 fn by_both(inputs: &[(Vec<f32>, Vec<usize>)], made: impl Fn(&[Expr]) -> Expr) -> [Vec<f32>; 2] {
     both().map(|engine| {
         let tensors: Vec<_> =

@@ -113,7 +113,7 @@ impl Held for Complex<f64> {
     }
 }
 
-/// What is said for the Rust type of a dtype known at run time.
+/// Repeats code for the Rust type of a dtype known at run time.
 #[macro_export]
 macro_rules! by_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
@@ -225,7 +225,7 @@ pub(crate) fn sampled(engine: &Engine, piece: usize, share: u64) -> bool {
     (number + place + turn()).is_multiple_of(share)
 }
 
-/// What a device computes with.
+/// Returns whether a device computes with a dtype.
 pub(crate) fn supported(engine: &Engine, dtype: DType) -> bool {
     let features = engine.selected().device.capabilities.features;
     match dtype {

@@ -27,7 +27,7 @@ pub trait Target: Send + Sync {
     }
 }
 
-/// What went wrong before there was a result to compare.
+/// A failure before there was a result to compare.
 #[derive(Debug)]
 pub struct Failure(pub String);
 

@@ -1,4 +1,4 @@
-//! What a machine's devices did: the report that `cantus verify` writes, and that `docs/hardware` keeps.
+//! The results of a machine's devices: the report that `cantus verify` writes, and that `docs/hardware` keeps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
-/// What became of all cases on a machine.
+/// The outcomes of all cases on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The version of Cantus.
@@ -30,7 +30,7 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// What became of all cases on one device.
+/// The outcomes of all cases on one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     pub backend: String,
@@ -40,9 +40,9 @@ pub struct Device {
     pub driver: String,
     pub passed: usize,
     pub failures: Vec<Failure>,
-    /// What is known to go wrong there, by its reason.
+    /// The known deviations, by reason.
     pub deviating: BTreeMap<String, Vec<String>>,
-    /// What did not run, by its reason.
+    /// The cases that did not run, by reason.
     pub not_run: BTreeMap<String, Vec<String>>,
     pub seconds: f64,
 }

@@ -245,7 +245,7 @@ const FAMILIES: &[(&str, &[(&str, Run)])] = &[
     ),
 ];
 
-/// What is of one dtype, where that is asked for; a mistake elsewhere.
+/// Returns the expression for a dtype, if that dtype was requested; a mistake elsewhere.
 fn only(inputs: &Inputs, dtype: DType, expr: Expr) -> Expr {
     if inputs.dtype == dtype { expr } else { expr.squeeze(0) }
 }

@@ -1,4 +1,4 @@
-//! Whether what is given fits a kernel's bindings, said in terms of files and flags.
+//! Checks that the inputs fit a kernel's bindings, with messages in terms of files and flags.
 
 use std::path::Path;
 

@@ -74,7 +74,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What a kernel is given, and how much of it runs.
+/// A kernel's inputs, and the size of the dispatch.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Given {
     /// The entry point; needed when there are several
@@ -128,7 +128,7 @@ Examples:
   cantus --backend cpu run saxpy.wgsl --in x=x.npy --in y=y.npy \\
       --set params.a=2 --invocations @y --compare wgpu:1";
 
-/// What one device made of it.
+/// The result on one device.
 pub struct Outcome {
     device: DeviceInfo,
     /// The bindings that were asked for or are compared, in the order of [`Job::results`].

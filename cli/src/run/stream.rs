@@ -72,7 +72,7 @@ fn overlap(text: &str) -> Result<(usize, usize), String> {
     sides.ok_or_else(|| "it takes two numbers of rows, as in 1,1".to_owned())
 }
 
-/// What `--set` takes from a chunk.
+/// The values that `--set` takes from a chunk.
 #[derive(Debug, Clone, Copy)]
 enum Of {
     First,

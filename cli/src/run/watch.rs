@@ -71,7 +71,8 @@ fn files(kernel: &Path, arguments: &Arguments) -> Vec<PathBuf> {
     std::iter::once(kernel.to_owned()).chain(inputs).collect()
 }
 
-/// What tells that a file has changed: when it was written, and its length. None of a file that isn't there.
+/// The state of a file, which tells that it has changed: when it was written, and its length. None of a file that isn't
+/// there.
 type State = Option<(SystemTime, u64)>;
 
 fn states(files: &[PathBuf]) -> Vec<State> {

@@ -22,7 +22,7 @@ const SHORTEST_MS: u64 = 200;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Print a table once and end; so it is too where the output is no terminal
+    /// Print a table once and end, as without a terminal
     #[arg(long)]
     once: bool,
     /// Print JSON: an object with --once, else one in each line

@@ -1,4 +1,5 @@
-//! What is shown: the field, or what a kernel file writes. Makes tensors of `[height, width]` numbers or colours; knows nothing of windows.
+//! The source of the picture: the field, or what a kernel file writes. Makes tensors of `[height, width]` numbers or colours; knows nothing
+//! of windows.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub struct Mouse {
     pub pressed: bool,
 }
 
-/// What the values of a picture are.
+/// The kind of the picture's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pixels {
     /// Numbers of 32 bits, which a colour map shows.
@@ -55,7 +56,7 @@ pub enum Pixels {
 }
 
 impl Pixels {
-    /// What an array of that layout shows.
+    /// Returns the kind of picture in an array of that layout.
     fn of(layout: &Layout) -> Option<Self> {
         match layout {
             Layout::Array { element, .. } => Self::of(element),
@@ -128,7 +129,7 @@ pub struct KernelSource {
     /// The place of the shown binding among the job's tensors.
     shown: usize,
     pixels: Pixels,
-    /// What is written stays for the next frame.
+    /// True if written values stay for the next frame.
     keep: bool,
     /// Places of tensors that change places after each frame.
     swap: Option<(usize, usize)>,

@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// What `devices` must say of a double's first device.
+/// The expected output of `devices` for a double's first device.
 struct Expected<'a> {
     backend: &'a str,
     name: &'a str,

@@ -59,7 +59,7 @@ fn splat(x: u64) -> __m512i {
     _mm512_set1_epi64(x.cast_signed())
 }
 
-/// Brings limbs below 2^52 by carries, which may be negative but for the last.
+/// Brings limbs below 2^52 by carries, which may be negative, except the last.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn carried<const L: usize>(mut x: Lanes<L>) -> Lanes<L> {

@@ -39,7 +39,7 @@ impl<F: PrimeField> Transform<F> {
         })
     }
 
-    /// The same of the field by its other name.
+    /// The same for the field by its other name.
     fn as_of<G: PrimeField>(&self) -> Transform<G> {
         let Self { log, root, scale, before, after } = *self;
         Transform { log, root: cast(root), scale: cast(scale), before: cast(before), after: cast(after) }

@@ -76,7 +76,7 @@ mod owner {
         }
     }
 
-    /// Gives back what has ended, until nothing is left.
+    /// Releases finished devices, until none is left.
     fn watch() {
         let mut sleep = SHORTEST_SLEEP;
         loop {

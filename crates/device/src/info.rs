@@ -93,7 +93,7 @@ pub struct Capabilities {
     pub timestamps: bool,
     /// Host and device share memory.
     pub unified_memory: bool,
-    /// It runs operation graphs, and no kernels: what is no graph goes to another device.
+    /// It runs operation graphs and no kernels: everything else goes to another device.
     pub operation_graphs: bool,
     /// How a kernel's lanes are run.
     pub execution: Execution,

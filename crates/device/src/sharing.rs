@@ -62,7 +62,7 @@ impl DriverMemory {
     /// Of `bytes` bytes from `address` on, which `owner` keeps.
     ///
     /// # Safety
-    /// The memory is the device's that is asked to import it, and valid until `owner` is dropped. Until then nobody writes to it but for kernels
+    /// The memory is the device's that is asked to import it, and valid until `owner` is dropped. Until then nobody writes to it, except kernels
     /// that bind it for writing.
     #[must_use]
     pub unsafe fn new(address: u64, bytes: u64, owner: impl Any + Send + Sync) -> Self {

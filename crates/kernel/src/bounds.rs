@@ -357,7 +357,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a chain of declarations is too long: depth first, with a stack of its own. naga refuses those that come back to themselves.
+    /// Refuses a chain of declarations that is too long: depth first, with a stack of its own. naga refuses those that come back to
+    /// themselves.
     fn chains(&self) -> Result<(), Fault> {
         let named: FxHashMap<&str, usize> =
             self.declarations.iter().enumerate().filter_map(|(place, found)| Some((found.name?, place))).collect();

@@ -348,7 +348,7 @@ impl Kernel {
     /// [`Kernel::TEXTURES`]. The latest ones are kept.
     ///
     /// # Errors
-    /// [`Error::Unsupported`], with its place, for what is no builtin of core WGSL; else as [`Kernel::reflection`].
+    /// [`Error::Unsupported`], with its place, for anything but a builtin of core WGSL; otherwise as [`Kernel::reflection`].
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn textured_form(&self, forms: &textures::Forms) -> Result<Self> {
@@ -409,7 +409,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// As [`Kernel::reflection`], and [`Error::Unsupported`], with its place, for what is no builtin of core WGSL.
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`], with its place, for anything but a builtin of core WGSL.
     #[cfg(feature = "wgsl")]
     pub fn without_textures(&self) -> Result<Self> {
         let reflection = self.reflection()?;

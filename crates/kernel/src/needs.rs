@@ -90,7 +90,7 @@ needs! {
     LargeDispatch = "large_dispatch",
     /// Matrices that a subgroup multiplies together.
     CooperativeMatrices = "cooperative_matrices",
-    /// The same of 8 x 8 elements.
+    /// The same for 8 x 8 elements.
     SmallCooperativeMatrices = "small_cooperative_matrices",
     /// The reproducible form of float32 arithmetic; asked for in reproducible mode alone.
     SameBits = "same_bits",

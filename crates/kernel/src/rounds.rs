@@ -47,7 +47,7 @@ pub(super) fn written_out(module: &Module, entry_point: usize) -> u64 {
     module.entry_points.get(entry_point).map_or(0, |entry| statements(&entry.function.body, &known))
 }
 
-/// The same of a block, where those of the functions before this one are known.
+/// The same for a block, where those of the functions before this one are known.
 fn statements(block: &Block, known: &[u64]) -> u64 {
     let each = block.iter().map(|statement| match statement {
         Statement::Call { function, .. } => known.get(function.index()).copied().unwrap_or(0).saturating_add(1),

@@ -1,4 +1,4 @@
-//! naga's SPIR-V of cooperative matrices, put right. They need their extension and Vulkan's memory model, which naga 30 declares only where a variable holds
+//! Corrects naga's SPIR-V of cooperative matrices. They need their extension and Vulkan's memory model, which naga 30 declares only where a variable holds
 //! a matrix. Under that model an access is private to its invocation unless it says otherwise, and a barrier passes on nothing unless it says so. Without
 //! both, what one invocation wrote to workgroup memory need not be seen by another.
 

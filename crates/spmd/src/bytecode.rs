@@ -123,7 +123,7 @@ pub(crate) struct Code {
     pub tables: OnceTables,
 }
 
-/// What every launch of a code reads: made for the first one.
+/// The tables that every launch of a code reads: made for the first one.
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// Local ids in x, y and z, local index, and place of the workgroup in the batch, for each lane; those that the code asks for.

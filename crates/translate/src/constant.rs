@@ -78,7 +78,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What follows `=` in the definition of a variable without another value.
+    /// Returns the initialiser of a variable without another value.
     pub(super) fn zero_initialiser(&mut self, ty: Ty) -> Result<String> {
         Ok(match ty {
             Ty::Scalar(kind) => self.scalar_zero(kind).to_owned(),
@@ -132,7 +132,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What follows `=` in the definition of a variable with this constant value.
+    /// Returns the initialiser of a variable with this constant value.
     pub(super) fn initialiser(
         &mut self,
         arena: &Arena<Expression>,

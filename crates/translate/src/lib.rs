@@ -69,7 +69,7 @@ impl Dialect {
     }
 }
 
-/// What an OpenCL device has beyond OpenCL C 1.2's core.
+/// The features of an OpenCL device beyond OpenCL C 1.2's core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct OpenClFeatures {
     /// `cl_khr_fp16`
@@ -87,7 +87,7 @@ impl OpenClFeatures {
     pub const ALL: Self = Self { fp16: true, fp64: true, int64_atomics: true, subgroups: true };
 }
 
-/// What an index out of range does in a translated kernel. WGSL allows both.
+/// The effect of an index out of range in a translated kernel. WGSL allows both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutOfRange {
@@ -114,7 +114,7 @@ pub struct Options {
     pub uniforms_by_value: bool,
     /// For OpenCL.
     pub opencl: OpenClFeatures,
-    /// What an index out of range does.
+    /// The effect of an index out of range.
     pub out_of_range: OutOfRange,
 }
 
@@ -140,14 +140,14 @@ impl Options {
         self
     }
 
-    /// What an index out of range does.
+    /// Sets the effect of an index out of range.
     #[must_use]
     pub const fn out_of_range(mut self, out_of_range: OutOfRange) -> Self {
         self.out_of_range = out_of_range;
         self
     }
 
-    /// What OpenCL has.
+    /// Sets the features of the OpenCL device.
     #[must_use]
     pub const fn opencl(mut self, features: OpenClFeatures) -> Self {
         self.opencl = features;

@@ -27,7 +27,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// What a pointer points to, as an lvalue.
+    /// Returns the target of a pointer, as an lvalue.
     pub(super) fn place(&mut self, f: &mut Body<'m>, handle: Handle<Expression>) -> Result<String> {
         let function = f.function;
         Ok(match &function.expressions[handle] {
@@ -204,7 +204,7 @@ impl<'m> Writer<'m> {
         self.or_zero(condition, ty, value)
     }
 
-    /// What `write` gives, and what must hold for it to be used; nothing where indices are moved into range.
+    /// Returns the result of `write`, and the condition for its use; nothing where indices are moved into range.
     pub(super) fn guarded(
         &mut self,
         f: &mut Body<'m>,

@@ -1,4 +1,4 @@
-//! What is found out about a function before it is written: which expressions are used, and where control ends.
+//! The scan of a function before it is written: which expressions are used, and where control ends.
 
 use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
 use rustc_hash::FxHashSet;

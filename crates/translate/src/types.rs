@@ -154,7 +154,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// What follows an element's name to reach its value: elements with padding hold it as `v`.
+    /// Returns the suffix of an element's name that reaches its value: elements with padding hold it as `v`.
     pub(super) fn element_suffix(&self, element: Ty, stride: u32) -> Result<&'static str> {
         Ok(if self.layout(element)?.0 == stride { "" } else { ".v" })
     }

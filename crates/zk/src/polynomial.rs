@@ -15,7 +15,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// The polynomial's value at `x`; the list of coefficients has the constant first, and no coefficients make 0.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for what is no list, else as [`FieldTensor::dot_async`].
+    /// [`Error::InvalidSize`] for a tensor that is not a list, otherwise as [`FieldTensor::dot_async`].
     pub async fn evaluate_async(&self, x: F) -> Result<F> {
         flat(self, "a polynomial")?;
         let powers = Self::from_elements_async(&self.tensor().engine(), &powers(x, F::ONE, self.len())).await?;
@@ -25,7 +25,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// The quotient by X - x and the remainder, which is the value at x. Each coefficient needs the one above it, so this runs on the host.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for what is no list, else as [`FieldTensor::to_vec_async`].
+    /// [`Error::InvalidSize`] for a tensor that is not a list, otherwise as [`FieldTensor::to_vec_async`].
     pub async fn divide_by_root_async(&self, x: F) -> Result<(Self, F)> {
         flat(self, "a polynomial")?;
         let mut quotient = self.to_vec_async().await?;

@@ -1,4 +1,4 @@
-//! What a page in a browser may ask. A page of any site may send requests to this machine, so a request that a browser made for another site is
+//! Requests from pages in browsers. A page of any site may send requests to this machine, so a request that a browser made for another site is
 //! refused unless `--allow-origin` names that site; and an open service, which asks nobody for a key, answers under this machine's own names
 //! alone: a foreign name that was made to point here (DNS rebinding) would make a page of that site count as the service's own.
 

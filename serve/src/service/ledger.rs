@@ -127,7 +127,7 @@ impl Ledger {
     }
 }
 
-/// What of a job changes its place in the indexes.
+/// The fields of a job that change its place in the indexes.
 struct Standing {
     state: &'static str,
     due: Option<u64>,
@@ -153,7 +153,7 @@ mod tests {
         Live { record, changes, cancel: CancelFlag::new(), written: watch::channel(true).1 }
     }
 
-    /// What is found is what a look through all of them finds.
+    /// The indexes find what a search through all jobs finds.
     #[test]
     fn every_index_agrees_with_a_search() {
         let mut ledger = Ledger::default();

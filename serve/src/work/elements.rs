@@ -66,7 +66,7 @@ impl<'de> Deserialize<'de> for Element {
 pub enum Bytes {
     /// The digits.
     Digits(String),
-    /// What they say.
+    /// The elements' bytes.
     Held(Vec<u8>),
     /// None.
     #[default]

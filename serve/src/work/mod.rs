@@ -1,4 +1,4 @@
-//! What a request asks for: read and checked here, computed by the files beside.
+//! The work of a request: read and checked here, computed by the files beside.
 
 /// The schema of a type whose JSON is written by hand.
 macro_rules! described {
@@ -56,7 +56,7 @@ use forms::{
 use forms::{FieldFunction, FieldName};
 use progress::Progress;
 
-/// What can be asked for.
+/// The kinds of work.
 #[derive(Debug, Clone, ToSchema)]
 #[serde(untagged)]
 pub enum Work {
@@ -84,7 +84,7 @@ pub enum Work {
     Kernel(kernel::KernelWork),
 }
 
-/// What limits the work of a request.
+/// The limits of a request's work.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes that work may hold on a device.
@@ -107,7 +107,7 @@ impl Work {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// 400 for what is no JSON, 422 with the place for what has another form.
+    /// 400 for anything but JSON, 422 with the place for another form.
     pub fn from_json(text: &[u8]) -> Result<Self, Problem> {
         #[derive(Deserialize)]
         struct Peek {
@@ -397,9 +397,9 @@ const SMALL: usize = 4096;
 /// Why work did not end with its result.
 #[derive(Debug)]
 pub enum Failure {
-    /// What the library says: another device may do better.
+    /// An error of the library: another device may do better.
     Library(Box<cantus::Error>),
-    /// What to answer.
+    /// The problem to answer.
     Problem(Problem),
 }
 

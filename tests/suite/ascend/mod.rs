@@ -204,7 +204,7 @@ fn large_unsigned_numbers_stay_unsigned() {
     assert_eq!(fell_back(&engine), Vec::<String>::new());
 }
 
-/// What is a kernel and no graph goes to the next device, with its inputs, and that is said.
+/// Kernels that are no graphs go to the next device, with their inputs, and an event says so.
 #[test]
 fn kernels_go_to_the_next_device() {
     let Some(double) = Double::sound() else { return };
@@ -300,7 +300,7 @@ fn executors_that_cannot_be_kept_are_made_anew() {
     rounds(library.to_str().unwrap());
 }
 
-/// What graphs compute from these inputs and from each other's results, in float64.
+/// Computes in float64 what graphs compute from these inputs and from each other's results.
 fn replays(engine: &Engine) -> usize {
     let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
     let same = |found: &Tensor, expected: &[f64], what: &str| {
@@ -509,7 +509,7 @@ fn a_stream_that_hangs_is_held() {
     double.assert_nothing_lives("after it went on");
 }
 
-/// What waits on the caller's own thread keeps the time limit too: giving back memory, and values in another shape.
+/// Waits on the caller's own thread keep the time limit too: giving back memory, and values in another shape.
 #[test]
 fn every_wait_for_a_stream_has_a_limit() {
     type Work = fn(&Engine, &Tensor);

@@ -154,7 +154,7 @@ fn bf16_is_near_and_not_the_same() {
     assert_ne!(a.to_vec::<f32>().unwrap(), b.to_vec::<f32>().unwrap());
 }
 
-/// What is a kernel and no graph goes to the next device, with its inputs, and that is said.
+/// Kernels that are no graphs go to the next device, with their inputs, and an event says so.
 #[test]
 fn kernels_go_to_the_next_device() {
     let engine = engine("simulate");
@@ -507,7 +507,7 @@ fn a_plugin_that_aborts_is_left_alone() {
     }
 }
 
-/// What was opened once on this machine is not tried again, until the library changes.
+/// A plugin that was opened once on this machine is not tried again, until the library changes.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn what_was_opened_once_is_believed() {

@@ -122,7 +122,7 @@ pub(super) trait Work<F: Montgomery31> {
     fn run<V: Lanes<Element = F>>(self);
 }
 
-/// Instruction sets that there are forms for.
+/// Instruction sets with forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Set {
     Baseline,

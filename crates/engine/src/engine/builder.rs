@@ -192,7 +192,7 @@ impl Builder {
     }
 
     /// Returns whether a device must have given the right answers to what a kernel needs before it gets the kernel (the default). Without, what its
-    /// driver gets wrong is wrong in silence. See `docs/drivers.md`.
+    /// driver gets wrong is silently wrong. See `docs/drivers.md`.
     pub fn known_answers(mut self, ask: bool) -> Self {
         self.unproven = !ask;
         self

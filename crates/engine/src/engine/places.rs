@@ -154,7 +154,7 @@ impl Shared {
         place.fate.checks().add([check].into_iter());
     }
 
-    /// Tells of places out of range that contents depend on.
+    /// Reports places out of range that contents depend on.
     pub(super) async fn verify(&self, fate: &Fate) -> Result<()> {
         for check in fate.checks().list() {
             check.verify(self).await?;

@@ -130,7 +130,7 @@ pub fn published() -> Vec<Figures> {
     published_in(&publish_folder())
 }
 
-/// [`published`] in a folder. What is no engine's is passed over: files that are damaged, longer than 256 KiB, links, or another user's. A
+/// [`published`] in a folder. Other files are skipped: those that are damaged, longer than 256 KiB, links, or another user's. A
 /// folder that others may write has none. Texts come without control characters.
 #[must_use]
 pub fn published_in(folder: &Path) -> Vec<Figures> {

@@ -321,7 +321,7 @@ impl Shared {
     /// The device of that name: a backend's name, with an index or without, or a device's whole name. Opened if needed.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with the devices that there are, or with the reason for which it does not open.
+    /// [`Error::NoDevice`] with the available devices, or with the reason for which it does not open.
     pub(super) async fn find(&self, name: &str) -> Result<Arc<Slot>> {
         let is_it = |info: &DeviceInfo| {
             let backend = info.backend.as_str();

@@ -79,13 +79,13 @@ impl TextureDescriptor {
         Self::new(TextureDimension::D3, format, [width, height, depth])
     }
 
-    /// With so many layers. A cube has six: +x, -x, +y, -y, +z, -z.
+    /// Sets the number of layers. A cube has six: +x, -x, +y, -y, +z, -z.
     #[must_use]
     pub fn with_layers(self, layers: u32) -> Self {
         Self { size: [self.size[0], self.size[1], layers], ..self }
     }
 
-    /// With so many levels.
+    /// Sets the number of levels.
     #[must_use]
     pub fn with_levels(self, levels: u32) -> Self {
         Self { levels, ..self }
@@ -97,7 +97,7 @@ impl TextureDescriptor {
         self.with_levels(self.most_levels())
     }
 
-    /// With so many samples in each texel.
+    /// Sets the number of samples in each texel.
     #[must_use]
     pub fn with_samples(self, samples: u32) -> Self {
         Self { samples, ..self }

@@ -163,7 +163,7 @@ impl Tensor {
         Err(contended(self.label()))
     }
 
-    /// Whether bytes of elements are as many as it has.
+    /// Checks that the bytes are as many as its elements have.
     pub(super) fn check_write(&self, dtype: DType, bytes: usize) -> Result<()> {
         self.expect_dtype(dtype)?;
         if bytes as u64 == self.byte_len() {

@@ -49,7 +49,7 @@ impl Room {
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), bytes) }
     }
 
-    /// The first `bytes` bytes, for a device. The room goes home when that lets go of them.
+    /// The first `bytes` bytes, for a device. The buffer returns when the device releases them.
     fn into_memory(mut self, bytes: usize) -> HostMemory {
         debug_assert!(bytes <= self.bytes().len());
         let start = NonNull::new(self.lines.as_mut_ptr()).unwrap_or(NonNull::dangling()).cast();

@@ -39,7 +39,7 @@ struct Entry {
     info: DeviceInfo,
 }
 
-/// What is found: plugins by candidate, devices, and what else is to be said.
+/// The result of a probe: plugins by candidate, devices, and what else is to be said.
 #[derive(Default)]
 struct Found {
     plugins: Vec<Option<Plugin>>,

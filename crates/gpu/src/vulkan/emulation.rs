@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ash::prelude::VkResult;
 use ash::vk;
 
-/// What [`super::VulkanBackend::emulate`] brings about.
+/// The settings of [`super::VulkanBackend::emulate`].
 #[derive(Debug, Clone, Default)]
 pub struct Emulation {
     /// The device counts as one with memory of its own, whatever it has: tensors are not mapped, every transfer is staged, what is mapped is

@@ -12,7 +12,7 @@ const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 /// Validation messages kept until they are taken.
 const KEPT_MESSAGES: usize = 1000;
 
-/// What the validation layers said, in this process, since it was last taken.
+/// The validation layers' messages in this process since they were last taken.
 static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Takes what the validation layers said in this process so far: warnings and errors of all instances. Empty without validation.

@@ -689,7 +689,7 @@ impl<'w, 'a> Body<'w, 'a> {
         Ok(if is_scalar { self.emit(Expression::AccessIndex { base: value, index: 0 }) } else { value })
     }
 
-    /// The layer that is sampled: the nearest that there is.
+    /// The layer that is sampled: the nearest existing one.
     fn layer(&mut self, old: Handle<Expression>, slot: Known, shape: Known) -> Outcome<Known> {
         let kind = self.inner(old).and_then(TypeInner::scalar_kind);
         let mut layer = self.get(old)?;

@@ -40,7 +40,7 @@ pub(crate) enum Active<'a> {
     None,
 }
 
-/// What stops a launch early; nothing by default.
+/// The limits that stop a launch early; nothing by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     /// The launch stops at the first check after this time.
@@ -104,7 +104,7 @@ pub(crate) struct Machine<'a> {
     pub batch: Batch<'a>,
 }
 
-/// What the batch is: see `Input`.
+/// The shape of the batch: see `Input`.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub first_workgroup: [u32; 3],

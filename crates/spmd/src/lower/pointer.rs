@@ -341,7 +341,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// What atomics and collectives compute on.
+/// Returns the number type that atomics and collectives compute with.
 pub(crate) fn number(kind: Scalar) -> Option<Number> {
     Some(match kind {
         Scalar::I32 => Number::I32,

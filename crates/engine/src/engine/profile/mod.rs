@@ -210,7 +210,7 @@ impl State {
     }
 }
 
-/// Returns whether a kernel's time is that of a dispatch: what ran in its place stands behind its label, in brackets.
+/// Returns whether a kernel's time is that of a dispatch: the native kernel's name follows its label, in brackets.
 fn is_of(timed: &str, recorded: &str) -> bool {
     timed.strip_prefix(recorded).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }

@@ -126,8 +126,8 @@ pub fn is_refusal(answer: &str) -> bool {
 }
 
 impl Shared {
-    /// Whether the device may run the kernel: it has given the right answers to what the kernel needs. `rounds` are those that an invocation's
-    /// loops make together, where an operation says it (0: as the text shows).
+    /// Returns whether the device may run the kernel: it has given the right answers to what the kernel needs. `rounds` are those that an
+    /// invocation's loops make together, where an operation says it (0: as the text shows).
     ///
     /// # Errors
     /// [`Error::Unsupported`] naming the construct and the wrong answer, unless the device was requested by name.

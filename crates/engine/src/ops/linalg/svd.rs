@@ -70,7 +70,7 @@ impl Expr {
     /// the values (…, k), and Vᵀ, the third, (…, k, n). By Jacobi's method from one side after [`Expr::qr`], for some hundreds of rows or columns at
     /// most: the work grows with k³ log k, and is k log k dispatches. Where an element is no number, all is NaN.
     ///
-    /// Values are off by at most some k 1e-7 |A|, and so is the product of the three from A; Uᵀ U and Vᵀ V are the identity but for some k 1e-7.
+    /// Values are off by at most some k 1e-7 |A|, and so is the product of the three from A; Uᵀ U and Vᵀ V are the identity within some k 1e-7.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -135,7 +135,7 @@ impl Expr {
     }
 }
 
-/// Places of an axis, in the dtype that they are computed in, checked where they are computed. What is no place is left to who reads it.
+/// Places of an axis, in the dtype that they are computed in, checked where they are computed. The reader gets an error for other places.
 pub(super) fn within(index: &Arc<Typed>, axis: Axis) -> Arc<Typed> {
     let index = if is_whole(index.dtype) { index.widened() } else { index.clone() };
     let is_signed = match index.dtype {

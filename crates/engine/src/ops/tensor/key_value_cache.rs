@@ -50,7 +50,7 @@ fn first(typed: &Arc<Typed>, length: usize) -> Arc<Typed> {
 }
 
 impl KeyValueCache {
-    /// An empty cache for heads of this shape (…, key heads), with so many elements of a key and of a value, and room for `capacity` places.
+    /// An empty cache for heads of this shape (…, key heads), with the given numbers of elements of a key and of a value, and room for `capacity` places.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] where there is no head or no element, and as allocating a tensor.

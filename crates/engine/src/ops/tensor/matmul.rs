@@ -247,7 +247,7 @@ enum ByLibrary {
     Sums,
 }
 
-/// Whether the library of a device does a product, and how much of it.
+/// Returns the device library's part of a product, if any.
 fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -> Option<ByLibrary> {
     if product(&a.shape).saturating_mul(n) < LIBRARY_PAYS || a.dtype != b.dtype {
         return None;

@@ -30,7 +30,7 @@ const SCATTER: &str = cantus_shaders::tensor::SCATTER;
 /// A scatter along the last axis.
 struct Scatter {
     into: Arc<Typed>,
-    /// The targets in ascending order, as u32; those beyond the axis have no effect. But for the last, axes may have length 1.
+    /// The targets in ascending order, as u32; those beyond the axis have no effect. Every axis except the last may have length 1.
     sorted: Arc<Typed>,
     /// Where the values for them are.
     source: Arc<Typed>,

@@ -21,7 +21,7 @@ pub(super) enum Root {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View {
     pub root: Root,
-    /// Whether the same place is meant by all.
+    /// Varies if the references of the invocations lead to different places.
     pub address: Node,
     /// The whole variable is meant.
     pub is_full: bool,

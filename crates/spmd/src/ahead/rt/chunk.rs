@@ -26,7 +26,7 @@ pub struct Job {
     pub argument_count: usize,
     /// Asked now and then whether to stop; `None` if nothing can stop the launch.
     pub stop: Option<unsafe extern "C" fn(*const ()) -> bool>,
-    /// What `stop` is called with.
+    /// The argument for `stop`.
     pub context: *const (),
     /// Whole rows stored into bindings of at least this size go past the caches.
     pub stream_from: usize,

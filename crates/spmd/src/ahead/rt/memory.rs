@@ -73,7 +73,7 @@ pub struct Place<const STRIDE: usize> {
     bytes: usize,
 }
 
-/// What a load reads where there is no element at all. Never written: stores are guarded by the count.
+/// The element that a load reads if there is none. Never written: stores are guarded by the count.
 static NOTHING: u64 = 0;
 
 impl<const STRIDE: usize> Place<STRIDE> {

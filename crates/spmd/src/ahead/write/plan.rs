@@ -29,7 +29,7 @@ struct Planner<'a> {
     stores: Vec<usize>,
     written: FxHashSet<Register>,
     read_first: FxHashSet<Register>,
-    /// What the stores still need unchanged.
+    /// The registers that the stores still need unchanged.
     stored: FxHashSet<Register>,
     trig: bool,
     heavy: bool,

@@ -16,7 +16,7 @@ use super::{Refusal, Writer};
 /// One instruction inside of a loop over lanes.
 pub(super) struct Lane<'w, 'a> {
     pub writer: &'w Writer<'a>,
-    /// What has a variable of its own in the loop.
+    /// The registers with a variable of their own in the loop.
     pub local: &'w FxHashSet<Register>,
     /// Runs are known to lie within their memory, and sines are fast.
     pub fast: bool,
