@@ -126,14 +126,14 @@ impl Options {
         Self { bound_loops: false, uniforms_by_value: false, opencl, out_of_range: OutOfRange::LastElement }
     }
 
-    /// Returns whether loops end after 2^32 rounds.
+    /// Sets whether loops end after 2^32 rounds.
     #[must_use]
     pub const fn bound_loops(mut self, bound: bool) -> Self {
         self.bound_loops = bound;
         self
     }
 
-    /// Returns whether uniform bindings are arguments by value.
+    /// Sets whether uniform bindings are arguments by value.
     #[must_use]
     pub const fn uniforms_by_value(mut self, by_value: bool) -> Self {
         self.uniforms_by_value = by_value;
