@@ -16,7 +16,7 @@ pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Stri
     })
 }
 
-/// The kernels that expressions were put together as so far, by text.
+/// Returns the kernels that expressions were put together as so far, by text.
 #[cfg(feature = "wgsl")]
 #[must_use]
 pub fn composed() -> Vec<crate::Kernel> {
@@ -44,7 +44,7 @@ pub fn ahead_within(kernel: &crate::Kernel, source: &str, root: &str, bare: bool
     kernel.ahead_within(source, root, bare)
 }
 
-/// The values of overrides as a compiled form takes them.
+/// Returns the values of overrides as a compiled form takes them.
 ///
 /// # Errors
 /// As [`Kernel::reflection`](crate::Kernel::reflection), and [`Error::Override`](crate::Error::Override) where one has no value.
@@ -81,21 +81,21 @@ pub fn recall(
     remembered::recall(folder, name)
 }
 
-/// The compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.
+/// Returns the compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.
 #[cfg(all(any(feature = "opencl", feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 #[must_use]
 pub fn kept_code(folder: &std::path::Path, source: &str, code: Option<&[u8]>) -> Option<Vec<u8>> {
     crate::backend::kept_code(folder, source, code)
 }
 
-/// A file of Vulkan's pipelines with these data, for a device of vendor 0x10005.
+/// Returns a file of Vulkan's pipelines with these data, for a device of vendor 0x10005.
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 #[must_use]
 pub fn pipelines(data: &[u8]) -> Vec<u8> {
     crate::backend::vulkan::cache_file::pack(data)
 }
 
-/// The data of such a file, if all of it is right.
+/// Returns the data of such a file, if all of it is right.
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 #[must_use]
 pub fn pipelines_of(file: &[u8]) -> Option<&[u8]> {

@@ -210,7 +210,7 @@ pub struct SourcePlace {
 }
 
 impl SourcePlace {
-    /// The place of a range of bytes in a text; `None` where the range is not inside of it.
+    /// Returns the place of a range of bytes in a text; `None` where the range is not inside of it.
     #[must_use]
     pub fn of(text: &str, range: std::ops::Range<usize>) -> Option<Self> {
         text.get(range.clone())?;
@@ -227,7 +227,7 @@ impl SourcePlace {
 }
 
 impl Error {
-    /// The place in the kernel's text that is at fault, where one is known.
+    /// Returns the place in the kernel's text that is at fault, where one is known.
     #[must_use]
     pub fn place(&self) -> Option<SourcePlace> {
         match self {
@@ -237,7 +237,7 @@ impl Error {
         }
     }
 
-    /// True when the caller's input is at fault (the program exits with 2), false for a failure at run time (1).
+    /// Returns whether the caller's input is at fault (the program exits with 2), false for a failure at run time (1).
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
@@ -284,7 +284,7 @@ impl Error {
         Self::Unreadable { path: path.display().to_string(), reason }
     }
 
-    /// True when the same kernel may well run on another device: what the engine's fallback acts on. The memory limit is not among
+    /// Returns whether the same kernel may well run on another device: what the engine's fallback acts on. The memory limit is not among
     /// them: whoever set it meant it.
     #[must_use]
     pub fn is_device_fault(&self) -> bool {

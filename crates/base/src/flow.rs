@@ -94,7 +94,7 @@ pub fn statement_operands(statement: &Statement) -> Vec<Handle<Expression>> {
     }
 }
 
-/// The blocks in a statement.
+/// Returns the blocks in a statement.
 pub fn blocks(statement: &Statement) -> Vec<&Block> {
     match statement {
         Statement::Block(block) => vec![block],

@@ -29,7 +29,7 @@ impl Fragment {
         }
     }
 
-    /// Elements in each lane.
+    /// Returns the elements in each lane.
     pub fn elements(self) -> u32 {
         self.size * self.size / LANES
     }

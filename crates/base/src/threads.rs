@@ -45,7 +45,7 @@ pub struct ThreadTime {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl ThreadTime {
-    /// The calling thread's.
+    /// Returns the calling thread's.
     #[must_use]
     pub fn here() -> Self {
         #[cfg(target_os = "linux")]
@@ -127,7 +127,7 @@ pub fn each_chunk<T: Send>(values: &mut [T], length: usize, work: impl Fn(usize,
     });
 }
 
-/// The results of `count` tasks, in their order.
+/// Returns the results of `count` tasks, in their order.
 pub fn map<T: Send>(count: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let mut results = Vec::new();
     results.resize_with(count, || None);

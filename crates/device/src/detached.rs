@@ -11,7 +11,7 @@ pub struct Detached {
     pub bytes: u64,
 }
 
-/// The devices of this process that missed a time limit and are still at work. An engine that used one ends at once; the device, its memory
+/// Returns the devices of this process that missed a time limit and are still at work. An engine that used one ends at once; the device, its memory
 /// and its threads stay until the work has ended, and are given back then.
 ///
 /// ```

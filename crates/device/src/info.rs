@@ -20,7 +20,7 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// The name used in text and JSON.
+    /// Returns the name used in text and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ pub struct PciAddress {
 }
 
 impl PciAddress {
-    /// The address in a text such as `0000:01:00.0`; `None` for any other.
+    /// Returns the address in a text such as `0000:01:00.0`; `None` for any other.
     ///
     /// ```
     /// use cantus::backend::PciAddress;
@@ -183,7 +183,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// A device of that backend; driver, memory, rank and capabilities are to be filled in.
+    /// Creates a device of that backend; driver, memory, rank and capabilities are to be filled in.
     ///
     /// ```
     /// use cantus::backend::{DeviceInfo, DeviceKind};

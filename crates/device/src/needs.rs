@@ -51,7 +51,7 @@ pub fn check(reflection: &Reflection, device: &DeviceInfo, further: &[(&str, u64
     if missing.is_empty() { Ok(()) } else { Err(unsupported(reflection, device, missing.join("; "), String::new())) }
 }
 
-/// The error for a kernel that a device does not run; `report` is a compiler's or the place in the source.
+/// Returns the error for a kernel that a device does not run; `report` is a compiler's or the place in the source.
 #[doc(hidden)]
 pub fn unsupported(reflection: &Reflection, device: &DeviceInfo, construct: String, report: String) -> Error {
     Error::Unsupported { kernel: reflection.entry_point.clone(), device: device.name.clone(), construct, report }

@@ -69,13 +69,13 @@ impl DriverMemory {
         Self { address, bytes, _owner: Box::new(owner) }
     }
 
-    /// The first byte, by the driver's address.
+    /// Returns the first byte, by the driver's address.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its size.
+    /// Returns its size.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

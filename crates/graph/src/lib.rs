@@ -28,7 +28,7 @@ use crate::tensor::DType;
 pub struct Value(u32);
 
 impl Value {
-    /// The place of its node.
+    /// Returns the place of its node.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -220,7 +220,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Number of elements of the result.
+    /// Returns the number of elements of the result.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shape.iter().product()
@@ -270,7 +270,7 @@ impl std::hash::Hash for Graph {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// Creates an empty graph.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -288,19 +288,19 @@ impl Graph {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// All nodes, what is read before what reads it.
+    /// Returns all nodes, what is read before what reads it.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The node of a value.
+    /// Returns the node of a value.
     ///
     /// # Panics
     /// For a value of another graph.
@@ -309,13 +309,13 @@ impl Graph {
         &self.nodes[value.index()]
     }
 
-    /// The arguments.
+    /// Returns the arguments.
     #[must_use]
     pub fn inputs(&self) -> &[Value] {
         &self.inputs
     }
 
-    /// The results.
+    /// Returns the results.
     #[must_use]
     pub fn outputs(&self) -> &[Value] {
         &self.outputs

@@ -139,7 +139,7 @@ struct Inner {
 }
 
 impl Kernel {
-    /// A kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::with_entry_point`].
+    /// Creates a kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::with_entry_point`].
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -179,7 +179,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// A kernel from a WGSL file.
+    /// Creates a kernel from a WGSL file.
     ///
     /// # Errors
     /// [`Error::Unreadable`] when the file cannot be read, else as [`Kernel::from_wgsl`].
@@ -276,7 +276,7 @@ impl Kernel {
         kernel
     }
 
-    /// The kernel in a form whose float32 arithmetic has the same bits on every device: what [`crate::engine::Builder::reproducible`] runs.
+    /// Returns the kernel in a form whose float32 arithmetic has the same bits on every device: what [`crate::engine::Builder::reproducible`] runs.
     /// It has a further binding, the uniform `cantus_zero`, which must be 0; an engine in that mode sets it.
     ///
     /// Sums, differences and products are rounded one by one, everything else is computed by functions of the library's own. Numbers below
@@ -344,7 +344,7 @@ impl Kernel {
     #[doc(hidden)]
     pub const TEXTURES: &'static str = "cantus_textures";
 
-    /// The form of the chosen entry point for what its textures and samplers are bound to: it has buffers of texels of the same names, and
+    /// Returns the form of the chosen entry point for what its textures and samplers are bound to: it has buffers of texels of the same names, and
     /// [`Kernel::TEXTURES`]. The latest ones are kept.
     ///
     /// # Errors
@@ -392,8 +392,8 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The kernel with buffers of texels in place of its textures, as devices run it: for a look at what it becomes. Sampled textures are taken
-    /// for `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) of one level, samplers for linear ones that clamp to the edge; an engine
+    /// Returns the kernel with buffers of texels in place of its textures, as devices run it: for a look at what it becomes. Sampled textures are
+    /// taken for `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) of one level, samplers for linear ones that clamp to the edge; an engine
     /// takes what is bound. A kernel without textures is returned as it is.
     ///
     /// ```
@@ -419,7 +419,7 @@ impl Kernel {
         self.textured_form(&textures::Forms::assumed(reflection))
     }
 
-    /// The kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
+    /// Returns the kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
     /// comes to. For text that nobody has tried, on devices that cannot be stopped.
     ///
     /// Where [`LoopLimit::loops`] is not empty, the form has a further binding, `cantus_stopped`, one `u32` that must be 0: afterwards it is 0, or
@@ -471,8 +471,8 @@ impl Kernel {
     #[cfg(feature = "wgsl")]
     pub(crate) const STOPPED: &'static str = "cantus_stopped";
 
-    /// The kernel in a form whose constant tables of more numbers than `most` with a computed index are read-only buffers, and what is to be bound
-    /// there; nothing where it has none. Made once, for the first `most`.
+    /// Returns the kernel in a form whose constant tables of more numbers than `most` with a computed index are read-only buffers, and what is to be
+    /// bound there; nothing where it has none. Made once, for the first `most`.
     ///
     /// # Errors
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
@@ -587,7 +587,7 @@ impl Kernel {
         }
     }
 
-    /// The names of the compute entry points.
+    /// Returns the names of the compute entry points.
     ///
     /// ```
     /// let text = "
@@ -669,7 +669,7 @@ impl Kernel {
         Ok(recurrence::has_recurrence(&self.parsed()?.module))
     }
 
-    /// An estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.
+    /// Returns an estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.
     ///
     /// # Errors
     /// As [`Kernel::reflection`].
@@ -695,7 +695,7 @@ impl Kernel {
         Ok(*self.inner.demands.get_or_init(|| demands))
     }
 
-    /// The CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.
+    /// Returns the CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the executor does not run.
@@ -714,7 +714,7 @@ impl Kernel {
         program.as_ref().map_err(Clone::clone)
     }
 
-    /// The kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` says
+    /// Returns the kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` says
     /// where the WGSL came from, in the file's first line. Not formatted.
     ///
     /// # Errors
@@ -743,7 +743,7 @@ impl Kernel {
         Ok(ahead::fingerprint(&self.inner.native_wgsl, &self.reflection()?.entry_point, overrides))
     }
 
-    /// The kernel with a form that was compiled ahead from it: the CPU backend runs that in place of the executor.
+    /// Returns the kernel with a form that was compiled ahead from it: the CPU backend runs that in place of the executor.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
@@ -769,7 +769,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The values of overrides as a compiled form takes them.
+    /// Returns the values of overrides as a compiled form takes them.
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Override`] where one has no value.
@@ -786,7 +786,7 @@ impl Kernel {
         names.iter().map(word).try_listed()
     }
 
-    /// The kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.
+    /// Returns the kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.
     #[must_use]
     pub fn without_ahead(&self) -> Self {
         let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
@@ -801,13 +801,13 @@ impl Kernel {
         matches!(self.inner.ahead.get(), Some(None))
     }
 
-    /// The form of [`Kernel::with_ahead`], if one was given.
+    /// Returns the form of [`Kernel::with_ahead`], if one was given.
     #[must_use]
     pub fn compiled_ahead(&self) -> Option<&'static ahead::Compiled> {
         self.inner.ahead.get().copied().flatten()
     }
 
-    /// The chosen entry point in a language of the C family.
+    /// Returns the chosen entry point in a language of the C family.
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the language cannot express, with its place.
@@ -882,25 +882,25 @@ impl Kernel {
         wgsl::Parsed::new(&self.inner.file, &self.inner.native_wgsl).map(Arc::new)
     }
 
-    /// The plain WGSL that runs, imports linked.
+    /// Returns the plain WGSL that runs, imports linked.
     #[must_use]
     pub fn wgsl(&self) -> &str {
         &self.inner.wgsl
     }
 
-    /// The file name used in reports (`wgsl` for text without one).
+    /// Returns the file name used in reports (`wgsl` for text without one).
     #[must_use]
     pub fn file(&self) -> &str {
         &self.inner.file
     }
 
-    /// The values set for override constants.
+    /// Returns the values set for override constants.
     #[must_use]
     pub fn overrides(&self) -> &BTreeMap<String, f64> {
         &self.inner.overrides
     }
 
-    /// The name for messages: the chosen entry point, or the file.
+    /// Returns the name for messages: the chosen entry point, or the file.
     #[must_use]
     pub fn name(&self) -> &str {
         match self.reflection() {
@@ -909,7 +909,7 @@ impl Kernel {
         }
     }
 
-    /// The name, shared: dispatches carry it.
+    /// Returns the name, shared: dispatches carry it.
     #[doc(hidden)]
     pub fn label(&self) -> Arc<str> {
         self.inner.label.get_or_init(|| self.name().into()).clone()
@@ -933,7 +933,7 @@ impl Kernel {
         false
     }
 
-    /// The parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
+    /// Returns the parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
     /// parsed otherwise.
     #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
     #[doc(hidden)]
@@ -945,7 +945,7 @@ impl Kernel {
         }
     }
 
-    /// The text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
+    /// Returns the text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
     #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
     #[doc(hidden)]
     pub fn rewritten_wgsl(&self) -> Result<Option<String>> {
@@ -967,7 +967,7 @@ impl Kernel {
         amend::wgsl(&module, &info).map(Some).map_err(fault)
     }
 
-    /// The parsed module.
+    /// Returns the parsed module.
     ///
     /// # Errors
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.

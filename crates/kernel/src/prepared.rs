@@ -133,7 +133,7 @@ impl Kernel {
         })
     }
 
-    /// A kernel with a second text for executors whose own sin, exp and atan2 are accurate (the CPU): the same bindings and
+    /// Creates a kernel with a second text for executors whose own sin, exp and atan2 are accurate (the CPU): the same bindings and
     /// entry point, builtins in place of polynomials.
     ///
     /// # Errors

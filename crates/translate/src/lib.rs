@@ -57,7 +57,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Its name in messages.
+    /// Returns its name in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

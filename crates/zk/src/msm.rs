@@ -27,7 +27,7 @@ const RUN: usize = 32;
 /// The cost of a bucket, in additions of terms.
 const BUCKET_COST: f64 = 4.0;
 
-/// The sum of the points' multiples by the scalars at their places, exact for all points and scalars. Without any it is infinity.
+/// Returns the sum of the points' multiples by the scalars at their places, exact for all points and scalars. Without any it is infinity.
 ///
 /// On a device the terms are put in order by windows and buckets and added there, a million at a time or as many as its bindings hold; what is left for each run of buckets is
 /// combined on the host. On the CPU it runs by 64-bit words in place of the kernels.
@@ -51,7 +51,7 @@ pub fn multi_scalar_mul<C: Curve>(scalars: &FieldTensor<C::Scalar>, points: &Poi
     crate::engine::blocking::block_on(multi_scalar_mul_async(scalars, points))
 }
 
-/// The sums for each row of scalars over the same points.
+/// Returns the sums for each row of scalars over the same points.
 ///
 /// # Errors
 /// As [`multi_scalar_mul`].

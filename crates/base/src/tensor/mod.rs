@@ -11,7 +11,7 @@ pub use dtype::{DType, Element};
 
 use crate::error::{Error, Result};
 
-/// Bytes of `shape` elements of `dtype`.
+/// Returns the bytes of `shape` elements of `dtype`.
 ///
 /// # Errors
 /// [`Error::InvalidSize`] when the product does not fit.

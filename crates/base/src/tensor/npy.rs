@@ -26,7 +26,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of `bytes`, the elements in the machine's byte order, row-major.
+    /// Creates an array of `bytes`, the elements in the machine's byte order, row-major.
     ///
     /// ```
     /// use cantus::{DType, tensor::npy::Array};
@@ -129,7 +129,7 @@ impl Described {
         Ok(Self { dtype, swapped, fortran: header.fortran, shape: header.shape, bytes })
     }
 
-    /// The error for a file that has `held` bytes of elements, too few or too many.
+    /// Returns the error for a file that has `held` bytes of elements, too few or too many.
     #[doc(hidden)]
     pub fn wrong_length(&self, path: &Path, held: u64) -> Error {
         let (dtype, shape, bytes) = (self.dtype, Shape(&self.shape), self.bytes);

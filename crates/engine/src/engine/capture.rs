@@ -116,7 +116,7 @@ pub struct GraphInputs<'a> {
 }
 
 impl<'a> GraphInputs<'a> {
-    /// None: the graph runs on what its inputs hold.
+    /// Creates an empty set: the graph runs on the current contents of its inputs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -187,19 +187,19 @@ impl<T> Graph<T> {
         &self.outputs
     }
 
-    /// Number of commands that a replay runs.
+    /// Returns the number of commands that a replay runs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.dispatches
     }
 
-    /// True when nothing was captured.
+    /// Returns whether nothing was captured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.dispatches == 0
     }
 
-    /// Bytes that the intermediate results take together.
+    /// Returns the bytes that the intermediate results take together.
     #[must_use]
     pub fn scratch_bytes(&self) -> u64 {
         self.bytes

@@ -175,7 +175,7 @@ impl Engine {
         ending.keep(result)
     }
 
-    /// The contents of many tensors, all transfers under way at once.
+    /// Returns the contents of many tensors, all transfers under way at once.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`], the first one.

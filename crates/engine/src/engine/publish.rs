@@ -117,13 +117,13 @@ pub struct PublishedEvent {
     pub message: String,
 }
 
-/// Where engines of this user publish: `cantus` in `XDG_RUNTIME_DIR`, else `cantus-UID` in the folder for temporary files.
+/// Returns where engines of this user publish: `cantus` in `XDG_RUNTIME_DIR`, else `cantus-UID` in the folder for temporary files.
 #[must_use]
 pub fn publish_folder() -> PathBuf {
     folders::runtime()
 }
 
-/// The figures of this user's engines that publish ([`super::Builder::publish`]), by process and engine. Figures of processes that have ended
+/// Returns the figures of this user's engines that publish ([`super::Builder::publish`]), by process and engine. Figures of processes that have ended
 /// are removed.
 #[must_use]
 pub fn published() -> Vec<Figures> {

@@ -12,9 +12,9 @@ use crate::backend::{Buffer, DeviceInfo};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
-/// An array on one device of an engine: contiguous, row-major. Cheap to clone; clones are the same array.
+/// An array on one device of an engine: contiguous and row-major. Clones are cheap and share the memory.
 ///
-/// Dropping the last clone gives the memory back to the device's pool.
+/// Dropping the last clone returns the memory to the device's pool.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -123,7 +123,7 @@ impl Tensor {
         }
     }
 
-    /// Lengths of the axes; `[]` for a scalar.
+    /// Returns the lengths of the axes; `[]` for a scalar.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -135,7 +135,7 @@ impl Tensor {
         &self.inner.shape
     }
 
-    /// Number of axes; 0 for a scalar.
+    /// Returns the number of axes; 0 for a scalar.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -147,19 +147,19 @@ impl Tensor {
         self.inner.shape.len()
     }
 
-    /// The element type.
+    /// Returns the element type.
     #[must_use]
     pub fn dtype(&self) -> DType {
         self.inner.dtype
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner.shape.iter().product()
     }
 
-    /// True when there is no element.
+    /// Returns whether there is no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -171,7 +171,7 @@ impl Tensor {
         Arc::ptr_eq(&self.inner.engine, engine.shared())
     }
 
-    /// Size of the contents in bytes.
+    /// Returns the size of the contents in bytes.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -183,7 +183,7 @@ impl Tensor {
         self.len() as u64 * self.dtype().bytes() as u64
     }
 
-    /// The label used in messages.
+    /// Returns the label used in messages.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.inner.label
@@ -193,25 +193,25 @@ impl Tensor {
         &self.inner.label
     }
 
-    /// The engine it belongs to.
+    /// Returns the engine it belongs to.
     #[must_use]
     pub fn engine(&self) -> Engine {
         Engine::from_shared(self.inner.engine.clone())
     }
 
-    /// The name of the device it is on now.
+    /// Returns the name of the device it is on now.
     #[must_use]
     pub fn device_name(&self) -> String {
         self.place().slot.name().to_string()
     }
 
-    /// The device it is on now: not the selected one, where what wrote it ran on another.
+    /// Returns the device it is on now: not the selected one, where what wrote it ran on another.
     #[must_use]
     pub fn device(&self) -> DeviceInfo {
         self.place().slot.device().info().clone()
     }
 
-    /// Its memory on the device, for code that shares the device (for wgpu: [`crate::backend::wgpu::raw_buffer`]); `None` without
+    /// Returns its memory on the device, for code that shares the device (for wgpu: [`crate::backend::wgpu::raw_buffer`]); `None` without
     /// elements. Work recorded so far is submitted first by [`Engine::flush`].
     #[must_use]
     pub fn buffer(&self) -> Option<Arc<dyn Buffer>> {

@@ -240,24 +240,24 @@ macro_rules! functions {
                 }
             }
 
-            /// Its name: that of the method, or of the operator's.
+            /// Returns its name: that of the method, or of the operator's.
             #[must_use]
             pub fn name(self) -> &'static str {
                 self.function().name
             }
 
-            /// The dtypes that it takes.
+            /// Returns the dtypes that it takes.
             pub fn dtypes(self) -> impl Iterator<Item = DType> {
                 DType::ALL.iter().copied().filter(move |&dtype| self.function().takes(dtype) || self.by_host(dtype))
             }
 
-            /// The largest error in float32, absolute below 1 and relative above, or `exact`.
+            /// Returns the largest error in float32, absolute below 1 and relative above, or `exact`.
             #[must_use]
             pub fn accuracy(self) -> &'static str {
                 self.function().accuracy
             }
 
-            /// The largest error on the CPU in units in the last place of float32, away from overflow; `None` where only [`Self::accuracy`]
+            /// Returns the largest error on the CPU in units in the last place of float32, away from overflow; `None` where only [`Self::accuracy`]
             /// holds: near roots, and where results are too small to be normal numbers.
             #[must_use]
             pub fn ulps(self) -> Option<u32> {

@@ -345,44 +345,44 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The rows of the first source: `[before + rows + after, ...row]`. A kernel may write to it.
+    /// Returns the rows of the first source: `[before + rows + after, ...row]`. A kernel may write to it.
     #[must_use]
     pub fn tensor(&self) -> &Tensor {
         // A stream has one source at least.
         &self.tensors[0]
     }
 
-    /// The same rows of each source, in the order in which they were given.
+    /// Returns the same rows of each source, in the order in which they were given.
     #[must_use]
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
 
-    /// The engine.
+    /// Returns the engine.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The number of its first row within the stream, without those that overlap.
+    /// Returns the number of its first row within the stream, without those that overlap.
     #[must_use]
     pub fn first_row(&self) -> u64 {
         self.first
     }
 
-    /// How many rows it has, without those that overlap.
+    /// Returns how many rows it has, without those that overlap.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many rows of the chunk before come first in the tensors: those of [`super::Stream::overlap`], fewer at the beginning.
+    /// Returns how many rows of the chunk before come first in the tensors: those of [`super::Stream::overlap`], fewer at the beginning.
     #[must_use]
     pub fn before(&self) -> usize {
         self.before
     }
 
-    /// How many rows of the chunk after come last in the tensors.
+    /// Returns how many rows of the chunk after come last in the tensors.
     #[must_use]
     pub fn after(&self) -> usize {
         self.after

@@ -24,7 +24,7 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The elements.
+    /// Returns the elements.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when they are of another type.
@@ -123,7 +123,7 @@ impl Write for Part {
 }
 
 impl NpyFile {
-    /// A file to be written; nothing is until the first rows come.
+    /// Creates a file to be written; nothing is until the first rows come.
     #[must_use]
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), lasting: false, open: None }

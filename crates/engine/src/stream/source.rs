@@ -223,7 +223,7 @@ pub struct Bytes<B> {
 }
 
 impl<B: AsRef<[u8]> + Send> Bytes<B> {
-    /// The rows of `bytes`: elements in the machine's byte order, row-major.
+    /// Returns the rows of `bytes`: elements in the machine's byte order, row-major.
     ///
     /// ```
     /// use cantus::{DType, Engine, stream::{Bytes, Stream}};
@@ -297,7 +297,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read + Send> Reader<R> {
-    /// The rows that `reader` gives until it ends: elements in the machine's byte order, row-major.
+    /// Returns the rows that `reader` gives until it ends: elements in the machine's byte order, row-major.
     ///
     /// ```
     /// use cantus::{DType, Engine, stream::{Reader, Stream}};
@@ -366,7 +366,7 @@ pub struct Items<T, I> {
 }
 
 impl<T: Element, I: Iterator<Item = Vec<T>> + Send> Items<T, I> {
-    /// The rows of `items`, one after the other.
+    /// Returns the rows of `items`, one after the other.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};

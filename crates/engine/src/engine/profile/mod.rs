@@ -270,7 +270,7 @@ impl Profile {
         rows
     }
 
-    /// How long was profiled.
+    /// Returns how long was profiled.
     #[must_use]
     pub fn time(&self) -> Duration {
         self.time

@@ -104,7 +104,7 @@ impl Engine {
     }
 }
 
-/// The wrong answers of a device that are remembered in the user's cache folder: each construct, and what was wrong.
+/// Returns the wrong answers of a device that are remembered in the user's cache folder: each construct, and what was wrong.
 #[must_use]
 pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
     let device = key(device);

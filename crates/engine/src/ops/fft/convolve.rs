@@ -27,8 +27,8 @@ pub enum Overlap {
 }
 
 impl Expr {
-    /// The convolution along the last axis of float32 signals, whose other axes broadcast: `y[k] = Σ x[i] other[k - i]`. Long signals go through
-    /// [`Expr::rfft`].
+    /// Returns the convolution along the last axis of float32 signals, whose other axes broadcast: `y[k] = Σ x[i] other[k - i]`. Long signals go
+    /// through [`Expr::rfft`].
     ///
     /// Each element is off by at most some 1e-6 times the norms of both signals.
     ///

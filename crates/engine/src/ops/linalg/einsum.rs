@@ -199,7 +199,7 @@ impl Search<'_> {
 }
 
 impl Expr {
-    /// The sum of products that an equation says, of this and other expressions: each axis has a letter, axes of one letter run together, and
+    /// Returns the sum of products that an equation says, of this and other expressions: each axis has a letter, axes of one letter run together, and
     /// letters that the result does not name are summed. An ellipsis stands for axes that broadcast. Without `->` the result names what stands
     /// once, in the order of the alphabet.
     ///

@@ -157,7 +157,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// The inverse of float32 matrices (…, n, n): as [`Expr::solve`] with the identity, which is quicker and closer where the inverse only
+    /// Returns the inverse of float32 matrices (…, n, n): as [`Expr::solve`] with the identity, which is quicker and closer where the inverse only
     /// multiplies something. NaN where a matrix is singular.
     ///
     /// ```
@@ -183,8 +183,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// The determinants of float32 matrices (…, n, n): the product of the pivots of elimination, 0 where one is 0. Beyond the range of float32 it is
-    /// infinite or 0: [`Expr::slogdet`] is not.
+    /// Returns the determinants of float32 matrices (…, n, n): the product of the pivots of elimination, 0 where one is 0. Beyond the range of
+    /// float32 it is infinite or 0: [`Expr::slogdet`] is not.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -209,7 +209,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// The signs of the determinants of float32 matrices (…, n, n), -1, 0 or 1, and the natural logarithms of their magnitudes, which of 0 is
+    /// Returns the signs of the determinants of float32 matrices (…, n, n), -1, 0 or 1, and the natural logarithms of their magnitudes, which of 0 is
     /// -infinity.
     ///
     /// ```

@@ -49,7 +49,7 @@ impl Attention {
         Self { mask: Some(mask.into()), ..self }
     }
 
-    /// The same where queries see no later keys.
+    /// Returns the same where queries see no later keys.
     #[must_use]
     pub fn causal(self) -> Self {
         Self { causal: true, ..self }
@@ -259,8 +259,8 @@ impl Operation for Attend {
 }
 
 impl Expr {
-    /// The mean of values (…, key heads, keys, e), weighted for each query (…, heads, queries, d) by the softmax over the keys (…, key heads, keys,
-    /// d) of their products with it. Each key head serves as many heads in a row: their number divides that of the heads. f16 is computed in
+    /// Returns the mean of values (…, key heads, keys, e), weighted for each query (…, heads, queries, d) by the softmax over the keys (…, key heads,
+    /// keys, d) of their products with it. Each key head serves as many heads in a row: their number divides that of the heads. f16 is computed in
     /// f32. A query that sees no key gets 0. No matrix of scores is stored.
     ///
     /// ```

@@ -127,7 +127,7 @@ fn guessed(x: &Expr, edges: &Expr, bins: usize, low: f64, high: f64) -> Expr {
 }
 
 impl Expr {
-    /// How often each whole number from 0 to `bins` - 1 stands among i32 or u32 elements, as u32. Other numbers are not counted.
+    /// Returns how often each whole number from 0 to `bins` - 1 stands among i32 or u32 elements, as u32. Other numbers are not counted.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -152,9 +152,9 @@ impl Expr {
         })
     }
 
-    /// How many elements lie in each of `bins` parts of `low..=high`, as u32. The edges are those of [`crate::ops::linspace`] in f32: an element
-    /// on an edge belongs to the part above it, `high` to the last one. What lies outside, and NaN, is not counted. Integers are converted
-    /// to f32 first.
+    /// Returns how many elements lie in each of `bins` parts of `low..=high`, as u32. The edges are those of [`crate::ops::linspace`] in f32: an
+    /// element on an edge belongs to the part above it, `high` to the last one. What lies outside, and NaN, is not counted. Integers are converted to
+    /// f32 first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -18,7 +18,7 @@ struct Spread<const N: usize> {
 }
 
 impl Expr {
-    /// The convolution of signals (N, C, L) with weights (O, C / groups, l), as [`Expr::conv2d`].
+    /// Returns the convolution of signals (N, C, L) with weights (O, C / groups, l), as [`Expr::conv2d`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -116,7 +116,7 @@ impl Expr {
         }
     }
 
-    /// The transposed convolution of signals (N, C, L) with weights (C, O / groups, l), as [`Expr::conv_transpose2d`].
+    /// Returns the transposed convolution of signals (N, C, L) with weights (C, O / groups, l), as [`Expr::conv_transpose2d`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -161,13 +161,13 @@ impl KeyValueCache {
         Ok(wider)
     }
 
-    /// The keys so far: a view, nothing is copied.
+    /// Returns the keys so far: a view, nothing is copied.
     #[must_use]
     pub fn keys(&self) -> Expr {
         self.keys.expr().derived(|typed| Ok(first(typed, self.length)))
     }
 
-    /// The values so far: a view, nothing is copied.
+    /// Returns the values so far: a view, nothing is copied.
     #[must_use]
     pub fn values(&self) -> Expr {
         self.values.expr().derived(|typed| Ok(first(typed, self.length)))

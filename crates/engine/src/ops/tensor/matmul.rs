@@ -339,7 +339,7 @@ impl Operation for Matmul {
 }
 
 impl Expr {
-    /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
+    /// Returns the matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
     /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 and bf16 are multiplied and summed in f32: f16 by
     /// tensor cores on NVIDIA GPUs of compute capability 8.0 and later, bf16 by AVX512-BF16 on processors that have it, to which subnormal numbers
     /// are zeros. Integers wrap; sums of i8 are whole where both are cast to i32 first, which costs nothing: AVX512-VNNI multiplies the bytes.
