@@ -32,14 +32,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf"); several may be given;
-    /// without it, the usual ones
+    /// Run only cases whose name contains this, such as "coherence", "field 512x512" or any elementwise function ("erf"); may be repeated
+    /// [default: the usual ones]
     #[arg(long = "filter", value_name = "TEXT")]
     filters: Vec<String>,
-    /// Columns and rows; several may be given [default: three squares for each operation]
+    /// Columns and rows; may be repeated [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]
     sizes: Vec<Size>,
-    /// Every power of two from 2^8 to 2^30 elements, as far as memory and patience allow: does time grow with size, and no faster?
+    /// Measure every power of two from 2^8 to 2^30 elements that memory allows, to see whether time grows faster than size
     #[arg(long, conflicts_with = "sizes")]
     growth: bool,
     /// Stop after this time and print the finished rows: milliseconds, or with a unit as in 30s, 2m
@@ -48,7 +48,7 @@ pub struct Arguments {
     /// Print the results as JSON, or write them to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Write a page with plots as well: time by size, time for each element, and bandwidth beside that of a copy
+    /// Also write a page of plots: time by size, time per element, and bandwidth beside that of a copy
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 }

@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 use super::global::Global;
 use super::report;
 
-/// List the devices of this machine, and say which one is chosen and why
+/// List the devices of this machine, and explain the choice
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Print everything known as JSON, limits included
     #[arg(long)]
     json: bool,
-    /// Ask every device the kernels with known answers, and say which it gets wrong
+    /// Test every device with kernels of known answers, and list the wrong answers
     #[arg(long, conflicts_with = "json")]
     check: bool,
 }

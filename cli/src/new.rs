@@ -9,11 +9,11 @@ use clap::{Args, ValueEnum};
 
 use super::{output, report};
 
-/// Make a folder with a small app: a Rust program, a window, a page, or a simulation without a program
+/// Create a folder with a small app: a Rust program, a window, a page, or a simulation for `cantus job`
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The folder, which must not be there yet; its last part is the app's name
+    /// The folder, which must not exist yet; its last part is the app's name
     #[arg(value_name = "NAME")]
     folder: PathBuf,
     /// Kind of app

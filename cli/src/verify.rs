@@ -23,7 +23,7 @@ use super::output::{OutputFile, extension, fault};
 use super::progress::Progress;
 use super::report;
 
-/// Check every device, or the one of --backend and --device, with a thousand kernels and operations whose answers are known
+/// Check every device, or the one of --backend and --device, with a thousand kernels and operations of known answers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {

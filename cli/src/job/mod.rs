@@ -26,14 +26,14 @@ use super::run::job::{Amount, Source, Step};
 use super::run::read_kernel;
 use super::{animation, output, parse, report};
 
-/// Run several kernels over the same buffers, as a TOML file says: simulations and pipelines
+/// Run several kernels over the same buffers, as a TOML file describes: simulations and pipelines
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// File to run, in the format below, or - for standard input; paths in it begin at its folder
+    /// File to run, in the format below, or - for standard input; its paths are relative to its folder
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
-    /// Run the steps so many times, instead of as often as the file says
+    /// Run this many rounds, instead of the file's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
     /// Print what was done as JSON

@@ -25,10 +25,10 @@ pub struct Arguments {
     /// Print a table once and end, as without a terminal
     #[arg(long)]
     once: bool,
-    /// Print JSON: an object with --once, else one in each line
+    /// Print JSON: one object with --once, otherwise one per line
     #[arg(long)]
     json: bool,
-    /// How often to look: milliseconds, or with a unit as in 500ms, 2s; at least 200ms
+    /// Time between updates: milliseconds, or with a unit as in 500ms, 2s; at least 200ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::milliseconds)]
     interval: u64,
 }
