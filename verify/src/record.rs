@@ -139,11 +139,13 @@ fn row(text: &mut String, cells: impl Iterator<Item = String>) {
 const PAGE: &str = "\
 # Devices that were checked
 
-`cantus verify` runs small kernels and operations whose answers are known on every device of a machine, and says which answers are wrong.
-Each file in this folder is such a report: `cantus verify -o report.json`. Send in one of a device that is not here yet, or of a driver
-that does better or worse: as `VENDOR-DEVICE-SYSTEM.json`, in a pull request, after `cargo xtask hardware`, which writes this page.
+`cantus verify` runs about a thousand kernels and operations of known answers on every device of a machine, and lists the wrong answers.
+Each file in this folder is such a report. Please send one if your device is missing, or if its driver does better or worse:
 
-*Deviating* cases fail for a reason that is known and none of Cantus' own; those *not run* need what the device does not have.
+1. Run `cantus verify -o VENDOR-DEVICE-SYSTEM.json` and put the file into this folder.
+2. Run `cargo xtask hardware`, which writes this page, and open a pull request.
+
+*Deviating* cases fail for a known reason outside Cantus. Cases *not run* need a feature that the device lacks.
 
 ";
 
