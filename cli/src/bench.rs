@@ -86,7 +86,7 @@ impl Row<'_> {
         self.quarter(2)
     }
 
-    /// The time that so many quarters of the runs took at most: 0 is the least, 4 the greatest.
+    /// The time that this number of quarters of the runs took at most: 0 is the least, 4 the greatest.
     fn quarter(&self, quarters: usize) -> Duration {
         self.times.get(self.times.len().saturating_sub(1) * quarters / 4).copied().unwrap_or_default()
     }

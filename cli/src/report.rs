@@ -109,7 +109,7 @@ fn wrapped_at(text: &str, indent: usize, most: usize) -> String {
     wrapped
 }
 
-/// A text of at most so many characters.
+/// A text of at most that many characters.
 pub fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

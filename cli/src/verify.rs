@@ -53,9 +53,9 @@ Examples:
 
 Exit codes: 0 all is right, 1 something is wrong.";
 
-/// A driver may compile for a while; one that has said nothing for so long hangs.
+/// The silence after which a driver counts as hanging; it may compile for a while.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// After so many deaths a device is given up.
+/// The number of deaths after which a device is given up.
 const MOST_DEATHS: usize = 8;
 
 /// A line of the child's output.

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -44,7 +44,7 @@ impl State {
 pub struct Job {
     /// Its id, part of its address.
     pub id: String,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
     /// The request's `kind`.
     pub kind: String,

@@ -133,7 +133,7 @@ fn hash(secret: &str) -> Result<String, String> {
     Ok(argon().hash_password(secret.as_bytes(), &salt).map_err(|error| error.to_string())?.to_string())
 }
 
-/// Seconds since 1970: the system's clock at the process's start, and from then on a clock that nobody sets.
+/// Seconds since 1970: the system's clock at the process's start, and a monotonic clock from then on.
 pub fn now() -> u64 {
     static START: std::sync::OnceLock<(u64, std::time::Instant)> = std::sync::OnceLock::new();
     let (then, start) = START.get_or_init(|| {

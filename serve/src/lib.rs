@@ -35,7 +35,7 @@ use std::time::Duration;
 pub use settings::Arguments;
 use settings::{Action, Settings};
 
-/// Runs the subcommand; `before` is what stands before its arguments when the program is called again, as `["serve"]`.
+/// Runs the subcommand; `before` are the arguments before its own when the program is called again, as `["serve"]`.
 ///
 /// # Errors
 /// In words, for whoever runs it.
@@ -190,7 +190,7 @@ fn stopping() -> Result<impl Future<Output = ()>, String> {
     })
 }
 
-/// Asks for descriptors for so many connections.
+/// Asks for descriptors for that many connections.
 #[cfg(unix)]
 fn descriptors(connections: usize) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

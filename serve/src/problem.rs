@@ -66,7 +66,7 @@ impl Problem {
         self
     }
 
-    /// Worth another try after so many seconds.
+    /// The seconds after which another try may succeed.
     #[must_use]
     pub fn retry(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);

@@ -1,4 +1,4 @@
-//! Shares of what is bounded: room in queues and on the disk, bytes of bodies, numbers of jobs. A key may hold so much of the whole as its share of
+//! Shares of what is bounded: room in queues and on the disk, bytes of bodies, numbers of jobs. A key may hold as much of the whole as its share of
 //! what it and the free rest are together: however many keys are greedy, a part stays free for the next one (dynamic thresholds, Choudhury and
 //! Hahne 1998). And turns at what takes a while, which go by key.
 
@@ -71,7 +71,7 @@ impl Shares {
         self.lock().whole
     }
 
-    /// Takes so much for a key.
+    /// Takes `more` for a key.
     ///
     /// # Errors
     /// What is too small; then nothing is taken.
@@ -88,7 +88,7 @@ impl Shares {
         self.lock().add(owner, more);
     }
 
-    /// Gives so much of a key's back.
+    /// Returns a part of a key's share.
     pub fn give(&self, owner: &Arc<str>, less: u64) {
         let mut held = self.lock();
         held.whole = held.whole.saturating_sub(less);
@@ -140,7 +140,7 @@ impl Drop for Part {
     }
 }
 
-/// Turns at something that takes a while: so many at once, and one of each key.
+/// Turns at long work: a limited number at once, and one per key.
 #[derive(Debug)]
 pub struct Turns {
     all: Semaphore,

@@ -127,7 +127,7 @@ impl Store {
         outcome.await.unwrap_or_else(|_| Err("the store has ended".to_owned()))
     }
 
-    /// Seconds that services ran with this store: what is kept for a time is kept for so long, whatever the system's clock says.
+    /// Seconds that services ran with this store: times to keep things count these seconds, whatever the system's clock says.
     pub fn age(&self) -> u64 {
         self.age.now()
     }

@@ -68,7 +68,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Work on a device that begins to hang under it is late, whoever used the device goes on at once, and what the device still touches is held
-/// until it goes on, at least so many bytes. The engine's time limit is short; `hang` makes the device hang, or go on.
+/// until it goes on, at least that many bytes. The engine's time limit is short; `hang` makes the device hang, or go on.
 pub fn assert_held(engine: Engine, bytes: u64, hang: impl Fn(bool)) {
     let _turn = alone();
     let x = engine.tensor_from(&[1.0_f32; 64], &[64]).unwrap();

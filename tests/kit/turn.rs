@@ -24,7 +24,7 @@ pub fn has_turn(number: u64) -> bool {
     everything() || (number + turn()) % SHARES == 0
 }
 
-/// Returns whether the device at this place beside the processor, of so many, takes the piece with this number: one of them does with each turn.
+/// Returns whether the device at this place beside the processor, of `devices`, takes the piece with this number: one of them does with each turn.
 pub fn takes(number: u64, place: usize, devices: usize) -> bool {
     everything() || (number + turn()) % devices.max(1) as u64 == place as u64
 }

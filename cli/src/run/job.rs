@@ -60,7 +60,7 @@ pub(super) enum Contents {
 pub enum Amount {
     /// Workgroups by x, y and z.
     Workgroups([u32; 3]),
-    /// At least so many invocations, rounded up to whole workgroups.
+    /// At least this many invocations, rounded up to whole workgroups.
     Invocations([u32; 3]),
 }
 
@@ -309,7 +309,7 @@ impl Job {
         })
     }
 
-    /// Runs on the engine's device, so many times in a row, and reads back. `timed`: each run ends before the next begins.
+    /// Runs `repeat` times in a row on the engine's device, and reads back. `timed`: each run ends before the next begins.
     ///
     /// # Errors
     /// As the library's dispatch and transfers.

@@ -292,7 +292,7 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
     )))
 }
 
-/// A `.npy` file of so many rows, which Ctrl-C leaves nothing of.
+/// A `.npy` file of that number of rows, which Ctrl-C removes.
 struct RowsFile {
     file: Option<OutputFile>,
     rows: u64,

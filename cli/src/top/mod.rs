@@ -15,7 +15,7 @@ use clap::Args;
 use super::global::Global;
 use super::{parse, report};
 
-/// Between looks at rates there is at least so much; counters of the system move in steps.
+/// The least time between two samples of rates; counters of the system move in steps.
 const SHORTEST_MS: u64 = 200;
 
 /// Watch the devices of this machine, and the engines that publish (CANTUS_PUBLISH=1)

@@ -25,9 +25,9 @@ use crate::picture::Coloring;
 const LEAST_INTERVAL: Duration = Duration::from_micros(6_900);
 /// How often the coherence is computed.
 const COHERENCE_EVERY: Duration = Duration::from_millis(250);
-/// From so long without an order on, frames do not follow each other.
+/// The time without an order after which frames stop following each other.
 const STANDSTILL: Duration = Duration::from_millis(100);
-/// A kernel that has computed for so long is said to.
+/// The time after which a running kernel is reported.
 const RUNS_ON: Duration = Duration::from_secs(2);
 /// How long a note stays.
 const NOTE_FOR: Duration = Duration::from_secs(6);

@@ -103,7 +103,7 @@ impl CurveKind {
         }
     }
 
-    /// Bytes of a number, of which so many in front are zeros.
+    /// Bytes of a number, and the number of zeros in front.
     fn number(self, encoding: PointEncoding) -> (usize, usize) {
         let bytes = 4 * self.base().0.words();
         let whole = if encoding == PointEncoding::Eip { bytes.next_power_of_two() } else { bytes };

@@ -11,7 +11,7 @@ use super::lanes::{Arithmetic, COUNT, Halving, Lanes, Set, Work};
 use super::small::{BabyBear, KoalaBear, Montgomery31};
 use cantus_base::listed::Listed;
 
-/// The permutation of rows of so many elements.
+/// The permutation of rows of that many elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Poseidon2<F> {
     width: usize,

@@ -17,7 +17,7 @@ pub enum ChannelType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Packing {
-    /// Channels of so many bits each, one after the other.
+    /// Channels of that many bits each, one after the other.
     Channels(u32),
     /// 10, 10, 10 and 2 bits.
     Rgb10a2,

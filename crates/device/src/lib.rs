@@ -206,7 +206,7 @@ pub trait Backend: MaybeSend + MaybeSync {
 
 /// A kernel compiled for one device. Backends downcast it (`dyn Any`) to their own type.
 pub trait Program: Any + MaybeSend + MaybeSync {
-    /// Returns whether a native kernel runs in its place for these contents of its uniform `words` and so many workgroups.
+    /// Returns whether a native kernel runs in its place for these contents of its uniform `words` and this number of workgroups.
     fn is_taken_over(&self, words: &[u8], workgroups: [u32; 3]) -> bool {
         let _ = (words, workgroups);
         false

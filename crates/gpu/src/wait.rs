@@ -109,7 +109,7 @@ pub(super) struct Waiter<E: Awaited> {
 }
 
 impl<E: Awaited> Waiter<E> {
-    /// `name` tells the device's threads from others; so long a caller [looks](look).
+    /// `name` names the device's threads; a caller polls for [`look`].
     pub(super) fn new(name: &'static str, health: Arc<Health>, look: Duration) -> Self {
         let watches = Mutex::new(Watches { list: Vec::new(), closing: false });
         Self {

@@ -137,13 +137,13 @@ async fn row<C: Curve>(scalars: &Tensor, first: usize, points: &PointTensor<C>) 
     Ok(sum.to_affine())
 }
 
-/// The window and its plan for so many terms.
+/// The window and its plan for that many terms.
 fn plan_for<C: Curve>(count: usize) -> MsmPlan {
     let bits = C::Scalar::KIND.bits();
     MsmPlan::new(window_bits(count, bits, BUCKET_COST).min(15), bits)
 }
 
-/// The most points whose memory fits bindings of so many bytes, as a power of two.
+/// The most points whose memory fits bindings of that many bytes, as a power of two.
 fn chunk<C: Curve>(count: usize, limit: u64) -> usize {
     let fits = |terms: usize| {
         let plan = plan_for::<C>(terms);

@@ -140,7 +140,7 @@ impl Worker {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where work goes now: the engine's own choice stands until that device fails.
+    /// Where work goes now: the engine's own choice holds until that device fails.
     fn device(&self, engine: &Engine) -> Option<String> {
         if self.left().is_empty() { Some(engine.selected().device.name.clone()) } else { Self::probe(engine) }
     }

@@ -68,7 +68,7 @@ impl Ledger {
         running.map(|(id, _)| id.clone()).collect()
     }
 
-    /// How many stand in each state.
+    /// The number in each state.
     pub fn states(&self) -> HashMap<&'static str, u64> {
         self.states.clone()
     }
@@ -112,7 +112,7 @@ impl Ledger {
         Some(record)
     }
 
-    /// Counts where a job stands, and when it may be forgotten; or no longer.
+    /// Counts a job's state, and when it may be forgotten; or no longer.
     fn stands(&mut self, standing: Standing, id: &str, there: bool) {
         let count = self.states.entry(standing.state).or_default();
         *count = if there { *count + 1 } else { count.saturating_sub(1) };

@@ -246,7 +246,7 @@ pub struct PictureWork {
     /// Of the field: the time in seconds.
     #[serde(default)]
     pub time: f64,
-    /// Of the field: so many pictures one after the other, along a first axis.
+    /// Of the field: the number of pictures, along a first axis.
     #[serde(default)]
     #[schema(minimum = 1)]
     pub frames: Option<u32>,

@@ -14,7 +14,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(10);
 /// The program's own memory, besides a kernel, its compiler and its buffers.
 const PROGRAM: u64 = 32 << 20;
 
-/// A process that has run for so long lets those go first that have not.
+/// The time after which a process lets newer ones go first.
 const FRESH: Duration = Duration::from_millis(200);
 
 /// The variables by which drivers find their files and libraries.

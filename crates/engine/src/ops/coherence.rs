@@ -165,7 +165,7 @@ fn fault(what: &str, reason: &str) -> Error {
     Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() }
 }
 
-/// Mean and sum of squared distances from it, of so many values, and their largest magnitude.
+/// Mean and sum of squared distances from it, of that many values, and their largest magnitude.
 #[derive(Clone, Copy, Default)]
 struct Moments {
     count: f64,

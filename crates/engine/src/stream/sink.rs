@@ -144,7 +144,7 @@ impl NpyFile {
         }
     }
 
-    /// The header for so many rows: as long as that for any other number, as NumPy leaves room for the first length to grow.
+    /// The header for that many rows: as long as that for any other number, as NumPy leaves room for the first length to grow.
     fn header(dtype: DType, row: &[usize], rows: u64) -> std::io::Result<Vec<u8>> {
         let rows = usize::try_from(rows).map_err(std::io::Error::other)?;
         let shape: Vec<usize> = std::iter::once(rows).chain(row.iter().copied()).listed();

@@ -27,7 +27,7 @@ pub trait Source: Send {
     /// Whatever ends the stream.
     fn read(&mut self, into: &mut [u8]) -> Result<u64>;
 
-    /// Leaves out so many of the next rows, by reading them unless the source knows better.
+    /// Skips that many of the next rows, by reading them unless the source knows better.
     ///
     /// # Errors
     /// As [`Source::read`]; [`Error::InvalidSize`] when there are fewer.

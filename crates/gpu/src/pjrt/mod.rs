@@ -164,7 +164,7 @@ impl Backend for PjrtBackend {
     }
 }
 
-/// The table of the plugin that simulates, as a plugin's `GetPjrtApi` gives it: for doubles that stand between it and the backend. Without the
+/// The table of the plugin that simulates, as a plugin's `GetPjrtApi` gives it: for doubles between it and the backend. Without the
 /// setting for it, it has three devices.
 #[cfg(feature = "_test")]
 #[doc(hidden)]

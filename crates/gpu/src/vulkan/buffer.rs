@@ -20,7 +20,7 @@ const USAGES: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
 );
 /// Up to this many bytes the host clears mapped memory itself; more is quicker on the device, unless the device is the host.
 const CLEARED_BY_HOST: u64 = 64 << 10;
-/// Giving memory back waits so long for work in flight.
+/// The time that freeing memory waits for work in flight.
 const TRIMMING: Duration = Duration::from_millis(200);
 
 /// A buffer in use. Dropping it gives the memory back to the pool.

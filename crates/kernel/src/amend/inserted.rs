@@ -6,7 +6,7 @@ use super::remap;
 
 /// The expressions that one pass inserts before those of a function.
 pub(super) trait Insert {
-    /// Numbers that stand before everything else: no statement computes them.
+    /// Numbers that come before everything else: no statement computes them.
     fn numbers(&mut self, expressions: &mut Arena<Expression>);
 
     /// Changes the expression that was `own` at `old`, whose operands are the new ones already. The first of what it appends, all of which is

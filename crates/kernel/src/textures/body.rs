@@ -124,7 +124,7 @@ impl<'w, 'a> Body<'w, 'a> {
 
     // What is written.
 
-    /// An expression that stands in no block.
+    /// An expression outside every block.
     fn plain(&mut self, expression: Expression) -> Handle<Expression> {
         self.new.expressions.append(expression, self.span)
     }

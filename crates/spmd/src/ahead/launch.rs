@@ -13,7 +13,7 @@ const NARROW: u64 = 16;
 /// Operations times lanes below which a second thread costs more than it saves.
 const WORTHWHILE: u64 = 250_000;
 
-/// A task under a limit on progress is cut into so many steps: each that ends is progress.
+/// The number of steps of a task under a limit on progress: each one that ends is progress.
 const STEPS: u64 = 64;
 
 /// # Safety

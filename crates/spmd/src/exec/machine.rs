@@ -47,7 +47,7 @@ pub struct Limits<'a> {
     pub deadline: Option<Instant>,
     /// The launch stops at the first check after one of these is set.
     pub cancel: &'a [&'a AtomicBool],
-    /// The launch stops at the first check after workgroups that run together have run for so long.
+    /// The time after which workgroups that run together are stopped at their next check.
     pub stall: Option<Duration>,
 }
 

@@ -46,7 +46,7 @@ fn asked() -> MutexGuard<'static, Kept> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opening a device waits so long for its answers, which may then all be there.
+/// The time that opening a device waits for its answers, which may then all be known.
 #[cfg(not(target_arch = "wasm32"))]
 const AT_OPENING: std::time::Duration = std::time::Duration::from_millis(150);
 

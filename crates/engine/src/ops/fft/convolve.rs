@@ -10,7 +10,7 @@ use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::broadcast;
 use cantus_base::listed::Listed;
 
-/// From so many elements of the shorter signal on, transforms are quicker.
+/// The length of the shorter signal from which transforms are faster.
 const LONG: usize = 128;
 
 /// Which part of a convolution counts.

@@ -36,7 +36,7 @@ impl Number for C {
     }
 }
 
-/// Computes `which` for each of `count` matrices (m, n), of all elements, with a right side of as many columns as given: so many numbers
+/// Computes `which` for each of `count` matrices (m, n), of all elements, with a right side of as many columns as given: `size` numbers
 /// for each.
 pub(super) fn all(which: Factorisation, inputs: Vec<Values>, sides: [usize; 2], columns: usize, size: usize) -> Values {
     let mut inputs = inputs.into_iter();

@@ -382,7 +382,7 @@ fn svd(a: &Matrix, full: bool) -> Vec<C> {
 }
 
 impl Factorisation {
-    /// Of matrices (m, n), and a right side of so many columns: the shape of each part of the result, and whether it is real.
+    /// Of matrices (m, n), and a right side of that many columns: the shape of each part of the result, and whether it is real.
     fn parts(self, [m, n]: [usize; 2], columns: usize) -> Vec<(Vec<usize>, bool)> {
         let k = m.min(n);
         match self {

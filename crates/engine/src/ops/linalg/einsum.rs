@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::expr::node::Expr;
 use cantus_base::listed::Listed;
 
-/// Up to so many operands all orders are compared; with more, the cheapest product is taken each time.
+/// The number of operands up to which all orders are compared; with more, the cheapest product is taken each time.
 const COMPARED: usize = 10;
 /// Operands at most.
 const MOST: usize = 32;

@@ -94,7 +94,7 @@ impl Expr {
             .listed()
     }
 
-    /// Returns all of it again and again, so many times along each axis; with fewer numbers than axes they are for the last ones, with more of them
+    /// Repeats the whole tensor the given number of times along each axis; with fewer numbers than axes they are for the last ones, with more of them
     /// there are new axes before.
     ///
     /// ```
@@ -115,7 +115,7 @@ impl Expr {
         self.reshape(&once).broadcast_to(pairs.as_flattened()).reshape(&tiled)
     }
 
-    /// Returns each element so many times along an axis, one beside the other.
+    /// Repeats each element the given number of times along an axis, one beside the other.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

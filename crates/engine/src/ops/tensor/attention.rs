@@ -29,7 +29,7 @@ pub struct Attention {
     /// The mask for each query and key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
     /// scores.
     pub mask: Option<Expr>,
-    /// True if a query sees only keys up to its own place. The last query stands where the last key does, so that keys of a cache come before all
+    /// True if a query sees only keys up to its own place. The last query is at the last key's place, so that keys of a cache come before all
     /// queries.
     pub causal: bool,
     /// The factor of the products; by default 1 / √(elements of a key).
@@ -175,7 +175,7 @@ impl Tiles {
         (queries >= 8).then_some(Self { own, each, depth, width })
     }
 
-    /// The rounds of an invocation's loops over so many keys.
+    /// The rounds of an invocation's loops over that many keys.
     fn rounds(&self, keys: usize) -> usize {
         let Self { own, each, depth, width } = *self;
         let (block, parts, lanes) = (16 * each, width / 16, 64);

@@ -127,7 +127,7 @@ fn guessed(x: &Expr, edges: &Expr, bins: usize, low: f64, high: f64) -> Expr {
 }
 
 impl Expr {
-    /// Returns how often each whole number from 0 to `bins` - 1 stands among i32 or u32 elements, as u32. Other numbers are not counted.
+    /// Returns how often each whole number from 0 to `bins` - 1 occurs among i32 or u32 elements, as u32. Other numbers are not counted.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -73,7 +73,7 @@ fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
 /// Reads from which on a vector that is an expression is computed once: below, what a kernel of its own takes to launch counts for more.
 const ONCE_PAYS: usize = 1 << 14;
 
-/// A vector that is read so many times, once for each row or column of a matrix.
+/// A vector that is read once for each of that many rows or columns of a matrix.
 fn read_often(vector: Arc<Typed>, times: usize) -> Arc<Typed> {
     let is_dear = vector.depth > 0 && times > 1 && vector.count().saturating_mul(times) >= ONCE_PAYS;
     if is_dear { vector.computed() } else { vector }

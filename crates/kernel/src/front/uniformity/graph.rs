@@ -49,7 +49,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// A graph of a text of so many bytes.
+    /// A graph for a text of that many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         let nowhere = (Mark::Plain, Place { start: 0, end: 0 });
         Self { marks: vec![nowhere; 3], edges: Vec::new(), most: 4096 + 16 * bytes }
