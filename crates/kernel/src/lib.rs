@@ -1,4 +1,4 @@
-//! WGSL in; everything known about it out. Validates, reflects and prepares kernels; runs nothing.
+//! Kernels: validates, reflects and prepares WGSL. Runs nothing.
 //!
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
@@ -139,7 +139,7 @@ struct Inner {
 }
 
 impl Kernel {
-    /// Creates a kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::with_entry_point`].
+    /// Creates a kernel from WGSL text. A single compute entry point is chosen; among several, choose with [`Kernel::with_entry_point`].
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -276,12 +276,11 @@ impl Kernel {
         kernel
     }
 
-    /// Returns the kernel in a form whose float32 arithmetic has the same bits on every device: what [`crate::engine::Builder::reproducible`] runs.
+    /// Returns a form of the kernel whose float32 arithmetic has the same bits on every device. [`crate::engine::Builder::reproducible`] runs it.
     /// It has a further binding, the uniform `cantus_zero`, which must be 0; an engine in that mode sets it.
     ///
-    /// Sums, differences and products are rounded one by one, everything else is computed by functions of the library's own. Numbers below
-    /// 2^-126 in magnitude, and 2^-126 itself, are zero. What a kernel leaves to the device in other ways stays with the device: the
-    /// order of atomic operations, data races, and loops that wait.
+    /// Each sum, difference and product is rounded on its own. Functions of the library compute everything else. Numbers of magnitude 2^-126 or
+    /// less are zero. The device still decides the order of atomic operations, data races, and loops that wait.
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -293,7 +292,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`], with its place, for what no rewriting makes the same everywhere: f16 and f64, atomic floats, subgroup operations.
+    /// [`Error::Unsupported`], with its place, for constructs that no rewriting makes the same everywhere: f16 and f64, atomic floats, subgroup operations.
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
     #[cfg(feature = "wgsl")]
     pub fn reproducible(&self) -> Result<Self> {
@@ -344,8 +343,8 @@ impl Kernel {
     #[doc(hidden)]
     pub const TEXTURES: &'static str = "cantus_textures";
 
-    /// Returns the form of the chosen entry point for what its textures and samplers are bound to: it has buffers of texels of the same names, and
-    /// [`Kernel::TEXTURES`]. The latest ones are kept.
+    /// Returns the form of the chosen entry point for its bound textures and samplers: it has buffers of texels with the same names, and
+    /// [`Kernel::TEXTURES`]. The latest forms are kept.
     ///
     /// # Errors
     /// [`Error::Unsupported`], with its place, for anything but a builtin of core WGSL; otherwise as [`Kernel::reflection`].
@@ -392,9 +391,9 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Returns the kernel with buffers of texels in place of its textures, as devices run it: for a look at what it becomes. Sampled textures are
-    /// taken for `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) of one level, samplers for linear ones that clamp to the edge; an engine
-    /// takes what is bound. A kernel without textures is returned as it is.
+    /// Returns the kernel with buffers of texels in place of its textures, as devices run it, for inspection. It assumes sampled textures of
+    /// `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) with one level, and linear samplers that clamp to the edge; an engine uses what is
+    /// bound. A kernel without textures is returned unchanged.
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -419,12 +418,12 @@ impl Kernel {
         self.textured_form(&textures::Forms::assumed(reflection))
     }
 
-    /// Returns the kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
-    /// comes to. For text that nobody has tried, on devices that cannot be stopped.
+    /// Returns a form of the kernel whose loops end: after `rounds` rounds of all its loops, an invocation leaves each loop that it reaches. Use it
+    /// for untested text on devices that cannot be stopped.
     ///
-    /// Where [`LoopLimit::loops`] is not empty, the form has a further binding, `cantus_stopped`, one `u32` that must be 0: afterwards it is 0, or
-    /// one more than the place in `loops` of a loop that was stopped. What a stopped invocation writes is not what the kernel means. Loops that
-    /// hold a barrier or a subgroup operation are not counted: all invocations of a workgroup have to agree about them.
+    /// If [`LoopLimit::loops`] is not empty, the form has a further binding, `cantus_stopped`, one `u32` that must be 0. Afterwards it is 0, or
+    /// one more than the index in `loops` of a stopped loop. The results of a stopped invocation are wrong. Loops with a barrier or a subgroup
+    /// operation are not counted, because all invocations of a workgroup must agree about them.
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -612,7 +611,7 @@ impl Kernel {
         Err(no_front_end(&self.inner.file))
     }
 
-    /// Bindings, workgroup size, overrides, features: everything known about the chosen entry point.
+    /// Returns everything known about the chosen entry point: bindings, workgroup size, overrides, features.
     ///
     /// ```
     /// let text = "
@@ -735,7 +734,7 @@ impl Kernel {
         self.native()?.ahead(self.inner.entry.as_deref(), &self.inner.overrides, &options)
     }
 
-    /// Of what the CPU compiles: text, entry point and overrides, those that are arguments of the compiled form apart.
+    /// Returns the fingerprint of text, entry point and overrides, except those that are arguments of the compiled form.
     #[doc(hidden)]
     pub fn fingerprint(&self, arguments: &[&str]) -> Result<u64> {
         let fixed = self.inner.overrides.iter().filter(|(name, _)| !arguments.contains(&name.as_str()));
@@ -749,8 +748,8 @@ impl Kernel {
     /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
     ///
     /// # Safety
-    /// `compiled` is the `KERNEL` of a module that [`Kernel::ahead`] wrote, unchanged: its code trusts what it was generated for. And the kernel
-    /// has no data race: what the executor answers with some value is undefined behaviour in code that rustc compiled.
+    /// `compiled` must be the unchanged `KERNEL` of a module that [`Kernel::ahead`] wrote, because its code trusts the kernel it was generated for.
+    /// The kernel must have no data race: the executor would give some value, but code that rustc compiled has undefined behaviour.
     pub unsafe fn with_ahead(&self, compiled: &'static ahead::Compiled) -> Result<Self> {
         let fault = |reason: &str| Error::InvalidInput {
             what: format!("the compiled form of the kernel {}", self.name()),
@@ -997,9 +996,9 @@ struct Textured {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoopLimit {
-    /// The kernel whose loops end; the kernel itself where nothing is counted.
+    /// The kernel whose loops end, or the kernel itself if nothing is counted.
     pub kernel: Kernel,
-    /// The loops that are counted, each where it begins in the text.
+    /// The counted loops, each with its first place in the text.
     pub loops: Vec<error::SourcePlace>,
 }
 
