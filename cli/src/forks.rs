@@ -25,7 +25,7 @@ static CHECKS: AtomicBool = AtomicBool::new(false);
 static REACHED: AtomicBool = AtomicBool::new(false);
 /// Lists that one copy runs.
 const LISTS: usize = 256;
-/// How a copy says that it has run them, and that each is told.
+/// The exit code of a copy that ran its lists and reported each.
 const ALL_RUN: i32 = 77;
 /// A list that takes more of the processor has much work, and its copy is ended.
 const LIMIT: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 100_000 };

@@ -54,7 +54,7 @@ use clap::{Arg, Args, Command as Described, CommandFactory as _, FromArgMatches 
 
 use global::Global;
 
-/// Portable compute: one WGSL kernel on every GPU, and on the plain CPU with no driver at all.
+/// Portable compute: one WGSL kernel on every GPU, and on any CPU without a driver.
 #[derive(Debug, Parser)]
 #[command(name = "cantus", version, max_term_width = 100, after_help = EXAMPLES, propagate_version = false)]
 struct Cli {

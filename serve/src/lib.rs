@@ -146,7 +146,7 @@ async fn bound(address: std::net::SocketAddr) -> std::io::Result<tokio::net::Tcp
     tokio::net::TcpListener::bind(address).await
 }
 
-/// Looks for changed keys and certificates. What stays wrong is told once.
+/// Looks for changed keys and certificates. A lasting error is reported once.
 async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Certificate>>) {
     let mut told = std::collections::HashMap::new();
     loop {
@@ -167,7 +167,7 @@ async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Cer
     }
 }
 
-/// Returns a future that waits until the service shall stop. From this call on it is told so, and not ended.
+/// Returns a future that waits until the service shall stop. From this call on, signals stop it in an orderly way.
 #[cfg(unix)]
 fn stopping() -> Result<impl Future<Output = ()>, String> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -10,7 +10,7 @@ use crate::api::Measured;
 /// The number of measurements on each device.
 const EACH: usize = 3;
 
-/// Measures every device; `progress` is told after each measurement how far that is, in percent.
+/// Measures every device; calls `progress` after each measurement with the percentage.
 ///
 /// # Errors
 /// As the operations.

@@ -124,7 +124,7 @@ fn parsed(text: &str, rng: &mut Rng) -> Result<Kernel, Outcome> {
     Ok(kernel)
 }
 
-/// Everything that a text goes through: the front end, reflection, bytecode, the executor, and now and then what else is made of it.
+/// Everything that a text goes through: the front end, reflection, bytecode, the executor, and now and then its other forms.
 fn through(text: &str, rng: &mut Rng) -> Outcome {
     let kernel = match parsed(text, rng) {
         Ok(kernel) => kernel,

@@ -22,7 +22,7 @@ pub fn fell_back(engine: &Engine) -> Vec<String> {
     events.iter().filter(|event| event.kind == EventKind::FellBack).map(|event| event.message.clone()).collect()
 }
 
-/// Coherence on a device of operations is the processor's: of a field, and of one far from zero; and what has none is told.
+/// Coherence on a device of operations is the processor's: of a field, and of one far from zero; and an undefined one is an error.
 pub fn coherence_is_the_processors(there: &Engine, here: &Engine) {
     let coherences = |engine: &Engine| {
         let wave = field(engine, &FieldParams::new(65, 33).time(0.5)).unwrap();

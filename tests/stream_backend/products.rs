@@ -275,7 +275,7 @@ fn open_fails(vendor: &Vendor) {
     fails(vendor, "product_library", 1);
 }
 
-/// Nothing is started, and the reason is told if there is one for all products.
+/// Nothing is started, and the reason is reported if it holds for all products.
 fn by_kernel(vendor: &Vendor, reason: Option<&str>) {
     let native = vendor.engine();
     let (got, exact) = of(&native, &one(), 3);

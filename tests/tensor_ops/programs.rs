@@ -1,4 +1,4 @@
-//! Programs without a word about evaluation: graphs in which values are shared, seen in many ways, dropped and evaluated in between, against float64;
+//! Programs that never mention evaluation: graphs in which values are shared, seen in many ways, dropped and evaluated in between, against float64;
 //! and long loops.
 
 use std::time::{Duration, Instant};

@@ -50,7 +50,7 @@ impl ByRows {
     /// Returns whether the kernel runs over rows.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when it does not, and is told how to.
+    /// [`Error::InvalidInput`] when it does not but is given row settings.
     pub fn is_wanted(&self) -> Result<bool> {
         let told = [
             (self.overlap.is_some(), "--overlap"),

@@ -16,7 +16,7 @@ use crate::report;
 /// Between looks at the files.
 const LOOK: Duration = Duration::from_millis(150);
 
-/// Runs, and runs again after each change; errors are told, and it goes on. Ends with the process.
+/// Runs, and runs again after each change; errors are printed, and it continues. Ends with the process.
 ///
 /// # Errors
 /// When no file can be watched, or no device opens.

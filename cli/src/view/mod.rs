@@ -330,7 +330,7 @@ fn heed(device: &wgpu::Device, context: &egui::Context, lost: Arc<Mutex<Option<S
 /// The window's device is lost: a panic now is egui's, and expected.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Says nothing of panics that a lost device makes; all others are told as before.
+/// Suppresses the panics of a lost device; all others are reported as before.
 fn keep_quiet_when_lost() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

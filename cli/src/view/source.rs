@@ -25,7 +25,7 @@ pub enum Source {
     Kernel(Arc<KernelSource>),
 }
 
-/// The moment, and what else a picture depends on.
+/// The time, and the other inputs of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
     /// Columns and rows.

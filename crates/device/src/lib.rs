@@ -81,7 +81,7 @@ pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
 pub struct Probe {
     /// The devices, in the order of their index.
     pub devices: Vec<DeviceInfo>,
-    /// Why there is none, or what else a user should know.
+    /// The reason why there is none, or a note for the user.
     pub reason: Option<String>,
 }
 
@@ -539,7 +539,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// accepted (not: finished). It must be awaited, or its error is lost.
     ///
     /// # Errors
-    /// [`Refusal`], which says what ran all the same.
+    /// [`Refusal`], which says which commands ran.
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>>;
 
     /// As [`Device::submit`], for a caller who calls [`Device::help`] next: no other thread need begin with it.

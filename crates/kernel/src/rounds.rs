@@ -1,6 +1,6 @@
 //! How many rounds all loops of an invocation make together, where the text shows it.
 //!
-//! Some drivers end a loop without a word after some 65,535 rounds, counted over all loops of an invocation. A loop is bounded here when it is
+//! Some drivers silently end a loop after some 65,535 rounds, counted over all loops of an invocation. A loop is bounded here when it is
 //! the usual counting one: one variable that begins at constants, is compared with a constant at the loop's start, and is changed by a
 //! constant in its continuing block alone. Everything else counts as unbounded.
 

@@ -740,7 +740,7 @@ fn has_matrices(module: &Module) -> bool {
 }
 
 /// The first bitcast whose operand is made of f16: naga 30 keeps the operand's number of components and width, so that `bitcast<u32>` of a
-/// `vec2<f16>` is computed wrong without a word.
+/// `vec2<f16>` is silently computed wrong.
 fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
     let functions = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
     let entries = module.entry_points.iter().enumerate().map(|(i, entry)| (&entry.function, info.get_entry_point(i)));

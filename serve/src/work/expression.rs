@@ -1,5 +1,5 @@
 //! Expressions: `["mul", "x", ["add", "y", 2]]`. A function is a list that begins with its name; texts are inputs, and an object at the end says
-//! what else a function needs: `["sum", "x", {"axes": [0]}]`. Functions of elements are those of the library's table.
+//! its other arguments: `["sum", "x", {"axes": [0]}]`. Functions of elements are those of the library's table.
 
 use cantus::ops::{Binary, Expr, Unary};
 use cantus::{DType, Engine};

@@ -1,4 +1,4 @@
-//! The Ascend backend on a double of its libraries, which computes, finishes late, counts lives and fails to order.
+//! The Ascend backend on a double of its libraries, which computes, finishes late, counts lives and fails on demand.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -67,7 +67,7 @@ impl Double {
         unsafe { self.library.get::<Fail>(b"double_fail\0").unwrap()(name.as_ptr(), number, code) };
     }
 
-    /// Work ends no more until it is told to.
+    /// Work no longer ends until it is allowed to.
     fn hang(&self, on: bool) {
         unsafe { self.library.get::<unsafe extern "C" fn(c_int)>(b"double_hang\0").unwrap()(c_int::from(on)) };
     }
@@ -106,7 +106,7 @@ fn waves(count: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 37 % 101) as f32).mul_add(0.03, -1.5)).collect()
 }
 
-/// The engine chooses it, and the operations of the issue run on it without a word of a fallback.
+/// The engine chooses it, and the operations of the issue run on it without a fallback.
 #[test]
 fn operations_run_on_the_double() {
     let Some(double) = Double::sound() else { return };
@@ -382,7 +382,7 @@ fn what_cannot_be_recorded_is_run() {
     replays(&engine(library.to_str().unwrap()));
 }
 
-/// Each call fails once: the numbers are right all the same, or there is an error; and nothing is left alive.
+/// Each call fails once: the numbers are still right, or there is an error; and nothing is left alive.
 #[test]
 fn each_call_may_fail() {
     let Some(double) = Double::sound() else { return };

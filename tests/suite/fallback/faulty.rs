@@ -1,4 +1,4 @@
-//! A backend that wraps the CPU's and fails where it is told to.
+//! A backend that wraps the CPU's and fails on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

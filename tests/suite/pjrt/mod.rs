@@ -1,4 +1,4 @@
-//! The PJRT backend on the simulator, by itself and behind a library that counts calls and fails to order.
+//! The PJRT backend on the simulator, by itself and behind a library that counts calls and fails on demand.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -93,7 +93,7 @@ impl Double {
         unsafe { fail(place as c_int, number, code) };
     }
 
-    /// No event passes until it is told to go on.
+    /// No event passes until it may continue.
     fn hang(&self, on: bool) {
         unsafe { self.library.get::<unsafe extern "C" fn(c_int)>(b"double_hang\0").unwrap()(c_int::from(on)) };
     }
@@ -115,7 +115,7 @@ impl Double {
     }
 }
 
-/// The engine chooses it, and the operations of the issue run on it without a word of a fallback.
+/// The engine chooses it, and the operations of the issue run on it without a fallback.
 #[test]
 fn operations_run_on_the_simulator() {
     let (there, here) = (engine("simulate"), cpu());

@@ -1,4 +1,4 @@
-//! Textures: tensors of texels with a format and a shape, and what a kernel is told of them.
+//! Textures: tensors of texels with a format and a shape, and their description for kernels.
 //!
 //! A texture is a tensor of words, so it is moved, counted and lost as one. A dispatch puts the kernel's form for what is bound in the kernel's
 //! place (`Kernel::textured_form`), the tensors in the textures' places, and their sizes into a hidden uniform.

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
 const NAME: &str = "pjrt";
-/// Tenstorrent's; what else there is ranks lower.
+/// Tenstorrent's; all others rank lower.
 const PRIORITY: i32 = 85;
 
 /// A device that is found: of which candidate, and which one of its client's.
@@ -39,7 +39,7 @@ struct Entry {
     info: DeviceInfo,
 }
 
-/// The result of a probe: plugins by candidate, devices, and what else is to be said.
+/// The result of a probe: plugins by candidate, devices, and remarks.
 #[derive(Default)]
 struct Found {
     plugins: Vec<Option<Plugin>>,

@@ -151,7 +151,7 @@ impl Compiler {
     }
 }
 
-/// A compiler, and what it is told: one way to code for a device.
+/// A compiler and its options: one way to code for a device.
 pub(super) struct Way {
     pub(super) compiler: Compiler,
     pub(super) options: Vec<String>,

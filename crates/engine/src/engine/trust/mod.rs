@@ -5,7 +5,7 @@
 //! needs it counts as wrong. On a device that was requested by name, without fallback, and on the web, the kernel waits for the answer instead.
 //!
 //! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
-//! caller insisted, and wrong numbers never come without a word. With `Builder::refuse_wrong` they do not run there either, and the library's own
+//! caller insisted, and wrong numbers always come with a warning. With `Builder::refuse_wrong` they do not run there either, and the library's own
 //! operations never run where their loops are known to end early.
 
 mod answers;
