@@ -420,11 +420,9 @@ functions! {
         CopySign, copysign, { float => "{f}_with_sign({x}, {y})" }, "exact";
         /// The float next to x in the direction of y. Of f16 as of the float32 of its value.
         NextAfter, next_after, { f32 => "float_next_after({x}, {y})" }, "exact";
-        /// The remainder of x by y when the quotient is rounded towards 0: exact, with the sign of x. NaN, or 0 for integers, where y =
-        /// 0.
+        /// The remainder of x by y when the quotient is rounded towards 0: exact, with the sign of x. NaN, or 0 for integers, where y = 0.
         Fmod, fmod, { float | signed => "{f}_rest({x}, {y})", unsigned => "{x} % select({y}, {t}(1), {y} == {t}(0))" }, "exact";
-        /// The remainder of x by y when the quotient is rounded down, as Python's `%`: with the sign of y. NaN, or 0 for integers, where y =
-        /// 0.
+        /// The remainder of x by y when the quotient is rounded down, as Python's `%`: with the sign of y. NaN, or 0 for integers, where y = 0.
         Remainder, remainder, { float | signed => "{f}_remainder({x}, {y})", unsigned => "{x} % select({y}, {t}(1), {y} == {t}(0))" }, "3e-7";
         /// x / y rounded down, as Python's `//`; by 0 as `/`.
         FloorDivide, floor_divide, { float | signed => "{f}_floor_divide({x}, {y})", unsigned => "{x} / select({y}, {t}(1), {y} == {t}(0))" }, "3e-7";
