@@ -100,7 +100,7 @@ enum Command {
     Zk(zk::Arguments),
     #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
     View(view::Arguments),
-    /// A window with a moving picture (this program was built without it)
+    /// Open a window with the field or a kernel's picture (this program was built without it)
     #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]
     View(NotBuilt),
     #[cfg(feature = "serve")]
