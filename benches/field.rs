@@ -17,7 +17,7 @@ use peers::process::Peer;
 
 const SIDE: usize = 4096;
 
-/// What a peer's uniform holds, in WGSL's layout.
+/// Returns the contents of a peer's uniform, in WGSL's layout.
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }

@@ -45,7 +45,7 @@ impl Data {
     }
 }
 
-/// What a result must be.
+/// The expected result.
 enum Expected {
     /// Bit for bit.
     Words(Vec<u32>),

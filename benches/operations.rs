@@ -23,7 +23,7 @@ mod bench_ops;
 #[path = "../cli/src/bench_zk.rs"]
 mod bench_zk;
 
-/// What the table of operations takes of the program.
+/// The parts of the program that the table of operations needs.
 mod parse {
     /// Columns and rows.
     #[derive(Clone, Copy)]

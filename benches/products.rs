@@ -88,7 +88,7 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
 type Work = Box<dyn Fn() -> Tensor>;
 
 impl Case {
-    /// What the peer is asked for.
+    /// Returns the request for the peer.
     fn line(&self) -> String {
         let list = |numbers: &[usize]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         match self {

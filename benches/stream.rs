@@ -1,7 +1,7 @@
 //! Streams beside what they read: a sum and a transform of more than memory holds, and the generator's, the file's and the writer's speed alone.
 //! `cargo bench -p cantus-benches --bench stream -- [GIGABYTES] [TURNS] [BACKEND]`: 4, 5 and cpu unless told. `-- overlap [BACKEND]` tells how much of
 //! the transfers a stream hides: with `CANTUS_VULKAN_DISCRETE=1` on `vulkan`, as on a device with memory of its own, and with
-//! `CANTUS_VULKAN_DELAY=MICROSECONDS` on one that takes so long for each submission.
+//! `CANTUS_VULKAN_DELAY=MICROSECONDS` on one that takes that long for each submission.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

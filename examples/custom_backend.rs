@@ -10,7 +10,7 @@ use cantus::backend::{
 };
 use cantus::{Engine, Error, Kernel, Result};
 
-/// What it is, and the device that does its work: a driver's handle would be here.
+/// The device's description, and the device that does its work: a driver's handle would be here.
 struct Accelerator(DeviceInfo, Arc<dyn Device>);
 
 impl Device for Accelerator {

@@ -1,9 +1,9 @@
-//! Cantus is a portable compute engine. A kernel is written once, in WGSL, and runs on whatever the machine has: a GPU through
-//! Vulkan, Metal, DX12, GL or the browser's WebGPU, and the plain CPU with no driver at all.
+//! Cantus is a portable compute engine. Write a kernel once, in WGSL, and run it on every device: GPUs through CUDA, HIP, Vulkan, Metal,
+//! DX12, OpenCL or the browser's WebGPU, and any CPU without a driver.
 //!
 //! ```
 //! # fn main() -> cantus::Result<()> {
-//! let engine = cantus::Engine::new()?; // the best device; falls back by itself
+//! let engine = cantus::Engine::new()?; // the best device of this machine
 //! let x = engine.tensor(&[1.0_f32, 2.0, 3.0, 4.0])?;
 //! let y = engine.zeros::<f32>(&[4])?;
 //! let saxpy = cantus::Kernel::from_wgsl("
@@ -21,24 +21,24 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The nouns, in the words of WGSL and WebGPU:
+//! The main types, in the words of WGSL and WebGPU:
 //!
 //! | | |
 //! | --- | --- |
 //! | [`Kernel`] | WGSL text, an entry point, override values; parsed, validated and reflected once |
 //! | [`Tensor`] | shape, dtype, and a buffer on one device; contiguous and row-major |
-//! | [`Engine`] | ranks the devices, places tensors, runs kernels, falls back, records what it did |
+//! | [`Engine`] | ranks devices, places tensors, runs kernels, falls back, and records events |
 //! | [`backend::Backend`], [`backend::Device`] | a way to reach devices, and one of them; anyone can add a backend |
-//! | [`ops`] | operations on tensors, from the shipped kernels |
+//! | [`ops`] | lazy operations on tensors |
 //!
-//! What to rely on:
-//! - **It always runs.** Drivers are found at run time. Without any, the CPU executes the same WGSL.
-//! - **Never zeros.** An operation gives the right numbers, or an [`Error`] that says what failed, where, and what to do. What a
-//!   call cannot know yet sticks to its output tensors and comes out when they are read.
-//! - **The same numbers.** Integers agree bit for bit on all devices (except for what WGSL leaves open); floats within the tolerance
-//!   that the kernel states.
+//! Guarantees:
+//! - **It always runs.** Drivers are found at run time. Without any, the CPU runs the same WGSL.
+//! - **Right numbers or an error.** An [`Error`] says what failed, where, and what to do. A failure that a call cannot know yet is reported when
+//!   its output tensors are read.
+//! - **The same numbers everywhere.** Integers agree bit for bit on all devices, except where WGSL leaves results open. Floats agree within the
+//!   tolerance that the operation states.
 //!
-//! Every call that may wait has an `_async` form; the blocking ones do not exist on the web.
+//! Every call that may wait has an `_async` form. The blocking forms do not exist on the web.
 //!
 //! # Features
 //!
@@ -46,25 +46,25 @@
 //! | --- | --- | --- |
 //! | `wgsl` | kernels from WGSL text at run time; without it, prepared kernels run | +15 |
 //! | `wgpu` | Vulkan, Metal, DX12, GL and the browser's WebGPU | +45 |
-//! | `cpu` | the processor | +18 |
-//! | `ahead-kernels` | the library's own kernels compiled ahead for the processor: 6,600 lines of Rust to compile | `cpu` |
-//! | `vulkan` | Vulkan without a layer between | `wgsl` and 3 |
+//! | `cpu` | the CPU | +18 |
+//! | `ahead-kernels` | the library's own kernels compiled ahead for the CPU: 6,600 lines of Rust to compile | `cpu` |
+//! | `vulkan` | Vulkan directly | `wgsl` and 3 |
 //! | `opencl` | OpenCL 1.2 and later | `wgsl` and 5 |
-//! | `cuda`, `hip` | NVIDIA and AMD GPUs by their own libraries | `wgsl` and 1 |
+//! | `cuda`, `hip` | NVIDIA and AMD GPUs through their own libraries | `wgsl` and 1 |
 //! | `config` | settings from a TOML file | +6 |
 //! | `npy` | NumPy's `.npy` files | +13 |
 //! | `stream` | data larger than memory, chunk by chunk | `npy` and `wgsl` |
 //! | `trace` | profiles as traces for Chrome's and Perfetto's viewers | +8 |
 //! | `translate` | kernels as CUDA, HIP, OpenCL C and C | `wgsl` |
 //! | `writers` | kernels as SPIR-V, MSL, HLSL and GLSL | `wgsl` and 1 |
-//! | `fft` | Fourier transforms on the processor by `rustfft`: some ten times as quick as by kernels | `cpu` |
-//! | `linalg` | factorisations and systems of equations on the processor by `faer`, in float64 | `cpu` |
+//! | `fft` | Fourier transforms on the CPU by `rustfft`, about ten times as fast as kernels | `cpu` |
+//! | `linalg` | factorisations and linear systems on the CPU by `faer`, in float64 | `cpu` |
 //! | `zk` | finite fields, curves, multi-scalar multiplication and transforms for zero-knowledge proofs | `wgsl` |
 //! | `monitor` | engines that can be watched: [`engine::Builder::publish`], `engine::published` | |
 //! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
-//! The first rows, to `hip`, are the default: 108 packages on Linux, as `cargo tree` counts them, of which 12 are parts of Cantus. Without any
-//! feature there are 44, with `cpu` alone 52, with `wgsl` and `cpu` 68, with `wgpu` as well 100. Every library of a driver's is loaded at run time.
+//! The rows up to `hip` are the default. `cargo tree` counts 108 packages on Linux then, 12 of them parts of Cantus. There are 44 without features, 52
+//! with `cpu`, 68 with `wgsl` and `cpu`, and 100 with `wgpu` as well. Drivers' libraries are loaded at run time.
 
 #![warn(missing_debug_implementations)]
 

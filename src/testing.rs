@@ -1,4 +1,4 @@
-//! What this library's tests and tools look into, behind the internal feature `_test`. Not for apps; it changes without notice.
+//! Internals for this library's tests and tools, behind the internal feature `_test`. Not for apps; it changes without notice.
 
 use crate::ahead::Compiled;
 pub use crate::spmd::changed::{Choices, change};
@@ -16,7 +16,7 @@ pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Stri
     })
 }
 
-/// The kernels that expressions were put together as so far, by text.
+/// Returns the kernels that expressions were put together as so far, by text.
 #[cfg(feature = "wgsl")]
 #[must_use]
 pub fn composed() -> Vec<crate::Kernel> {
@@ -44,7 +44,7 @@ pub fn ahead_within(kernel: &crate::Kernel, source: &str, root: &str, bare: bool
     kernel.ahead_within(source, root, bare)
 }
 
-/// The values of overrides as a compiled form takes them.
+/// Returns the values of overrides as a compiled form takes them.
 ///
 /// # Errors
 /// As [`Kernel::reflection`](crate::Kernel::reflection), and [`Error::Override`](crate::Error::Override) where one has no value.
@@ -69,7 +69,7 @@ pub unsafe fn execute_ahead(
     unsafe { crate::ahead::execute(compiled, bytecode, arguments, launch) }
 }
 
-/// What a file of the cache folder is read as, by device and name, once it was written as what it was read as before.
+/// Reads a file of the cache folder, by device and name, after it was written as it was read before.
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn recall(
@@ -81,28 +81,29 @@ pub fn recall(
     remembered::recall(folder, name)
 }
 
-/// The compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.
+/// Returns the compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.
 #[cfg(all(any(feature = "opencl", feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 #[must_use]
 pub fn kept_code(folder: &std::path::Path, source: &str, code: Option<&[u8]>) -> Option<Vec<u8>> {
     crate::backend::kept_code(folder, source, code)
 }
 
-/// A file of Vulkan's pipelines with these data, for a device of vendor 0x10005.
+/// Returns a file of Vulkan's pipelines with these data, for a device of vendor 0x10005.
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 #[must_use]
 pub fn pipelines(data: &[u8]) -> Vec<u8> {
     crate::backend::vulkan::cache_file::pack(data)
 }
 
-/// The data of such a file, if all of it is right.
+/// Returns the data of such a file, if all of it is right.
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 #[must_use]
 pub fn pipelines_of(file: &[u8]) -> Option<&[u8]> {
     crate::backend::vulkan::cache_file::unpack(file)
 }
 
-/// What devices whose dimensions hold few workgroups, and wgpu, make of a kernel: naga takes both, and the language's writer the first.
+/// Returns the form of a kernel for devices whose dimensions hold few workgroups, and for wgpu: naga takes both, and the language's
+/// writer the first.
 ///
 /// # Errors
 /// As [`Kernel::translate`](crate::Kernel::translate), and what naga says of the modules.

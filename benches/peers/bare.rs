@@ -14,7 +14,7 @@ pub struct Bare {
     pub queue: wgpu::Queue,
 }
 
-/// What is bound to `@group(0) @binding(n)`, in the order of n.
+/// The resource for `@group(0) @binding(n)`, in the order of n.
 pub enum Resource<'a> {
     /// A uniform's contents.
     Uniform(&'a [u8]),

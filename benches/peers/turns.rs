@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// Between what one side does and what another does on the processor: threads of the other side spin for a while.
 pub const PAUSE: Duration = Duration::from_millis(250);
 
-/// The seconds that each call took, behind a pause: three at least, for so long.
+/// The seconds that each call took, behind a pause: three at least, for that time.
 pub fn timed(turn: Duration, pause: Duration, work: impl Fn()) -> Vec<f64> {
     std::thread::sleep(pause);
     work();

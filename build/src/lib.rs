@@ -54,7 +54,7 @@ pub enum Error {
     Pattern {
         /// As it was given.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason why it is refused.
         reason: String,
     },
     /// No file is named so.
@@ -120,7 +120,7 @@ pub unsafe fn ahead(pattern: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What [`write()`] did.
+/// The result of [`write()`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Written {

@@ -33,20 +33,20 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value = "72", value_parser = clap::value_parser!(u32).range(1..=1_000_000),
         allow_negative_numbers = true)]
     frames: u32,
-    /// Frames per second; a GIF plays whole hundredths of a second per frame, so that frames take turns between two delays where the
-    /// exact one is none, and 50 at most
+    /// Frames per second, at most 50 in a GIF, whose frames last whole hundredths of a second: two delays alternate if the exact one is
+    /// between them
     #[arg(long, value_name = "F", default_value = "25", value_parser = frames_per_second, allow_negative_numbers = true)]
     fps: f64,
-    /// The moment of the first frame, in seconds
+    /// Time of the first frame, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse::finite, allow_negative_numbers = true)]
     time: f64,
     /// Seconds of the field per second of the animation
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse::finite, allow_negative_numbers = true)]
     speed: f64,
-    /// Spread one whole period of the field (2.884 seconds) over the frames, so that it repeats without a jump
+    /// Spread one period of the field (2.884 seconds) over the frames, so that the animation loops without a jump
     #[arg(long, conflicts_with = "speed")]
     seamless: bool,
-    /// Where to: .gif, or .png (an animated PNG)
+    /// Output file: .gif, or .png (an animated PNG)
     #[arg(short, long, value_name = "FILE", default_value = "field.gif")]
     output: PathBuf,
     /// Print what was done as JSON

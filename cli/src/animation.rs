@@ -39,7 +39,7 @@ impl Format {
     }
 }
 
-/// What an animation is made of.
+/// The frames of an animation.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Pixels in a row.

@@ -32,23 +32,23 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf"); several may be given;
-    /// without it, the usual ones
+    /// Run only cases whose name contains this, such as "coherence", "field 512x512" or any elementwise function ("erf"); may be repeated
+    /// [default: the usual ones]
     #[arg(long = "filter", value_name = "TEXT")]
     filters: Vec<String>,
-    /// Columns and rows; several may be given [default: three squares for each operation]
+    /// Columns and rows; may be repeated [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]
     sizes: Vec<Size>,
-    /// Every power of two from 2^8 to 2^30 elements, as far as memory and patience allow: does time grow with size, and no faster?
+    /// Measure every power of two from 2^8 to 2^30 elements that memory allows, to see whether time grows faster than size
     #[arg(long, conflicts_with = "sizes")]
     growth: bool,
-    /// Stop after so long, with the rows that there are: milliseconds, or with a unit as in 30s, 2m
+    /// Stop after this time and print the finished rows: milliseconds, or with a unit as in 30s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Print the results as JSON, or write them to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Write a page with plots as well: time by size, time for each element, and bandwidth beside that of a copy
+    /// Also write a page of plots: time by size, time per element, and bandwidth beside that of a copy
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 }
@@ -86,7 +86,7 @@ impl Row<'_> {
         self.quarter(2)
     }
 
-    /// The time that so many quarters of the runs took at most: 0 is the least, 4 the greatest.
+    /// The time that this number of quarters of the runs took at most: 0 is the least, 4 the greatest.
     fn quarter(&self, quarters: usize) -> Duration {
         self.times.get(self.times.len().saturating_sub(1) * quarters / 4).copied().unwrap_or_default()
     }
@@ -104,7 +104,7 @@ impl Row<'_> {
     }
 }
 
-/// What could not be timed, and why.
+/// A case that could not be timed, and why.
 struct Failure {
     what: String,
     device: DeviceInfo,
@@ -169,7 +169,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// What is about to run, and for how long.
+/// Returns the announcement of the cases and of their time.
 fn expectation(cases: usize, devices: usize, time: Duration) -> String {
     let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
     let seconds = time.as_secs().max(1);
@@ -293,7 +293,7 @@ fn once(engine: &Engine, work: &Work) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// What the page plots.
+/// Returns the points of the page's plots.
 fn points(rows: &[Row<'_>]) -> Vec<super::bench_page::Point> {
     rows.iter()
         .map(|row| super::bench_page::Point {

@@ -1,4 +1,5 @@
-//! What `cantus bench` times: a row for each operation. Functions of elements come from the library's own table.
+//! The operations that `cantus bench` times: a row for each operation. Functions of elements come from the library's
+//! own table.
 
 use cantus::graph::Graph;
 use cantus::ops::{self, Attention, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};
@@ -27,7 +28,7 @@ type Count = fn(f64, f64) -> f64;
 pub struct Op {
     /// Its name: that of its kernel, its file and its test.
     pub name: &'static str,
-    /// Whether it is timed when no filter is given.
+    /// True if it is timed when no filter is given.
     pub usual: bool,
     /// Sides of the squares that are timed when no size is given: what grows faster than its data ends earlier.
     pub sides: [usize; 3],

@@ -1,4 +1,5 @@
-//! What `cantus bench` times of finite fields and curves: lists of as many elements as the size has cells.
+//! The operations on finite fields and curves that `cantus bench` times: lists of as many elements as the size has
+//! cells.
 
 use cantus::zk::{
     self, Affine, BabyBear, Bn254Fr, Bn254G1, Check, Curve, FieldTensor, PointTensor, PrimeField, Projective,

@@ -13,14 +13,14 @@ use super::global::Global;
 use super::progress::Progress;
 use super::report;
 
-/// Print the coherence of a field: how large its values are beside their neighbours', from 0 to 1
+/// Print the coherence of a field: how strongly values agree in magnitude with their neighbours, from 0 to 1
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The field, or - for standard input: rows by columns of float32 (float16 and float64 are converted), every value finite
     #[arg(value_name = "FIELD.npy")]
     input: PathBuf,
-    /// Print the number with what it was computed from as JSON
+    /// Print the number and its inputs as JSON
     #[arg(long)]
     json: bool,
 }
@@ -43,7 +43,7 @@ const LONG: u64 = 1 << 26;
 
 const STDIN: &str = "standard input";
 
-/// What came on standard input as a file, because it is read several times.
+/// Copies standard input to a file, because it is read several times.
 fn spooled(path: &Path) -> Result<Option<tempfile::NamedTempFile>> {
     if path != Path::new("-") {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `cantus compile`: a kernel in another language, to read or to bring to a program of one's own.
+//! `cantus compile`: a kernel in another language, to read or to use in another program.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct Arguments {
     /// The kernel, or the name of a shipped one (cantus kernels); for stablehlo and plan an operation (cantus bench)
     #[arg(value_name = "KERNEL.wgsl")]
     kernel: String,
-    /// The language; `all` writes every one that can be made here into the folder of -o
+    /// The language; `all` writes every language available here into the folder of -o
     #[arg(short, long, value_enum)]
     target: Target,
     /// The entry point; needed when there are several

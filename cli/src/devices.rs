@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 use super::global::Global;
 use super::report;
 
-/// List the devices of this machine, and say which one is chosen and why
+/// List the devices of this machine, and explain the choice
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Print everything known as JSON, limits included
     #[arg(long)]
     json: bool,
-    /// Ask every device the kernels with known answers, and say which it gets wrong
+    /// Test every device with kernels of known answers, and list the wrong answers
     #[arg(long, conflicts_with = "json")]
     check: bool,
 }
@@ -118,7 +118,7 @@ fn text(survey: &Survey, verbose: bool) -> String {
     text
 }
 
-/// What is remembered of a device's answers to kernels whose answers are known: only what isn't right.
+/// The remembered wrong answers of a device to kernels with known answers.
 struct Answers {
     /// Numbers that differ: the construct, and how.
     wrong: Vec<(String, String)>,
@@ -178,7 +178,7 @@ fn is_selected(survey: &Survey, device: &DeviceInfo) -> bool {
     selected.is_some_and(|selected| selected.backend == device.backend && selected.index == device.index)
 }
 
-/// What the device has beyond plain WGSL, in words.
+/// Returns the device's features beyond plain WGSL, in words.
 fn extras(capabilities: &Capabilities) -> Vec<String> {
     let features = capabilities.features.named();
     let mut extras: Vec<String> =

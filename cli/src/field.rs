@@ -25,14 +25,14 @@ pub struct Arguments {
     grid: GridArguments,
     #[command(flatten)]
     wave: WaveArguments,
-    /// The moment, in seconds; any finite number
+    /// Time in seconds; any finite number
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse::finite, allow_negative_numbers = true)]
     time: f64,
-    /// Where to: .png (a picture) or .npy (float32, rows by columns)
+    /// Output file: .png (a picture) or .npy (float32, rows by columns)
     #[arg(short, long, value_name = "FILE", default_value = "field.png")]
     output: PathBuf,
-    /// Share the rows among these devices, by their speed; the field is put together in memory. A device is a backend, or a backend and the
-    /// index of one of its devices
+    /// Split the rows over these devices by their speed; the field is assembled in memory. A device is a backend, or a backend and an index,
+    /// as in cuda:1
     #[arg(long, value_name = "DEVICE,…", value_delimiter = ',')]
     devices: Vec<String>,
     /// Print what was done as JSON

@@ -25,7 +25,7 @@ static CHECKS: AtomicBool = AtomicBool::new(false);
 static REACHED: AtomicBool = AtomicBool::new(false);
 /// Lists that one copy runs.
 const LISTS: usize = 256;
-/// How a copy says that it has run them, and that each is told.
+/// The exit code of a copy that ran its lists and reported each.
 const ALL_RUN: i32 = 77;
 /// A list that takes more of the processor has much work, and its copy is ended.
 const LIMIT: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 100_000 };
@@ -121,7 +121,7 @@ fn serve_copy(first: &str) -> ! {
     std::process::exit(ALL_RUN)
 }
 
-/// What the processor may spend from now on; none lifts the limit. The signal's default ends the process.
+/// Limits the processor time from now on; none lifts the limit. The signal's default ends the process.
 fn time_limit(limit: libc::timeval) {
     let none = libc::timeval { tv_sec: 0, tv_usec: 0 };
     let timer = libc::itimerval { it_interval: none, it_value: limit };

@@ -14,30 +14,29 @@ const STALL_MS: u64 = 10_000;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device and diagnostics")]
 pub struct Global {
-    /// Compute on this backend (see: cantus devices) or fail, unless fallback = "always" is set as well; by default the best device is
-    /// chosen, and the next one where it fails
+    /// Compute on this backend (see: cantus devices) or fail, unless fallback = "always" is set; by default the best device computes,
+    /// and the next one if it fails
     #[arg(long, global = true, value_name = "NAME")]
     backend: Option<String>,
-    /// Use the backend's device of this index
+    /// Use the backend's device with this index
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     device: Option<usize>,
-    /// Fail when the device fails, instead of going on with the next one; where a backend is named, that is so anyway
+    /// Fail when the device fails, instead of trying the next one; the default if a backend is named
     #[arg(long, global = true)]
     no_fallback: bool,
-    /// Hold at most so much on a device: bytes, or with a unit as in 512MB, 16GiB
+    /// Limit device memory: bytes, or with a unit as in 512MB, 16GiB
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse::bytes, allow_negative_numbers = true)]
     memory_limit: Option<u64>,
-    /// Give up when one step takes longer: kernels that were handed to the device together, or a transfer; milliseconds, or with a unit as in
-    /// 500ms, 30s, 2m
+    /// Limit the time of each batch of kernels and each transfer: milliseconds, or with a unit as in 500ms, 30s, 2m
     #[arg(long, global = true, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
-    /// Run the portable kernels alone: no native kernel, no library of the device's own
+    /// Run portable kernels only: no native kernels, no vendors' libraries
     #[arg(long, global = true)]
     no_native: bool,
-    /// Give the same bits on every device, which takes several times as long
+    /// Compute the same bits on every device, which takes several times as long
     #[arg(long, global = true)]
     reproducible: bool,
-    /// Say more on stderr: what the engine did; twice for details, three times for drivers too
+    /// Print what the engine does to stderr; twice for details, three times for drivers' messages
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
 }
@@ -58,7 +57,7 @@ impl Global {
         Ok(config)
     }
 
-    /// What the file, the variables and the flags say.
+    /// Returns the settings from the file, the variables and the flags.
     ///
     /// # Errors
     /// As [`Self::config`].
@@ -88,7 +87,7 @@ impl Global {
     /// The same, where its backend is one of this program's.
     ///
     /// # Errors
-    /// As [`Self::config`], and for a backend that there is not, with those that there are.
+    /// As [`Self::config`], and for an unknown backend, with the known ones.
     pub fn usable_config(&self) -> Result<Config> {
         let config = self.config()?;
         if let Some(name) = &config.backend {

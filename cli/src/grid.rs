@@ -1,4 +1,5 @@
-//! What everything that makes a grid of values shares: the arguments for its size and its colours, and a progress bar.
+//! The shared parts of everything that makes a grid of values: the arguments for its size and its colours, and a
+//! progress bar.
 
 use clap::Args;
 
@@ -10,7 +11,7 @@ use super::progress::Progress;
 /// Size and colours.
 #[derive(Debug, Args)]
 pub struct GridArguments {
-    /// Columns and rows in one word [default: 512x512]
+    /// Columns and rows [default: 512x512]
     #[arg(value_name = "WIDTHxHEIGHT", conflicts_with_all = ["width", "height"])]
     size: Option<Size>,
     /// Number of columns [default: 512]
@@ -23,7 +24,7 @@ pub struct GridArguments {
     /// or gray
     #[arg(long, value_name = "NAME", default_value_t = Colormap::Viridis, ignore_case = true, hide_possible_values = true)]
     colormap: Colormap,
-    /// The values of the first and the last colour; what lies outside takes the nearer of the two
+    /// Values of the first and the last colour; values outside are clamped
     #[arg(long, value_name = "MIN,MAX", default_value = "-1,1", value_parser = parse::range, allow_hyphen_values = true)]
     range: (f32, f32),
 }

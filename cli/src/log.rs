@@ -31,7 +31,7 @@ pub fn begin(verbose: u8) {
     let _ = tracing::subscriber::set_global_default(Log { filter, live });
 }
 
-/// What is listened to: by the beginning of a target's name, the longest of those that fit.
+/// The filter of messages: by the beginning of a target's name, the longest of those that fit.
 #[derive(Debug, PartialEq)]
 struct Filter {
     of: Vec<(String, LevelFilter)>,

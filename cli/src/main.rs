@@ -54,7 +54,7 @@ use clap::{Arg, Args, Command as Described, CommandFactory as _, FromArgMatches 
 
 use global::Global;
 
-/// Portable compute: one WGSL kernel on every GPU, and on the plain CPU with no driver at all.
+/// Portable compute: one WGSL kernel on every GPU, and on any CPU without a driver.
 #[derive(Debug, Parser)]
 #[command(name = "cantus", version, max_term_width = 100, after_help = EXAMPLES, propagate_version = false)]
 struct Cli {
@@ -100,7 +100,7 @@ enum Command {
     Zk(zk::Arguments),
     #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
     View(view::Arguments),
-    /// A window with a moving picture (this program was built without it)
+    /// Open a window with the field or a kernel's picture (this program was built without it)
     #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]
     View(NotBuilt),
     #[cfg(feature = "serve")]
@@ -120,7 +120,7 @@ enum Command {
     Man(NotBuilt),
 }
 
-/// What a subcommand that is in other builds is given.
+/// The arguments of a subcommand that only other builds have.
 #[allow(dead_code, reason = "with every feature every subcommand is built")]
 #[derive(Debug, Args)]
 struct NotBuilt {

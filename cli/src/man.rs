@@ -14,7 +14,7 @@ use super::report;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The folder; made if it is not there
+    /// The folder; created if it is missing
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }

@@ -9,14 +9,14 @@ use clap::{Args, ValueEnum};
 
 use super::{output, report};
 
-/// Make a folder with a small app: a Rust program, a window, a page, or a simulation without a program
+/// Create a folder with a small app: a Rust program, a window, a page, or a simulation for `cantus job`
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The folder, which must not be there yet; its last part is the app's name
+    /// The folder, which must not exist yet; its last part is the app's name
     #[arg(value_name = "NAME")]
     folder: PathBuf,
-    /// What it is
+    /// Kind of app
     #[arg(long, value_name = "KIND", default_value = "rust")]
     kind: Kind,
     /// The folder of Cantus's sources, for `rust`, `window` and `page` [default: where this program was built]
@@ -33,7 +33,7 @@ Examples:
 
 Each says what to type next.";
 
-/// What is made.
+/// A kind of app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
     /// A Rust program with a kernel of its own
@@ -81,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// What to type next, in the folder.
+    /// Returns the next command to type, in the folder.
     fn next(self) -> &'static str {
         match self {
             Self::Rust | Self::Window => "cargo run",

@@ -18,7 +18,7 @@ const NAME_START: usize = 40;
 /// Temporary files that an interrupt must remove.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// What to do at Ctrl-C: nothing more than usual, let the work end itself, or it has been told to.
+/// The reaction to Ctrl-C: nothing more than usual, let the work end itself, or it has been told to.
 static STOP: AtomicU8 = AtomicU8::new(USUAL);
 const USUAL: u8 = 0;
 const ASKED_FOR: u8 = 1;
@@ -30,7 +30,7 @@ pub fn stop_first() {
     remove_on_interrupt();
 }
 
-/// Whether Ctrl-C was pressed since [`stop_first`].
+/// Returns whether Ctrl-C was pressed since [`stop_first`].
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed) == STOPPED
 }

@@ -156,7 +156,7 @@ impl FromStr for NamedFile {
     }
 }
 
-/// What a binding that is made holds.
+/// The contents of a generated binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Elements {
     /// Of a tensor.
@@ -170,7 +170,7 @@ pub enum Elements {
 pub struct NamedTensor {
     /// The binding.
     pub name: String,
-    /// What it holds.
+    /// The contents.
     pub elements: Elements,
     /// Its shape.
     pub shape: Shape,
@@ -202,7 +202,7 @@ impl FromStr for NamedTensor {
     }
 }
 
-/// What is between the brackets of a shape: `480,640`, or `@x` for that of `x`.
+/// Parses the text between the brackets of a shape: `480,640`, or `@x` for that of `x`.
 pub fn shape(text: &str, wanted: &str) -> Result<Shape, String> {
     match text.trim().strip_prefix('@') {
         Some(other) if !other.is_empty() => Ok(Shape::Like(other.to_owned())),

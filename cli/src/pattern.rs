@@ -19,7 +19,7 @@ use super::report;
 pub struct Arguments {
     #[command(flatten)]
     grid: GridArguments,
-    /// Where to: .png (a picture) or .npy (float32, rows by columns)
+    /// Output file: .png (a picture) or .npy (float32, rows by columns)
     #[arg(short, long, value_name = "FILE", default_value = "pattern.png")]
     output: PathBuf,
     /// Print what was done as JSON

@@ -29,20 +29,20 @@ struct Shared {
 }
 
 impl Progress {
-    /// Of so many units.
+    /// Creates a bar of that number of units.
     pub fn new(total: u64, unit: &'static str) -> Self {
         let shown = io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let (start, done, drawn) = (Instant::now(), AtomicU64::new(0), Mutex::new(None));
         Self(Arc::new(Shared { total, unit, shown, start, done, drawn }))
     }
 
-    /// So much more is done.
+    /// Adds to the finished work.
     pub fn add(&self, more: u64) {
         let done = self.0.done.fetch_add(more, Ordering::Relaxed).saturating_add(more);
         self.draw(done);
     }
 
-    /// So much is done altogether.
+    /// Sets the finished work.
     pub fn set(&self, done: u64) {
         self.0.done.store(done, Ordering::Relaxed);
         self.draw(done);
@@ -95,13 +95,13 @@ pub struct Computed {
     progress: Progress,
     /// Recorded and not yet waited for.
     open: u64,
-    /// So much is recorded before it is waited for.
+    /// The amount of work recorded before it is waited for.
     ahead: u64,
     since: Instant,
 }
 
 impl Computed {
-    /// Of so many steps.
+    /// Creates the progress of that number of steps.
     pub fn new(total: u64, unit: &'static str) -> Self {
         Self { progress: Progress::new(total, unit), open: 0, ahead: 1, since: Instant::now() }
     }
@@ -129,7 +129,7 @@ impl Drop for Computed {
     }
 }
 
-/// How much to record next, when `ahead` steps took so long: for about [`REFRESH`], often enough to look alive and seldom enough to cost
+/// How much to record next, by the time that `ahead` steps took: for about [`REFRESH`], often enough to look alive and seldom enough to cost
 /// nothing; at most twice as much.
 fn paced(ahead: u64, took: Duration) -> u64 {
     let wanted = ahead as f64 * REFRESH.as_secs_f64() / took.as_secs_f64().max(1e-9);

@@ -1,4 +1,4 @@
-//! What the program says: data on stdout, one line about what was done on stderr, tables, JSON.
+//! The program's output: data on stdout, one line about what was done on stderr, tables, JSON.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -109,7 +109,7 @@ fn wrapped_at(text: &str, indent: usize, most: usize) -> String {
     wrapped
 }
 
-/// A text of at most so many characters.
+/// A text of at most that many characters.
 pub fn short(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

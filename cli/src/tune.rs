@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::global::Global;
 use super::report;
 
-/// Measure which variants of kernels are quickest on the device, and remember them
+/// Measure which kernel variants are fastest on the device, and remember them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Begin no measurement after so long
+    /// Begin no measurement after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
-    /// Measure again what was measured before
+    /// Repeat earlier measurements
     #[arg(long)]
     again: bool,
     /// Print the results as JSON

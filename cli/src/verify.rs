@@ -23,7 +23,7 @@ use super::output::{OutputFile, extension, fault};
 use super::progress::Progress;
 use super::report;
 
-/// Check every device, or the one of --backend and --device, with a thousand kernels and operations whose answers are known
+/// Check every device, or the one of --backend and --device, with a thousand kernels and operations of known answers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -53,12 +53,12 @@ Examples:
 
 Exit codes: 0 all is right, 1 something is wrong.";
 
-/// A driver may compile for a while; one that has said nothing for so long hangs.
+/// The silence after which a driver counts as hanging; it may compile for a while.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// After so many deaths a device is given up.
+/// The number of deaths after which a device is given up.
 const MOST_DEATHS: usize = 8;
 
-/// What the child says, a line each.
+/// A line of the child's output.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -269,7 +269,7 @@ fn child(info: &DeviceInfo, items: &[Item]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all cases do on a device: by children, of which each goes on where the one before died.
+/// Runs all cases on a device: by children, of which each goes on where the one before died.
 fn device(
     info: &DeviceInfo,
     items: &[Item],
@@ -381,7 +381,7 @@ fn spawn(info: &DeviceInfo, filter: &str, first: usize) -> Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(fault)
 }
 
-/// The child's lines, as they come. What is none of its own (drivers write there too) is left out.
+/// The child's lines, as they come. Other lines (drivers write there too) are left out.
 fn lines(stdout: ChildStdout) -> Receiver<Line> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {

@@ -95,7 +95,7 @@ enum HashName {
 
 #[derive(Debug, Args)]
 struct FieldArguments {
-    /// What is computed
+    /// Function to compute
     function: Function,
     /// The elements' field
     field: FieldName,

@@ -1,5 +1,5 @@
-//! What the bindings must give: the same work by the Rust API, one line for each result. `reference BACKEND`; without one it lists the
-//! backends that have a device.
+//! The reference for the bindings: the same work by the Rust API, one line for each result. `reference BACKEND`; without one it lists
+//! the backends that have a device.
 
 use cantus::engine::Value;
 use cantus::ops::field::{FieldParams, Frequency};

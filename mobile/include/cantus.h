@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// What a call returns. Everything but `CANTUS_STATUS_OK` leaves a sentence for a person in `cantus_error_text`.
+// The status of a call. Everything but `CANTUS_STATUS_OK` leaves a sentence for a person in `cantus_error_text`.
 typedef enum CantusStatus {
   // It worked.
   CANTUS_STATUS_OK = 0,
@@ -61,7 +61,7 @@ typedef enum CantusDtype {
   CANTUS_DTYPE_U64 = 6,
 } CantusDtype;
 
-// What `CantusUniform.values` points to.
+// The type of the numbers behind `CantusUniform.values`.
 typedef enum CantusNumber {
   // `int64_t`: fits any number type that can hold it.
   CANTUS_NUMBER_INT = 0,
@@ -71,7 +71,7 @@ typedef enum CantusNumber {
   CANTUS_NUMBER_BYTES = 2,
 } CantusNumber;
 
-// What the three numbers of a dispatch count.
+// The unit of a dispatch's three numbers.
 typedef enum CantusUnit {
   // At least this number of invocations, rounded up to whole workgroups.
   CANTUS_UNIT_INVOCATIONS = 0,
@@ -120,7 +120,7 @@ typedef struct CantusBinding {
 typedef struct CantusUniform {
   // The binding (`n`) or the member (`params.a`).
   const char *path;
-  // What `values` points to, as one of `CantusNumber`.
+  // The type of the numbers behind `values`, one of `CantusNumber`.
   uint32_t kind;
   // The numbers: one, or several for a vector, matrix (by columns) or array.
   const void *values;
@@ -135,7 +135,7 @@ extern "C" {
 // The library's version, as in `0.1.0`.
 const char *cantus_version(void);
 
-// What the last call of this thread that failed had to say. Valid until the next one that fails.
+// Returns the text of this thread's last failure. Valid until the next one that fails.
 const char *cantus_error_text(void);
 
 // Opens the best device, or the one that was asked for. `options` may be null.

@@ -21,7 +21,7 @@ pub struct CantusTensor(cantus::Tensor);
 /// A kernel. Made by `cantus_kernel_create`.
 pub struct CantusKernel(cantus::Kernel);
 
-/// What a call returns. Everything but `CANTUS_STATUS_OK` leaves a sentence for a person in `cantus_error_text`.
+/// The status of a call. Everything but `CANTUS_STATUS_OK` leaves a sentence for a person in `cantus_error_text`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CantusStatus {
@@ -109,7 +109,7 @@ pub struct CantusBinding {
     pub tensor: *const CantusTensor,
 }
 
-/// What `CantusUniform.values` points to.
+/// The type of the numbers behind `CantusUniform.values`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CantusNumber {
@@ -127,7 +127,7 @@ pub enum CantusNumber {
 pub struct CantusUniform {
     /// The binding (`n`) or the member (`params.a`).
     pub path: *const c_char,
-    /// What `values` points to, as one of `CantusNumber`.
+    /// The type of the numbers behind `values`, one of `CantusNumber`.
     pub kind: u32,
     /// The numbers: one, or several for a vector, matrix (by columns) or array.
     pub values: *const c_void,
@@ -135,7 +135,7 @@ pub struct CantusUniform {
     pub count: usize,
 }
 
-/// What the three numbers of a dispatch count.
+/// The unit of a dispatch's three numbers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CantusUnit {
@@ -268,7 +268,7 @@ pub extern "C" fn cantus_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// What the last call of this thread that failed had to say. Valid until the next one that fails.
+/// Returns the text of this thread's last failure. Valid until the next one that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn cantus_error_text() -> *const c_char {
     ERROR.with_borrow(|text| text.as_ptr())

@@ -29,7 +29,7 @@ pub struct DeviceInfo {
     pub index: u32,
     /// The device's name.
     pub name: String,
-    /// What it is.
+    /// The kind of device.
     pub kind: DeviceKind,
     /// Driver and version.
     pub driver: String,
@@ -59,12 +59,12 @@ pub struct SurveyedBackend {
     pub reason: Option<String>,
 }
 
-/// What there is, and what an engine with the same options would take.
+/// The devices of the machine, and the one that an engine with the same options would take.
 #[derive(Debug, Clone, PartialEq, Eq, uniffi::Record)]
 pub struct Survey {
     /// Every backend, best first.
     pub backends: Vec<SurveyedBackend>,
-    /// What an engine would take now.
+    /// The device that an engine would take now.
     pub selected: Option<Selection>,
     /// Why no device can be had.
     pub refusal: Option<String>,

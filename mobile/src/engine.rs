@@ -122,7 +122,7 @@ pub struct Dispatch {
     pub cancel: Option<Arc<Cancel>>,
 }
 
-/// What kind of thing happened.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, uniffi::Enum)]
 pub enum EventKind {
     /// A device was opened.
@@ -148,11 +148,11 @@ pub enum EventKind {
 pub struct Event {
     /// Microseconds since the engine was made.
     pub at_us: u64,
-    /// What kind.
+    /// The kind.
     pub kind: EventKind,
     /// The device or backend concerned.
     pub device: String,
-    /// What happened, with names.
+    /// The event in words, with names.
     pub text: String,
 }
 

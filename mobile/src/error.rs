@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What went wrong. `text` says it in one sentence, with what to do; reports of kernels follow on lines of their own.
+/// An error. `text` says it in one sentence, with what to do; reports of kernels follow on lines of their own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, uniffi::Error)]
 pub enum CantusError {
     /// The WGSL text does not parse or validate; `report` shows the place.
@@ -50,7 +50,7 @@ pub enum CantusError {
     Unsupported {
         /// For a person.
         text: String,
-        /// What is not supported.
+        /// The unsupported construct.
         construct: String,
     },
     /// The engine's own memory limit, or the device's memory, is used up.

@@ -38,7 +38,7 @@ pub struct Grid {
     pub height: u32,
 }
 
-/// What `Engine.field` computes.
+/// The parameters of `Engine.field`.
 #[derive(Debug, Clone, Copy, PartialEq, uniffi::Record)]
 pub struct FieldParams {
     /// Columns, at least 1.

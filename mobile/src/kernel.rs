@@ -23,7 +23,7 @@ pub struct BindingInfo {
     pub writable: bool,
 }
 
-/// What is known about a kernel's chosen entry point.
+/// The reflection of a kernel's chosen entry point.
 #[derive(Debug, Clone, PartialEq, Eq, uniffi::Record)]
 pub struct KernelInfo {
     /// The entry point.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 
-/// What an engine does when a device fails before anything was submitted.
+/// An engine's reaction when a device fails before anything was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, uniffi::Enum)]
 pub enum Fallback {
     /// Tries the next device, moves the inputs there, records an event.
@@ -31,7 +31,7 @@ pub struct EngineOptions {
     /// Where `config.toml` is, if there is one: a folder of the app.
     #[uniffi(default = None)]
     pub config_folder: Option<String>,
-    /// What to do when a device fails.
+    /// The reaction when a device fails.
     #[uniffi(default = None)]
     pub fallback: Option<Fallback>,
     /// Limit in bytes on what the engine holds on each device.

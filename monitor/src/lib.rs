@@ -1,7 +1,7 @@
-//! What a machine's devices and the engines on them do, for `cantus top` and the service.
+//! Figures of a machine's devices and of the engines on them, for `cantus top` and the service.
 //!
-//! Devices come from NVML (NVIDIA), from Linux' sysfs (AMD, Intel), from Vulkan where nothing else tells of memory, and from the system (the
-//! processor). Engines are those of this user that publish ([`cantus::engine::Builder::publish`]). What nobody tells is a [`Reading`] with the reason.
+//! Devices come from NVML (NVIDIA), from Linux' sysfs (AMD, Intel), from Vulkan where nothing else reports memory, and from the system (the
+//! processor). Engines are those of this user that publish ([`cantus::engine::Builder::publish`]). A figure that is not reported is a [`Reading`] with the reason.
 //!
 //! Everything is behind the feature `collect`; on the web there is nothing to watch, and the crate is empty.
 #![cfg(all(feature = "collect", not(target_arch = "wasm32")))]
@@ -60,7 +60,7 @@ pub struct Process {
 pub struct Device {
     /// Its name.
     pub name: String,
-    /// What tells of it: `nvml`, `sysfs`, `vulkan` or `system`.
+    /// The source of its figures: `nvml`, `sysfs`, `vulkan` or `system`.
     pub source: &'static str,
     /// PCI address as `0000:03:00.0`, where it has one.
     pub pci: Option<String>,
@@ -109,7 +109,7 @@ impl Device {
 /// An engine that publishes.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Engine {
-    /// What it tells.
+    /// Its figures.
     #[serde(flatten)]
     pub figures: Figures,
     /// Dispatches recorded per second since the last look, or since the engine was made.
@@ -125,7 +125,7 @@ pub struct Sample {
     pub devices: Vec<Device>,
     /// Engines by process.
     pub engines: Vec<Engine>,
-    /// What could not be looked at, and why.
+    /// The sources that could not be read, and why.
     pub remarks: Vec<String>,
 }
 
@@ -138,7 +138,7 @@ pub struct Sources {
     pub sysfs: PathBuf,
     /// Where engines publish.
     pub published: PathBuf,
-    /// Whether Vulkan is asked.
+    /// True if Vulkan is asked.
     pub vulkan: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The monitor on a double of NVML, on trees as sysfs has them, on the processor for real, and on a folder full of what is no engine's.
+//! The monitor on a double of NVML, on trees as sysfs has them, on the processor for real, and on a folder full of files that no engine wrote.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 

@@ -1,4 +1,4 @@
-//! A load client for the service: so many connections, each asking for a small addition as soon as it has its answer, or for an expression; or
+//! A load client for the service: many connections, each asking for a small addition as soon as it has its answer, or for an expression; or
 //! connections that only stay open. Prints requests per second and the times of answers as JSON.
 //!
 //! `load ADDRESS [--clients N] [--seconds S] [--idle N] [--elements N] [--work field|expression] [--key KEY]`

@@ -1,4 +1,4 @@
-"""Throughput and times of answers over the number of clients and over the size of a request, as an SVG and as rows for benches/README.md.
+"""Throughput and times of answers over the number of clients and over the size of a request, as an SVG and as rows for benches/notes.
 
     CANTUS_SERVE=target/release/cantus-serve LOAD=target/release/examples/load python serve/figures/growth.py docs/guide/src/service-growth.svg [SECONDS]
 """

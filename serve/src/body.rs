@@ -148,7 +148,7 @@ fn dtype(dtype: safetensors::Dtype) -> Option<DTypeName> {
     })
 }
 
-/// What form of an answer the caller accepts.
+/// Returns the media type of the answer that the caller accepts.
 ///
 /// # Errors
 /// 406.

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -44,9 +44,9 @@ impl State {
 pub struct Job {
     /// Its id, part of its address.
     pub id: String,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// What it computes: the request's `kind`.
+    /// The request's `kind`.
     pub kind: String,
     /// How far it is, in percent: 0 while it waits, 100 when it is done, never less than before. Null where nothing between its start and its end
     /// can be known: of work in a single step.
@@ -63,7 +63,7 @@ pub struct Job {
     pub milliseconds: Option<f64>,
     /// The devices that computed it, in order: more than one where a device failed and the job ended on the next.
     pub devices: Vec<String>,
-    /// What happened on the way, such as the loss of a device.
+    /// Events on the way, such as the loss of a device.
     pub events: Vec<String>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub struct Record {
     pub id: String,
     /// The key that it belongs to.
     pub owner: String,
-    /// What is shown.
+    /// The visible part.
     pub job: Job,
     /// The media type of the request.
     pub content_type: String,
@@ -100,12 +100,12 @@ pub struct Record {
     /// When it may be forgotten, once it has ended: in seconds that the service ran with this store, because the system's clock may jump.
     #[serde(default)]
     pub due: Option<u64>,
-    /// What the answer holds, without its bytes.
+    /// The shape of the answer, without its bytes.
     #[serde(default)]
     pub shape: Option<Shape>,
 }
 
-/// What describes the bytes of a result.
+/// The description of a result's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// The dtype: of a tensor, or the field or group of its elements.

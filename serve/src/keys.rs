@@ -22,7 +22,7 @@ use crate::settings::{KeyAction, Scope};
 pub struct Caller {
     /// The key's id.
     pub id: String,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
     /// Its own rate, in requests per second.
     pub rate: Option<u32>,
@@ -88,11 +88,11 @@ pub struct Keys {
     held: RwLock<Held>,
     /// Hashing takes memory and time: one at a time, whoever asks.
     hashing: tokio::sync::Semaphore,
-    /// So many wait for that.
+    /// The number of requests that may wait for that.
     waiting: tokio::sync::Semaphore,
 }
 
-/// What tells that a file changed: when it was written, how long it is, and which file it is.
+/// A file's state, which tells that it has changed: when it was written, how long it is, and which file it is.
 type Mark = (SystemTime, u64, u64);
 
 #[derive(Debug, Default)]
@@ -122,7 +122,7 @@ pub fn random_hex<const N: usize>() -> Result<String, String> {
     Ok(random::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What tells a guess from a secret without hashing: one of four thousand million passes.
+/// Returns the check that rejects a guess without hashing: one of four thousand million passes.
 fn check(secret: &str) -> String {
     let digest = Blake2s256::digest(secret.as_bytes());
     digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
@@ -133,7 +133,7 @@ fn hash(secret: &str) -> Result<String, String> {
     Ok(argon().hash_password(secret.as_bytes(), &salt).map_err(|error| error.to_string())?.to_string())
 }
 
-/// Seconds since 1970: the system's clock at the process's start, and from then on a clock that nobody sets.
+/// Seconds since 1970: the system's clock at the process's start, and a monotonic clock from then on.
 pub fn now() -> u64 {
     static START: std::sync::OnceLock<(u64, std::time::Instant)> = std::sync::OnceLock::new();
     let (then, start) = START.get_or_init(|| {

@@ -35,7 +35,7 @@ use std::time::Duration;
 pub use settings::Arguments;
 use settings::{Action, Settings};
 
-/// Runs the subcommand; `before` is what stands before its arguments when the program is called again, as `["serve"]`.
+/// Runs the subcommand; `before` are the arguments before its own when the program is called again, as `["serve"]`.
 ///
 /// # Errors
 /// In words, for whoever runs it.
@@ -64,7 +64,8 @@ pub fn run(arguments: &Arguments, before: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What is written is this user's alone, keys and jobs as well as logs; and a file that may not grow further is an error, not this process's end.
+/// Makes written files this user's alone, keys and jobs as well as logs; and a file that may not grow further is an error, not this process's
+/// end.
 #[cfg(unix)]
 fn private() {
     // SAFETY: the calls take numbers alone, and ignoring a signal runs no code of this process.
@@ -145,7 +146,7 @@ async fn bound(address: std::net::SocketAddr) -> std::io::Result<tokio::net::Tcp
     tokio::net::TcpListener::bind(address).await
 }
 
-/// Looks for changed keys and certificates. What stays wrong is told once.
+/// Looks for changed keys and certificates. A lasting error is reported once.
 async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Certificate>>) {
     let mut told = std::collections::HashMap::new();
     loop {
@@ -166,7 +167,7 @@ async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Cer
     }
 }
 
-/// What waits until the service shall stop. From this call on it is told so, and not ended.
+/// Returns a future that waits until the service shall stop. From this call on, signals stop it in an orderly way.
 #[cfg(unix)]
 fn stopping() -> Result<impl Future<Output = ()>, String> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -189,7 +190,7 @@ fn stopping() -> Result<impl Future<Output = ()>, String> {
     })
 }
 
-/// Asks for descriptors for so many connections.
+/// Asks for descriptors for that many connections.
 #[cfg(unix)]
 fn descriptors(connections: usize) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

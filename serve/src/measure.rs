@@ -1,4 +1,4 @@
-//! What each device does per second: a picture, a sum, a product of matrices.
+//! Each device's speed: a picture, a sum, a product of matrices.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use cantus::ops::Expr;
 
 use crate::api::Measured;
 
-/// What is measured on each device.
+/// The number of measurements on each device.
 const EACH: usize = 3;
 
-/// Measures every device; `progress` is told after each measurement how far that is, in percent.
+/// Measures every device; calls `progress` after each measurement with the percentage.
 ///
 /// # Errors
 /// As the operations.

@@ -1,4 +1,4 @@
-//! What is counted, as Prometheus' text.
+//! Counters, as Prometheus' text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub struct Metrics {
     pub resumed: AtomicU64,
     /// Writes that the disk refused.
     pub disk_failures: AtomicU64,
-    /// Whether a damaged database was set aside at the start.
+    /// Set if a damaged database was set aside at the start.
     pub set_aside: AtomicU64,
     /// Lines that the access log lost because its file was too slow.
     pub log_lost: AtomicU64,

@@ -1,5 +1,5 @@
-//! What lets others go first. Threads and processes inherit both from the thread that begins them, so an engine that is opened on such a thread
-//! computes on such threads.
+//! Lower priorities for background work. Threads and processes inherit both from the thread that begins them, so an engine that is opened on
+//! such a thread computes on such threads.
 
 /// How a thread lets others go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +24,14 @@ impl Yields {
     }
 }
 
-/// Lets what else runs go before this thread.
+/// Lowers this thread's priority.
 pub fn step_back() {
     #[cfg(target_os = "linux")]
     // SAFETY: the call takes and gives numbers alone; 0 is the calling thread. A lower priority is not worth an error.
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
 }
 
-/// Does what takes a while on a thread of its own, which lets what else runs go first.
+/// Runs long work on a thread of its own with a lower priority.
 pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> tokio::task::JoinHandle<T> {
     tokio::task::spawn_blocking(move || {
         step_back();
@@ -39,7 +39,7 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
     })
 }
 
-/// Lets what else runs go before a process that has its fill, with all threads of its group.
+/// Lowers the priority of a process that has used its share, with all threads of its group.
 pub fn demote(group: u32) {
     #[cfg(target_os = "linux")]
     // SAFETY: as above.

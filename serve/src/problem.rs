@@ -1,5 +1,5 @@
-//! What is answered when something cannot be done: problem details after RFC 9457. Their text speaks of the request, never of the machine: what a
-//! driver or the system said goes to the log.
+//! Errors of requests: problem details after RFC 9457. Their text speaks of the request, never of the machine: what a driver or the system said
+//! goes to the log.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 /// Why a request was not answered as asked, or a job did not end well (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// What kind of problem: a name after `urn:cantus:problem:`, which stays the same.
+    /// The kind of problem: a name after `urn:cantus:problem:`, which stays the same.
     #[serde(rename = "type")]
     #[schema(example = "urn:cantus:problem:invalid-input")]
     pub kind: String,
@@ -19,7 +19,7 @@ pub struct Problem {
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     pub status: u16,
-    /// What is wrong here, and what would be right.
+    /// The mistake, and what would be right.
     pub detail: String,
     /// The place in the JSON of the request that is at fault, as a JSON pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ impl Problem {
         self
     }
 
-    /// Worth another try after so many seconds.
+    /// The seconds after which another try may succeed.
     #[must_use]
     pub fn retry(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
@@ -150,7 +150,8 @@ impl Problem {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "kernel-ended", "the kernel ended its process", detail)
     }
 
-    /// What the library says, in as far as it speaks of the request. Failures of devices and of the system are told without their words.
+    /// Returns the problem for an error of the library, as far as it concerns the request. Failures of devices and of the system are
+    /// told without their words.
     #[must_use]
     pub fn of(error: &Error) -> Self {
         let mut problem = match error {

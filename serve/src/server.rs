@@ -87,7 +87,7 @@ async fn connection(
     }
 }
 
-/// What a connection is at.
+/// The phase of a connection.
 #[derive(Debug, Default)]
 struct Phase(AtomicU8);
 

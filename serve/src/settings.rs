@@ -1,4 +1,4 @@
-//! What the service is told at its start.
+//! The service's settings at its start.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ Examples:
   cantus serve keys add --name analysis --scope operations
   cantus serve --listen 0.0.0.0:8443 --tls-certificate chain.pem --tls-key key.pem";
 
-/// What is done besides serving.
+/// The actions besides serving.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Action {
     /// Make, list and revoke keys
@@ -50,15 +50,15 @@ pub(crate) enum Action {
     },
 }
 
-/// What is done with keys.
+/// The actions on keys.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum KeyAction {
     /// Make a key and print it: it is kept as a hash, and cannot be shown again
     Add {
-        /// Whose it is
+        /// Name of the key's owner
         #[arg(long)]
         name: String,
-        /// What it may do: operations, kernels, administration
+        /// Scopes of the key: operations, kernels, administration
         #[arg(long = "scope", default_values_t = [Scope::Operations])]
         scopes: Vec<Scope>,
         /// Days until it expires
@@ -87,7 +87,7 @@ pub(crate) enum KeyAction {
     },
 }
 
-/// What a key may do.
+/// The scopes of a key.
 #[derive(
     Debug,
     Clone,
@@ -124,28 +124,28 @@ impl std::fmt::Display for Scope {
 /// How the service serves.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
-    /// Where it listens
+    /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// The folder of its jobs and keys
+    /// Folder of jobs and keys
     #[arg(long, value_name = "FOLDER", default_value = "cantus-serve")]
     pub data: PathBuf,
     /// The file of keys, instead of keys.toml in the folder
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
-    /// Serve without keys, to this machine alone
+    /// Serve without keys, only to this machine
     #[arg(long)]
     pub open: bool,
-    /// TLS: the chain of certificates, PEM; read again when it changes
+    /// TLS: the certificate chain, PEM; reloaded when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
     /// TLS: the private key, PEM
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_key: Option<PathBuf>,
-    /// A device to serve, as `cpu` or `vulkan:0`; repeat it for several. Without it: the best one
+    /// A device to serve, such as `cpu` or `vulkan:0`; may be repeated [default: the best one]
     #[arg(long = "on", value_name = "BACKEND[:INDEX]")]
     pub devices: Vec<String>,
-    /// Bytes that the work of a request may hold on a device, as 2GiB
+    /// The most device memory for the work of a request, as in 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bytes)]
     pub memory: u64,
     /// The most keys whose large work a device computes at once
@@ -160,16 +160,16 @@ pub struct Settings {
     /// The most bytes that wait
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = bytes)]
     pub queue_bytes: u64,
-    /// The share that one key may have of what it and nobody holds, in percent: of the queue, of bodies under way, of the disk, of jobs
+    /// The share of the queue, of bodies under way, of the disk and of jobs that one key may hold, in percent of what it holds plus what is free
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub queue_share: u32,
-    /// The longest that a request waits in the queue; jobs wait until it is their turn
+    /// The longest time that a request waits in the queue; jobs wait without limit
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub queue_time: Duration,
-    /// The longest that work may take
+    /// The longest time that work may take
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub time: Duration,
-    /// How long the first of several alike requests waits for others
+    /// How long the first of several similar requests waits for others
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     pub batch_window: u64,
     /// The most requests that become one dispatch; 1 for none
@@ -181,7 +181,7 @@ pub struct Settings {
     /// The most bytes that jobs and results take on disk
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = bytes)]
     pub disk: u64,
-    /// The most jobs that are kept, those that failed among them
+    /// The most jobs that are kept, including failed ones
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     pub jobs: u64,
     /// Requests per second and key
@@ -193,37 +193,37 @@ pub struct Settings {
     /// The most connections from one address
     #[arg(long, value_name = "COUNT", default_value_t = 1024)]
     pub connections_per_address: usize,
-    /// The longest a client may be silent: in a head that it began, in its body, or in taking the answer
+    /// The longest time that a client may be silent: in a head, in a body, or while it reads the answer
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     pub patience: Duration,
-    /// The longest an idle connection stays, and a head takes
+    /// The longest time that a connection is idle, or that a head takes
     #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = seconds)]
     pub idle: Duration,
-    /// The longest a stop takes: what is under way then is saved and resumed, or refused
+    /// The longest time that a stop takes; unfinished work is then saved and resumed, or refused
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub grace: Duration,
-    /// Origins of pages that may call the service (CORS); without any, none may
+    /// Origins of pages that may call the service (CORS) [default: none]
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub origins: Vec<String>,
-    /// Run kernels that callers send, on this device: each in a process of its own
+    /// Run callers' kernels on this device, each in a process of its own
     #[arg(long, value_name = "BACKEND[:INDEX]", num_args = 0..=1, default_missing_value = "cpu")]
     pub kernels: Option<String>,
     /// The most keys whose kernels run at once
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = at_least_one)]
     pub kernel_processes: usize,
-    /// Bytes that a caller's kernel may hold, its compiler's among them
+    /// The most memory of a caller's kernel, including its compiler
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
     pub kernel_memory: u64,
-    /// The longest that a caller's kernel may take
+    /// The longest time that a caller's kernel may take
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub kernel_time: Duration,
     /// The longest text of a caller's kernel
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = bytes)]
     pub kernel_text: u64,
-    /// Where the access log goes, as lines of JSON: a file, or - for stdout
+    /// File for the access log, as lines of JSON, or - for stdout
     #[arg(long, value_name = "FILE")]
     pub access_log: Option<PathBuf>,
-    /// Where spans of requests and jobs go, by OTLP over HTTP: a collector, as http://127.0.0.1:4318/v1/traces
+    /// Collector for spans of requests and jobs, by OTLP over HTTP, as in http://127.0.0.1:4318/v1/traces
     #[cfg(feature = "traces")]
     #[arg(long, value_name = "URL")]
     pub traces: Option<String>,

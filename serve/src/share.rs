@@ -1,4 +1,4 @@
-//! Shares of what is bounded: room in queues and on the disk, bytes of bodies, numbers of jobs. A key may hold so much of the whole as its share of
+//! Shares of what is bounded: room in queues and on the disk, bytes of bodies, numbers of jobs. A key may hold as much of the whole as its share of
 //! what it and the free rest are together: however many keys are greedy, a part stays free for the next one (dynamic thresholds, Choudhury and
 //! Hahne 1998). And turns at what takes a while, which go by key.
 
@@ -16,7 +16,7 @@ pub enum Short {
     Own,
 }
 
-/// What is bounded, and by how much.
+/// A bound on a shared resource.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
     /// The whole.
@@ -26,7 +26,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Whether a key that holds `own` of the `held` may have `more`. One that holds nothing may have what there is room for at all.
+    /// Refuses `more` for a key that holds `own` of the `held`, if that exceeds its share. A key that holds nothing may have all free room.
     ///
     /// # Errors
     /// What is too small.
@@ -44,7 +44,7 @@ struct Held {
     owners: HashMap<Arc<str>, u64>,
 }
 
-/// What each key holds of something.
+/// The shares of each key in a resource.
 #[derive(Debug)]
 pub struct Shares {
     bound: Bound,
@@ -61,17 +61,17 @@ impl Shares {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The whole that there is.
+    /// The whole.
     pub fn most(&self) -> u64 {
         self.bound.most
     }
 
-    /// What all hold.
+    /// Returns the sum of all shares.
     pub fn held(&self) -> u64 {
         self.lock().whole
     }
 
-    /// Takes so much for a key.
+    /// Takes `more` for a key.
     ///
     /// # Errors
     /// What is too small; then nothing is taken.
@@ -88,7 +88,7 @@ impl Shares {
         self.lock().add(owner, more);
     }
 
-    /// Gives so much of a key's back.
+    /// Returns a part of a key's share.
     pub fn give(&self, owner: &Arc<str>, less: u64) {
         let mut held = self.lock();
         held.whole = held.whole.saturating_sub(less);
@@ -109,7 +109,7 @@ impl Held {
     }
 }
 
-/// What one request holds; given back when it is dropped.
+/// The share of one request; given back when it is dropped.
 #[derive(Debug)]
 pub struct Part {
     shares: Arc<Shares>,
@@ -140,7 +140,7 @@ impl Drop for Part {
     }
 }
 
-/// Turns at something that takes a while: so many at once, and one of each key.
+/// Turns at long work: a limited number at once, and one per key.
 #[derive(Debug)]
 pub struct Turns {
     all: Semaphore,
@@ -148,7 +148,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// So many at once.
+    /// Allows at most `most` at once.
     pub fn new(most: usize) -> Self {
         Self { all: Semaphore::new(most), keys: Mutex::default() }
     }

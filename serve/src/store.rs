@@ -59,7 +59,7 @@ pub struct Store {
     writer: SyncSender<(Change, Reply)>,
 }
 
-/// What [`Store::open`] found.
+/// The result of [`Store::open`].
 #[derive(Debug)]
 pub struct Opened {
     /// The store.
@@ -127,7 +127,7 @@ impl Store {
         outcome.await.unwrap_or_else(|_| Err("the store has ended".to_owned()))
     }
 
-    /// Seconds that services ran with this store: what is kept for a time is kept for so long, whatever the system's clock says.
+    /// Seconds that services ran with this store: times to keep things count these seconds, whatever the system's clock says.
     pub fn age(&self) -> u64 {
         self.age.now()
     }
@@ -168,7 +168,7 @@ impl Fault {
     }
 }
 
-/// What a database holds.
+/// The contents of a database.
 struct Found {
     records: Vec<Record>,
     age: u64,
@@ -228,7 +228,7 @@ fn load_unguarded(path: &Path) -> Result<(Database, Found), Fault> {
     Ok((database, Found { records, age }))
 }
 
-/// Whether there is no room: on the disk, of a quota, or below the limit on a file's size.
+/// Returns whether there is no room: on the disk, of a quota, or below the limit on a file's size.
 fn is_full(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)

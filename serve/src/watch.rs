@@ -1,4 +1,4 @@
-//! What the machine does, for `/v1/monitor`.
+//! Figures of the machine, for `/v1/monitor`.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub struct Watched {
     /// Engines: process, program, devices with queues and pools, kernels, counts, `dispatches_per_second`.
     #[schema(value_type = Vec<Object>)]
     pub engines: Vec<Value>,
-    /// What could not be looked at, and why.
+    /// The sources that could not be read, and why.
     pub remarks: Vec<String>,
 }
 

@@ -12,7 +12,7 @@ use cantus::spmd::{Bytecode, Launch, Memory};
 use kit::case::Case;
 use kit::executor::Aligned;
 
-/// What tells where a batch lies: rows, sizes, versions of one kernel.
+/// The position of a batch: rows, sizes, versions of one kernel.
 pub struct Batch {
     texts: Vec<String>,
     known: HashMap<String, usize>,

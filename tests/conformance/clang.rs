@@ -1,4 +1,4 @@
-//! HIP by a clang that stands alone, for architectures that hiprtc's library does not know: gfx11 and gfx12.
+//! HIP by a standalone clang, for architectures that hiprtc's library does not know: gfx11 and gfx12.
 //!
 //! Debian's device library has no file that names these architectures to it; the one constant of that file is written here.
 

@@ -161,7 +161,7 @@ fn targets(options: &Options, cases: &[Case]) -> Result<Targets, String> {
     Ok((targets.into_iter().map(Arc::from).collect(), reasons))
 }
 
-/// Whether Vulkan's devices are treated as ones with memory of their own: a quarter with each turn then, unless all of them are asked for.
+/// Returns whether Vulkan's devices are treated as ones with memory of their own: a quarter with each turn then, unless all of them are asked for.
 fn discrete() -> bool {
     std::env::var_os("CANTUS_VULKAN_DISCRETE").is_some() && !turn::everything()
 }

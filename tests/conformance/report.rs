@@ -16,7 +16,7 @@ pub fn completion(outcome: &Outcome) -> Result<Completion, Failed> {
     }
 }
 
-/// What came out on one device.
+/// The outcome on one device.
 #[derive(Default)]
 struct Row {
     passed: usize,

@@ -1,4 +1,4 @@
-//! Every case, every shipped kernel and random programs in the languages that naga writes, through the checkers that there are for them on
+//! Every case, every shipped kernel and random programs in the languages that naga writes, through the checkers available for them on
 //! this machine. A checker that is missing is said, and is a failure where `CANTUS_REQUIRE_CHECKERS` is set. MSL is read as C++ with a header
 //! of ours (`metal/metal_stdlib`), which knows no address spaces.
 //!

@@ -95,7 +95,7 @@ const OPTIONS: [&str; 36] = [
     "-o",
 ];
 
-/// What the program is given, by name: files that it reads, made before the first input.
+/// The program's inputs, by name: files that it reads, made before the first input.
 struct Given {
     /// Kernels over elements of several types.
     kernels: Vec<String>,
@@ -310,7 +310,7 @@ pub fn program() -> Input {
     })
 }
 
-/// One list in so many runs to its end: that takes ten times as long.
+/// One list in this number runs to its end, which takes ten times as long.
 const RUN: usize = 8;
 const ALARM: i32 = libc::SIGPROF;
 const PANIC: i32 = 101;

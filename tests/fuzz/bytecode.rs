@@ -15,7 +15,7 @@ fn kernel(text: &str) -> Option<Kernel> {
     Some(kernel)
 }
 
-/// What the inputs of a class begin with: whole kernels, and tiny ones.
+/// The first inputs of a class: whole kernels, and tiny ones.
 struct Corpus<T> {
     whole: Vec<T>,
     tiny: Vec<T>,

@@ -71,7 +71,7 @@ pub fn npy() -> Input {
     })
 }
 
-/// What is kept between runs, damaged: what was measured, compiled code, pipelines. Now and then an engine opens over it and works.
+/// Damages what is kept between runs: what was measured, compiled code, pipelines. Now and then an engine opens over it and works.
 pub fn cache() -> Input {
     let folder = folder();
     let open = |path: &Path| {

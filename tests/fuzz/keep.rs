@@ -8,7 +8,7 @@ fn lines(path: &Path) -> Vec<String> {
     std::fs::read_to_string(path).map(|text| text.lines().map(str::to_owned).collect()).unwrap_or_default()
 }
 
-/// What is kept of a class; nothing where no file is named or it does not tell.
+/// Returns the kept figures of a class; nothing where no file is named or it does not tell.
 pub fn read(path: Option<&Path>, seed: u64, class: &str) -> Figures {
     let key = format!("{seed} {class} ");
     let line =

@@ -52,11 +52,11 @@ const CLASSES: [Class; 8] = [
 
 /// An input that takes more processor time hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So does one that takes longer by the clock: a busy machine gives a child of low priority little.
+/// So does one that takes longer in real time: a busy machine gives a child of low priority little.
 const PATIENCE_BY_CLOCK: Duration = Duration::from_secs(600);
 /// A child that holds more has no bound. A sanitizer's shadow is part of it.
 const MOST_MEMORY_KIB: u64 = 6 << 20;
-/// A child ends after so much time, and the figures are kept.
+/// The time after which a child ends; the figures are kept.
 const A_CHILD: Duration = Duration::from_secs(240);
 
 struct Options {
@@ -103,7 +103,7 @@ fn rng(seed: u64, class: usize, input: u64) -> Rng {
     rng
 }
 
-/// What came of the inputs of a class.
+/// The figures of a class's inputs.
 #[derive(Default)]
 pub struct Figures {
     inputs: u64,

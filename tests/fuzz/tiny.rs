@@ -132,7 +132,7 @@ impl Type {
 struct Writer<'a> {
     rng: &'a mut Rng,
     out: String,
-    /// What values have in this kernel, beside indices and truths.
+    /// The type of values in this kernel, beside indices and truths.
     value: Type,
     /// Variables in scope, and whether each may be assigned.
     names: Vec<(String, Type, bool)>,

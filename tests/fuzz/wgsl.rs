@@ -71,7 +71,7 @@ pub fn run(program: &Bytecode, rng: &mut Rng) -> Outcome {
     }
 }
 
-/// What else is made of a kernel: each takes as long as all the rest.
+/// The number of further forms of a kernel: each takes as long as all the rest.
 const LOOKS: usize = 18;
 
 fn look(which: usize, kernel: &Kernel, rng: &mut Rng) -> Option<Outcome> {
@@ -108,7 +108,7 @@ fn look(which: usize, kernel: &Kernel, rng: &mut Rng) -> Option<Outcome> {
     None
 }
 
-/// What a text is before anything is made of it.
+/// Returns the kernel of a text, before anything is made of it.
 fn parsed(text: &str, rng: &mut Rng) -> Result<Kernel, Outcome> {
     let kernel = Kernel::from_named_wgsl("fuzz.wgsl", text).map_err(|_| Outcome::Refused)?;
     let names = kernel.entry_points().unwrap_or_default();
@@ -124,7 +124,7 @@ fn parsed(text: &str, rng: &mut Rng) -> Result<Kernel, Outcome> {
     Ok(kernel)
 }
 
-/// Everything that a text goes through: the front end, reflection, bytecode, the executor, and now and then what else is made of it.
+/// Everything that a text goes through: the front end, reflection, bytecode, the executor, and now and then its other forms.
 fn through(text: &str, rng: &mut Rng) -> Outcome {
     let kernel = match parsed(text, rng) {
         Ok(kernel) => kernel,
@@ -187,7 +187,7 @@ pub fn texts() -> Input {
     })
 }
 
-/// What naga says: nothing where it panics, which Cantus makes an error.
+/// Returns naga's answer: nothing where it panics, which Cantus makes an error.
 fn contained<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()?
 }

@@ -1,4 +1,5 @@
-//! What the doubles of vendors' libraries share: building them, comparing with the processor, what is left after a hang.
+//! The shared parts of the doubles of vendors' libraries: building them, comparing with the processor, what is left
+//! after a hang.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,13 +16,13 @@ pub fn cpu() -> Engine {
     Engine::builder().backend("cpu").build().unwrap()
 }
 
-/// What the engine says of work that another device took over.
+/// Returns the engine's events about work that another device took over.
 pub fn fell_back(engine: &Engine) -> Vec<String> {
     let events = engine.events();
     events.iter().filter(|event| event.kind == EventKind::FellBack).map(|event| event.message.clone()).collect()
 }
 
-/// Coherence on a device of operations is the processor's: of a field, and of one far from zero; and what has none is told.
+/// Coherence on a device of operations is the processor's: of a field, and of one far from zero; and an undefined one is an error.
 pub fn coherence_is_the_processors(there: &Engine, here: &Engine) {
     let coherences = |engine: &Engine| {
         let wave = field(engine, &FieldParams::new(65, 33).time(0.5)).unwrap();
@@ -67,7 +68,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Work on a device that begins to hang under it is late, whoever used the device goes on at once, and what the device still touches is held
-/// until it goes on, at least so many bytes. The engine's time limit is short; `hang` makes the device hang, or go on.
+/// until it goes on, at least that many bytes. The engine's time limit is short; `hang` makes the device hang, or go on.
 pub fn assert_held(engine: Engine, bytes: u64, hang: impl Fn(bool)) {
     let _turn = alone();
     let x = engine.tensor_from(&[1.0_f32; 64], &[64]).unwrap();

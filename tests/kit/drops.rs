@@ -31,7 +31,7 @@ const X: [f32; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 const NEW: [f32; 5] = [10.0, 20.0, 30.0, 40.0, 50.0];
 const ZEROS: [f32; 5] = [0.0; 5];
 
-/// What an operation works on: `x` holds [`X`], `y` zeros.
+/// The tensors of an operation: `x` holds [`X`], `y` zeros.
 struct World<'a> {
     engine: &'a Engine,
     registry: &'a (dyn Fn() -> Registry + Sync),
@@ -281,7 +281,7 @@ fn builder(registry: Registry, backend: &str, folder: &Path) -> Builder {
     Engine::builder().registry(registry).backend(backend).fallback(Fallback::Never).cache_folder(folder)
 }
 
-/// What was done.
+/// The figures of a run.
 #[derive(Debug, Default)]
 pub struct Figures {
     pub operations: usize,

@@ -8,7 +8,7 @@ use cantus::spmd::{Launch, Memory, execute};
 use crate::case::{Case, Needs};
 use crate::device::{Failure, Target};
 
-/// No case takes nearly so long: whoever meets it hangs.
+/// A time that no case nearly takes: one that reaches it hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// More than the alignment of any WGSL type.
 const ALIGNMENT: usize = 64;

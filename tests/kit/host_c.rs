@@ -76,7 +76,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// What this target's name begins with.
+/// The beginning of this target's name.
 pub const NAME: &str = "host C";
 
 /// Cases as C programs.

@@ -1,4 +1,4 @@
-//! What the tests share: cases (a kernel, its inputs, what must come out), targets that run them, random programs.
+//! The kit of the tests: cases (a kernel, its inputs, what must come out), targets that run them, random programs.
 #![allow(missing_docs, reason = "a test program")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]

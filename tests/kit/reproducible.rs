@@ -136,12 +136,12 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_inde
     pairs[id.x] = pair;
 }";
 
-/// What the builtins' kernel is given: its tensors x, y and pairs. Four workgroups take them.
+/// Returns the inputs of the builtins' kernel: its tensors x, y and pairs. Four workgroups take them.
 pub fn given(engine: &Engine) -> Result<[Tensor; 3]> {
     Ok([wild(engine, &[128 * 8], 46)?, engine.zeros::<f32>(&[128 * 64])?, tame(engine, &[128 * 12], 47)?])
 }
 
-/// What it makes of them: y and pairs.
+/// Returns its results: y and pairs.
 pub fn builtins(engine: &Engine) -> Result<Vec<u32>> {
     let kernel = Kernel::from_wgsl(BUILTINS)?;
     let [x, y, pairs] = given(engine)?;

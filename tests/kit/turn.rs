@@ -1,5 +1,4 @@
-//! What runs by default, and what only `./test --all` runs: random inputs are shared out among the devices by turns, so that in a few turns
-//! each device has met all of them.
+//! The rotation of tests: random inputs are shared out among the devices by turns, so that in a few turns each device has met all of them.
 
 use std::ops::Range;
 
@@ -10,7 +9,7 @@ use crate::engine::engines;
 /// Shares of what is taken by turns.
 const SHARES: u64 = 4;
 
-/// Whether everything is asked for.
+/// Returns whether everything is asked for.
 pub fn everything() -> bool {
     std::env::var("CANTUS_TESTS").is_ok_and(|value| value == "all")
 }
@@ -20,12 +19,12 @@ pub fn turn() -> u64 {
     std::env::var("CANTUS_TURN").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Whether the piece with this number has its turn.
+/// Returns whether the piece with this number has its turn.
 pub fn has_turn(number: u64) -> bool {
     everything() || (number + turn()) % SHARES == 0
 }
 
-/// Whether the device at this place beside the processor, of so many, takes the piece with this number: one of them does with each turn.
+/// Returns whether the device at this place beside the processor, of `devices`, takes the piece with this number: one of them does with each turn.
 pub fn takes(number: u64, place: usize, devices: usize) -> bool {
     everything() || (number + turn()) % devices.max(1) as u64 == place as u64
 }

@@ -1,4 +1,4 @@
-//! What is tried.
+//! The scenarios.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -130,7 +130,7 @@ fn child(first: u64, count: u64) -> Option<bool> {
     output.status.code().map(|code| code == 0)
 }
 
-/// Whether the program is one for the device. naga's own writers panic on pointers to parts of variables, which programs of floats have;
+/// Returns whether the program is one for the device. naga's own writers panic on pointers to parts of variables, which programs of floats have;
 /// Cantus rewrites them.
 fn suits(target: &dyn Target, case: &Case, exact: bool) -> bool {
     if exact {
@@ -265,7 +265,7 @@ fn smaller(program: Program, targets: &[Box<dyn Target>]) -> String {
     format!("\nmade smaller:\n{}\n{}", smallest.wgsl, differences(&smallest, true, targets).join("\n"))
 }
 
-/// Whether a program still runs everywhere and comes out wrong somewhere.
+/// Returns whether a program still runs everywhere and comes out wrong somewhere.
 fn still_wrong(program: &Program, targets: &[Box<dyn Target>]) -> bool {
     let lines = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| differences(&case(program), true, targets)));
     lines

@@ -129,7 +129,7 @@ impl Vendor {
         self.current()
     }
 
-    /// What is current on this thread, as a number.
+    /// Returns the device that is current on this thread, as a number.
     pub fn current(&self) -> usize {
         // SAFETY: these are the functions' types.
         unsafe {
@@ -155,7 +155,7 @@ impl Vendor {
         unsafe { self.call::<unsafe extern "C" fn(*const [u8; 16])>("cantus_double_uuid")(&raw const uuid) }
     }
 
-    /// What was done wrong.
+    /// Returns the misuses of the library.
     pub fn misuses(&self) -> Vec<String> {
         // SAFETY: these are the functions' types; the texts live as long as the library.
         unsafe {

@@ -1,4 +1,4 @@
-//! What fails, and what is said of it.
+//! Failures, and their messages.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the stream may still touch, and devices that do not end. The double notes what is freed too early.
+//! Memory that the stream may still touch, and devices that do not end. The double notes what is freed too early.
 
 use std::pin::Pin;
 use std::sync::Arc;

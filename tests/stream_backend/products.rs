@@ -41,7 +41,7 @@ struct Case {
     epilogue: u32,
 }
 
-/// What follows the product: all of it is the library's, but for the last.
+/// The number of epilogues: the library computes all but the last.
 const EPILOGUES: u32 = 5;
 
 fn portable(vendor: &Vendor) -> Engine {
@@ -275,7 +275,7 @@ fn open_fails(vendor: &Vendor) {
     fails(vendor, "product_library", 1);
 }
 
-/// Nothing is started, and the reason is told if there is one for all products.
+/// Nothing is started, and the reason is reported if it holds for all products.
 fn by_kernel(vendor: &Vendor, reason: Option<&str>) {
     let native = vendor.engine();
     let (got, exact) = of(&native, &one(), 3);
@@ -350,7 +350,7 @@ fn attention(vendor: &Vendor) {
     vendor.assert_clean();
 }
 
-/// What runs in a kernel's place has its operations and bytes.
+/// The figures of a native kernel are those of the kernel it replaces.
 fn profiled(vendor: &Vendor) {
     let native = vendor.builder().fallback(Fallback::Never).profile(true).build().unwrap();
     let x = native.tensor_from(&floats(1, 128 * 128, -1.0, 1.0), &[128, 128]).unwrap();

@@ -10,7 +10,7 @@ use super::{HERE, LIBRARIES};
 /// The major version whose libraries a process of these tests finds.
 pub const SELECTED: &str = "CANTUS_STREAM_ROCM";
 
-/// A version, what else the double is told of it, and the compilers that lie beside the runtime.
+/// A version, the double's other settings for it, and the compilers that lie beside the runtime.
 const VERSIONS: [(&str, &[&str], &[&str]); 3] = [
     // The compiler is in the runtime; that of a newer version is another's.
     ("5", &[], &["6"]),

@@ -1,4 +1,4 @@
-//! What works.
+//! Scenarios that work.
 
 use cantus::backend::OpenOptions;
 use cantus::engine::{EventKind, GraphInputs};

@@ -26,7 +26,7 @@ const ARGUMENTS: &[&str] = &["EPSILON"];
 /// Bytes of workgroup memory.
 const SHARED: usize = 256;
 
-/// What the CPU backend runs in place of the executor.
+/// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "rms_norm",
     fingerprint: 0x32dac1046e556e44,

@@ -39,7 +39,7 @@ fn in_docs(device: &DeviceInfo) -> &'static str {
     }
 }
 
-/// What is known of a driver: the constructs that it gets wrong. Anything else must be right.
+/// Returns the known defects of a driver: the constructs that it gets wrong. Anything else must be right.
 fn known_wrong(device: &DeviceInfo) -> Vec<&'static str> {
     let device = in_docs(device);
     rows().into_iter().filter(|(_, wrong)| wrong.contains(&device)).map(|(construct, _)| construct).collect()

@@ -107,7 +107,7 @@ fn plans_cover_every_row_once_and_show_themselves() {
     assert_planned(&again, 500);
 }
 
-/// The processor under another name, which fails to order.
+/// The processor under another name, which fails on demand.
 fn faulty(fault: Fault) -> (Engine, Arc<Counts>) {
     let counts = Arc::new(Counts::default());
     let mut registry = Registry::empty();

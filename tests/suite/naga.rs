@@ -147,7 +147,7 @@ fn two_minus_signs() {
     worked_around("fn f(two: i32, one: i32) -> i32 { return two--one; }");
 }
 
-/// What is rewritten for naga stays as it was in reports.
+/// Reports show the text as it was before it was rewritten for naga.
 #[test]
 fn reports_show_the_authors_text() {
     let text = "enable subgroups;\n@diagnostic(off, derivative_uniformity)\nfn f() -> u32 { let z = 0; let k = 4 / z; return unknown_name; }";

@@ -133,7 +133,7 @@ fn what_no_rewriting_makes_the_same_is_refused() {
     }
 }
 
-/// What does not compute with floats has no further binding, and an override still counts.
+/// Kernels that do not compute with floats have no further binding, and an override still counts.
 #[test]
 fn kernels_of_integers_stay_as_they_are() {
     let kernel = Kernel::from_wgsl(

@@ -38,7 +38,7 @@ impl Dice {
     }
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Stage {
     engine: Engine,
     kernel: Kernel,

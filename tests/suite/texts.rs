@@ -1,4 +1,4 @@
-//! What is refused of a kernel's text, and what the error says.
+//! Texts of kernels that are refused, and the errors' words.
 
 use cantus::{Error, Kernel};
 

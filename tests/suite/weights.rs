@@ -17,7 +17,7 @@ fn values(count: usize, seed: u32) -> Vec<f32> {
 
 const SIZE: [usize; 3] = [70, 150, 130];
 
-/// Every third result of a product beside float64. Sums of products of eighths are whole in float32 but for bf16's own rounding.
+/// Every third result of a product beside float64. Sums of products of eighths are whole in float32, apart from bf16's own rounding.
 fn check(what: &str, product: &Tensor, a: &[f32], w: &[f32], tolerance: f64) {
     let [m, n, k] = SIZE;
     let result = product.cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
@@ -118,7 +118,7 @@ fn convolutions_follow_their_weights() {
     }
 }
 
-/// What is kept counts as memory, and is given up for what needs it.
+/// Kept panels count as memory, and are given up for work that needs it.
 #[test]
 fn what_is_kept_makes_room() {
     let limit = 64 << 20;

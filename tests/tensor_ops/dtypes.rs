@@ -83,7 +83,7 @@ fn parts_are_read_and_written_at_any_element() {
     }
 }
 
-/// What Rust's `as` makes of a number, and for bool whether it is not 0.
+/// Converts a number as Rust's `as` does, and for bool returns whether it is not 0.
 fn cast(value: Value, to: DType) -> Value {
     let saturated = |x: f64, (low, high): (i128, i128)| {
         // The limits of 64 bits are no float64.

@@ -56,7 +56,7 @@ fn near(got: &Expr, expected: &ArrayD<f64>, tolerance: f64, what: &str) {
     }
 }
 
-/// What an element may be off, beside the root of the mean square.
+/// Returns the largest error of an element, relative to the root mean square.
 fn tolerance(length: usize) -> f64 {
     6e-7 * (2.0 + (length as f64).log2())
 }

@@ -1,4 +1,4 @@
-//! What the host computes for dtypes that no kernel takes, by what defines it.
+//! Operations that the host computes for dtypes without kernels, against their definitions.
 
 use cantus::num_complex::Complex;
 use cantus::ops::{self, Expr};

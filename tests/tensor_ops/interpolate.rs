@@ -17,7 +17,7 @@ fn cubic(x: f64, a: f64) -> f64 {
     }
 }
 
-/// What each element of a row of another length is made of.
+/// Returns the weights of each element of a row of another length.
 fn weights(length: usize, to: usize, by: Interpolation) -> Vec<Vec<(usize, f64)>> {
     let step = length as f64 / to as f64;
     let within = |at: f64| at.clamp(0.0, length as f64 - 1.0) as usize;

@@ -48,7 +48,7 @@ fn the_portable_kernels_alone_give_the_same() {
     }
 }
 
-/// Whether something whose name ends so ran on an engine.
+/// Returns whether something whose name ends so ran on an engine.
 fn ran(engine: &Engine, name: &str) -> bool {
     engine.metrics().iter().any(|row| row.operation.ends_with(name))
 }
@@ -89,7 +89,7 @@ fn both() -> [Engine; 2] {
     [builder().build().unwrap(), builder().native(false).build().unwrap()]
 }
 
-/// What `made` computes by both, from the same tensors.
+/// Runs `made` by both, from the same tensors.
 fn by_both(inputs: &[(Vec<f32>, Vec<usize>)], made: impl Fn(&[Expr]) -> Expr) -> [Vec<f32>; 2] {
     both().map(|engine| {
         let tensors: Vec<_> =

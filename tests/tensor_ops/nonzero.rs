@@ -110,7 +110,7 @@ fn distinct_elements_with_their_counts() {
     }
 }
 
-/// Of so many elements that parts are guessed by division: edges, their neighbours, what lies outside, and NaN, against a search on the host.
+/// With enough elements that parts are guessed by division: edges, their neighbours, what lies outside, and NaN, against a search on the host.
 #[test]
 fn long_histograms_keep_to_their_edges() {
     for engine in by_turns() {

@@ -10,7 +10,7 @@ use cantus::{DType, Engine, Tensor};
 use crate::values::{Value, limits, operand, sampled, supported, values_of};
 use crate::{by_turns, name};
 
-/// What NumPy calls a dtype; it has no bf16.
+/// Returns NumPy's name of a dtype; it has no bf16.
 fn numpy(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "bool",

@@ -65,7 +65,7 @@ pub(crate) fn matmul(a: &ArrayD<f64>, b: &ArrayD<f64>) -> ArrayD<f64> {
     ArrayD::from_shape_vec(IxDyn(&with([m, n])), c).unwrap()
 }
 
-/// What a window of two axes takes: size, stride, padding, dilation.
+/// The geometry of a window of two axes: size, stride, padding, dilation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taps {
     pub(crate) kernel: [usize; 2],

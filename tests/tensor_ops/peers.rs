@@ -11,7 +11,7 @@ use cantus::{Engine, Tensor};
 use crate::values::{doubles, sampled};
 use crate::{Numbers, engines, name};
 
-/// What cases read, by name; the oracle finds the same as float64, and indices as int64.
+/// The inputs of cases, by name; the oracle finds the same as float64, and indices as int64.
 struct Inputs(Vec<(&'static str, Tensor)>);
 
 impl Inputs {

@@ -1,4 +1,4 @@
-//! Programs without a word about evaluation: graphs in which values are shared, seen in many ways, dropped and evaluated in between, against float64;
+//! Programs that never mention evaluation: graphs in which values are shared, seen in many ways, dropped and evaluated in between, against float64;
 //! and long loops.
 
 use std::time::{Duration, Instant};
@@ -293,8 +293,8 @@ fn a_regression_is_that_of_float64() {
     }
 }
 
-/// What a loop carries is a sum of all steps, and each step reads it: it is kept where reading it again would begin at the first. 40 steps took six times
-/// the kernels of 20.
+/// A value that a loop carries is a sum of all steps, and each step reads it: it is kept where reading it again would begin at the first. 40 steps
+/// took six times the kernels of 20.
 #[test]
 fn what_a_loop_carries_is_not_computed_from_the_start_at_each_step() {
     for engine in by_turns() {
@@ -462,7 +462,8 @@ fn what_a_graph_recorded_is_as_it_was() {
     }
 }
 
-/// What a long loop records is submitted while it goes on: its memory is flat, and nothing says `eval`. In a graph nothing is submitted.
+/// The work that a long loop records is submitted while it continues: its memory is flat, and nothing says `eval`. In a graph nothing is
+/// submitted.
 #[test]
 fn long_loops_are_submitted_while_they_record() {
     const SIDE: usize = 8;

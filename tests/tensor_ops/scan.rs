@@ -157,7 +157,7 @@ fn halves_are_summed_in_float32() {
     }
 }
 
-/// What stands before a part decides, not what the part's own product would be.
+/// The values before a part decide, not the part's own product.
 #[test]
 fn zeros_stay_zeros_before_large_numbers() {
     for engine in by_turns().iter().filter(|engine| engine.selected().device.backend == "cpu") {

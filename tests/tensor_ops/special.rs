@@ -29,7 +29,7 @@ fn same(got: f32, wanted: f32) -> bool {
     got.to_bits() == wanted.to_bits() || got.is_nan() && wanted.is_nan()
 }
 
-/// What a device gets wrong in a case.
+/// Returns the mistakes of a device in a case.
 fn wrong(engine: &Engine, (what, expr, plain): &Case, a: &[f32], b: &[f32]) -> Vec<String> {
     let (x, y) = (engine.tensor(a).unwrap(), engine.tensor(b).unwrap());
     let got = expr(&x.expr(), &y.expr()).eval().unwrap().to_vec::<f32>().unwrap();

@@ -113,7 +113,7 @@ impl Held for Complex<f64> {
     }
 }
 
-/// What is said for the Rust type of a dtype known at run time.
+/// Repeats code for the Rust type of a dtype known at run time.
 #[macro_export]
 macro_rules! by_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
@@ -210,7 +210,7 @@ pub(crate) fn operand(engine: &Engine, dtype: DType, numbers: &[f64]) -> (Vec<Va
     (held, tensor)
 }
 
-/// Whether a device takes one of many pieces that each need kernels of their own: the processor one in `share`, any other device one in 16
+/// Returns whether a device takes one of many pieces that each need kernels of their own: the processor one in `share`, any other device one in 16
 /// times as many, by turns. In `./test --all` the processor takes all of them, the others one in four.
 pub(crate) fn sampled(engine: &Engine, piece: usize, share: u64) -> bool {
     let place = crate::engines().iter().position(|other| std::ptr::eq(other, engine)).unwrap_or(0) as u64;
@@ -225,7 +225,7 @@ pub(crate) fn sampled(engine: &Engine, piece: usize, share: u64) -> bool {
     (number + place + turn()).is_multiple_of(share)
 }
 
-/// What a device computes with.
+/// Returns whether a device computes with a dtype.
 pub(crate) fn supported(engine: &Engine, dtype: DType) -> bool {
     let features = engine.selected().device.capabilities.features;
     match dtype {

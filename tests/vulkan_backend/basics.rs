@@ -1,4 +1,4 @@
-//! What every device must do: memory, transfers, batches, times.
+//! The basics of every device: memory, transfers, batches, times.
 
 use std::sync::Arc;
 

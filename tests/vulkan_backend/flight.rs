@@ -1,5 +1,5 @@
-//! What work in flight may still touch, on devices that begin late: whoever lets go of it, it stays until the work has ended. The validation
-//! layers tell of what is freed under the device.
+//! Memory that work in flight may still touch, on devices that begin late: whoever releases it, it stays until the work has ended. The
+//! validation layers report memory that is freed under the device.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ fn dropped_recording(found: &Found) {
     assert_eq!(device.read::<u32>(&y), [10; 1024]);
 }
 
-/// Each dispatch binds a range of its own. The sets of the first are let go while the device has not begun.
+/// Each dispatch binds a range of its own. The sets of the first are released before the device has begun.
 fn many_sets(found: &Found) {
     const PART: u64 = 256;
     let device = slow(found, LATE, &OpenOptions::default());

@@ -37,7 +37,7 @@ pub fn backend(mode: Mode) -> VulkanBackend {
     }
 }
 
-/// A device with memory of its own, whose work begins so much later.
+/// A device with memory of its own, whose work begins that much later.
 pub fn discrete(delay: Duration) -> Emulation {
     let mut emulation = Emulation::default();
     (emulation.discrete, emulation.delay) = (true, Some(delay));

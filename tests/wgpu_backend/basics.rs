@@ -1,4 +1,4 @@
-//! What every device does: kernels, uniforms, copies, transfers, memory, times, threads.
+//! The basics of every device: kernels, uniforms, copies, transfers, memory, times, threads.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What goes wrong, and what is said then.
+//! Failures, and their messages.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,8 @@ const COPY: &str = "
     @group(0) @binding(1) var<storage, read_write> result: array<u32>;
     @compute @workgroup_size(1) fn copy() { result[0] = source[0]; }";
 
-/// What wgpu's own validation refuses: nothing of the batch ran, it comes back, and its sound commands run by themselves.
+/// Batches that wgpu's own validation refuses: nothing of the batch ran, it comes back, and its sound commands run by
+/// themselves.
 fn refused_whole(found: &Found) {
     let device = found.open();
     let program = device.compile(COPY);

@@ -1,5 +1,5 @@
 //! BN254's precompiles (EIP-196): sums and multiples that revm's tests hold Ethereum's clients to (MIT), all vectors of the clients where they
-//! are, and the rules for inputs of other lengths and for what is no point.
+//! are, and the rules for inputs of other lengths and for bytes that are not a point.
 
 use cantus::zk::{Affine, Bn254Fr, Bn254G1, Check, FieldTensor, PointEncoding, PointTensor, multi_scalar_mul};
 use cantus::{Engine, Result};

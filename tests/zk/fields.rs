@@ -12,7 +12,7 @@ const COUNT: usize = 150;
 
 /// Numbers by their bits, the least significant first: slow, and plainly right.
 mod bits {
-    /// Whether a is below b.
+    /// Returns whether a is below b.
     fn below(a: &[u32], b: &[u32]) -> bool {
         a.iter().rev().lt(b.iter().rev())
     }

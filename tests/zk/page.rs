@@ -1,4 +1,4 @@
-//! What the example of the npm package adds up, by arkworks: the page's test holds the point that stands in `web/tests/bn254-sum.json`.
+//! The sum of the npm package's example, by arkworks: the page's test holds the point in `web/tests/bn254-sum.json`.
 
 use ark_bn254::{Fr, G1Affine, G1Projective};
 use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};

@@ -1,5 +1,5 @@
-//! What a case is: a kernel, its bindings with their first contents, a dispatch, and what each binding must hold
-//! afterwards. Nothing here knows how a device runs it.
+//! The definition of a case: a kernel, its bindings with their first contents, a dispatch, and what each binding must
+//! hold afterwards. Nothing here knows how a device runs it.
 
 use half::f16;
 
@@ -125,11 +125,11 @@ pub struct Binding {
     pub space: Space,
     pub initial: Values,
     pub expect: Expect,
-    /// What only a strict target must keep, on top of `expect`.
+    /// The stricter check for strict targets, on top of `expect`.
     pub strict: Option<crate::check::Judge>,
 }
 
-/// What a device must offer for a case to run there.
+/// The features that a device must offer for a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     pub f16: bool,

@@ -5,7 +5,7 @@ use crate::case::{Binding, Values};
 /// Judges the final contents of all bindings, in order.
 pub type Judge = Box<dyn Fn(&[Values]) -> Result<(), String> + Send + Sync>;
 
-/// What a binding must hold after the dispatch.
+/// The expected contents of a binding after the dispatch.
 pub enum Expect {
     /// Not judged (inputs, scratch).
     Any,

@@ -1,7 +1,7 @@
-//! What is known to go wrong on a device that is not ours to mend. Each entry says why. An entry whose case passes is
-//! a failure of this table.
+//! Known defects of devices that are not ours to mend. Each entry says why. An entry whose case passes is a failure of
+//! this table.
 
-/// What a listed case does on a listed device.
+/// The behaviour of a listed case on a listed device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// It runs and its result is wrong, or the device refuses it.

@@ -21,13 +21,13 @@ pub trait Target: Send + Sync {
         None
     }
 
-    /// Whether float results must meet the CPU backend's shipped limits, and not only WGSL's own.
+    /// Returns whether float results must meet the CPU backend's shipped limits, and not only WGSL's own.
     fn strict(&self) -> bool {
         false
     }
 }
 
-/// What went wrong before there was a result to compare.
+/// A failure before there was a result to compare.
 #[derive(Debug)]
 pub struct Failure(pub String);
 

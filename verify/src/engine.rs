@@ -34,7 +34,7 @@ impl EngineDevice {
     }
 }
 
-/// Every device of every backend, and the reasons for those that there are not.
+/// Every device of every backend, and the reasons for missing ones.
 pub fn targets() -> (Vec<Box<dyn Target>>, Vec<String>) {
     let mut targets: Vec<Box<dyn Target>> = Vec::new();
     let mut reasons = Vec::new();

@@ -1,4 +1,4 @@
-//! What became of a case.
+//! The outcome of a case.
 
 use std::panic::AssertUnwindSafe;
 
@@ -10,7 +10,7 @@ use crate::checks::{Check, UNSUPPORTED};
 use crate::deviations::{self, Known};
 use crate::device::Target;
 
-/// What became of a case on a device.
+/// The outcome of a case on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -1,4 +1,4 @@
-//! What a machine's devices did: the report that `cantus verify` writes, and that `docs/hardware` keeps.
+//! The results of a machine's devices: the report that `cantus verify` writes, and that `docs/hardware` keeps.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::Outcome;
 
-/// What became of all cases on a machine.
+/// The outcomes of all cases on a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The version of Cantus.
@@ -30,7 +30,7 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// What became of all cases on one device.
+/// The outcomes of all cases on one device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     pub backend: String,
@@ -40,9 +40,9 @@ pub struct Device {
     pub driver: String,
     pub passed: usize,
     pub failures: Vec<Failure>,
-    /// What is known to go wrong there, by its reason.
+    /// The known deviations, by reason.
     pub deviating: BTreeMap<String, Vec<String>>,
-    /// What did not run, by its reason.
+    /// The cases that did not run, by reason.
     pub not_run: BTreeMap<String, Vec<String>>,
     pub seconds: f64,
 }
@@ -83,7 +83,7 @@ impl Device {
 pub const HEADING: [&str; 6] = ["backend", "device", "passed", "failed", "deviating", "not run"];
 
 impl Record {
-    /// Whether something ran, and nothing failed.
+    /// Returns whether something ran, and nothing failed.
     #[must_use]
     pub fn is_right(&self) -> bool {
         self.devices.iter().any(|device| device.passed > 0) && self.devices.iter().all(|d| d.failures.is_empty())
@@ -139,11 +139,13 @@ fn row(text: &mut String, cells: impl Iterator<Item = String>) {
 const PAGE: &str = "\
 # Devices that were checked
 
-`cantus verify` runs small kernels and operations whose answers are known on every device of a machine, and says which answers are wrong.
-Each file in this folder is such a report: `cantus verify -o report.json`. Send in one of a device that is not here yet, or of a driver
-that does better or worse: as `VENDOR-DEVICE-SYSTEM.json`, in a pull request, after `cargo xtask hardware`, which writes this page.
+`cantus verify` runs about a thousand kernels and operations of known answers on every device of a machine, and lists the wrong answers.
+Each file in this folder is such a report. Please send one if your device is missing, or if its driver does better or worse:
 
-*Deviating* cases fail for a reason that is known and none of Cantus' own; those *not run* need what the device does not have.
+1. Run `cantus verify -o VENDOR-DEVICE-SYSTEM.json` and put the file into this folder.
+2. Run `cargo xtask hardware`, which writes this page, and open a pull request.
+
+*Deviating* cases fail for a known reason outside Cantus. Cases *not run* need a feature that the device lacks.
 
 ";
 

@@ -90,7 +90,7 @@ impl RawEngine {
         self.engine.selected().why.clone()
     }
 
-    /// What was opened, skipped, placed, moved or failed so far, a line each.
+    /// Returns the events so far, a line each: what was opened, skipped, placed, moved or failed.
     #[wasm_bindgen(getter)]
     pub fn events(&self) -> Vec<String> {
         self.engine.events().iter().map(ToString::to_string).collect()

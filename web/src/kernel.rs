@@ -73,7 +73,7 @@ impl RawKernel {
         self.0.operations().map(|operations| operations as f64).map_err(|error| thrown(&error))
     }
 
-    /// Whether the CPU executor runs it; an error says what it refuses, and where.
+    /// Checks that the CPU executor runs it; an error says what it refuses, and where.
     #[wasm_bindgen(js_name = checkCpu)]
     pub fn check_cpu(&self) -> Result<(), JsValue> {
         self.0.program().map(|_| ()).map_err(|error| thrown(&error))

@@ -11,10 +11,10 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 thread_local! {
-    /// What rejects each promise that is pending, by its number.
+    /// The functions that reject pending promises, by number.
     static PENDING: RefCell<BTreeMap<u64, Function>> = const { RefCell::new(BTreeMap::new()) };
     static NEXT: Cell<u64> = const { Cell::new(0) };
-    /// Whether a future is being polled.
+    /// True if a future is being polled.
     static IS_POLLING: Cell<bool> = const { Cell::new(false) };
     static FAULT: RefCell<Option<JsValue>> = const { RefCell::new(None) };
 }

@@ -50,7 +50,7 @@ for (const mode of MODES) {
       await moreFrames(page, 10);
       assert.match(await page.locator("#rate").innerText(), /^\d+(\.\d)?$/);
       assert.ok(Number(await page.locator("#rate").innerText()) > 0);
-      // The median of up to 60 frames. A test on a shared machine holds no clock to 2 ms: the goal is benches/README.md's.
+      // The median of up to 60 frames. A test on a shared machine holds no clock to 2 ms: benches/notes has the goal.
       const overhead = Number(await page.locator("#overhead").getAttribute("data-ms"));
       console.log(`    512 x 512 on ${mode.backend}: overhead ${overhead} ms a frame; frame ${await page.locator("#frame").innerText()}`);
       assert.ok(overhead > 0 && overhead < 1000, `${overhead} ms`);

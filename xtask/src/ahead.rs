@@ -8,7 +8,7 @@ use cantus::{Kernel, testing};
 
 use crate::prepare::{Generated, Outcome, kernels, stale, write_all};
 
-/// What the CPU backend finds by fingerprint.
+/// The folder of kernels that the CPU backend finds by fingerprint.
 const FOLDER: &str = "native-fastpaths/cpu/src";
 
 /// Writes the kernels, and removes those whose shader is gone.

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::prepare::Outcome;
 
 const RUN: &str = include_str!("run.sh");
-/// The whole folder may have so many bytes.
+/// The most bytes of the whole folder.
 const MOST_BYTES: u64 = 60 << 20;
 /// Processors of the last ten years.
 const PROCESSOR: &str = "-C target-cpu=x86-64-v3";

@@ -8,7 +8,7 @@ use std::path::Path;
 use wesl::syntax::{GlobalDeclaration, ModulePath, PathOrigin};
 use wesl::{Feature, ManglerKind, Wesl};
 
-/// What can go wrong: a missing file, a syntax error, an unknown import, a name declared twice.
+/// A result whose error may be: a missing file, a syntax error, an unknown import, a name declared twice.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The features that a shader may ask for with `@if`; any other name in a shader or in a call is an error.

@@ -245,7 +245,7 @@ const FAMILIES: &[(&str, &[(&str, Run)])] = &[
     ),
 ];
 
-/// What is of one dtype, where that is asked for; a mistake elsewhere.
+/// Returns the expression for a dtype, if that dtype was requested; a mistake elsewhere.
 fn only(inputs: &Inputs, dtype: DType, expr: Expr) -> Expr {
     if inputs.dtype == dtype { expr } else { expr.squeeze(0) }
 }
@@ -277,14 +277,15 @@ const OTHERS: &[&str] = &[
 fn generate(root: &Path) -> Outcome<Generated> {
     let mut page = String::from(
         "# Operations\n\n\
-         Every operation on tensors; `cargo xtask operations` runs each and writes this page. They are methods of `Expr` and `Tensor`, and what makes\n\
-         tensors of nothing is a function of `cantus::ops`. Shapes, limits and an example of each are in its documentation.\n\n\
-         *Kernels* are the frames in `shaders/tensor` that run, here on the CPU; `elementwise` is a kernel put together from the expression alone,\n\
-         and what computes before and after another kernel is usually part of that. *(native)* is the CPU's own means, in place of the kernel of\n\
-         that name. All of them run on every device, but for f64, i64, u64 and complex128, which a device must have. f16 and bf16 are computed in f32,\n\
-         bool and integers of 8 and 16 bits in i32 and u32, and wrap. [dtypes.md](dtypes.md) says which dtype results have.\n\
-         Where a dtype has no kernel (functions and orders of f64, factorisations of complex numbers), the host computes it.\n\
-         With the features `fft` and `linalg` the CPU's transforms are `rustfft`'s and its factorisations `faer`'s, in place of these kernels.\n",
+         Every tensor operation, its dtypes and its kernels; `cargo xtask operations` runs each and writes this page. Operations are methods of `Expr` and\n\
+         `Tensor`. Those that make tensors without an input are functions of `cantus::ops`. Each one's documentation has shapes, limits and an example.\n\n\
+         - *Kernels* names the frames in `shaders/tensor` that run, here on the CPU. `elementwise` is a kernel written from the expression alone; elementwise\n\
+         \x20\x20operations before and after another kernel are usually fused into it. *(native)* means that the CPU runs its own code in place of that kernel.\n\
+         - All operations run on every device, except on f64, i64, u64 and complex128, which a device must support.\n\
+         - f16 and bf16 are computed in f32. Bool and integers of 8 and 16 bits are computed in i32 and u32, and wrap. [dtypes.md](dtypes.md) has the dtypes\n\
+         \x20\x20of results.\n\
+         - If a dtype has no kernel (functions and sorts of f64, factorisations of complex numbers), the host computes it.\n\
+         - With the features `fft` and `linalg`, the CPU uses `rustfft` for transforms and `faer` for factorisations.\n",
     );
     for (family, operations) in FAMILIES {
         let _ = write!(page, "\n## {family}\n\n| operation | dtypes | kernels |\n| --- | --- | --- |\n");

@@ -11,7 +11,7 @@ use cantus::translate::{Dialect, Options};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What every card since Turing runs.
+/// The architecture that every card since Turing runs.
 const ARCHITECTURE: &str = "compute_75";
 
 /// The translated source of each shipped kernel, with its name and the first line of its PTX.

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The command line.
 
 /// `--help`.
 pub const USAGE: &str = "Usage: ./test [--all | --turn | --part NAME | --python | --sanitize | --threads | --fuzz MINUTES | --coverage MINUTES | --soak MINUTES | --list] [--window]
@@ -32,7 +32,7 @@ Examples:
 On Debian as root, software Vulkan, GL and OpenCL are installed first where they are missing; elsewhere the tests go on
 without. CI=true installs the compilers of CUDA and HIP as well, and makes a failure of what cannot run.";
 
-/// What runs.
+/// The stages to run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mode {
     Default,
@@ -49,11 +49,11 @@ pub enum Mode {
     Ci,
 }
 
-/// What the command line says.
+/// The arguments of the command line.
 #[derive(Debug, PartialEq)]
 pub struct Arguments {
     pub mode: Mode,
-    /// Whether the window is tested too.
+    /// True if the window is tested too.
     pub window: bool,
     /// How long hostile input or mixed work goes on.
     pub minutes: f64,

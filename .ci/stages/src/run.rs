@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::table::{Part, Stage};
 
-/// What has run so far.
+/// The stages that have run so far.
 pub struct Run {
     began: Instant,
     ran: Vec<(String, Duration)>,
@@ -17,7 +17,7 @@ pub struct Run {
     skips: PathBuf,
     /// That file of the run whose stage this one is.
     outer: Option<PathBuf>,
-    /// What stages are told: the turn, the oracles that were found.
+    /// The variables for stages: the turn, the oracles that were found.
     environment: Vec<(String, String)>,
 }
 
@@ -127,7 +127,7 @@ impl Run {
         self.failed.push(what.to_owned());
     }
 
-    /// What the tests of the last stage did not run; the file is empty then.
+    /// Returns the tests of the last stage that did not run; the file is empty then.
     fn skipped(&self) -> Vec<(String, String)> {
         let text = std::fs::read(&self.skips).unwrap_or_default();
         let _ = std::fs::write(&self.skips, "");

@@ -9,9 +9,9 @@ pub struct Stage {
     pub minutes: u64,
     /// For bash, at the root of the project; the first command that fails ends it.
     pub command: String,
-    /// Whether nothing behind it makes sense without it.
+    /// True if nothing behind it makes sense without it.
     pub needed: bool,
-    /// What is taken by turns waits for its next turn where a run has taken so many minutes already: a run that is cut off says nothing at all.
+    /// The minutes after which a part in rotation waits for its next turn: a run that is cut off says nothing at all.
     pub unless_after: Option<u64>,
 }
 
@@ -21,12 +21,12 @@ impl Stage {
     }
 }
 
-/// What `--all` adds, in parts that a change calls for.
+/// A part of `--all`, which a change can call for.
 pub struct Part {
     pub name: &'static str,
-    /// What it takes on two cores, built already.
+    /// Its minutes on two cores, built already.
     pub minutes: f64,
-    /// What paths begin with whose change calls for it.
+    /// The beginnings of paths whose change calls for it.
     pub paths: &'static [&'static str],
     pub stages: Vec<Stage>,
 }
@@ -61,7 +61,7 @@ const PROGRAMS: [(&str, u64, &str); 11] = [
     ("cli", 20, ""),
 ];
 
-/// What `./test` runs.
+/// Returns the stages of `./test`.
 pub fn default(window: bool, turn: u64) -> Vec<Stage> {
     let stage = Stage::new;
     let named: String = PROGRAMS.iter().map(|(name, ..)| format!(" --test={name}")).collect();
@@ -122,7 +122,7 @@ fn discrete(arguments: &str) -> String {
     format!("CANTUS_VALIDATION=1 CANTUS_VULKAN_DISCRETE=1 CANTUS_VULKAN_DELAY=200 {}", tests(arguments))
 }
 
-/// What touches memory by itself, under AddressSanitizer.
+/// Returns a stage for code that accesses memory directly, under AddressSanitizer.
 fn sanitized(name: &str, minutes: u64, arguments: &str) -> Stage {
     Stage::new(name, minutes, &format!(".ci/part sanitized {arguments}"))
 }
@@ -366,7 +366,7 @@ pub fn alone(mode: &Mode, minutes: f64) -> Vec<Stage> {
     }
 }
 
-/// What CI runs around `./test`.
+/// Returns CI's stages around `./test`.
 pub fn ci() -> Vec<Stage> {
     let stage = Stage::new;
     let documented = "cargo doc --locked --features shell,top,viewer --no-deps --quiet --package cantus --package cantus-build --package cantus-cli";
@@ -381,6 +381,7 @@ pub fn ci() -> Vec<Stage> {
             "cargo fmt --manifest-path .ci/stages/Cargo.toml --check; CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/stages cargo test --quiet --locked --manifest-path .ci/stages/Cargo.toml",
         ),
         stage("spelling", 5, ".ci/part spelling"),
+        stage("words", 5, ".ci/words"),
         stage(
             "clippy",
             30,

@@ -1,4 +1,4 @@
-//! What is taken by turns, and what a change calls for.
+//! The rotation, and the parts that a change calls for.
 
 use std::process::Command;
 

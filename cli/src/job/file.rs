@@ -16,13 +16,13 @@ pub struct JobFile {
     /// How many times the steps run, one after the other.
     #[serde(default = "once")]
     pub repeat: u32,
-    /// What each buffer begins with, in the order of the file.
+    /// The first contents of each buffer, in the order of the file.
     #[serde(default)]
     pub buffers: toml::Table,
-    /// What a round does, in order.
+    /// The steps of a round, in order.
     #[serde(rename = "step", default)]
     pub steps: Vec<StepTable>,
-    /// What is written.
+    /// The outputs.
     #[serde(rename = "output", default)]
     pub outputs: Vec<OutputTable>,
 }

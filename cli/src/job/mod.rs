@@ -26,14 +26,14 @@ use super::run::job::{Amount, Source, Step};
 use super::run::read_kernel;
 use super::{animation, output, parse, report};
 
-/// Run several kernels over the same buffers, as a TOML file says: simulations and pipelines
+/// Run several kernels over the same buffers, as a TOML file describes: simulations and pipelines
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What to run, in the format below, or - for standard input; paths in it begin at its folder
+    /// File to run, in the format below, or - for standard input; its paths are relative to its folder
     #[arg(value_name = "FILE.toml")]
     file: PathBuf,
-    /// Run the steps so many times, instead of as often as the file says
+    /// Run this many rounds, instead of the file's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
     /// Print what was done as JSON
@@ -100,7 +100,7 @@ impl What {
     }
 }
 
-/// What becomes of a buffer.
+/// The destination of a buffer.
 struct Output {
     buffer: usize,
     table: OutputTable,
@@ -283,7 +283,7 @@ impl Buffers {
     }
 }
 
-/// What a step of the file does: a kernel, a change of places, or both.
+/// Returns the actions of a step of the file: a kernel, a change of places, or both.
 fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<What>> {
     let mut actions = Vec::new();
     let wrong =
@@ -334,7 +334,7 @@ fn place(names: &[&str], name: &str) -> Result<usize> {
     })
 }
 
-/// What each buffer begins with: read as the binding that uses it first has it.
+/// Returns the first contents of each buffer: read as the binding that uses it first has it.
 fn sources(file: &JobFile, folder: &Path, names: &[&str], actions: &[Action]) -> Result<Vec<Source>> {
     let mut inputs = Vec::new();
     for (buffer, (name, value)) in file.buffers.iter().enumerate() {

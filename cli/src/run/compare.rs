@@ -138,7 +138,7 @@ impl Difference {
         }
     }
 
-    /// What to say when the tolerance is passed.
+    /// Returns the message if the tolerance is exceeded.
     pub fn excess(&self, tolerance: Tolerance) -> Option<String> {
         let (passed, value) = match tolerance {
             Tolerance::Absolute(limit) => (self.absolute.value > limit, format!("{:e}", self.absolute.value)),

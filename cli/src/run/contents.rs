@@ -1,4 +1,4 @@
-//! What a binding is filled with: files in six formats, standard input, and numbers that need no file. And the other way: what is read
+//! The contents of bindings: files in six formats, standard input, and numbers that need no file. And the other way: what is read
 //! back, as a file.
 
 use std::io::{Read as _, Write as _};
@@ -48,7 +48,7 @@ pub enum Made {
     Random(u64, Option<u64>),
 }
 
-/// What `--in` takes.
+/// The forms that `--in` takes.
 const WANTED: &str = "NAME=FILE (.npy, .csv, .png, .safetensors, or .bin: bytes in WGSL's layout), NAME=- (.npy on standard input), or \
                       NAME=zeros, NAME=iota, NAME=random:SEED or NAME=random:SEED:BELOW, with a shape as in iota[480,640]";
 

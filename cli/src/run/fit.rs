@@ -1,4 +1,4 @@
-//! Whether what is given fits a kernel's bindings, said in terms of files and flags.
+//! Checks that the inputs fit a kernel's bindings, with messages in terms of files and flags.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub fn found<'a>(step: &'a Step, name: &str, flag: &str) -> Result<&'a Binding> 
     })
 }
 
-/// Whether a text has a variable of that name in some address space, as bindings are: what no statement uses isn't reflected.
+/// Returns whether a text has a variable of that name in some address space, as bindings are: what no statement uses isn't reflected.
 fn declares(wgsl: &str, name: &str) -> bool {
     wgsl.split("var<").skip(1).filter_map(|rest| rest.split_once('>')).any(|(_, rest)| {
         let rest = rest.trim_start().strip_prefix(name);

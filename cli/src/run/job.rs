@@ -1,4 +1,4 @@
-//! What to run: the arguments checked against the kernel, so that what does not fit is said in terms of files and flags.
+//! A run: the arguments checked against the kernel, so that what does not fit is said in terms of files and flags.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ pub struct Job {
     results: Vec<String>,
 }
 
-/// What a job has on a device.
+/// A job's objects on a device.
 pub struct OnDevice {
     /// In the order of the flags.
     pub tensors: Vec<Tensor>,
@@ -60,7 +60,7 @@ pub(super) enum Contents {
 pub enum Amount {
     /// Workgroups by x, y and z.
     Workgroups([u32; 3]),
-    /// At least so many invocations, rounded up to whole workgroups.
+    /// At least this many invocations, rounded up to whole workgroups.
     Invocations([u32; 3]),
 }
 
@@ -309,7 +309,7 @@ impl Job {
         })
     }
 
-    /// Runs on the engine's device, so many times in a row, and reads back. `timed`: each run ends before the next begins.
+    /// Runs `repeat` times in a row on the engine's device, and reads back. `timed`: each run ends before the next begins.
     ///
     /// # Errors
     /// As the library's dispatch and transfers.
@@ -356,7 +356,7 @@ impl Job {
         (&self.step, &self.tensors)
     }
 
-    /// Whether a binding takes rows of that dtype and shape from a file.
+    /// Checks that a binding takes rows of that dtype and shape from a file.
     ///
     /// # Errors
     /// [`Error::Binding`] where it does not.
@@ -376,12 +376,12 @@ impl Job {
 /// The parts of a run, for who runs a job again and again.
 #[cfg(feature = "viewer")]
 impl Job {
-    /// What the kernel has.
+    /// Returns the kernel's reflection.
     pub fn reflection(&self) -> &Reflection {
         &self.step.reflection
     }
 
-    /// Whether a flag set the uniform of that path.
+    /// Returns whether a flag set the uniform of that path.
     pub fn is_set(&self, path: &str) -> bool {
         self.step.uniforms.iter().any(|(set, _)| set == path)
     }
@@ -456,7 +456,7 @@ impl Step {
         Ok(Self { kernel, reflection, uniforms, amount })
     }
 
-    /// What the kernel has.
+    /// Returns the kernel's reflection.
     pub fn reflection(&self) -> &Reflection {
         &self.reflection
     }
@@ -477,7 +477,7 @@ impl Step {
         self.dispatch_of(engine, bound, more, self.amount)
     }
 
-    /// The same of another amount.
+    /// The same for another amount.
     pub fn dispatch_of<'a>(
         &'a self,
         engine: &'a Engine,
@@ -500,7 +500,8 @@ impl Step {
 }
 
 impl Source {
-    /// What a binding of a step is filled with, under a name of its own. `earlier` are those whose shapes it may take.
+    /// Reads the contents for a binding of a step, under a name of its own. `earlier` are those whose shapes it may
+    /// take.
     ///
     /// # Errors
     /// [`Error::Binding`] when it doesn't fit the binding, [`Error::Unreadable`] and [`Error::InvalidInput`] naming the file.
@@ -536,7 +537,7 @@ impl Source {
         &self.name
     }
 
-    /// Whether it is bytes in WGSL's layout.
+    /// Returns whether it is bytes in WGSL's layout.
     pub fn is_raw(&self) -> bool {
         matches!(self.contents, Contents::Raw(_))
     }
@@ -564,7 +565,7 @@ impl Source {
     }
 }
 
-/// Whether a kernel stores to the texture of a name.
+/// Returns whether a kernel stores to the texture of a name.
 fn is_stored(reflection: &Reflection, name: &str) -> bool {
     let found = reflection.textures.iter().find(|texture| texture.name == name);
     found.is_some_and(|texture| !matches!(texture.storage, None | Some((_, StorageTextureAccess::Read))))

@@ -30,7 +30,7 @@ use super::output::OutputFile;
 use super::parse::{self, Assignment, Invocations, NamedFile, NamedTensor};
 use super::report;
 
-/// Run a WGSL kernel over files, or as many as another program asks for
+/// Run a WGSL kernel over files, or serve requests of another program
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
 #[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations", "stream", "serve"])))]
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// The kernel: a file, the name of a shipped one (cantus kernels), or - for standard input
     #[arg(value_name = "KERNEL.wgsl", required_unless_present = "serve")]
     kernel: Option<PathBuf>,
-    /// Answer requests on stdin until it ends: a line of JSON (wgsl, entry, set, workgroups, bindings) and the bindings' bytes each
+    /// Answer requests on stdin until it ends, each a line of JSON (wgsl, entry, set, workgroups, bindings) and the bindings' bytes
     #[arg(long, conflicts_with_all = ["kernel", "outputs", "compare", "json", "entry", "inputs", "zeros", "set", "repeat", "time", "watch"])]
     serve: bool,
     #[command(flatten)]
@@ -48,22 +48,22 @@ pub struct Arguments {
     /// Write a read_write binding to a file after the run: .npy, .safetensors, .csv, .png, .bin (bytes in WGSL's layout), or - (.npy to standard output)
     #[arg(short, long = "output", value_name = "NAME=FILE")]
     outputs: Vec<NamedFile>,
-    /// The colours of a .png of one value per pixel
+    /// Colour map of a .png with one value per pixel
     #[arg(long, value_name = "NAME", default_value_t = Colormap::Viridis, ignore_case = true, hide_possible_values = true)]
     colormap: Colormap,
-    /// The values of the first and the last colour [default: the least and the greatest]
+    /// Values of the first and the last colour [default: the smallest and the largest]
     #[arg(long, value_name = "MIN,MAX", value_parser = parse::range, allow_hyphen_values = true)]
     range: Option<(f32, f32)>,
-    /// Run the kernel so many times in a row, on what the run before left
+    /// Run the kernel this many times, each on the buffers that the last run left
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Print how long each run took: the least, the median and the greatest
+    /// Print the least, median and greatest time of a run
     #[arg(long)]
     time: bool,
     /// Run again whenever the kernel's file or an input changes, until Ctrl-C
     #[arg(long)]
     watch: bool,
-    /// Run on a second device too, and print the largest differences of what was written
+    /// Also run on a second device, and print the largest differences between the results
     #[arg(long, value_name = "BACKEND[:N]")]
     compare: Option<String>,
     /// With --compare: fail when a difference is larger; absolute, or with a unit as in 1e-6rel, 4ulp
@@ -74,21 +74,21 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What a kernel is given, and how much of it runs.
+/// A kernel's inputs, and the size of the dispatch.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Given {
     /// The entry point; needed when there are several
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// Fill a binding: from a file (.npy, .csv, .png, .jpg, .safetensors[#TENSOR], .bin: bytes in WGSL's layout), from standard input (-, a .npy), or
-    /// with zeros, iota (0, 1, 2 …), random:SEED (floats from 0 to 1, integers of all their values) or random:SEED:N (below N); one number
-    /// for each invocation, or of a shape as in iota[480,640]
+    /// Fill a binding from a file (.npy, .csv, .png, .jpg, .safetensors[#TENSOR], .bin: bytes in WGSL's layout), from standard input (-, a .npy), or
+    /// with zeros, iota (0, 1, 2 …), random:SEED (floats from 0 to 1, integers over their whole range) or random:SEED:N (below N): one number
+    /// per invocation, or a shape as in iota[480,640]
     #[arg(long = "in", value_name = "NAME=FROM")]
     pub inputs: Vec<Input>,
     /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x; a texture by its format: y=rgba8unorm[@image]
     #[arg(long = "out", value_name = "NAME=DTYPE[SHAPE]")]
     pub zeros: Vec<NamedTensor>,
-    /// Give textures that are filled all their levels of detail
+    /// Compute all levels of detail of input textures
     #[arg(long)]
     pub mips: bool,
     /// Set an override (SIZE=64), a uniform (n=7) or a member of one (params.a=2); lists for vectors (params.v=1,2,3)
@@ -97,7 +97,7 @@ pub struct Given {
     /// Run this many workgroups by x, y and z
     #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
     pub workgroups: Option<[u32; 3]>,
-    /// Run at least this many invocations by x, y and z, rounded up to whole workgroups; @NAME: one for each element of that binding
+    /// Run at least this many invocations by x, y and z, rounded up to whole workgroups; @NAME: one per element of that binding
     #[arg(long, value_name = "X,Y,Z|@NAME", value_parser = parse::invocations, allow_hyphen_values = true)]
     pub invocations: Option<Invocations>,
 }
@@ -128,7 +128,7 @@ Examples:
   cantus --backend cpu run saxpy.wgsl --in x=x.npy --in y=y.npy \\
       --set params.a=2 --invocations @y --compare wgpu:1";
 
-/// What one device made of it.
+/// The result on one device.
 pub struct Outcome {
     device: DeviceInfo,
     /// The bindings that were asked for or are compared, in the order of [`Job::results`].

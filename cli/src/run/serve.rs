@@ -49,7 +49,7 @@ struct Given {
 /// Answers requests from stdin until it ends.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for what is no request; when stdout is closed; when no device opens any more.
+/// [`Error::InvalidInput`] for input that is not a request; when stdout is closed; when no device opens any more.
 pub fn serve(global: &Global) -> Result<()> {
     let mut engine = global.engine()?;
     let mut input = BufReader::new(std::io::stdin().lock());

@@ -27,30 +27,30 @@ use crate::report;
 /// How a kernel runs over rows.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ByRows {
-    /// Run over these bindings' .npy files chunk by chunk, along their first axis, with an invocation for each element of the first one (rows and
-    /// columns by y and x where the kernel's workgroups have two axes). Outputs of the shape of one of them ([@x]) are written as they come;
-    /// what has another shape is there once, for all chunks. --memory-limit bounds what it takes
+    /// Run over these bindings' .npy files chunk by chunk, along the first axis, with one invocation per element of the first binding (rows and
+    /// columns by y and x if the kernel's workgroups have two axes). Outputs of the shape of one of them ([@x]) are written chunk by chunk;
+    /// others are shared by all chunks. --memory-limit limits the memory
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', conflicts_with_all = ["compare", "repeat", "time", "watch", "workgroups", "invocations"])]
     pub stream: Vec<String>,
-    /// With --stream: chunks have so many rows before and after their own as well, where there are any, for stencils; results for those are cut off
+    /// With --stream: add this many rows before and after each chunk, for stencils; their results are cut off
     #[arg(long, value_name = "BEFORE,AFTER", value_parser = overlap)]
     overlap: Option<(usize, usize)>,
-    /// With --stream: rows of a chunk, at most [default: as many as make 4 MiB on the processor, 32 MiB elsewhere]
+    /// With --stream: the most rows of a chunk [default: 4 MiB of rows on the CPU, 32 MiB elsewhere]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     chunk_rows: Option<u32>,
-    /// With --stream: note in this file what is done, and go on from there when the run is interrupted and called again
+    /// With --stream: save the progress in this file, and resume from it after an interruption
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// With --checkpoint: the time between notes, at least: milliseconds, or with a unit as in 500ms, 30s, 2m
+    /// With --checkpoint: the least time between two saves: milliseconds, or with a unit as in 500ms, 30s, 2m
     #[arg(long, value_name = "TIME", requires = "checkpoint", default_value = "5s", value_parser = parse::milliseconds)]
     checkpoint_every: u64,
 }
 
 impl ByRows {
-    /// Whether the kernel runs over rows.
+    /// Returns whether the kernel runs over rows.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when it does not, and is told how to.
+    /// [`Error::InvalidInput`] when it does not but is given row settings.
     pub fn is_wanted(&self) -> Result<bool> {
         let told = [
             (self.overlap.is_some(), "--overlap"),
@@ -72,7 +72,7 @@ fn overlap(text: &str) -> Result<(usize, usize), String> {
     sides.ok_or_else(|| "it takes two numbers of rows, as in 1,1".to_owned())
 }
 
-/// What `--set` takes from a chunk.
+/// The values that `--set` takes from a chunk.
 #[derive(Debug, Clone, Copy)]
 enum Of {
     First,
@@ -292,7 +292,7 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
     )))
 }
 
-/// A `.npy` file of so many rows, which Ctrl-C leaves nothing of.
+/// A `.npy` file of that number of rows, which Ctrl-C removes.
 struct RowsFile {
     file: Option<OutputFile>,
     rows: u64,

@@ -93,7 +93,7 @@ impl Image {
         if self.has_levels { image.with_all_levels() } else { Ok(image) }
     }
 
-    /// What a texture holds, as an array of height x width x channels.
+    /// Returns the texels of a texture, as an array of height x width x channels.
     ///
     /// # Errors
     /// As the library's, and [`Error::InvalidInput`] for texels whose channels share bytes.

@@ -16,7 +16,7 @@ use crate::report;
 /// Between looks at the files.
 const LOOK: Duration = Duration::from_millis(150);
 
-/// Runs, and runs again after each change; errors are told, and it goes on. Ends with the process.
+/// Runs, and runs again after each change; errors are printed, and it continues. Ends with the process.
 ///
 /// # Errors
 /// When no file can be watched, or no device opens.
@@ -44,7 +44,7 @@ pub fn again_and_again(global: &Global, kernel: &Path, arguments: &Arguments) ->
     }
 }
 
-/// Whether there is neither such a file nor, where it looks like a name, a shipped kernel.
+/// Returns whether there is neither such a file nor, where it looks like a name, a shipped kernel.
 fn from_nowhere(file: &Path) -> bool {
     !file.exists() && (file.components().count() > 1 || file.extension().is_some())
 }
@@ -71,7 +71,8 @@ fn files(kernel: &Path, arguments: &Arguments) -> Vec<PathBuf> {
     std::iter::once(kernel.to_owned()).chain(inputs).collect()
 }
 
-/// What tells that a file has changed: when it was written, and its length. None of a file that isn't there.
+/// The state of a file, which tells that it has changed: when it was written, and its length. None of a file that isn't
+/// there.
 type State = Option<(SystemTime, u64)>;
 
 fn states(files: &[PathBuf]) -> Vec<State> {

@@ -21,7 +21,7 @@ p, space   pause
 A dash is what nobody tells; the details of the selected device say why.
 Engines show here when they publish: CANTUS_PUBLISH=1.";
 
-/// A column: its head, whether its text stands right, and how early it is left out (0 stays).
+/// A column: its head, whether its text is aligned right, and how early it is left out (0 stays).
 struct Column {
     head: &'static str,
     right: bool,

@@ -15,20 +15,20 @@ use clap::Args;
 use super::global::Global;
 use super::{parse, report};
 
-/// Between looks at rates there is at least so much; counters of the system move in steps.
+/// The least time between two samples of rates; counters of the system move in steps.
 const SHORTEST_MS: u64 = 200;
 
 /// Watch the devices of this machine, and the engines that publish (CANTUS_PUBLISH=1)
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Print a table once and end; so it is too where the output is no terminal
+    /// Print a table once and end, as without a terminal
     #[arg(long)]
     once: bool,
-    /// Print JSON: an object with --once, else one in each line
+    /// Print JSON: one object with --once, otherwise one per line
     #[arg(long)]
     json: bool,
-    /// How often to look: milliseconds, or with a unit as in 500ms, 2s; at least 200ms
+    /// Time between updates: milliseconds, or with a unit as in 500ms, 2s; at least 200ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse::milliseconds)]
     interval: u64,
 }

@@ -25,21 +25,21 @@ use crate::picture::Coloring;
 const LEAST_INTERVAL: Duration = Duration::from_micros(6_900);
 /// How often the coherence is computed.
 const COHERENCE_EVERY: Duration = Duration::from_millis(250);
-/// From so long without an order on, frames do not follow each other.
+/// The time without an order after which frames stop following each other.
 const STANDSTILL: Duration = Duration::from_millis(100);
-/// A kernel that has computed for so long is said to.
+/// The time after which a running kernel is reported.
 const RUNS_ON: Duration = Duration::from_secs(2);
 /// How long a note stays.
 const NOTE_FOR: Duration = Duration::from_secs(6);
 /// Events that are kept.
 const EVENTS: usize = 200;
 
-/// What outlives a window, so that another can take its place.
+/// The state that outlives a window, so that another can replace it.
 #[derive(Debug, Default)]
 pub struct Legacy {
     /// The choices of the window that was lost, and why it was.
     pub lost: Option<(Settings, String)>,
-    /// What was drawn.
+    /// The summary of what was drawn.
     pub summary: Option<Summary>,
     /// Why the program must end.
     pub failure: Option<Error>,
@@ -94,7 +94,7 @@ pub struct View {
     pub(super) legacy: Arc<Mutex<Legacy>>,
 }
 
-/// What a window is made of.
+/// The parts of a window.
 pub struct Parts {
     pub settings: Settings,
     pub devices: Devices,
@@ -104,7 +104,7 @@ pub struct Parts {
     /// Filled by the driver when the window's device is lost.
     pub lost: Arc<Mutex<Option<String>>>,
     pub legacy: Arc<Mutex<Legacy>>,
-    /// What to say at first.
+    /// The note at the start.
     pub note: Option<String>,
 }
 

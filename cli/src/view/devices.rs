@@ -67,7 +67,7 @@ impl Backend for WindowBackend {
     }
 }
 
-/// What may be picked.
+/// A choice of device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// The window's device if it is a GPU, else the best by rank.
@@ -94,7 +94,7 @@ impl Choice {
         Self::Other { backend: "cpu".to_owned(), index: None, name: String::new() }
     }
 
-    /// Whether two choices open the same device.
+    /// Returns whether two choices open the same device.
     pub fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Other { backend, index, .. }, Self::Other { backend: other, index: other_index, .. }) => {
@@ -143,7 +143,7 @@ impl Devices {
         &self.window
     }
 
-    /// What the flags, or the file and the variables, ask for.
+    /// Returns the choice of the flags, or of the file and the variables.
     pub fn asked(&self) -> Choice {
         match (&self.config.backend, self.config.device) {
             (Some(backend), None) if backend == WGPU => self.own(),
@@ -156,7 +156,7 @@ impl Devices {
         Choice::Window { name: self.window.name().to_owned() }
     }
 
-    /// What there is to choose from: at first little, and everything when [`Devices::look`] is done.
+    /// Returns the choices: at first little, and everything when [`Devices::look`] is done.
     pub fn list(&self) -> Vec<Choice> {
         self.found.get().cloned().unwrap_or_else(|| vec![Choice::Automatic, self.own(), Choice::cpu()])
     }
@@ -209,7 +209,7 @@ impl Devices {
         self.opened().retain(|(known, _)| !known.is(choice));
     }
 
-    /// Lets go of all engines. May wait for devices.
+    /// Releases all engines. May wait for devices.
     pub fn close(&self) {
         let opened = std::mem::take(&mut *self.opened());
         drop(opened);
@@ -234,7 +234,7 @@ impl Devices {
         Ok((engine, shares))
     }
 
-    /// Whether a device of wgpu is the window's, opened a second time.
+    /// Returns whether a device of wgpu is the window's, opened a second time.
     fn is_own(&self, backend: &str, index: Option<usize>) -> bool {
         let Some(plain) = self.plain.get(WGPU).filter(|_| backend == WGPU) else { return false };
         let found = pollster::block_on(plain.probe());

@@ -13,7 +13,7 @@ use super::worker::Picture;
 use crate::output::{self, OutputFile};
 use crate::picture::io_error;
 
-/// What a window did, for who ran it with `--frames`.
+/// The summary of a window, for runs with `--frames`.
 #[derive(Debug, Clone)]
 pub struct Summary {
     pub frames: u32,

@@ -47,7 +47,7 @@ use super::parse::{self, Size};
 use super::report;
 use super::run::Given;
 
-/// Open a window with the field, or with the picture that a kernel file makes, drawn again whenever the file is saved
+/// Open a window with the field, or with a kernel's picture, which is redrawn whenever the file is saved
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -60,10 +60,10 @@ pub struct Arguments {
     /// [default: the first such]
     #[arg(long, value_name = "NAME", requires = "kernel")]
     show: Option<String>,
-    /// Begin each frame with what the one before left in the bindings, as simulations need; Home starts over
+    /// Begin each frame with the buffers of the last one, as simulations need; Home starts over
     #[arg(long, requires = "kernel")]
     keep: bool,
-    /// Let two bindings change places after each frame, and keep what they hold
+    /// Exchange two bindings after each frame, and keep the buffers
     #[arg(long, value_name = "A,B", requires = "kernel", value_parser = parse::pair)]
     swap: Option<[String; 2]>,
     /// Columns and rows of the picture
@@ -71,13 +71,13 @@ pub struct Arguments {
     size: Size,
     #[command(flatten)]
     wave: WaveArguments,
-    /// The moment to begin at, in seconds
+    /// Time at the start, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse::finite, allow_negative_numbers = true)]
     time: f64,
     /// Seconds of the picture per second
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse::finite, allow_negative_numbers = true)]
     speed: f64,
-    /// Begin with time standing still
+    /// Begin paused
     #[arg(long)]
     paused: bool,
     /// The colours: as for cantus field
@@ -86,7 +86,7 @@ pub struct Arguments {
     /// The values of the first and the last colour
     #[arg(long, value_name = "MIN,MAX", default_value = "-1,1", value_parser = parse::range, allow_hyphen_values = true)]
     range: (f32, f32),
-    /// Show one value for each pixel, instead of as large as fits
+    /// Show one value per pixel, instead of filling the window
     #[arg(long)]
     actual_size: bool,
     /// The window's colours
@@ -95,10 +95,10 @@ pub struct Arguments {
     /// Inner size of the window in points
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1120x760")]
     window: Size,
-    /// Where pictures are saved [default: the current folder]
+    /// Folder for saved pictures [default: the current folder]
     #[arg(long, value_name = "FOLDER")]
     save_to: Option<PathBuf>,
-    /// Close after this many frames, and print their times; an error ends it too
+    /// Close after this many frames and print their times; an error also closes the window
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     frames: Option<u32>,
     /// With --frames: save a picture of the window before it closes
@@ -330,7 +330,7 @@ fn heed(device: &wgpu::Device, context: &egui::Context, lost: Arc<Mutex<Option<S
 /// The window's device is lost: a panic now is egui's, and expected.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Says nothing of panics that a lost device makes; all others are told as before.
+/// Suppresses the panics of a lost device; all others are reported as before.
 fn keep_quiet_when_lost() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

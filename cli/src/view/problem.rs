@@ -6,7 +6,7 @@ use cantus::error::SourcePlace;
 /// Lines shown before and behind the place.
 const AROUND: u32 = 2;
 
-/// What went wrong.
+/// A failure to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// In one line.
@@ -24,7 +24,7 @@ pub struct Excerpt {
     pub place: SourcePlace,
     /// Numbers from 1, and the text.
     pub lines: Vec<(u32, String)>,
-    /// What is said about the marked place; may be empty.
+    /// The label of the marked place; may be empty.
     pub label: String,
 }
 
@@ -69,7 +69,7 @@ impl Problem {
     }
 }
 
-/// What follows the carets of a report.
+/// Returns the text after the carets of a report.
 fn label(report: &str) -> String {
     let mut behind = report.lines().filter_map(|line| line.rsplit_once('^')).map(|(_, label)| label.trim());
     behind.next_back().unwrap_or_default().to_owned()

@@ -119,7 +119,7 @@ impl Saving {
         Ok(Self { path, progress, frames, cancelled, done })
     }
 
-    /// What came of it, once.
+    /// Returns the result, once.
     pub fn outcome(&self) -> Option<Result<()>> {
         self.done.try_recv().ok()
     }

@@ -1,4 +1,4 @@
-//! What can be set in the window.
+//! The settings of the window.
 
 use eframe::egui::ThemePreference;
 

@@ -1,4 +1,5 @@
-//! What is shown: the field, or what a kernel file writes. Makes tensors of `[height, width]` numbers or colours; knows nothing of windows.
+//! The source of the picture: the field, or what a kernel file writes. Makes tensors of `[height, width]` numbers or colours; knows nothing
+//! of windows.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub enum Source {
     Kernel(Arc<KernelSource>),
 }
 
-/// The moment, and what else a picture depends on.
+/// The time, and the other inputs of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
     /// Columns and rows.
@@ -43,7 +44,7 @@ pub struct Mouse {
     pub pressed: bool,
 }
 
-/// What the values of a picture are.
+/// The kind of the picture's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pixels {
     /// Numbers of 32 bits, which a colour map shows.
@@ -55,7 +56,7 @@ pub enum Pixels {
 }
 
 impl Pixels {
-    /// What an array of that layout shows.
+    /// Returns the kind of picture in an array of that layout.
     fn of(layout: &Layout) -> Option<Self> {
         match layout {
             Layout::Array { element, .. } => Self::of(element),
@@ -92,7 +93,7 @@ impl Pixels {
 }
 
 impl Source {
-    /// Whether time changes the picture.
+    /// Returns whether time changes the picture.
     pub fn moves(&self) -> bool {
         match self {
             Self::Field => true,
@@ -100,7 +101,7 @@ impl Source {
         }
     }
 
-    /// Whether the frequency changes the picture.
+    /// Returns whether the frequency changes the picture.
     pub fn is_tuned(&self) -> bool {
         match self {
             Self::Field => true,
@@ -108,7 +109,7 @@ impl Source {
         }
     }
 
-    /// Whether the mouse changes the picture.
+    /// Returns whether the mouse changes the picture.
     pub fn follows_mouse(&self) -> bool {
         match self {
             Self::Field => false,
@@ -116,7 +117,7 @@ impl Source {
         }
     }
 
-    /// Whether a frame begins with what the one before left.
+    /// Returns whether a frame begins with what the one before left.
     pub fn keeps(&self) -> bool {
         matches!(self, Self::Kernel(kernel) if kernel.keep)
     }
@@ -128,7 +129,7 @@ pub struct KernelSource {
     /// The place of the shown binding among the job's tensors.
     shown: usize,
     pixels: Pixels,
-    /// What is written stays for the next frame.
+    /// True if written values stay for the next frame.
     keep: bool,
     /// Places of tensors that change places after each frame.
     swap: Option<(usize, usize)>,

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_millis(150);
 /// Looks in a row without a file after which it has gone: an editor that replaces it is quicker.
 const GONE: u32 = 10;
 
-/// What a reading gave: where it failed, with the kernel's text.
+/// The result of a reading: where it failed, with the kernel's text.
 pub type Reading = Result<Arc<KernelSource>, (Error, String)>;
 
 /// The window's end. Dropping it ends the thread.

@@ -32,7 +32,7 @@ pub struct Order {
     pub cancel: CancelFlag,
 }
 
-/// What the thread tells.
+/// A report of the thread.
 pub enum Report {
     /// The engine is open.
     Opened { opened: Opened, device: DeviceInfo, why: String },
@@ -44,7 +44,7 @@ pub enum Report {
     Failed(Error),
     /// The coherence of the picture of a moment.
     Coherence { time: f64, value: f32 },
-    /// What the engine did since the last of these.
+    /// The engine's events since the last report.
     Events(Vec<Event>),
 }
 
@@ -176,7 +176,7 @@ impl Drop for Alive {
     }
 }
 
-/// Lets go of all engines on a thread of its own, which [`settle`] waits for.
+/// Releases all engines on a thread of its own, which [`settle`] waits for.
 pub fn close(devices: &Devices) {
     let (devices, alive) = (devices.clone(), Alive::new());
     // Without a thread they are let go of here, when this returns.

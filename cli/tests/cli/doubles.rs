@@ -69,7 +69,7 @@ impl Place {
     }
 }
 
-/// What `devices` must say of a double's first device.
+/// The expected output of `devices` for a double's first device.
 struct Expected<'a> {
     backend: &'a str,
     name: &'a str,
@@ -150,7 +150,7 @@ fn computes(place: &Place, double: &Double, backend: &str) {
 const DOUBLE: &str = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;
     @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] *= 2.0; }";
 
-/// A device of operations takes no kernel. Whoever names it is told so; with leave another one runs it, and the program says that.
+/// A device of operations takes no kernel. Naming it is an error; with fallback another device runs it, and the program says so.
 fn falls_back(place: &Place, double: &Double, backend: &str) {
     place.write("double.wgsl", DOUBLE);
     let run = format!("run double.wgsl --in y=iota --invocations 64 -o y=y.npy --backend {backend}");

@@ -1,4 +1,4 @@
-//! What a run takes from files of every format, from standard input and from nothing, and what it writes.
+//! Inputs from files of every format, from standard input and from nothing, and outputs.
 
 use cantus::DType;
 use cantus::tensor::npy;

@@ -216,7 +216,7 @@ fn a_job_on_standard_input() {
     assert!(code == Some(2) && said.starts_with("error: standard input: "), "{said}");
 }
 
-/// What a terminal is shown counts rounds that were computed: recording them takes no time at all.
+/// The progress on a terminal counts rounds that were computed: recording them takes no time at all.
 #[test]
 #[cfg(target_os = "linux")]
 fn progress_counts_what_was_computed() {

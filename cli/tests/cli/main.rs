@@ -26,7 +26,7 @@ struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What the program did.
+/// The outcome of a run of the program.
 struct Done {
     code: Option<i32>,
     stdout: String,

@@ -1,4 +1,4 @@
-//! What the program refuses: each bad input has its message and its exit code, and leaves no file.
+//! Bad input: each bad input has its message and its exit code, and leaves no file.
 
 use crate::Place;
 
@@ -414,7 +414,7 @@ fn names_and_usage() {
     assert!(done.stderr.contains("Usage: cantus"), "{}", done.stderr);
 }
 
-/// What a build leaves out is there by name, and says how to get it.
+/// Subcommands that a build leaves out are listed, and say how to get them.
 #[test]
 fn subcommands_of_other_builds_say_how_to_get_them() {
     let place = Place::new();

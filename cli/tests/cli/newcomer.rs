@@ -18,7 +18,7 @@ fn blocks(page: &str) -> Vec<(&str, Vec<&str>)> {
     blocks
 }
 
-/// Whether a line is the one shown, in which `…` stands for anything.
+/// Returns whether a line is the one shown, in which `…` stands for anything.
 fn is_like(found: &str, shown: &str) -> bool {
     match shown.split_once('…') {
         None => found == shown,

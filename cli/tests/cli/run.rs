@@ -195,7 +195,7 @@ fn a_difference_beyond_the_tolerance_fails() {
     assert!(done.stderr.contains("error: y differs by"), "{}", done.stderr);
 }
 
-/// One process answers many requests: right ones, wrong ones, and the right one again; what is no request ends it.
+/// One process answers many requests: right ones, wrong ones, and the right one again; anything else ends it.
 #[test]
 fn requests_are_answered_until_they_end() {
     let place = Place::new();

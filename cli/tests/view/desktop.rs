@@ -76,7 +76,7 @@ impl Screen {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    /// What the screen shows.
+    /// Returns a picture of the screen.
     pub fn picture(&self, folder: &Path) -> RgbImage {
         let path = folder.join("screen.png");
         let mut import = Command::new("import");
@@ -173,7 +173,7 @@ impl Window<'_> {
         self.screen.tool(&["windowsize", &self.id, &width.to_string(), &height.to_string()]);
     }
 
-    /// What is in the window, which stands in the screen's corner.
+    /// Returns a picture of the window, which is in the screen's corner.
     pub fn picture(&self, folder: &Path) -> RgbImage {
         let geometry = self.screen.tool(&["getwindowgeometry", "--shell", &self.id]);
         let number = |name: &str| -> u32 {

@@ -1,4 +1,5 @@
-//! What must not hang or leak: resizing, switching devices at rest and in mid-run, a lost device, closing while a kernel runs.
+//! Actions that must not hang or leak: resizing, switching devices at rest and in mid-run, a lost device, closing while a
+//! kernel runs.
 
 use std::time::{Duration, Instant};
 

@@ -20,7 +20,7 @@ pub const CASES: &[Case] = &[
 
 const SIDE: u32 = 256;
 
-/// A ramp to the right, and what stands on line 8 in place of it.
+/// A ramp to the right, and the text for line 8 in place of it.
 fn ramp(value: &str) -> String {
     format!(
         "struct Picture {{ width: u32, height: u32 }}\n\

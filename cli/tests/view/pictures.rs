@@ -1,4 +1,4 @@
-//! What is on the screen and in saved files, against the field that `cantus field` computes on the CPU.
+//! Pictures on the screen and in saved files, against the field that `cantus field` computes on the CPU.
 
 use std::path::Path;
 use std::process::Command;

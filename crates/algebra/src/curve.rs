@@ -8,7 +8,7 @@ use cantus_base::listed::Listed;
 
 /// A group of points of a curve y² = x³ + b.
 pub trait Curve: Copy + Send + Sync + fmt::Debug + 'static {
-    /// What coordinates are.
+    /// The type of the coordinates.
     type Base: Field;
     /// The field of the group's order.
     type Scalar: PrimeField;
@@ -18,7 +18,7 @@ pub trait Curve: Copy + Send + Sync + fmt::Debug + 'static {
     fn b() -> Self::Base;
     /// The standard generator.
     fn generator() -> Affine<Self>;
-    /// Whether a point of the curve is in the group: always where the cofactor is 1.
+    /// Returns whether a point of the curve is in the group: always where the cofactor is 1.
     fn is_in_group(point: Affine<Self>) -> bool {
         let order: Vec<u64> = Self::Scalar::KIND
             .modulus()
@@ -101,14 +101,14 @@ impl<C: Curve> Affine<C> {
     /// The neutral element.
     pub const INFINITY: Self = Self { x: C::Base::ZERO, y: C::Base::ZERO };
 
-    /// Whether it is the neutral element.
+    /// Returns whether it is the neutral element.
     #[must_use]
     #[inline(always)]
     pub fn is_infinity(self) -> bool {
         self.x.is_zero() && self.y.is_zero()
     }
 
-    /// Whether the coordinates are below the modulus, and fulfil the equation or are infinity.
+    /// Returns whether the coordinates are below the modulus, and fulfil the equation or are infinity.
     #[must_use]
     pub fn is_on_curve(self) -> bool {
         self.x.is_reduced()
@@ -116,7 +116,7 @@ impl<C: Curve> Affine<C> {
             && (self.is_infinity() || self.y.square() == self.x.square() * self.x + C::b())
     }
 
-    /// Whether it is in the group; it is on the curve.
+    /// Returns whether it is in the group; it is on the curve.
     #[must_use]
     pub fn is_in_group(self) -> bool {
         C::is_in_group(self)
@@ -170,7 +170,7 @@ impl<C: Curve> Projective<C> {
     /// The neutral element.
     pub const INFINITY: Self = Self { x: C::Base::ONE, y: C::Base::ONE, z: C::Base::ZERO };
 
-    /// Whether it is the neutral element.
+    /// Returns whether it is the neutral element.
     #[must_use]
     pub fn is_infinity(self) -> bool {
         self.z.is_zero()

@@ -19,13 +19,13 @@ pub enum PointEncoding {
     Compressed,
 }
 
-/// What encodings ask of coordinates.
+/// The operations that encodings need from coordinates.
 pub trait Coordinate: Field {
     /// Numbers of the prime field in it, the constant first.
     fn numbers(self) -> Vec<Vec<u8>>;
     /// From big-endian numbers; `None` where one is not below the modulus.
     fn from_numbers(numbers: &[&[u8]]) -> Option<Self>;
-    /// Whether it is larger than its opposite, by the last coefficient that is not 0.
+    /// Returns whether it is larger than its opposite, by the last coefficient that is not 0.
     fn is_larger(self) -> bool;
     /// A square root where there is one.
     fn root(self) -> Option<Self>;
@@ -103,14 +103,14 @@ impl CurveKind {
         }
     }
 
-    /// Bytes of a number, of which so many in front are zeros.
+    /// Bytes of a number, and the number of zeros in front.
     fn number(self, encoding: PointEncoding) -> (usize, usize) {
         let bytes = 4 * self.base().0.words();
         let whole = if encoding == PointEncoding::Eip { bytes.next_power_of_two() } else { bytes };
         (whole, whole - bytes)
     }
 
-    /// Whether the constant comes before the coefficient of u.
+    /// Returns whether the constant comes before the coefficient of u.
     fn constant_first(self, encoding: PointEncoding) -> bool {
         encoding == PointEncoding::Eip && self == Self::Bls12381G2
     }

@@ -14,7 +14,7 @@ use cantus_base::listed::Listed;
 pub trait Binomial<F, const D: usize>: Copy + Send + Sync + 'static {
     /// W in x^D = W.
     fn root() -> F;
-    /// Whether W is -1, which saves products.
+    /// True if W is -1, which saves products.
     const MINUS_ONE: bool = false;
 }
 

@@ -1,4 +1,4 @@
-//! What every field can do.
+//! The operations of every field.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -53,7 +53,7 @@ pub trait Field:
     #[must_use]
     fn inverse(self) -> Option<Self>;
 
-    /// Whether it is 0.
+    /// Returns whether it is 0.
     #[must_use]
     fn is_zero(self) -> bool {
         self == Self::ZERO
@@ -83,7 +83,7 @@ pub trait Field:
     #[must_use]
     fn to_limbs(self) -> Vec<u32>;
 
-    /// Whether the memory is that of an element: below the modulus.
+    /// Returns whether the memory is that of an element: below the modulus.
     #[must_use]
     fn is_reduced(&self) -> bool;
 

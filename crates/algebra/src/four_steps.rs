@@ -49,7 +49,7 @@ struct Tables<F> {
     /// Factors of the first step's rows, and of the second's results.
     before: Option<Vec<F>>,
     after: Option<Vec<F>>,
-    /// What each column is multiplied by between the steps, for row 0 of the first step's result, and what each further row has more.
+    /// The factors of each column between the steps, for row 0 of the first step's result, and the further factor of each row.
     between: [Vec<F>; 2],
 }
 

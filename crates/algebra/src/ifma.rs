@@ -15,7 +15,7 @@ pub(super) const BATCH: usize = 2048;
 
 const MASK: u64 = (1 << 52) - 1;
 
-/// Whether this processor has what it takes.
+/// Returns whether this processor has what it takes.
 pub(super) fn serves() -> bool {
     Set::best() == Set::Avx512 && is_x86_feature_detected!("avx512ifma")
 }
@@ -59,7 +59,7 @@ fn splat(x: u64) -> __m512i {
     _mm512_set1_epi64(x.cast_signed())
 }
 
-/// Brings limbs below 2^52 by carries, which may be negative but for the last.
+/// Brings limbs below 2^52 by carries, which may be negative, except the last.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn carried<const L: usize>(mut x: Lanes<L>) -> Lanes<L> {

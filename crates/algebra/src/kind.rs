@@ -120,7 +120,7 @@ impl FieldKind {
         }
     }
 
-    /// Whether memory holds `x · 2^(32 · words)` in place of `x`: Montgomery's form.
+    /// Returns whether memory holds `x · 2^(32 · words)` in place of `x`: Montgomery's form.
     #[must_use]
     pub fn is_montgomery(self) -> bool {
         !matches!(self, Self::Goldilocks | Self::Mersenne31)

@@ -8,7 +8,7 @@ use super::field::{Field, PrimeField, assigning};
 use super::kind::FieldKind;
 use cantus_base::listed::Listed;
 
-/// What tells one field from another.
+/// The constants of a field.
 pub trait Modulus<const N: usize>: Copy + Send + Sync + 'static {
     /// Its name as data.
     const KIND: FieldKind;

@@ -6,7 +6,7 @@ use super::field::Field;
 use super::{parallel, straus};
 use cantus_base::listed::Listed;
 
-/// How a sum is cut: windows of so many bits, whose digits lie within -2^(window - 1) and 2^(window - 1) - 1.
+/// How a sum is cut: windows of that many bits, whose digits lie within -2^(window - 1) and 2^(window - 1) - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MsmPlan {
     /// Bits of a digit, up to 16.
@@ -16,7 +16,7 @@ pub struct MsmPlan {
 }
 
 impl MsmPlan {
-    /// For scalars of so many bits.
+    /// The plan for scalars of that many bits.
     #[must_use]
     pub fn new(window: u32, bits: u32) -> Self {
         // A bit more than the scalar's: the offset that makes digits signed adds to it.
@@ -43,7 +43,7 @@ impl MsmPlan {
     }
 }
 
-/// The window for so many terms of so many bits, where a bucket costs as much as `bucket` additions of terms.
+/// The window for that many terms and bits, where a bucket costs as much as `bucket` additions of terms.
 #[must_use]
 pub fn window_bits(terms: usize, bits: u32, bucket: f64) -> u32 {
     let cost = |window: u32| {
@@ -72,7 +72,7 @@ const BATCH: usize = 1024;
 const WORTH: usize = 64;
 /// Terms of windows that share their inversions, from which sharing is worth nothing.
 const SHARED: usize = 1 << 13;
-/// What a bucket costs in additions of terms.
+/// The cost of a bucket, in additions of terms.
 const BUCKET_COST: f64 = 5.0;
 
 /// The sum of the points' multiples by the scalars; the shorter of the two says how many. Points are on the curve.
@@ -324,14 +324,14 @@ struct Pairs<C: Curve> {
     to: Vec<usize>,
     slopes: Vec<(C::Base, C::Base)>,
     products: Vec<C::Base>,
-    /// What goes by vectors, as much as they take at a time: both sides, and where the sums go.
+    /// The pairs that are added by vectors, up to one vector's length: both sides, and where the sums go.
     regular: (Vec<Affine<C>>, Vec<Affine<C>>, Vec<usize>),
     together: usize,
     made: Vec<Affine<C>>,
 }
 
 impl<C: Curve> Pairs<C> {
-    /// For so many additions.
+    /// Room for that many additions.
     fn new(count: usize) -> Self {
         // A few are not worth an inversion of eight.
         let together = if count < WORTH { 0 } else { C::batch().min(count & !7) };

@@ -15,7 +15,7 @@ pub fn bit_reversed(index: usize, bits: u32) -> usize {
     if bits == 0 { 0 } else { index.reverse_bits() >> (usize::BITS - bits) }
 }
 
-/// What is done with each row of 2^`log` values.
+/// The transform of each row of 2^`log` values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transform<F> {
     pub log: u32,
@@ -39,7 +39,7 @@ impl<F: PrimeField> Transform<F> {
         })
     }
 
-    /// The same of the field by its other name.
+    /// The same for the field by its other name.
     fn as_of<G: PrimeField>(&self) -> Transform<G> {
         let Self { log, root, scale, before, after } = *self;
         Transform { log, root: cast(root), scale: cast(scale), before: cast(before), after: cast(after) }

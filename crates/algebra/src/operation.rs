@@ -1,4 +1,5 @@
-//! What a device may do by itself in place of the kernels of `zk`: operations as data, and how the host computes them.
+//! Operations that a device may compute itself in place of the kernels of `zk`, as data, and their computation on the
+//! host.
 
 use super::curve::{Affine, Curve, Projective};
 use super::curves::{Bls12381G1, Bls12381G2, Bn254G1, Bn254G2, CurveKind};
@@ -29,7 +30,7 @@ pub enum Elementwise {
 }
 
 impl Elementwise {
-    /// Whether it takes two.
+    /// Returns whether it takes two.
     #[must_use]
     pub fn is_binary(self) -> bool {
         matches!(self, Self::Add | Self::Sub | Self::Mul)

@@ -11,7 +11,7 @@ use super::lanes::{Arithmetic, COUNT, Halving, Lanes, Set, Work};
 use super::small::{BabyBear, KoalaBear, Montgomery31};
 use cantus_base::listed::Listed;
 
-/// The permutation of rows of so many elements.
+/// The permutation of rows of that many elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Poseidon2<F> {
     width: usize,
@@ -21,7 +21,7 @@ pub struct Poseidon2<F> {
     full: Vec<F>,
     /// Constants of the partial rounds, for the first element.
     partial: Vec<F>,
-    /// What is added to the matrix of ones in partial rounds, on the diagonal.
+    /// The diagonal that is added to the matrix of ones in partial rounds.
     diagonal: Vec<F>,
     /// The diagonal's last, from `SHARED` on, where they are powers of a half.
     halvings: Vec<Halving>,

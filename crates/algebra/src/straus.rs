@@ -81,7 +81,7 @@ fn words<F: Field>(scalar: F) -> [u64; 4] {
     words
 }
 
-/// The digits of a number of so many bits, the least significant first; of its opposite where it is `negative`.
+/// The digits of a number of that many bits, the least significant first; of its opposite where it is `negative`.
 fn digits(words: &[u64], bits: u32, negative: bool) -> Vec<i8> {
     let bits = bits as usize;
     let at = |bit: usize| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::listed::Listed;
 
-/// What an engine does when a device fails before anything was submitted.
+/// The engine's reaction when a device fails before anything was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 #[serde(rename_all = "lowercase")]
@@ -30,37 +30,37 @@ pub struct Config {
     /// The device of that backend, by index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<usize>,
-    /// What to do when a device fails.
+    /// The reaction when a device fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
-    /// Limit in bytes on what the engine holds on a device.
+    /// Limits the memory on each device, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<u64>,
-    /// Time limit in milliseconds on a batch or a transfer.
+    /// Limits the time of each batch and each transfer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// How long in milliseconds workgroups that run together may take on the CPU; 0 for ever.
+    /// Limits the time without progress on the CPU, in milliseconds; 0 is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stall_ms: Option<u64>,
-    /// Measure each kernel's time on the device.
+    /// Measures each kernel's time on the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<bool>,
     /// Where each engine writes a trace of its life for Chrome's and Perfetto's viewers; sets `profile` too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<std::path::PathBuf>,
-    /// Let operations that create data choose the device by estimated time (default), not by rank alone.
+    /// Lets operations that create data choose the device by estimated time (the default), not only by rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
-    /// Prefer a GPU that shares the system's memory to one that has its own.
+    /// Prefers GPUs that share the system's memory over discrete ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_power: Option<bool>,
-    /// Let native kernels and a device's own libraries take over from the portable kernels (default).
+    /// Lets native kernels and vendors' libraries replace portable kernels (the default).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<bool>,
-    /// Give the same bits on every device.
+    /// Computes the same bits on every device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reproducible: Option<bool>,
-    /// Let `cantus top` of the same user watch the engine.
+    /// Publishes the engine's figures for `cantus top` of the same user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publish: Option<bool>,
 }
@@ -109,7 +109,7 @@ impl Config {
         Ok(Self::default())
     }
 
-    /// The configuration file: `CANTUS_CONFIG`, or `cantus/config.toml` in the user's configuration folder.
+    /// Returns the configuration file: `CANTUS_CONFIG`, or `cantus/config.toml` in the user's configuration folder.
     #[cfg(all(feature = "config", not(target_arch = "wasm32")))]
     #[must_use]
     pub fn path() -> Option<std::path::PathBuf> {
@@ -130,7 +130,7 @@ impl Config {
         toml::from_str(&text).map_err(|error| fault(error.to_string().trim_end().to_owned()))
     }
 
-    /// The settings as TOML.
+    /// Returns the settings as TOML.
     #[cfg(all(feature = "config", not(target_arch = "wasm32")))]
     #[must_use]
     pub fn to_toml(&self) -> String {
@@ -210,7 +210,7 @@ impl Config {
         Ok(())
     }
 
-    /// The value of a key as text, if it is set.
+    /// Returns the value of a key as text, if it is set.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
         match key {
@@ -234,13 +234,13 @@ impl Config {
         }
     }
 
-    /// The limit on work without progress, if one is set.
+    /// Returns the limit on work without progress, if one is set.
     #[must_use]
     pub fn stall_limit(&self) -> Option<Duration> {
         self.stall_ms.filter(|&limit| limit > 0).map(Duration::from_millis)
     }
 
-    /// The time limit, if one is set.
+    /// Returns the time limit, if one is set.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_ms.map(Duration::from_millis)
@@ -259,7 +259,7 @@ fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A size in bytes: a number, with an optional unit KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).
+/// Returns a size in bytes: a number, with an optional unit KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).
 ///
 /// ```
 /// assert_eq!(cantus::config::parse_bytes("1.5 KiB"), Some(1536));

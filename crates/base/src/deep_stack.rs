@@ -72,7 +72,7 @@ pub fn run<T>(_name: &str, work: impl FnOnce() -> T) -> Result<T, Failure> {
     Ok(work())
 }
 
-/// The text of a caught panic, on one line.
+/// Returns the text of a caught panic, on one line.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without a text").lines().map(str::trim).listed().join(" ")

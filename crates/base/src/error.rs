@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// `std::result::Result` with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong in Cantus.
+/// An error of Cantus.
 ///
 /// The text of every variant is one sentence a user can act on; reports with source spans follow on lines of their own.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum Error {
         kernel: String,
         /// The device's name.
         device: String,
-        /// What is not supported, and what to do.
+        /// The unsupported construct, and what to do.
         construct: String,
         /// The source with the place marked, or empty.
         report: String,
@@ -57,13 +57,13 @@ pub enum Error {
         kernel: String,
         /// The binding's name.
         binding: String,
-        /// What does not fit, and what is expected.
+        /// The mismatch, and what is expected.
         reason: String,
     },
     /// A size, shape or count is out of range.
     #[error("{what}: {reason}")]
     InvalidSize {
-        /// What has the size.
+        /// The thing that has the size.
         what: String,
         /// The size, the range, and what to do.
         reason: String,
@@ -80,7 +80,7 @@ pub enum Error {
     #[error("{what} needs {}, but {} of the memory limit of {} are in use (raise it with Builder::memory_limit, or drop tensors)",
         Bytes(*.requested), Bytes(*.in_use), Bytes(*.limit))]
     MemoryLimit {
-        /// What was to be allocated.
+        /// The allocation's purpose.
         what: String,
         /// Bytes asked for.
         requested: u64,
@@ -94,7 +94,7 @@ pub enum Error {
     OutOfMemory {
         /// The device.
         device: String,
-        /// What was to be allocated.
+        /// The allocation's purpose.
         what: String,
         /// Bytes asked for.
         bytes: u64,
@@ -102,7 +102,7 @@ pub enum Error {
     /// No device could be opened; each candidate's reason is listed.
     #[error("no device for {wanted}{}", reasons_text(.reasons))]
     NoDevice {
-        /// What was asked for.
+        /// The request.
         wanted: String,
         /// Candidate and reason.
         reasons: Vec<(String, String)>,
@@ -112,7 +112,7 @@ pub enum Error {
     Device {
         /// The device.
         device: String,
-        /// What was being done, with the kernel's or tensor's name.
+        /// The action that failed, with the kernel's or tensor's name.
         action: String,
         /// The device's own words.
         message: String,
@@ -130,7 +130,7 @@ pub enum Error {
     TensorLost {
         /// The tensor's label.
         tensor: String,
-        /// What happened.
+        /// The cause of the loss.
         #[source]
         cause: Arc<Error>,
     },
@@ -187,7 +187,7 @@ pub enum Error {
     /// A file could not be written, or a library not be loaded.
     #[error("{action} {path}: {reason}")]
     Io {
-        /// What was being done, e.g. `cannot write`.
+        /// The action that failed, e.g. `cannot write`.
         action: String,
         /// The file.
         path: String,
@@ -210,7 +210,7 @@ pub struct SourcePlace {
 }
 
 impl SourcePlace {
-    /// The place of a range of bytes in a text; `None` where the range is not inside of it.
+    /// Returns the place of a range of bytes in a text; `None` where the range is not inside of it.
     #[must_use]
     pub fn of(text: &str, range: std::ops::Range<usize>) -> Option<Self> {
         text.get(range.clone())?;
@@ -227,7 +227,7 @@ impl SourcePlace {
 }
 
 impl Error {
-    /// The place in the kernel's text that is at fault, where one is known.
+    /// Returns the place in the kernel's text that is at fault, where one is known.
     #[must_use]
     pub fn place(&self) -> Option<SourcePlace> {
         match self {
@@ -237,7 +237,7 @@ impl Error {
         }
     }
 
-    /// True when the caller's input is at fault (the program exits with 2), false for a failure at run time (1).
+    /// Returns whether the caller's input is at fault (the program exits with 2), false for a failure at run time (1).
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
@@ -284,7 +284,7 @@ impl Error {
         Self::Unreadable { path: path.display().to_string(), reason }
     }
 
-    /// True when the same kernel may well run on another device: what the engine's fallback acts on. The memory limit is not among
+    /// Returns whether the same kernel may well run on another device: what the engine's fallback acts on. The memory limit is not among
     /// them: whoever set it meant it.
     #[must_use]
     pub fn is_device_fault(&self) -> bool {
@@ -299,7 +299,7 @@ impl Error {
     }
 }
 
-/// What a text says happened, without the remedies in Rust that brackets in its first line name: for front ends, which say what to do in
+/// Returns an error's text without the remedies in Rust that brackets in its first line name: for front ends, which say what to do in
 /// flags or keywords of their own.
 ///
 /// ```

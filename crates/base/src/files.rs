@@ -19,7 +19,7 @@ struct Name {
 }
 
 impl Temporary {
-    /// A new file to become `path`, gone when this is dropped before [`Temporary::commit`].
+    /// Returns a new file to become `path`, gone when this is dropped before [`Temporary::commit`].
     pub fn new(path: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         loop {
@@ -36,13 +36,13 @@ impl Temporary {
         }
     }
 
-    /// The file of that very name, as it is or new, for work that goes on where it was interrupted: it stays when this is dropped.
+    /// Returns the file of that very name, as it is or new, for work that goes on where it was interrupted: it stays when this is dropped.
     pub fn lasting(path: PathBuf) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
         Ok(Self { file, name: Name { path, kept: true } })
     }
 
-    /// A new file of that very name, for a place that one process alone writes: what a killed one left is replaced.
+    /// Returns a new file of that very name, for a place that one process alone writes: what a killed one left is replaced.
     pub fn of_one_writer(path: PathBuf) -> io::Result<Self> {
         let file = File::create(&path)?;
         Ok(Self { file, name: Name { path, kept: false } })

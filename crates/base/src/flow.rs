@@ -1,4 +1,4 @@
-//! What naga's functions are made of: operands, and blocks within blocks.
+//! The parts of naga's functions: operands, and blocks within blocks.
 
 use crate::listed::Listed;
 use naga::{Block, Statement};
@@ -94,7 +94,7 @@ pub fn statement_operands(statement: &Statement) -> Vec<Handle<Expression>> {
     }
 }
 
-/// The blocks in a statement.
+/// Returns the blocks in a statement.
 pub fn blocks(statement: &Statement) -> Vec<&Block> {
     match statement {
         Statement::Block(block) => vec![block],
@@ -105,7 +105,7 @@ pub fn blocks(statement: &Statement) -> Vec<&Block> {
     }
 }
 
-/// Whether a block has a `continue` of the loop that it is the body of.
+/// Returns whether a block has a `continue` of the loop that it is the body of.
 pub fn continues(block: &Block) -> bool {
     block.iter().any(|statement| match statement {
         Statement::Continue => true,
@@ -114,7 +114,7 @@ pub fn continues(block: &Block) -> bool {
     })
 }
 
-/// Whether a block has a `break` of the loop or switch that it is the body of.
+/// Returns whether a block has a `break` of the loop or switch that it is the body of.
 pub fn breaks(block: &Block) -> bool {
     block.iter().any(|statement| match statement {
         Statement::Break => true,

@@ -14,7 +14,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    /// A hash of nothing yet.
+    /// Creates a hash of nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -37,7 +37,7 @@ impl Fnv {
     }
 }
 
-/// The hash of these bytes.
+/// Returns the hash of these bytes.
 pub fn fnv(bytes: &[u8]) -> u64 {
     Fnv::new().with(bytes).value()
 }

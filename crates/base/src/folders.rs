@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// For what can be made again.
+/// Returns the folder for files that can be made again.
 pub fn cache() -> Option<PathBuf> {
     if cfg!(windows) {
         named("LOCALAPPDATA")
@@ -13,7 +13,7 @@ pub fn cache() -> Option<PathBuf> {
     }
 }
 
-/// For settings.
+/// Returns the folder for settings.
 pub fn config() -> Option<PathBuf> {
     if cfg!(windows) {
         named("APPDATA")
@@ -24,7 +24,7 @@ pub fn config() -> Option<PathBuf> {
     }
 }
 
-/// For what lives as long as processes do. The systems' folders for temporary files may be shared, so the user is part of the name.
+/// Returns the folder for files that live as long as processes do. The systems' folders for temporary files may be shared, so the user is part of the name.
 pub fn runtime() -> PathBuf {
     #[cfg(unix)]
     if let Some(folder) = named("XDG_RUNTIME_DIR") {

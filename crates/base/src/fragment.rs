@@ -29,12 +29,12 @@ impl Fragment {
         }
     }
 
-    /// Elements in each lane.
+    /// Returns the elements in each lane.
     pub fn elements(self) -> u32 {
         self.size * self.size / LANES
     }
 
-    /// What an element adds to its lane's row and column.
+    /// Returns the offset of an element from its lane's row and column.
     pub fn place(self, element: u32) -> (u32, u32) {
         let (pair, half, other) = (element % 2, 8 * (element / 2 % 2), 8 * (element / 4));
         match self.role {
@@ -43,12 +43,12 @@ impl Fragment {
         }
     }
 
-    /// Whether a lane's row is `l / 4` and its column `2 (l % 4)`, and not the other way about.
+    /// Returns whether a lane's row is `l / 4` and its column `2 (l % 4)`, and not the other way about.
     pub fn rows_are_major(self) -> bool {
         self.role != CooperativeRole::B
     }
 
-    /// Whether this is `c`, and `a` and `b` can be multiplied into it.
+    /// Returns whether this is `c`, and `a` and `b` can be multiplied into it.
     pub fn takes(self, a: Self, b: Self) -> bool {
         use CooperativeRole as Role;
         (a.role, b.role, self.role) == (Role::A, Role::B, Role::C)
@@ -62,7 +62,7 @@ impl Fragment {
 pub struct Read {
     /// The element.
     pub element: u32,
-    /// What is added to the first lane to read from: `4 (l / 4)` for the left factor, `8 (l % 4)` for the right one.
+    /// The offset of the first lane to read from: `4 (l / 4)` for the left factor, `8 (l % 4)` for the right one.
     pub lane: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What every crate of Cantus rests on: errors, dtypes and host data, what is known of a kernel, threads, files, configuration. Knows no device.
+//! The base of every crate of Cantus: errors, dtypes and host data, what is known of a kernel, threads, files, configuration. Knows no device.
 //!
 //! Apps use the crate `cantus`, which has everything here that is meant for them. What is hidden from the documentation is for the other crates
 //! of Cantus alone.

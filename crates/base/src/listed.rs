@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// What may be there or not, and so many of them.
+/// An item that may be missing, and a list of such items.
 pub trait Attempt: Sized {
     /// All of them, or what the first without a value was.
     type All;
@@ -96,7 +96,7 @@ impl<T> Ordered<T> for [T] {
     }
 }
 
-/// What to swap, one pair after the other, to put a list in order. The one sort of all lists.
+/// Returns the pairs of places to swap, one after the other, that put a list in order. The one sort of all lists.
 fn swaps(length: usize, order: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<(usize, usize)> {
     let mut from: Vec<usize> = (0..length).collect();
     from.sort_by(|&a, &b| order(a, b));

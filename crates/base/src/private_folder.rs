@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder, made if it is missing, if nobody else may change what is in it; else a warning that begins with `consequence`.
+/// Returns the folder, made if it is missing, if nobody else may change what is in it; else a warning that begins with `consequence`.
 pub fn open(folder: Option<PathBuf>, consequence: &str) -> Option<PathBuf> {
     let folder = folder?;
     match make(&folder) {

@@ -1,4 +1,4 @@
-//! What is known about a kernel: plain data.
+//! The reflection of a kernel, as plain data.
 
 use crate::listed::Listed;
 use std::cell::Cell;
@@ -33,7 +33,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     #[must_use]
     pub fn bytes(self) -> u32 {
         match self {
@@ -43,7 +43,7 @@ impl Scalar {
         }
     }
 
-    /// The WGSL keyword.
+    /// Returns the WGSL keyword.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Scalar {
 
 #[cfg(feature = "wgsl")]
 impl Scalar {
-    /// The scalar type of naga's; `None` for what WGSL has no name for.
+    /// Returns the scalar type of naga's; `None` for what WGSL has no name for.
     #[doc(hidden)]
     pub fn of(scalar: naga::Scalar) -> Option<Self> {
         use naga::ScalarKind::{Bool, Float, Sint, Uint};
@@ -82,7 +82,7 @@ impl Scalar {
         })
     }
 
-    /// It takes 64 bits.
+    /// Returns whether it takes 64 bits.
     #[doc(hidden)]
     pub fn is_wide(self) -> bool {
         self.bytes() == 8
@@ -100,7 +100,7 @@ impl Scalar {
         matches!(self, Self::I16 | Self::I32 | Self::I64)
     }
 
-    /// The unsigned integer of the same size.
+    /// Returns the unsigned integer of the same size.
     #[doc(hidden)]
     pub fn unsigned(self) -> Self {
         match self {
@@ -195,7 +195,7 @@ pub struct Member {
 }
 
 impl Layout {
-    /// Size in bytes; a runtime-sized array counts as one element.
+    /// Returns the size in bytes; a runtime-sized array counts as one element.
     #[must_use]
     pub fn min_bytes(&self) -> u64 {
         match self {
@@ -212,8 +212,8 @@ impl Layout {
         }
     }
 
-    /// How many of these bytes are whole elements of a runtime-sized array, and what comes before it. WGSL counts these; drivers differ in what they
-    /// do with a rest.
+    /// Returns how many of these bytes are whole elements of a runtime-sized array, and what comes before it. WGSL counts these; drivers differ in
+    /// what they do with a rest.
     #[doc(hidden)]
     pub fn whole_bytes(&self, bytes: u64) -> u64 {
         let (before, stride) = match self.runtime_array() {
@@ -236,7 +236,7 @@ impl Layout {
         }
     }
 
-    /// True for a runtime-sized array, or a structure that ends in one.
+    /// Returns true for a runtime-sized array, or a structure that ends in one.
     #[must_use]
     pub fn is_runtime_sized(&self) -> bool {
         match self {
@@ -246,7 +246,7 @@ impl Layout {
         }
     }
 
-    /// Whether sizes, offsets and strides make sense: data that come from outside may say anything.
+    /// Returns whether sizes, offsets and strides make sense: data that come from outside may say anything.
     #[doc(hidden)]
     pub fn is_sound(&self) -> bool {
         let sides = |sides: &[u8]| sides.iter().all(|side| (2..=4).contains(side));
@@ -274,7 +274,7 @@ impl Layout {
         }
     }
 
-    /// The one scalar type that the whole type is made of (scalars, vectors, matrices and arrays of them), if there is one.
+    /// Returns the one scalar type that the whole type is made of (scalars, vectors, matrices and arrays of them), if there is one.
     #[must_use]
     pub fn scalar(&self) -> Option<Scalar> {
         match self {
@@ -314,7 +314,7 @@ pub enum AddressSpace {
     Storage,
 }
 
-/// What a kernel does to a binding.
+/// How a kernel accesses a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// Reads only.
@@ -374,7 +374,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Each feature with its name.
+    /// Returns each feature with its name.
     #[must_use]
     pub fn named(self) -> [(&'static str, bool); 8] {
         [
@@ -389,7 +389,7 @@ impl Features {
         ]
     }
 
-    /// The names of the features wanted here that `available` lacks.
+    /// Returns the names of the features wanted here that `available` lacks.
     #[must_use]
     pub fn missing_from(self, available: Self) -> Vec<&'static str> {
         let pairs = self.named().into_iter().zip(available.named());
@@ -421,7 +421,7 @@ pub struct Reflection {
 }
 
 impl Reflection {
-    /// The binding of that name and its place in `bindings`.
+    /// Returns the binding of that name and its place in `bindings`.
     #[must_use]
     pub fn binding(&self, name: &str) -> Option<(usize, &Binding)> {
         self.bindings.iter().enumerate().find(|(_, binding)| binding.name == name)

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a channel holds.
+/// The type of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum ChannelType {
@@ -17,7 +17,7 @@ pub enum ChannelType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Packing {
-    /// Channels of so many bits each, one after the other.
+    /// Channels of that many bits each, one after the other.
     Channels(u32),
     /// 10, 10, 10 and 2 bits.
     Rgb10a2,
@@ -48,7 +48,7 @@ macro_rules! formats {
                 }
             }
 
-            /// Number of channels: 1 to 4.
+            /// Returns the number of channels: 1 to 4.
             #[must_use]
             pub fn channels(self) -> u32 {
                 match self {
@@ -120,7 +120,7 @@ formats! {
 }
 
 impl TextureFormat {
-    /// The format of that name.
+    /// Returns the format of that name.
     ///
     /// ```
     /// use cantus::TextureFormat;
@@ -132,7 +132,7 @@ impl TextureFormat {
         Self::ALL.iter().copied().find(|format| format.name() == name)
     }
 
-    /// Bytes of a texel in an image that is read or written from outside: 1 to 16.
+    /// Returns the bytes of a texel in an image that is read or written from outside: 1 to 16.
     #[must_use]
     pub fn bytes(self) -> u32 {
         match self.packing() {
@@ -160,25 +160,25 @@ impl TextureFormat {
         self.parts().0
     }
 
-    /// Its colours are encoded by sRGB's transfer function.
+    /// Returns its colours are encoded by sRGB's transfer function.
     #[must_use]
     pub fn is_srgb(self) -> bool {
         matches!(self, Self::Rgba8UnormSrgb | Self::Bgra8UnormSrgb)
     }
 
-    /// Its channels lie in the order blue, green, red, alpha.
+    /// Returns whether its channels are in the order blue, green, red, alpha.
     #[must_use]
     pub fn is_bgra(self) -> bool {
         matches!(self, Self::Bgra8Unorm | Self::Bgra8UnormSrgb)
     }
 
-    /// It holds depths.
+    /// Returns whether it holds depths.
     #[must_use]
     pub fn is_depth(self) -> bool {
         matches!(self, Self::Depth16Unorm | Self::Depth32Float)
     }
 
-    /// What a shader reads from it.
+    /// Returns the type that a shader reads from it.
     #[must_use]
     pub fn sample_type(self) -> SampleType {
         match self.channel_type() {
@@ -195,7 +195,7 @@ impl std::fmt::Display for TextureFormat {
     }
 }
 
-/// What a shader reads from a texture.
+/// The type that a shader reads from a texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SampleType {
     /// `f32`
@@ -237,7 +237,7 @@ pub enum ViewDimension {
 }
 
 impl ViewDimension {
-    /// As WGSL's types end: `2d_array`.
+    /// Returns the ending of WGSL's type: `2d_array`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -257,7 +257,7 @@ impl std::fmt::Display for ViewDimension {
     }
 }
 
-/// What a kernel does to a storage texture.
+/// How a kernel accesses a storage texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StorageTextureAccess {
     /// `read`
@@ -279,7 +279,7 @@ pub struct TextureBinding {
     pub binding: u32,
     /// The dimension.
     pub dimension: ViewDimension,
-    /// What is read from it, or stored in it.
+    /// The type that is read from it or stored in it.
     pub sample_type: SampleType,
     /// It has several samples in each texel.
     pub multisampled: bool,
@@ -318,7 +318,7 @@ pub struct SamplerBinding {
     pub comparison: bool,
 }
 
-/// What a sampler reads beyond the edge of a texture.
+/// How a sampler reads beyond the edge of a texture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressMode {
@@ -370,7 +370,7 @@ macro_rules! named {
             /// All of them with WebGPU's names.
             pub const ALL: &'static [(&'static str, Self)] = &[$(($text, Self::$name),)*];
 
-            /// The one of that name, as WebGPU has it.
+            /// Returns the member with that name in WebGPU.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
@@ -409,7 +409,7 @@ pub struct Sampler {
     pub lod_min_clamp: f32,
     /// The greatest level of detail.
     pub lod_max_clamp: f32,
-    /// What a `sampler_comparison` does; `None` for a `sampler`.
+    /// The comparison of a `sampler_comparison`; `None` for a `sampler`.
     pub compare: Option<CompareFunction>,
 }
 
@@ -420,13 +420,13 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// The nearest texel of the nearest level, clamped to the edge.
+    /// Creates a sampler that takes the nearest texel of the nearest level, clamped to the edge.
     #[must_use]
     pub fn nearest() -> Self {
         Self::filtered(FilterMode::Nearest)
     }
 
-    /// The texels and levels around, weighted, clamped to the edge.
+    /// Creates a sampler that weights the texels and levels around, clamped to the edge.
     #[must_use]
     pub fn linear() -> Self {
         Self::filtered(FilterMode::Linear)
@@ -444,13 +444,13 @@ impl Sampler {
         }
     }
 
-    /// With that address mode along all axes.
+    /// Sets the address mode of all axes.
     #[must_use]
     pub fn address(self, mode: AddressMode) -> Self {
         Self { address_mode: [mode; 3], ..self }
     }
 
-    /// For a `sampler_comparison`.
+    /// Sets the comparison of a `sampler_comparison`.
     #[must_use]
     pub fn compare(self, function: CompareFunction) -> Self {
         Self { compare: Some(function), ..self }

@@ -45,7 +45,7 @@ pub struct ThreadTime {
 
 #[cfg(not(target_arch = "wasm32"))]
 impl ThreadTime {
-    /// The calling thread's.
+    /// Returns the calling thread's.
     #[must_use]
     pub fn here() -> Self {
         #[cfg(target_os = "linux")]
@@ -62,7 +62,7 @@ impl ThreadTime {
         }
     }
 
-    /// So much until now; nothing is known of a thread that has ended.
+    /// Returns the time so far; nothing is known of a thread that has ended.
     #[must_use]
     pub fn elapsed(&self) -> Option<std::time::Duration> {
         #[cfg(target_os = "linux")]
@@ -127,7 +127,7 @@ pub fn each_chunk<T: Send>(values: &mut [T], length: usize, work: impl Fn(usize,
     });
 }
 
-/// The results of `count` tasks, in their order.
+/// Returns the results of `count` tasks, in their order.
 pub fn map<T: Send>(count: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let mut results = Vec::new();
     results.resize_with(count, || None);
@@ -420,7 +420,7 @@ mod shared {
         }
     }
 
-    /// What the threads that take part share. Those that come late find no task left and touch nothing else.
+    /// The state that the participating threads share. Those that come late find no task left and touch nothing else.
     ///
     /// Each begins with a part of the tasks that is its own from call to call, so that what it wrote the last time is in its caches; then it takes
     /// what the others have left.

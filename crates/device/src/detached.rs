@@ -1,7 +1,7 @@
 //! Devices that missed a time limit: whoever used them goes on, and nothing is taken from under the driver. They are held here, with their
 //! memory and threads, until their work has ended, which may be never.
 
-/// What this process holds of devices that missed a time limit and are still at work.
+/// The memory and devices that this process holds because they missed a time limit and are still at work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detached {
@@ -11,7 +11,7 @@ pub struct Detached {
     pub bytes: u64,
 }
 
-/// The devices of this process that missed a time limit and are still at work. An engine that used one ends at once; the device, its memory
+/// Returns the devices of this process that missed a time limit and are still at work. An engine that used one ends at once; the device, its memory
 /// and its threads stay until the work has ended, and are given back then.
 ///
 /// ```
@@ -76,7 +76,7 @@ mod owner {
         }
     }
 
-    /// Gives back what has ended, until nothing is left.
+    /// Releases finished devices, until none is left.
     fn watch() {
         let mut sleep = SHORTEST_SLEEP;
         loop {

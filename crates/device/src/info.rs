@@ -1,4 +1,4 @@
-//! What a device is and can do: plain data, the same for every backend.
+//! The description of a device and its abilities: plain data, the same for every backend.
 
 use crate::kernel::Features;
 
@@ -20,7 +20,7 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// The name used in text and JSON.
+    /// Returns the name used in text and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Default for Limits {
     }
 }
 
-/// What a device can do beyond plain WGSL, and its limits. The default is nothing, within WebGPU's limits.
+/// A device's features beyond plain WGSL, and its limits. The default is nothing, within WebGPU's limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Optional WGSL features.
@@ -93,15 +93,15 @@ pub struct Capabilities {
     pub timestamps: bool,
     /// Host and device share memory.
     pub unified_memory: bool,
-    /// It runs operation graphs, and no kernels: what is no graph goes to another device.
+    /// It runs operation graphs and no kernels: everything else goes to another device.
     pub operation_graphs: bool,
-    /// What turns a kernel's lanes into a processor's.
+    /// How a kernel's lanes are run.
     pub execution: Execution,
     /// Limits.
     pub limits: Limits,
 }
 
-/// What runs the invocations of a kernel, as far as it matters to which kernel is quickest.
+/// The means that run a kernel's invocations, as far as they decide which kernel is fastest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Execution {
     /// A driver that has lanes, or imitates them.
@@ -113,7 +113,7 @@ pub enum Execution {
     Executor,
 }
 
-/// What tells one piece of silicon from another, as far as the API tells it: one GPU is several devices when several APIs reach it.
+/// The marks of one piece of silicon, as far as the API reports them: one GPU is several devices when several APIs reach it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The driver's number for it, the same in CUDA and Vulkan of one vendor.
@@ -132,7 +132,7 @@ pub struct PciAddress {
 }
 
 impl PciAddress {
-    /// The address in a text such as `0000:01:00.0`; `None` for any other.
+    /// Returns the address in a text such as `0000:01:00.0`; `None` for any other.
     ///
     /// ```
     /// use cantus::backend::PciAddress;
@@ -149,7 +149,7 @@ impl PciAddress {
 }
 
 impl Identity {
-    /// Whether both are known to be one piece of silicon.
+    /// Returns whether both are known to be one piece of silicon.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
@@ -168,7 +168,7 @@ pub struct DeviceInfo {
     pub index: usize,
     /// The device's name, with its API where a backend has several: `llvmpipe (Vulkan)`.
     pub name: String,
-    /// What it is.
+    /// The kind of device.
     pub kind: DeviceKind,
     /// Driver and version.
     pub driver: String,
@@ -178,12 +178,12 @@ pub struct DeviceInfo {
     pub identity: Identity,
     /// Rank; higher is preferred.
     pub priority: i32,
-    /// What it can do.
+    /// Its features and limits.
     pub capabilities: Capabilities,
 }
 
 impl DeviceInfo {
-    /// A device of that backend; driver, memory, rank and capabilities are to be filled in.
+    /// Creates a device of that backend; driver, memory, rank and capabilities are to be filled in.
     ///
     /// ```
     /// use cantus::backend::{DeviceInfo, DeviceKind};

@@ -71,28 +71,28 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[cfg(target_arch = "wasm32")]
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A future that is ready.
+/// Returns a future that is ready.
 pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
     Box::pin(std::future::ready(value))
 }
 
-/// What a backend found.
+/// The devices that a backend found.
 #[derive(Debug, Clone, Default)]
 pub struct Probe {
     /// The devices, in the order of their index.
     pub devices: Vec<DeviceInfo>,
-    /// Why there is none, or what else a user should know.
+    /// The reason why there is none, or a note for the user.
     pub reason: Option<String>,
 }
 
 impl Probe {
-    /// These devices, and nothing else to say.
+    /// Creates a probe that found these devices.
     #[must_use]
     pub fn found(devices: Vec<DeviceInfo>) -> Self {
         Self { devices, reason: None }
     }
 
-    /// No device, for that reason.
+    /// Creates a probe that found no device, for that reason.
     #[must_use]
     pub fn none(reason: impl Into<String>) -> Self {
         Self { devices: Vec::new(), reason: Some(reason.into()) }
@@ -125,48 +125,48 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// No limits, no profile, nothing kept.
+    /// Creates options without limits, profile and cache folder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With a limit in bytes on what the engine holds on the device.
+    /// Limits the memory on the device, in bytes.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// With a time limit on a batch or a transfer.
+    /// Limits the time of each batch and each transfer.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// Measuring each kernel's time on the device where it can.
+    /// Sets whether to measure each kernel's time, on devices that can.
     #[must_use]
     pub fn profile(mut self, profile: bool) -> Self {
         self.profile = profile;
         self
     }
 
-    /// With the portable kernels alone: no native kernel, no library of the vendor's.
+    /// Runs portable kernels only: no native kernels, no vendor's libraries.
     #[must_use]
     pub fn without_native(mut self) -> Self {
         self.without_native = true;
         self
     }
 
-    /// Preferring the device that draws less power where there is a choice.
+    /// Sets whether to prefer devices that draw less power.
     #[must_use]
     pub fn low_power(mut self, low_power: bool) -> Self {
         self.low_power = low_power;
         self
     }
 
-    /// With a folder for what is worth remembering between runs.
+    /// Sets the folder for what is kept between runs.
     #[must_use]
     pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
         self.cache_folder = Some(folder.into());
@@ -206,7 +206,7 @@ pub trait Backend: MaybeSend + MaybeSync {
 
 /// A kernel compiled for one device. Backends downcast it (`dyn Any`) to their own type.
 pub trait Program: Any + MaybeSend + MaybeSync {
-    /// Whether a native kernel runs in its place for these contents of its uniform `words` and so many workgroups.
+    /// Returns whether a native kernel runs in its place for these contents of its uniform `words` and this number of workgroups.
     fn is_taken_over(&self, words: &[u8], workgroups: [u32; 3]) -> bool {
         let _ = (words, workgroups);
         false
@@ -253,13 +253,13 @@ impl HostMemory {
         Self { start, bytes, _owner: Box::new(owner) }
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Its size.
+    /// Returns its size.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -272,7 +272,7 @@ impl std::fmt::Debug for HostMemory {
     }
 }
 
-/// What a new buffer holds.
+/// The contents of a new buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
     /// Zeros.
@@ -282,8 +282,8 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// The bytes to clear of a buffer of this many bytes, in memory that may hold anything: all, or those behind a size that is no multiple of
-    /// 4, which kernels see and nobody writes.
+    /// Returns the bytes to clear of a buffer of this many bytes, in memory that may hold anything: all, or those behind a size that is no multiple
+    /// of 4, which kernels see and nobody writes.
     #[must_use]
     pub fn stale(self, bytes: u64) -> std::ops::Range<u64> {
         match self {
@@ -293,7 +293,7 @@ impl Contents {
     }
 }
 
-/// Why there is no device of an index: how many a backend has.
+/// Returns why there is no device of an index: how many a backend has.
 #[doc(hidden)]
 #[must_use]
 pub fn devices_text(count: usize) -> String {
@@ -304,7 +304,7 @@ pub fn devices_text(count: usize) -> String {
     }
 }
 
-/// The size of a buffer that kernels may see: rounded up to WebGPU's multiple of 4.
+/// Returns the size of a buffer that kernels may see: rounded up to WebGPU's multiple of 4.
 #[doc(hidden)]
 pub fn padded(bytes: u64) -> u64 {
     bytes.div_ceil(4).saturating_mul(4)
@@ -315,7 +315,7 @@ pub fn padded(bytes: u64) -> u64 {
 pub struct CancelFlag(Arc<AtomicBool>);
 
 impl CancelFlag {
-    /// A flag that is not raised.
+    /// Creates a flag that is not raised.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -333,14 +333,14 @@ impl CancelFlag {
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
-    /// The flag itself, for an executor that polls it.
+    /// Returns the flag itself, for an executor that polls it.
     #[must_use]
     pub fn as_atomic(&self) -> &AtomicBool {
         &self.0
     }
 }
 
-/// What is bound to one binding of a kernel.
+/// A resource bound to one binding of a kernel.
 #[derive(Debug, Clone)]
 pub enum Bound {
     /// `bytes` bytes of a buffer from `offset` on.
@@ -369,12 +369,12 @@ pub struct Dispatch {
     pub workgroups: [u32; 3],
     /// Any of these stops the work.
     pub cancel: Vec<CancelFlag>,
-    /// What the kernel computes, where a library of the vendor's may do so in its place.
+    /// The operation that the kernel computes, if a vendor's library may compute it instead.
     pub stated: Option<Arc<native::Stated>>,
 }
 
 impl Dispatch {
-    /// A dispatch that nothing stops.
+    /// Creates a dispatch without a flag that stops it.
     #[must_use]
     pub fn new(
         program: Arc<dyn Program>,
@@ -441,7 +441,7 @@ pub struct KernelTime {
     pub time: Duration,
 }
 
-/// What native kernels that take over from translated ones did on a device.
+/// Figures of the native kernels that took over from translated ones on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TakeoverFigures {
@@ -461,7 +461,7 @@ impl TakeoverFigures {
     }
 }
 
-/// What a device adds to a sum over devices, and where its copy of the sum goes.
+/// A device's part of a sum over devices, and the place for its copy of the sum.
 #[derive(Debug, Clone)]
 pub struct SumPart {
     /// Its part.
@@ -472,7 +472,7 @@ pub struct SumPart {
 
 /// One opened device.
 pub trait Device: Any + MaybeSend + MaybeSync {
-    /// What it is and can do.
+    /// Returns its description and features.
     fn info(&self) -> &DeviceInfo;
 
     /// Compiles a kernel. Programs are cached by the engine.
@@ -539,7 +539,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// accepted (not: finished). It must be awaited, or its error is lost.
     ///
     /// # Errors
-    /// [`Refusal`], which says what ran all the same.
+    /// [`Refusal`], which says which commands ran.
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>>;
 
     /// As [`Device::submit`], for a caller who calls [`Device::help`] next: no other thread need begin with it.
@@ -623,13 +623,13 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         None
     }
 
-    /// Whether a dispatch that states this product runs by a library of the vendor's in place of its kernel.
+    /// Returns whether a dispatch that states this product runs by a library of the vendor's in place of its kernel.
     fn takes(&self, product: &native::ProductShape) -> bool {
         let _ = product;
         false
     }
 
-    /// Whether there are native kernels for kernels of this entry point: [`Program::is_taken_over`] says which run.
+    /// Returns whether there are native kernels for kernels of this entry point: [`Program::is_taken_over`] says which run.
     fn has_takeovers(&self, entry: &str) -> bool {
         let _ = entry;
         false
@@ -640,7 +640,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         Vec::new()
     }
 
-    /// Whether the engine asks it kernels with known answers before it runs an app's: true for what goes through a driver's compiler.
+    /// Returns whether the engine asks it kernels with known answers before it runs an app's: true for what goes through a driver's compiler.
     fn must_prove(&self) -> bool {
         false
     }

@@ -1,11 +1,11 @@
-//! What a kernel needs of a device, said before it is compiled there.
+//! The features that a kernel needs from a device, checked before it is compiled there.
 
 use super::{Capabilities, DeviceInfo};
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{AddressSpace, Reflection};
 
-/// What a kernel needs and the device does not have, each in words. `further`: counts that only some devices limit, as what is counted, how
-/// many the kernel has and how many the device allows.
+/// Returns the features that a kernel needs and the device lacks, each in words. `further`: counts that only some devices limit, as what is
+/// counted, how many the kernel has and how many the device allows.
 fn missing(reflection: &Reflection, capabilities: &Capabilities, further: &[(&str, u64, u32)]) -> Vec<String> {
     let limits = &capabilities.limits;
     let mut missing = Vec::new();
@@ -51,7 +51,7 @@ pub fn check(reflection: &Reflection, device: &DeviceInfo, further: &[(&str, u64
     if missing.is_empty() { Ok(()) } else { Err(unsupported(reflection, device, missing.join("; "), String::new())) }
 }
 
-/// The error for a kernel that a device does not run; `report` is a compiler's or the place in the source.
+/// Returns the error for a kernel that a device does not run; `report` is a compiler's or the place in the source.
 #[doc(hidden)]
 pub fn unsupported(reflection: &Reflection, device: &DeviceInfo, construct: String, report: String) -> Error {
     Error::Unsupported { kernel: reflection.entry_point.clone(), device: device.name.clone(), construct, report }

@@ -35,7 +35,7 @@ struct State<B> {
     figures: MemoryFigures,
 }
 
-/// What [`Pool::take`] gives.
+/// The result of [`Pool::take`].
 #[derive(Debug)]
 pub enum Taken<B> {
     /// A buffer that was used before: its contents are stale.
@@ -44,7 +44,7 @@ pub enum Taken<B> {
     Fresh,
 }
 
-/// What [`Pool::request`] gives.
+/// The result of [`Pool::request`].
 #[derive(Debug)]
 pub struct Request<B> {
     /// The size class: this many bytes are to be made.
@@ -71,7 +71,7 @@ impl<B> Drop for Counted<'_, B> {
 }
 
 impl<B> Request<B> {
-    /// The pooled buffer, or one from `make`. When that lacks memory it is called again after `make_room`, and then once more with true: as a
+    /// Returns the pooled buffer, or one from `make`. When that lacks memory it is called again after `make_room`, and then once more with true: as a
     /// last resort, where memory of another kind will do.
     ///
     /// # Errors
@@ -103,14 +103,14 @@ impl<B> Request<B> {
 }
 
 impl<B> Pool<B> {
-    /// An empty pool.
+    /// Creates an empty pool.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
         let figures = MemoryFigures { limit, ..MemoryFigures::default() };
         Self { state: Mutex::new(State { free: Vec::new(), figures }) }
     }
 
-    /// The size class of a request: at most an eighth more than asked for (and a multiple of 256).
+    /// Returns the size class of a request: at most an eighth more than asked for (and a multiple of 256).
     #[must_use]
     pub fn class(bytes: u64) -> u64 {
         let step = (bytes.max(1).next_power_of_two() / 16).max(256);
@@ -193,7 +193,7 @@ impl<B> Pool<B> {
         std::mem::take(&mut state.free).into_iter().flat_map(|(_, buffers)| buffers).listed()
     }
 
-    /// The figures now.
+    /// Returns the figures now.
     #[must_use]
     pub fn figures(&self) -> MemoryFigures {
         self.lock().figures

@@ -42,14 +42,14 @@ pub struct CommandList(pub Vec<Command>);
 impl Recording for CommandList {}
 
 impl CommandList {
-    /// The list behind a recording, if it is one.
+    /// Returns the list behind a recording, if it is one.
     #[must_use]
     pub fn of(recording: &dyn Recording) -> Option<&Self> {
         (recording as &dyn Any).downcast_ref()
     }
 }
 
-/// The error for a recording of another device.
+/// Returns the error for a recording of another device.
 #[doc(hidden)]
 pub fn foreign(device: &DeviceInfo) -> Error {
     Error::InvalidInput {

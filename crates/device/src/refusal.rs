@@ -1,4 +1,4 @@
-//! What became of a batch that did not run whole.
+//! The outcome of a batch of which some commands did not run.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::error::Error;
 pub struct Refusal {
     /// The first failure.
     pub error: Arc<Error>,
-    /// What ran all the same.
+    /// The commands that ran.
     pub ran: Ran,
 }
 
-/// What ran of a batch that was refused.
+/// The part of a refused batch that ran.
 #[derive(Debug, Clone)]
 pub enum Ran {
     /// Nobody knows: everything that the batch writes is lost.
@@ -27,7 +27,7 @@ pub enum Ran {
 }
 
 impl Refusal {
-    /// What became of a batch whose commands ran except for these, each with its place.
+    /// Returns the outcome of a batch whose commands all ran except these, each with its place.
     ///
     /// # Errors
     /// When there are any.

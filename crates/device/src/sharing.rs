@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{BoxFuture, Buffer, MaybeSend, MaybeSync};
 use crate::error::Result;
 
-/// What a device says of itself to those that use its driver too. Streams are the driver's handles, with its own numbers for those that always
+/// A device's handles, for libraries that use the same driver. Streams are the driver's handles, with its own numbers for those that always
 /// live: 0 (HIP) and 1 (CUDA) the default stream, 2 the default stream of a thread.
 pub trait Sharing: MaybeSend + MaybeSync {
     /// The driver's number of the device.
@@ -62,20 +62,20 @@ impl DriverMemory {
     /// Of `bytes` bytes from `address` on, which `owner` keeps.
     ///
     /// # Safety
-    /// The memory is the device's that is asked to import it, and valid until `owner` is dropped. Until then nobody writes to it but for kernels
+    /// The memory is the device's that is asked to import it, and valid until `owner` is dropped. Until then nobody writes to it, except kernels
     /// that bind it for writing.
     #[must_use]
     pub unsafe fn new(address: u64, bytes: u64, owner: impl Any + Send + Sync) -> Self {
         Self { address, bytes, _owner: Box::new(owner) }
     }
 
-    /// The first byte, by the driver's address.
+    /// Returns the first byte, by the driver's address.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its size.
+    /// Returns its size.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -1,4 +1,4 @@
-//! What holds for dispatches and transfers on every device but the CPU, said before anything is recorded, with the names of those
+//! Checks of dispatches and transfers on every device but the CPU, made before anything is recorded, with the names of those
 //! concerned.
 
 use std::any::Any;
@@ -10,14 +10,14 @@ use crate::backend::{Bound, Buffer, Command, Dispatch, Program, padded};
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Reflection};
 
-/// What a processor's driver of Vulkan compiles within seconds: llvmpipe takes 2 s for a table of 256 numbers with a computed index, 9 s for one
-/// of 512, and more than two minutes for 1,024; a `switch` likewise.
+/// Returns the longest table that a software Vulkan driver compiles within seconds: llvmpipe takes 2 s for a table of 256 numbers with a
+/// computed index, 9 s for one of 512, and more than two minutes for 1,024; a `switch` likewise.
 #[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 pub(crate) fn longest(kind: DeviceKind) -> Option<u64> {
     matches!(kind, DeviceKind::Cpu | DeviceKind::Software).then_some(320)
 }
 
-/// What the checks want to know of a buffer.
+/// The facts about a buffer that the checks need.
 pub(super) struct Facts<'a> {
     /// Another number for every buffer of the device.
     pub(super) id: u64,
@@ -27,13 +27,13 @@ pub(super) struct Facts<'a> {
     pub(super) label: &'a str,
 }
 
-/// What a device takes as bindings.
+/// The bindings that a device takes.
 pub(super) struct Rules<'a> {
     /// The device's name.
     pub(super) device: &'a str,
     /// The most bytes that a storage binding has, and the alignment of its offset.
     pub(super) storage: (u64, u64),
-    /// The same of a uniform binding.
+    /// The same for a uniform binding.
     pub(super) uniform: (u64, u64),
 }
 
@@ -49,9 +49,9 @@ pub(super) trait Owner {
     type Buffer: Buffer;
 
     fn rules(&self) -> Rules<'_>;
-    /// Whether this very device compiled it.
+    /// Returns whether this very device compiled it.
     fn compiled(&self, program: &Self::Program) -> bool;
-    /// Whether it lies on this very device.
+    /// Returns whether it lies on this very device.
     fn holds(&self, buffer: &Self::Buffer) -> bool;
     fn reflection(program: &Self::Program) -> &Reflection;
     fn facts(buffer: &Self::Buffer) -> Facts<'_>;
@@ -278,7 +278,7 @@ fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
     Ok(())
 }
 
-/// What is said of a dispatch of more workgroups than the device runs, folded or not.
+/// Returns the error for a dispatch of more workgroups than the device runs, folded or not.
 #[cfg(feature = "_gpu")]
 pub(super) fn too_many(device: &str, label: &str, workgroups: [u32; 3]) -> Error {
     let total: u128 = workgroups.iter().map(|&count| u128::from(count)).product();
@@ -303,7 +303,7 @@ fn same(one: &[Bound], other: &[Bound]) -> bool {
         })
 }
 
-/// Whether a uniform binding is bound to a buffer: then it cannot travel among a launch's arguments.
+/// Returns whether a uniform binding is bound to a buffer: then it cannot travel among a launch's arguments.
 #[cfg(feature = "_native")]
 pub(super) fn binds_uniform_buffers(reflection: &Reflection, bound: &[Bound]) -> bool {
     let mut pairs = reflection.bindings.iter().zip(bound);

@@ -1,4 +1,4 @@
-//! What a device remembers of its own state.
+//! A device's record of its own state.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 #[cfg(not(target_arch = "wasm32"))]
@@ -19,13 +19,13 @@ pub(crate) struct Health {
     /// The device's name, for errors.
     pub(crate) device: String,
     lost: OnceLock<String>,
-    /// What is held when a time limit passes, until its work has ended.
+    /// The work that is held when a time limit passes, until it has ended.
     #[cfg(not(target_arch = "wasm32"))]
     at_work: OnceLock<Weak<dyn AtWork>>,
     #[cfg(not(target_arch = "wasm32"))]
     adopted: AtomicBool,
     complaints: Mutex<Vec<String>>,
-    /// What was asked for when the device was opened.
+    /// The time limit set when the device was opened.
     timeout: Option<Duration>,
 }
 

@@ -1,5 +1,5 @@
-//! What work in flight may still touch. What is put into a queue is numbered in its order, and what a number may touch is kept until it
-//! has passed. Knows no API.
+//! Memory and objects that work in flight may still touch. What is put into a queue is numbered in its order, and what a number may
+//! touch is kept until it has passed. Knows no API.
 
 use cantus_base::listed::Listed;
 #[cfg(feature = "_native")]
@@ -99,7 +99,7 @@ impl<E> Marks<E> {
         self.list.get(place).map(|(_, event)| event.clone())
     }
 
-    /// The highest number that `passed` says has passed, if any has since the last look. Events behind it are let go.
+    /// The highest number that `passed` says has passed, if any has since the last look. Events up to it are released.
     pub(super) fn look<F>(&mut self, mut passed: impl FnMut(&E) -> Result<bool, F>) -> Result<Option<u64>, F> {
         let mut highest = None;
         while let Some((number, event)) = self.list.front() {

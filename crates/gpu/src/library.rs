@@ -16,7 +16,7 @@ pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
     unsafe { Library::new(path) }.map_err(|error| reason(path, &error))
 }
 
-/// What a library has under a name, if anything, as a pointer of that type.
+/// Returns a library's symbol under a name, if it has one, as a pointer of that type.
 ///
 /// # Safety
 /// `F` is the type of that function.

@@ -126,18 +126,18 @@ impl Matrices {
         self.0.is_ok()
     }
 
-    /// Whether the library's own kernels run.
+    /// Returns whether the library's own kernels run.
     pub(super) fn have_shipped(&self) -> bool {
         self.0.as_ref().is_ok_and(|products| products.contains(&SHIPPED))
     }
 
-    /// What a kernel with matrices finds missing, in the words of its refusal.
+    /// Returns the reason why a kernel with matrices is refused.
     pub(super) fn lack(&self) -> Option<String> {
         let lack = self.0.as_ref().err()?;
         Some(format!("it needs cooperative matrices, for which the device lacks {lack}"))
     }
 
-    /// Whether a kernel's matrices are among the device's products. `subgroup`: the largest subgroup.
+    /// Checks that a kernel's matrices are among the device's products. `subgroup`: the largest subgroup.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     pub(super) fn check(
         &self,

@@ -16,7 +16,7 @@ const MARK: &[u8; 8] = b"CANTUS01";
 /// All files of one backend together, at most; the oldest go first.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What code depends on: source, options, device, driver, compiler.
+/// The inputs that compiled code depends on: source, options, device, driver, compiler.
 pub(super) struct Key {
     /// All parts, each with its length.
     text: Vec<u8>,
@@ -81,7 +81,7 @@ impl NativeCache {
     }
 }
 
-/// What is kept for a source: `code`, where that is given, is put there before. For tests.
+/// Returns the code kept for a source: `code`, where that is given, is put there before. For tests.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub fn kept(folder: &Path, source: &str, code: Option<&[u8]>) -> Option<Vec<u8>> {

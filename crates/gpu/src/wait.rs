@@ -18,16 +18,16 @@ use crate::error::{Error, Result};
 #[cfg(any(feature = "vulkan", feature = "wgpu"))]
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
-/// So long the caller itself looks before it sleeps: most kernels and small transfers are done by then, and a change of threads costs as much.
-/// On an H100 to be woken by the driver took 50 to 110 microseconds; where the processor does the work, or shares its power with what does,
-/// looking takes from it.
+/// Returns how long the caller itself polls before it sleeps: most kernels and small transfers are done by then, and a change of threads costs
+/// as much. On an H100 to be woken by the driver took 50 to 110 microseconds; where the processor does the work, or shares its power with what
+/// does, looking takes from it.
 pub(super) fn look(kind: DeviceKind) -> Duration {
     Duration::from_micros(if kind == DeviceKind::DiscreteGpu { 400 } else { 30 })
 }
 
 /// A point in a queue.
 pub(super) trait Awaited: Send + Sync + 'static {
-    /// What the driver may report instead.
+    /// The driver's error.
     type Fault: Send;
 
     /// [`Awaited::block`] ends after about a [`SLICE`], if the driver keeps to that.
@@ -54,7 +54,7 @@ pub(super) enum Ended<F> {
 }
 
 impl<F> Ended<F> {
-    /// What it means for the caller. `what` was waited for; `fault` makes the error of a driver's failure.
+    /// Returns the result for the caller. `what` was waited for; `fault` makes the error of a driver's failure.
     pub(super) fn result(self, health: &Health, what: &str, fault: impl FnOnce(F) -> Error) -> Result<()> {
         match self {
             Self::Passed => Ok(()),
@@ -109,7 +109,7 @@ pub(super) struct Waiter<E: Awaited> {
 }
 
 impl<E: Awaited> Waiter<E> {
-    /// `name` tells the device's threads from others; so long a caller [looks](look).
+    /// `name` names the device's threads; a caller polls for [`look`].
     pub(super) fn new(name: &'static str, health: Arc<Health>, look: Duration) -> Self {
         let watches = Mutex::new(Watches { list: Vec::new(), closing: false });
         Self {
@@ -224,7 +224,7 @@ impl<E: Awaited> Shared<E> {
         }
     }
 
-    /// Answers what has ended, and lets go what nobody asks for any more. The list is let go first: a woken task may ask for more at once.
+    /// Answers what has ended, and drops entries that nobody asks for any more. The list is unlocked first: a woken task may ask for more at once.
     fn answer(&self, blocked: Arc<E>, mut fault: Option<E::Fault>) {
         let mut ended = Vec::new();
         let mut dropped = Vec::new();

@@ -64,7 +64,7 @@ impl Graph {
         self.push(Op::Constant(bits), &[], dtype, &[])
     }
 
-    /// A number of a float dtype, an integer or a bool. What is no whole number is cut to one for integers.
+    /// A number of a float dtype, an integer or a bool. For integers a number is truncated.
     pub fn float(&mut self, number: f64, dtype: DType) -> Value {
         let bits = match dtype {
             DType::F64 => number.to_bits(),

@@ -28,7 +28,7 @@ use crate::tensor::DType;
 pub struct Value(u32);
 
 impl Value {
-    /// The place of its node.
+    /// Returns the place of its node.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -85,7 +85,7 @@ pub enum Binary {
     Multiply,
     /// x / y; of integers towards 0, y being neither 0 nor, with the least integer, -1.
     Divide,
-    /// What is left of that division.
+    /// The remainder of that division.
     Remainder,
     /// The lesser; of floats neither is NaN.
     Minimum,
@@ -126,7 +126,7 @@ pub enum Compare {
     Ge,
 }
 
-/// What a reduction makes of many elements.
+/// How a reduction combines elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fold {
@@ -153,7 +153,7 @@ pub struct Convolution {
     pub groups: usize,
 }
 
-/// What a node does with its operands.
+/// The operation of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Op {
     /// The argument of that number.
@@ -209,7 +209,7 @@ pub enum Op {
 /// One step of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// With what.
     pub operands: Vec<Value>,
@@ -220,7 +220,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Number of elements of the result.
+    /// Returns the number of elements of the result.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shape.iter().product()
@@ -270,7 +270,7 @@ impl std::hash::Hash for Graph {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// Creates an empty graph.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -288,19 +288,19 @@ impl Graph {
         Self { name: name.to_owned(), ..self }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// All nodes, what is read before what reads it.
+    /// Returns all nodes, what is read before what reads it.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The node of a value.
+    /// Returns the node of a value.
     ///
     /// # Panics
     /// For a value of another graph.
@@ -309,13 +309,13 @@ impl Graph {
         &self.nodes[value.index()]
     }
 
-    /// The arguments.
+    /// Returns the arguments.
     #[must_use]
     pub fn inputs(&self) -> &[Value] {
         &self.inputs
     }
 
-    /// The results.
+    /// Returns the results.
     #[must_use]
     pub fn outputs(&self) -> &[Value] {
         &self.outputs

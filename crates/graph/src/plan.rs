@@ -148,7 +148,7 @@ fn golden(
     }
 }
 
-/// What a node takes by the cost model: the slowest core's work and what it must take in.
+/// A node's cost by the cost model: the slowest core's work and what it must take in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     /// Cores that have work.

@@ -19,7 +19,7 @@ pub enum Precision {
     Bf16,
 }
 
-/// What a simulated run took on a device of a plan: see [`super::plan`].
+/// The times of a simulated run on a device of a plan: see [`super::plan`].
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Timeline {
@@ -599,7 +599,7 @@ fn apply(node: &Node, operands: &[(&Array, &[usize])]) -> Result<Array> {
 }
 
 impl Graph {
-    /// What a node makes of numbers; `None` for what is computed where the graph runs.
+    /// Computes a node over constants; `None` for what is computed where the graph runs.
     pub(super) fn folded(&self, node: &Node) -> Option<u64> {
         let numbers: Vec<Array> = node
             .operands

@@ -1,5 +1,5 @@
-//! What must hold of a text before naga sees it: naga recurses over what is nested, and over what depends on each other, so both are
-//! bounded here, by looking at tokens alone. Nothing else is decided: a text that passes may still be no WGSL.
+//! Bounds on a text, checked before naga sees it: naga recurses over what is nested, and over what depends on each other, so both
+//! are bounded here, by looking at tokens alone. Nothing else is decided: a text that passes may still be no WGSL.
 
 use cantus_base::listed::Listed;
 use std::ops::Range;
@@ -357,7 +357,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether a chain of declarations is too long: depth first, with a stack of its own. naga refuses those that come back to themselves.
+    /// Refuses a chain of declarations that is too long: depth first, with a stack of its own. naga refuses those that come back to
+    /// themselves.
     fn chains(&self) -> Result<(), Fault> {
         let named: FxHashMap<&str, usize> =
             self.declarations.iter().enumerate().filter_map(|(place, found)| Some((found.name?, place))).collect();

@@ -189,7 +189,7 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// What the kernel's own function is given for an argument: a builtin, or a structure of them.
+    /// Returns the value passed to the kernel's own function for an argument: a builtin, or a structure of them.
     fn argument(
         &mut self,
         name: &str,
@@ -324,7 +324,8 @@ impl<'a> Rewrite<'a> {
 mod tests {
     use super::*;
 
-    /// What the folded kernel does, on the host: the true id of a workgroup of the grid, or nothing for a surplus one.
+    /// Computes on the host what the folded kernel does: the true id of a workgroup of the grid, or nothing for a
+    /// surplus one.
     fn unfold(plan: Plan, place: [u32; 3]) -> Option<[u32; 3]> {
         let word = |index: usize| {
             let bytes = &plan.uniform[index * 4..index * 4 + 4];

@@ -1,4 +1,4 @@
-//! WGSL in; everything known about it out. Validates, reflects and prepares kernels; runs nothing.
+//! Kernels: validates, reflects and prepares WGSL. Runs nothing.
 //!
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
@@ -112,13 +112,13 @@ struct Inner {
     label: OnceLock<Arc<str>>,
     #[cfg(feature = "wgsl")]
     demands: OnceLock<Demands>,
-    /// What was compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
+    /// The form compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
     ahead: OnceLock<Option<&'static ahead::Compiled>>,
     /// Its arithmetic is the same on every device.
     is_reproducible: bool,
     /// The most rounds of all loops of an invocation.
     limit: Option<u32>,
-    /// What its textures are bound to, where it is a form for them.
+    /// The textures it is bound to, if it is a form for them.
     #[cfg(feature = "wgsl")]
     textured: Option<Arc<Textured>>,
     /// The forms for what was bound, the latest last.
@@ -139,7 +139,7 @@ struct Inner {
 }
 
 impl Kernel {
-    /// A kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::with_entry_point`].
+    /// Creates a kernel from WGSL text. A single compute entry point is chosen; among several, choose with [`Kernel::with_entry_point`].
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -179,7 +179,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// A kernel from a WGSL file.
+    /// Creates a kernel from a WGSL file.
     ///
     /// # Errors
     /// [`Error::Unreadable`] when the file cannot be read, else as [`Kernel::from_wgsl`].
@@ -276,12 +276,11 @@ impl Kernel {
         kernel
     }
 
-    /// The kernel in a form whose float32 arithmetic has the same bits on every device: what [`crate::engine::Builder::reproducible`] runs.
+    /// Returns a form of the kernel whose float32 arithmetic has the same bits on every device. [`crate::engine::Builder::reproducible`] runs it.
     /// It has a further binding, the uniform `cantus_zero`, which must be 0; an engine in that mode sets it.
     ///
-    /// Sums, differences and products are rounded one by one, everything else is computed by functions of the library's own. Numbers below
-    /// 2^-126 in magnitude, and 2^-126 itself, are zero. What a kernel leaves to the device in other ways stays with the device: the
-    /// order of atomic operations, data races, and loops that wait.
+    /// Each sum, difference and product is rounded on its own. Functions of the library compute everything else. Numbers of magnitude 2^-126 or
+    /// less are zero. The device still decides the order of atomic operations, data races, and loops that wait.
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -293,7 +292,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`], with its place, for what no rewriting makes the same everywhere: f16 and f64, atomic floats, subgroup operations.
+    /// [`Error::Unsupported`], with its place, for constructs that no rewriting makes the same everywhere: f16 and f64, atomic floats, subgroup operations.
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
     #[cfg(feature = "wgsl")]
     pub fn reproducible(&self) -> Result<Self> {
@@ -335,19 +334,20 @@ impl Kernel {
         form.as_ref().map_err(Clone::clone)
     }
 
-    /// What the engine sets for a reproducible form.
+    /// The uniform that the engine sets for a reproducible form.
     #[doc(hidden)]
     pub const ZERO: &'static str = "cantus_zero";
 
-    /// What the engine sets for a form with buffers in place of textures: their sizes, and the samplers' levels.
+    /// The uniform that the engine sets for a form with buffers in place of textures: their sizes, and the samplers'
+    /// levels.
     #[doc(hidden)]
     pub const TEXTURES: &'static str = "cantus_textures";
 
-    /// The form of the chosen entry point for what its textures and samplers are bound to: it has buffers of texels of the same names, and
-    /// [`Kernel::TEXTURES`]. The latest ones are kept.
+    /// Returns the form of the chosen entry point for its bound textures and samplers: it has buffers of texels with the same names, and
+    /// [`Kernel::TEXTURES`]. The latest forms are kept.
     ///
     /// # Errors
-    /// [`Error::Unsupported`], with its place, for what is no builtin of core WGSL; else as [`Kernel::reflection`].
+    /// [`Error::Unsupported`], with its place, for anything but a builtin of core WGSL; otherwise as [`Kernel::reflection`].
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn textured_form(&self, forms: &textures::Forms) -> Result<Self> {
@@ -391,9 +391,9 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The kernel with buffers of texels in place of its textures, as devices run it: for a look at what it becomes. Sampled textures are taken
-    /// for `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) of one level, samplers for linear ones that clamp to the edge; an engine
-    /// takes what is bound. A kernel without textures is returned as it is.
+    /// Returns the kernel with buffers of texels in place of its textures, as devices run it, for inspection. It assumes sampled textures of
+    /// `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) with one level, and linear samplers that clamp to the edge; an engine uses what is
+    /// bound. A kernel without textures is returned unchanged.
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -408,7 +408,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// As [`Kernel::reflection`], and [`Error::Unsupported`], with its place, for what is no builtin of core WGSL.
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`], with its place, for anything but a builtin of core WGSL.
     #[cfg(feature = "wgsl")]
     pub fn without_textures(&self) -> Result<Self> {
         let reflection = self.reflection()?;
@@ -418,12 +418,12 @@ impl Kernel {
         self.textured_form(&textures::Forms::assumed(reflection))
     }
 
-    /// The kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
-    /// comes to. For text that nobody has tried, on devices that cannot be stopped.
+    /// Returns a form of the kernel whose loops end: after `rounds` rounds of all its loops, an invocation leaves each loop that it reaches. Use it
+    /// for untested text on devices that cannot be stopped.
     ///
-    /// Where [`LoopLimit::loops`] is not empty, the form has a further binding, `cantus_stopped`, one `u32` that must be 0: afterwards it is 0, or
-    /// one more than the place in `loops` of a loop that was stopped. What a stopped invocation writes is not what the kernel means. Loops that
-    /// hold a barrier or a subgroup operation are not counted: all invocations of a workgroup have to agree about them.
+    /// If [`LoopLimit::loops`] is not empty, the form has a further binding, `cantus_stopped`, one `u32` that must be 0. Afterwards it is 0, or
+    /// one more than the index in `loops` of a stopped loop. The results of a stopped invocation are wrong. Loops with a barrier or a subgroup
+    /// operation are not counted, because all invocations of a workgroup must agree about them.
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -470,8 +470,8 @@ impl Kernel {
     #[cfg(feature = "wgsl")]
     pub(crate) const STOPPED: &'static str = "cantus_stopped";
 
-    /// The kernel in a form whose constant tables of more numbers than `most` with a computed index are read-only buffers, and what is to be bound
-    /// there; nothing where it has none. Made once, for the first `most`.
+    /// Returns the kernel in a form whose constant tables of more numbers than `most` with a computed index are read-only buffers, and what is to be
+    /// bound there; nothing where it has none. Made once, for the first `most`.
     ///
     /// # Errors
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
@@ -586,7 +586,7 @@ impl Kernel {
         }
     }
 
-    /// The names of the compute entry points.
+    /// Returns the names of the compute entry points.
     ///
     /// ```
     /// let text = "
@@ -611,7 +611,7 @@ impl Kernel {
         Err(no_front_end(&self.inner.file))
     }
 
-    /// Bindings, workgroup size, overrides, features: everything known about the chosen entry point.
+    /// Returns everything known about the chosen entry point: bindings, workgroup size, overrides, features.
     ///
     /// ```
     /// let text = "
@@ -643,15 +643,15 @@ impl Kernel {
         reflection.as_ref().map_err(Clone::clone)
     }
 
-    /// What it asks of a driver, found once.
+    /// Returns the constructs that it needs from a driver, found once.
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn needs(&self) -> Result<Needs> {
         self.demands().map(|demands| demands.needs)
     }
 
-    /// What keeps a driver's compiler busy: the statements of the entry point once every call is written out, and the numbers of its largest array
-    /// of an invocation's own with a computed index, or the cases of its longest `switch`.
+    /// Returns the measures of a driver's compile time: the statements of the entry point once every call is written out, and the numbers of its
+    /// largest array of an invocation's own with a computed index, or the cases of its longest `switch`.
     ///
     /// # Errors
     /// As [`Kernel::reflection`].
@@ -661,14 +661,14 @@ impl Kernel {
         self.demands().map(|demands| (demands.written_out, demands.longest))
     }
 
-    /// Whether a loop of it hands the value of one local variable to another.
+    /// Returns whether a loop of it hands the value of one local variable to another.
     #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
     #[doc(hidden)]
     pub fn has_recurrence(&self) -> Result<bool> {
         Ok(recurrence::has_recurrence(&self.parsed()?.module))
     }
 
-    /// An estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.
+    /// Returns an estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.
     ///
     /// # Errors
     /// As [`Kernel::reflection`].
@@ -694,7 +694,7 @@ impl Kernel {
         Ok(*self.inner.demands.get_or_init(|| demands))
     }
 
-    /// The CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.
+    /// Returns the CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the executor does not run.
@@ -713,7 +713,7 @@ impl Kernel {
         program.as_ref().map_err(Clone::clone)
     }
 
-    /// The kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` says
+    /// Returns the kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` says
     /// where the WGSL came from, in the file's first line. Not formatted.
     ///
     /// # Errors
@@ -734,7 +734,7 @@ impl Kernel {
         self.native()?.ahead(self.inner.entry.as_deref(), &self.inner.overrides, &options)
     }
 
-    /// Of what the CPU compiles: text, entry point and overrides, those that are arguments of the compiled form apart.
+    /// Returns the fingerprint of text, entry point and overrides, except those that are arguments of the compiled form.
     #[doc(hidden)]
     pub fn fingerprint(&self, arguments: &[&str]) -> Result<u64> {
         let fixed = self.inner.overrides.iter().filter(|(name, _)| !arguments.contains(&name.as_str()));
@@ -742,14 +742,14 @@ impl Kernel {
         Ok(ahead::fingerprint(&self.inner.native_wgsl, &self.reflection()?.entry_point, overrides))
     }
 
-    /// The kernel with a form that was compiled ahead from it: the CPU backend runs that in place of the executor.
+    /// Returns the kernel with a form that was compiled ahead from it: the CPU backend runs that in place of the executor.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
     ///
     /// # Safety
-    /// `compiled` is the `KERNEL` of a module that [`Kernel::ahead`] wrote, unchanged: its code trusts what it was generated for. And the kernel
-    /// has no data race: what the executor answers with some value is undefined behaviour in code that rustc compiled.
+    /// `compiled` must be the unchanged `KERNEL` of a module that [`Kernel::ahead`] wrote, because its code trusts the kernel it was generated for.
+    /// The kernel must have no data race: the executor would give some value, but code that rustc compiled has undefined behaviour.
     pub unsafe fn with_ahead(&self, compiled: &'static ahead::Compiled) -> Result<Self> {
         let fault = |reason: &str| Error::InvalidInput {
             what: format!("the compiled form of the kernel {}", self.name()),
@@ -768,7 +768,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// The values of overrides as a compiled form takes them.
+    /// Returns the values of overrides as a compiled form takes them.
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Override`] where one has no value.
@@ -785,7 +785,7 @@ impl Kernel {
         names.iter().map(word).try_listed()
     }
 
-    /// The kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.
+    /// Returns the kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.
     #[must_use]
     pub fn without_ahead(&self) -> Self {
         let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
@@ -793,20 +793,20 @@ impl Kernel {
         kernel
     }
 
-    /// Whether it is one of [`Kernel::without_ahead`].
+    /// Returns whether it is one of [`Kernel::without_ahead`].
     #[cfg(feature = "cpu")]
     #[doc(hidden)]
     pub fn is_bytecode_only(&self) -> bool {
         matches!(self.inner.ahead.get(), Some(None))
     }
 
-    /// The form of [`Kernel::with_ahead`], if one was given.
+    /// Returns the form of [`Kernel::with_ahead`], if one was given.
     #[must_use]
     pub fn compiled_ahead(&self) -> Option<&'static ahead::Compiled> {
         self.inner.ahead.get().copied().flatten()
     }
 
-    /// The chosen entry point in a language of the C family.
+    /// Returns the chosen entry point in a language of the C family.
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the language cannot express, with its place.
@@ -881,25 +881,25 @@ impl Kernel {
         wgsl::Parsed::new(&self.inner.file, &self.inner.native_wgsl).map(Arc::new)
     }
 
-    /// The plain WGSL that runs, imports linked.
+    /// Returns the plain WGSL that runs, imports linked.
     #[must_use]
     pub fn wgsl(&self) -> &str {
         &self.inner.wgsl
     }
 
-    /// The file name used in reports (`wgsl` for text without one).
+    /// Returns the file name used in reports (`wgsl` for text without one).
     #[must_use]
     pub fn file(&self) -> &str {
         &self.inner.file
     }
 
-    /// The values set for override constants.
+    /// Returns the values set for override constants.
     #[must_use]
     pub fn overrides(&self) -> &BTreeMap<String, f64> {
         &self.inner.overrides
     }
 
-    /// The name for messages: the chosen entry point, or the file.
+    /// Returns the name for messages: the chosen entry point, or the file.
     #[must_use]
     pub fn name(&self) -> &str {
         match self.reflection() {
@@ -908,7 +908,7 @@ impl Kernel {
         }
     }
 
-    /// The name, shared: dispatches carry it.
+    /// Returns the name, shared: dispatches carry it.
     #[doc(hidden)]
     pub fn label(&self) -> Arc<str> {
         self.inner.label.get_or_init(|| self.name().into()).clone()
@@ -932,7 +932,7 @@ impl Kernel {
         false
     }
 
-    /// The parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
+    /// Returns the parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
     /// parsed otherwise.
     #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
     #[doc(hidden)]
@@ -944,7 +944,7 @@ impl Kernel {
         }
     }
 
-    /// The text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
+    /// Returns the text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
     #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
     #[doc(hidden)]
     pub fn rewritten_wgsl(&self) -> Result<Option<String>> {
@@ -966,7 +966,7 @@ impl Kernel {
         amend::wgsl(&module, &info).map(Some).map_err(fault)
     }
 
-    /// The parsed module.
+    /// Returns the parsed module.
     ///
     /// # Errors
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
@@ -983,7 +983,7 @@ impl Kernel {
 #[cfg(feature = "wgsl")]
 const KEPT_FORMS: usize = 16;
 
-/// What a form for textures is for.
+/// The target of a form for textures.
 #[cfg(feature = "wgsl")]
 #[derive(PartialEq)]
 struct Textured {
@@ -991,18 +991,18 @@ struct Textured {
     overrides: BTreeMap<String, f64>,
 }
 
-/// What [`Kernel::with_loop_limit`] gives.
+/// The result of [`Kernel::with_loop_limit`].
 #[cfg(feature = "wgsl")]
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoopLimit {
-    /// The kernel whose loops end; the kernel itself where nothing is counted.
+    /// The kernel whose loops end, or the kernel itself if nothing is counted.
     pub kernel: Kernel,
-    /// The loops that are counted, each where it begins in the text.
+    /// The counted loops, each with its first place in the text.
     pub loops: Vec<error::SourcePlace>,
 }
 
-/// What [`Kernel::with_tables`] gives.
+/// The result of [`Kernel::with_tables`].
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 #[doc(hidden)]
 pub struct Tabled {
@@ -1012,7 +1012,7 @@ pub struct Tabled {
 }
 
 impl Inner {
-    /// What a rewritten form adds to a kernel's hash.
+    /// Returns the part of a kernel's hash that a rewritten form adds.
     fn form(&self) -> u64 {
         let limit = self.limit.map_or(0, |rounds| 2 | u64::from(rounds) << 3);
         u64::from(self.is_reproducible) | limit | u64::from(self.is_tabled) << 2

@@ -70,7 +70,7 @@ pub(super) fn rewrite(module: &Module, rounds: u32) -> Limited {
     Limited { module: new, loops: work.loops }
 }
 
-/// Whether invocations wait for each other, or for the same value, in a block.
+/// Returns whether invocations wait for each other, or for the same value, in a block.
 fn meets(block: &Block, expressions: &Arena<Expression>, known: &[bool]) -> bool {
     block.iter().any(|statement| match statement {
         Statement::ControlBarrier(_)
@@ -93,7 +93,7 @@ struct Work {
     stopped: Handle<GlobalVariable>,
     counter: Handle<GlobalVariable>,
     rounds: u32,
-    /// Whether each function has a place where invocations meet.
+    /// True if each function has a place where invocations meet.
     meeting: Vec<bool>,
     loops: Vec<Span>,
 }
@@ -135,7 +135,7 @@ impl Work {
         }
     }
 
-    /// What a round begins with: counted, and left when there were too many.
+    /// Returns the beginning of a round, which counts it and leaves the loop after too many.
     fn counted(&self, expressions: &mut Arena<Expression>) -> Block {
         let mut block = Block::new();
         let mut add = |expression| expressions.append(expression, Span::UNDEFINED);

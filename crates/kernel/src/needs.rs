@@ -1,5 +1,5 @@
-//! What a kernel asks of a driver beyond translating it: the constructs that drivers are known to get wrong. Each has a kernel of that name in
-//! `shaders/answers` whose results are known, and the engine believes a driver only after it has given them.
+//! The constructs of a kernel that drivers are known to get wrong. Each has a kernel of that name in `shaders/answers` whose results are
+//! known, and the engine believes a driver only after it has given them.
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
@@ -90,7 +90,7 @@ needs! {
     LargeDispatch = "large_dispatch",
     /// Matrices that a subgroup multiplies together.
     CooperativeMatrices = "cooperative_matrices",
-    /// The same of 8 x 8 elements.
+    /// The same for 8 x 8 elements.
     SmallCooperativeMatrices = "small_cooperative_matrices",
     /// The reproducible form of float32 arithmetic; asked for in reproducible mode alone.
     SameBits = "same_bits",
@@ -102,7 +102,7 @@ impl std::fmt::Display for Need {
     }
 }
 
-/// What an entry point asks of a driver and of a device.
+/// An entry point's demands on a driver and on a device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demands {
     pub(super) needs: Needs,
@@ -155,7 +155,7 @@ impl Needs {
     }
 }
 
-/// What a statement lies in.
+/// The constructs around a statement.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Place {
     in_loop: bool,
@@ -302,7 +302,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether a layout has more to it than scalars or vectors of two and four in a row.
+    /// Returns whether a layout has more to it than scalars or vectors of two and four in a row.
     fn composite(&self, ty: Handle<naga::Type>) -> bool {
         match &self.module.types[ty].inner {
             TypeInner::Scalar(_) | TypeInner::Atomic(_) => false,

@@ -25,8 +25,7 @@ pub(super) struct Prepared {
     pub(super) program: Option<spmd::Bytecode>,
 }
 
-/// What does not fit together in data that come from outside, if anything: the text is believed for devices that compile it, the rest for
-/// what is bound and run.
+/// Finds an inconsistency in data from outside: the text is believed for devices that compile it, the rest for what is bound and run.
 fn nonsense(prepared: &Prepared) -> Option<&'static str> {
     let reflection = &prepared.reflection;
     let place = |binding: &super::Binding| (binding.group, binding.binding);
@@ -134,7 +133,7 @@ impl Kernel {
         })
     }
 
-    /// A kernel with a second text for executors whose own sin, exp and atan2 are accurate (the CPU): the same bindings and
+    /// Creates a kernel with a second text for executors whose own sin, exp and atan2 are accurate (the CPU): the same bindings and
     /// entry point, builtins in place of polynomials.
     ///
     /// # Errors

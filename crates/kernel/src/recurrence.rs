@@ -3,7 +3,7 @@
 use cantus_base::listed::Listed;
 use naga::{Block, Expression, Function, Handle, LocalVariable, Module, Statement};
 
-/// Whether a loop of the module stores one local variable, as it is, into another, and writes both.
+/// Returns whether a loop of the module stores one local variable, as it is, into another, and writes both.
 pub(super) fn has_recurrence(module: &Module) -> bool {
     let functions = module.functions.iter().map(|(_, function)| function);
     functions.chain(module.entry_points.iter().map(|entry| &entry.function)).any(|function| {

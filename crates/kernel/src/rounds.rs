@@ -1,6 +1,6 @@
 //! How many rounds all loops of an invocation make together, where the text shows it.
 //!
-//! Some drivers end a loop without a word after some 65,535 rounds, counted over all loops of an invocation. A loop is bounded here when it is
+//! Some drivers silently end a loop after some 65,535 rounds, counted over all loops of an invocation. A loop is bounded here when it is
 //! the usual counting one: one variable that begins at constants, is compared with a constant at the loop's start, and is changed by a
 //! constant in its continuing block alone. Everything else counts as unbounded.
 
@@ -23,7 +23,7 @@ pub(super) fn of_entry_point(module: &Module, entry_point: usize) -> Option<u64>
     Counter { module, function, known: &known }.block(&function.body)
 }
 
-/// What a loop counts as whose rounds the text does not show, when operations are estimated.
+/// The rounds assumed for a loop whose text shows no bound, when operations are estimated.
 const USUAL_ROUNDS: u64 = 256;
 
 /// An estimate of the operations of one invocation of an entry point.
@@ -47,7 +47,7 @@ pub(super) fn written_out(module: &Module, entry_point: usize) -> u64 {
     module.entry_points.get(entry_point).map_or(0, |entry| statements(&entry.function.body, &known))
 }
 
-/// The same of a block, where those of the functions before this one are known.
+/// The same for a block, where those of the functions before this one are known.
 fn statements(block: &Block, known: &[u64]) -> u64 {
     let each = block.iter().map(|statement| match statement {
         Statement::Call { function, .. } => known.get(function.index()).copied().unwrap_or(0).saturating_add(1),
@@ -244,7 +244,7 @@ impl Stores<'_> {
     }
 }
 
-/// Whether a block ends the loop that it lies in.
+/// Returns whether a block ends the loop that it lies in.
 fn leaves(block: &Block) -> bool {
     matches!(block.last(), Some(Statement::Break | Statement::Return { .. }))
 }

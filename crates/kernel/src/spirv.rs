@@ -1,4 +1,4 @@
-//! naga's SPIR-V of cooperative matrices, put right. They need their extension and Vulkan's memory model, which naga 30 declares only where a variable holds
+//! Corrects naga's SPIR-V of cooperative matrices. They need their extension and Vulkan's memory model, which naga 30 declares only where a variable holds
 //! a matrix. Under that model an access is private to its invocation unless it says otherwise, and a barrier passes on nothing unless it says so. Without
 //! both, what one invocation wrote to workgroup memory need not be seen by another.
 
@@ -38,7 +38,7 @@ fn is_atomic(operation: u32) -> bool {
     matches!(operation, 227..=242 | 318 | 319 | 5614 | 5615 | 6035)
 }
 
-/// Whether instructions give their result's type and number as the first two words, and the type may be a pointer.
+/// Returns whether instructions give their result's type and number as the first two words, and the type may be a pointer.
 fn makes_pointer(operation: u32) -> bool {
     // OpFunctionParameter, OpVariable, OpAccessChain, OpInBoundsAccessChain, OpCopyObject, OpSelect, OpPhi.
     matches!(operation, 55 | 59 | 65 | 66 | 83 | 169 | 245)

@@ -374,7 +374,7 @@ impl Parsed {
         on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text)).ok()
     }
 
-    /// What it asks of a driver and of a device.
+    /// Returns its demands on a driver and on a device.
     pub(super) fn demands(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<super::Demands> {
         let Resolved { module, info, entry_point } = self.resolve(entry, overrides)?;
         Ok(super::Demands::of(&module, &info, entry_point))
@@ -598,7 +598,7 @@ impl Parsed {
         })
     }
 
-    /// What a translation makes of an entry point.
+    /// Translates an entry point.
     #[cfg(feature = "translate")]
     pub(crate) fn translated(
         &self,
@@ -729,7 +729,7 @@ fn constant_atomic(module: &Module) -> Option<naga::Span> {
     Some(module.global_variables.get_span(found))
 }
 
-/// Whether cooperative matrices are loaded or multiplied.
+/// Returns whether cooperative matrices are loaded or multiplied.
 fn has_matrices(module: &Module) -> bool {
     use naga::Expression::{CooperativeLoad, CooperativeMultiplyAdd};
     let entries = module.entry_points.iter().map(|entry| &entry.function);
@@ -740,7 +740,7 @@ fn has_matrices(module: &Module) -> bool {
 }
 
 /// The first bitcast whose operand is made of f16: naga 30 keeps the operand's number of components and width, so that `bitcast<u32>` of a
-/// `vec2<f16>` is computed wrong without a word.
+/// `vec2<f16>` is silently computed wrong.
 fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
     let functions = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
     let entries = module.entry_points.iter().enumerate().map(|(i, entry)| (&entry.function, info.get_entry_point(i)));

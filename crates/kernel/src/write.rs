@@ -150,7 +150,7 @@ impl Job<'_> {
         })
     }
 
-    /// Whether floats are converted to 16-bit integers: naga's writer of HLSL panics there.
+    /// Returns whether floats are converted to 16-bit integers: naga's writer of HLSL panics there.
     fn floats_to_short_integers(&self) -> bool {
         let short = |function: &naga::Function, info: &naga::valid::FunctionInfo| {
             function.expressions.iter().any(|(_, expression)| match *expression {

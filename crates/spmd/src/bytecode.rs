@@ -123,7 +123,7 @@ pub(crate) struct Code {
     pub tables: OnceTables,
 }
 
-/// What every launch of a code reads: made for the first one.
+/// The tables that every launch of a code reads: made for the first one.
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// Local ids in x, y and z, local index, and place of the workgroup in the batch, for each lane; those that the code asks for.
@@ -305,7 +305,7 @@ impl Input {
         )
     }
 
-    /// Whether the executor knows it.
+    /// Returns whether the executor knows it.
     pub fn is_bytecode(self) -> bool {
         !matches!(self, Input::RowStart | Input::RowLocalStart | Input::RowLocal(_) | Input::Argument(_))
     }

@@ -23,7 +23,7 @@ pub struct Corrupt {
     what: String,
 }
 
-/// Whether a program passed [`check`]. Not serialised: data that come from outside are checked again.
+/// True if a program passed [`check`]. Not serialised: data that come from outside are checked again.
 #[derive(Debug, Default)]
 pub(crate) struct Checked(AtomicBool);
 
@@ -184,7 +184,7 @@ fn check_instruction(program: &Bytecode, code: &Code, i: &Instr) -> Option<()> {
     Some(())
 }
 
-/// Whether the operation may touch that memory.
+/// Checks that the operation may touch that memory.
 fn check_memory(program: &Bytecode, access: &Strided, op: Op) -> Option<()> {
     let writes = !matches!(op, Op::Load | Op::Length | Op::Atomic(Atomic::Load, _));
     let align = match access.space {

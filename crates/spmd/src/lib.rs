@@ -45,7 +45,7 @@ pub const SUBGROUP_SIZE: u32 = 32;
 /// Bytes that one binding may have: offsets are 32 bits.
 pub const MAX_BINDING_BYTES: u64 = u32::MAX as u64 - 3;
 
-/// The instruction set that the lane loops run with on this machine.
+/// Returns the instruction set that the lane loops run with on this machine.
 #[must_use]
 pub fn instruction_set() -> &'static str {
     exec::instruction_set()

@@ -78,7 +78,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What follows `=` in the definition of a variable without another value.
+    /// Returns the initialiser of a variable without another value.
     pub(super) fn zero_initialiser(&mut self, ty: Ty) -> Result<String> {
         Ok(match ty {
             Ty::Scalar(kind) => self.scalar_zero(kind).to_owned(),
@@ -122,7 +122,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Whether an expression is one that [`Writer::initialiser`] writes.
+    /// Returns whether an expression is one that [`Writer::initialiser`] writes.
     pub(super) fn is_constant(arena: &Arena<Expression>, handle: Handle<Expression>) -> bool {
         match &arena[handle] {
             Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => true,
@@ -132,7 +132,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What follows `=` in the definition of a variable with this constant value.
+    /// Returns the initialiser of a variable with this constant value.
     pub(super) fn initialiser(
         &mut self,
         arena: &Arena<Expression>,

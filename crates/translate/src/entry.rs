@@ -22,7 +22,7 @@ type Parameters = Vec<(String, String)>;
 const MAX_BY_VALUE: u64 = 768;
 
 impl<'m> Writer<'m> {
-    /// Whether a variable is a parameter by value of the entry point.
+    /// Returns whether a variable is a parameter by value of the entry point.
     pub(super) fn is_by_value(&self, variable: Handle<GlobalVariable>) -> bool {
         self.options.uniforms_by_value && self.module.global_variables[variable].space == AddressSpace::Uniform
     }

@@ -188,7 +188,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// What follows `=` where an array or structure of computed parts is defined.
+    /// Returns the initialiser of an array or structure of computed parts.
     pub(super) fn composite(&mut self, f: &mut Body<'m>, ty: Ty, components: &[Handle<Expression>]) -> Result<String> {
         let mut parts = Vec::new();
         for component in components {
@@ -250,7 +250,7 @@ impl<'m> Writer<'m> {
         Ok(format!("{value}{part}"))
     }
 
-    /// What follows a value or lvalue to reach a part with a known index.
+    /// Returns the suffix of a value or lvalue that reaches a part with a known index.
     pub(super) fn part_path(&mut self, ty: Ty, index: u32) -> Result<String> {
         Ok(match ty {
             Ty::Scalar(_) => return self.unsupported("parts of a scalar"),

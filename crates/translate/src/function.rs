@@ -99,7 +99,7 @@ impl<'m> Body<'m> {
         })
     }
 
-    /// Whether a variable of the module is a pointer here.
+    /// Returns whether a variable of the module is a pointer here.
     pub(super) fn is_pointed(&self, writer: &Writer<'_>, variable: Handle<GlobalVariable>) -> bool {
         match (self.owner, writer.module.global_variables[variable].space) {
             (Owner::Function(_), _) => true,
@@ -128,7 +128,7 @@ impl<'m> Writer<'m> {
             .listed()
     }
 
-    /// Whether a function needs the sizes of bindings.
+    /// Returns whether a function needs the sizes of bindings.
     pub(super) fn needs_sizes(&self, info: &FunctionInfo) -> bool {
         self.globals(info)
             .into_iter()

@@ -57,7 +57,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Its name in messages.
+    /// Returns its name in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl Dialect {
     }
 }
 
-/// What an OpenCL device has beyond OpenCL C 1.2's core.
+/// The features of an OpenCL device beyond OpenCL C 1.2's core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct OpenClFeatures {
     /// `cl_khr_fp16`
@@ -87,7 +87,7 @@ impl OpenClFeatures {
     pub const ALL: Self = Self { fp16: true, fp64: true, int64_atomics: true, subgroups: true };
 }
 
-/// What an index out of range does in a translated kernel. WGSL allows both.
+/// The effect of an index out of range in a translated kernel. WGSL allows both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OutOfRange {
@@ -114,7 +114,7 @@ pub struct Options {
     pub uniforms_by_value: bool,
     /// For OpenCL.
     pub opencl: OpenClFeatures,
-    /// What an index out of range does.
+    /// The effect of an index out of range.
     pub out_of_range: OutOfRange,
 }
 
@@ -126,28 +126,28 @@ impl Options {
         Self { bound_loops: false, uniforms_by_value: false, opencl, out_of_range: OutOfRange::LastElement }
     }
 
-    /// Whether loops end after 2^32 rounds.
+    /// Sets whether loops end after 2^32 rounds.
     #[must_use]
     pub const fn bound_loops(mut self, bound: bool) -> Self {
         self.bound_loops = bound;
         self
     }
 
-    /// Whether uniform bindings are arguments by value.
+    /// Sets whether uniform bindings are arguments by value.
     #[must_use]
     pub const fn uniforms_by_value(mut self, by_value: bool) -> Self {
         self.uniforms_by_value = by_value;
         self
     }
 
-    /// What an index out of range does.
+    /// Sets the effect of an index out of range.
     #[must_use]
     pub const fn out_of_range(mut self, out_of_range: OutOfRange) -> Self {
         self.out_of_range = out_of_range;
         self
     }
 
-    /// What OpenCL has.
+    /// Sets the features of the OpenCL device.
     #[must_use]
     pub const fn opencl(mut self, features: OpenClFeatures) -> Self {
         self.opencl = features;
@@ -345,7 +345,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an identifier occurs in a text, other than as a member of something.
+/// Returns whether an identifier occurs in a text, other than as a member of something.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -11,7 +11,7 @@ use super::{OutOfRange, Result, Writer};
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
-    /// Whether an expression is a pointer.
+    /// Returns whether an expression is a pointer.
     pub(super) fn is_pointer(&self, f: &Body<'m>, handle: Handle<Expression>) -> bool {
         matches!(
             f.info[handle].ty.inner_with(&self.module.types),
@@ -27,7 +27,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// What a pointer points to, as an lvalue.
+    /// Returns the target of a pointer, as an lvalue.
     pub(super) fn place(&mut self, f: &mut Body<'m>, handle: Handle<Expression>) -> Result<String> {
         let function = f.function;
         Ok(match &function.expressions[handle] {
@@ -183,7 +183,7 @@ impl<'m> Writer<'m> {
         self.pointee_type(pointee)
     }
 
-    /// Whether a pointer points to an atomic.
+    /// Returns whether a pointer points to an atomic.
     pub(super) fn is_atomic(&self, f: &Body<'m>, pointer: Handle<Expression>) -> bool {
         match f.info[pointer].ty.inner_with(&self.module.types) {
             TypeInner::Pointer { base, .. } => matches!(self.module.types[*base].inner, TypeInner::Atomic(_)),
@@ -204,7 +204,7 @@ impl<'m> Writer<'m> {
         self.or_zero(condition, ty, value)
     }
 
-    /// What `write` gives, and what must hold for it to be used; nothing where indices are moved into range.
+    /// Returns the result of `write`, and the condition for its use; nothing where indices are moved into range.
     pub(super) fn guarded(
         &mut self,
         f: &mut Body<'m>,

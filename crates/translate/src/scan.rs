@@ -1,4 +1,4 @@
-//! What is found out about a function before it is written: which expressions are used, and where control ends.
+//! The scan of a function before it is written: which expressions are used, and where control ends.
 
 use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
 use rustc_hash::FxHashSet;
@@ -26,7 +26,7 @@ pub(super) fn each_statement<'b>(block: &'b Block, bounded: bool, visit: &mut im
     }
 }
 
-/// Whether the end of a loop's body is ever reached.
+/// Returns whether the end of a loop's body is ever reached.
 pub(super) fn reaches_continuing(body: &Block, bounded: bool) -> bool {
     continues(body) || !ends(body, bounded)
 }
@@ -99,7 +99,7 @@ fn root_variable(function: &Function, mut pointer: Handle<Expression>) -> Option
     }
 }
 
-/// Whether nothing after a statement is reached. `bounded`: loops end by themselves in the end.
+/// Returns whether nothing after a statement is reached. `bounded`: loops end by themselves in the end.
 pub(super) fn statement_ends(statement: &Statement, bounded: bool) -> bool {
     match statement {
         Statement::Return { .. } | Statement::Kill | Statement::Break | Statement::Continue => true,
@@ -118,12 +118,12 @@ pub(super) fn statement_ends(statement: &Statement, bounded: bool) -> bool {
     }
 }
 
-/// Whether nothing after a block is reached.
+/// Returns whether nothing after a block is reached.
 pub(super) fn ends(block: &Block, bounded: bool) -> bool {
     block.iter().any(|statement| statement_ends(statement, bounded))
 }
 
-/// Whether a block has a `return` anywhere in it.
+/// Returns whether a block has a `return` anywhere in it.
 pub(super) fn has_return(block: &Block) -> bool {
     let mut found = false;
     each_statement(block, false, &mut |statement| found |= matches!(statement, Statement::Return { .. }));

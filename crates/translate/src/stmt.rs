@@ -310,7 +310,7 @@ impl<'m> Writer<'m> {
         self.result(f, result, &format!("{name}({})", list.join(", ")))
     }
 
-    /// What a function gets of the module's variables, behind its own arguments.
+    /// Returns the module's variables that a function receives behind its own arguments.
     pub(super) fn handed_down(&self, f: &Body<'m>, function: Handle<naga::Function>) -> Vec<String> {
         let info = &self.info[function];
         let pointer = |global| {

@@ -50,7 +50,7 @@ pub(super) fn array_count(module: &Module, size: ArraySize) -> Option<u32> {
     }
 }
 
-/// Whether a type is a runtime-sized array, or a structure that ends in one.
+/// Returns whether a type is a runtime-sized array, or a structure that ends in one.
 pub(super) fn is_runtime_sized(module: &Module, ty: Handle<Type>) -> bool {
     match &module.types[ty].inner {
         TypeInner::Array { size, .. } => array_count(module, *size).is_none(),
@@ -154,7 +154,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// What follows an element's name to reach its value: elements with padding hold it as `v`.
+    /// Returns the suffix of an element's name that reaches its value: elements with padding hold it as `v`.
     pub(super) fn element_suffix(&self, element: Ty, stride: u32) -> Result<&'static str> {
         Ok(if self.layout(element)?.0 == stride { "" } else { ".v" })
     }

@@ -77,7 +77,7 @@ impl<F: PrimeField> FieldTensor<F> {
         Ok(Self::of(result))
     }
 
-    /// The sums of two tensors' elements. The shapes are the same, or one tensor has a single element, which serves all.
+    /// Returns the sums of two tensors' elements. The shapes are the same, or one tensor has a single element, which serves all.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] for other shapes, else as [`crate::engine::DispatchBuilder::run_async`].
@@ -85,7 +85,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.map(Elementwise::Add, other).await
     }
 
-    /// The differences; shapes and errors as of [`FieldTensor::add_async`].
+    /// Returns the differences; shapes and errors as of [`FieldTensor::add_async`].
     ///
     /// # Errors
     /// As [`FieldTensor::add_async`].
@@ -93,7 +93,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.map(Elementwise::Sub, other).await
     }
 
-    /// The products; shapes and errors as of [`FieldTensor::add_async`].
+    /// Returns the products; shapes and errors as of [`FieldTensor::add_async`].
     ///
     /// # Errors
     /// As [`FieldTensor::add_async`].
@@ -101,7 +101,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.map(Elementwise::Mul, other).await
     }
 
-    /// The opposites.
+    /// Returns the opposites.
     ///
     /// # Errors
     /// As [`crate::engine::DispatchBuilder::run_async`].
@@ -109,7 +109,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.map(Elementwise::Neg, self).await
     }
 
-    /// The squares.
+    /// Returns the squares.
     ///
     /// # Errors
     /// As [`crate::engine::DispatchBuilder::run_async`].
@@ -117,7 +117,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.map(Elementwise::Square, self).await
     }
 
-    /// The powers by an exponent in 64-bit words, the least significant first; the power by 0 is 1, also of 0.
+    /// Returns the powers by an exponent in 64-bit words, the least significant first; the power by 0 is 1, also of 0.
     ///
     /// # Errors
     /// As [`crate::engine::DispatchBuilder::run_async`].
@@ -126,7 +126,7 @@ impl<F: PrimeField> FieldTensor<F> {
         Ok(Self::of(by_exponent(POW, F::KIND, self.tensor(), exponent, operation).await?))
     }
 
-    /// The inverses; 0 stays 0.
+    /// Returns the inverses; 0 stays 0.
     ///
     /// # Errors
     /// As [`crate::engine::DispatchBuilder::run_async`].
@@ -134,7 +134,7 @@ impl<F: PrimeField> FieldTensor<F> {
         Ok(Self::of(inverses(F::KIND, self.tensor()).await?))
     }
 
-    /// The sum of all elements: a tensor of shape `[]`.
+    /// Returns the sum of all elements: a tensor of shape `[]`.
     ///
     /// # Errors
     /// As [`crate::engine::DispatchBuilder::run_async`].
@@ -142,7 +142,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.rows_sum(None, [1, self.len()], &[]).await
     }
 
-    /// The sums along the last axis.
+    /// Returns the sums along the last axis.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] for a tensor without axes, else as [`crate::engine::DispatchBuilder::run_async`].
@@ -156,7 +156,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.rows_sum(None, [rows.iter().product(), length], rows).await
     }
 
-    /// The sum of the products of two tensors of one shape: a tensor of shape `[]`.
+    /// Returns the sum of the products of two tensors of one shape: a tensor of shape `[]`.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] for different shapes, else as [`crate::engine::DispatchBuilder::run_async`].

@@ -112,7 +112,7 @@ fn kernel(name: &'static str, function: HashFunction) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// The digests of messages of any lengths: a tensor of u32, `[messages, 8]`, the bytes of each digest in their order.
+/// Returns the digests of messages of any lengths: a tensor of u32, `[messages, 8]`, the bytes of each digest in their order.
 ///
 /// # Errors
 /// As [`crate::engine::DispatchBuilder::run_async`].
@@ -194,7 +194,7 @@ impl MerkleTree {
         Ok(Self { levels })
     }
 
-    /// The root.
+    /// Returns the root.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -206,7 +206,7 @@ impl MerkleTree {
         bytes_of(&words).first().copied().ok_or_else(|| absent(0))
     }
 
-    /// The siblings from a leaf up to the root.
+    /// Returns the siblings from a leaf up to the root.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when there is no such leaf, else as [`Tensor::to_vec_async`].
@@ -227,7 +227,7 @@ impl MerkleTree {
         Ok(path)
     }
 
-    /// Whether a message is the leaf at that place of the tree with this root, by the path from it. On the host.
+    /// Returns whether a message is the leaf at that place of the tree with this root, by the path from it. On the host.
     #[must_use]
     pub fn verify(function: HashFunction, root: &[u8; 32], message: &[u8], leaf: usize, path: &[[u8; 32]]) -> bool {
         let digest = |message: &[u8]| {
@@ -276,7 +276,7 @@ impl MerkleTree {
     }
 }
 
-/// The digests of messages as bytes.
+/// Returns the digests of messages as bytes.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -10,7 +10,7 @@ use crate::algebra::FieldKind;
 use crate::engine::Tensor;
 use crate::error::Result;
 
-/// What a kernel's text depends on, beside its frame's name: the field, the form of its limbs, and the functions before the frame.
+/// The inputs of a kernel's text, beside its frame's name: the field, the form of its limbs, and the functions before the frame.
 type Key = (&'static str, FieldKind, LimbForm, String);
 
 /// A frame with the arithmetic of a field and `functions` before it. The name of the frame is that of its entry point.

@@ -24,10 +24,10 @@ const CHUNK: usize = 1 << 20;
 const TERMS: usize = 32;
 /// Buckets that an invocation weighs.
 const RUN: usize = 32;
-/// What a bucket costs in additions of terms.
+/// The cost of a bucket, in additions of terms.
 const BUCKET_COST: f64 = 4.0;
 
-/// The sum of the points' multiples by the scalars at their places, exact for all points and scalars. Without any it is infinity.
+/// Returns the sum of the points' multiples by the scalars at their places, exact for all points and scalars. Without any it is infinity.
 ///
 /// On a device the terms are put in order by windows and buckets and added there, a million at a time or as many as its bindings hold; what is left for each run of buckets is
 /// combined on the host. On the CPU it runs by 64-bit words in place of the kernels.
@@ -51,7 +51,7 @@ pub fn multi_scalar_mul<C: Curve>(scalars: &FieldTensor<C::Scalar>, points: &Poi
     crate::engine::blocking::block_on(multi_scalar_mul_async(scalars, points))
 }
 
-/// The sums for each row of scalars over the same points.
+/// Returns the sums for each row of scalars over the same points.
 ///
 /// # Errors
 /// As [`multi_scalar_mul`].
@@ -137,13 +137,13 @@ async fn row<C: Curve>(scalars: &Tensor, first: usize, points: &PointTensor<C>) 
     Ok(sum.to_affine())
 }
 
-/// The window and its plan for so many terms.
+/// The window and its plan for that many terms.
 fn plan_for<C: Curve>(count: usize) -> MsmPlan {
     let bits = C::Scalar::KIND.bits();
     MsmPlan::new(window_bits(count, bits, BUCKET_COST).min(15), bits)
 }
 
-/// The most points whose memory fits bindings of so many bytes, as a power of two.
+/// The most points whose memory fits bindings of that many bytes, as a power of two.
 fn chunk<C: Curve>(count: usize, limit: u64) -> usize {
     let fits = |terms: usize| {
         let plan = plan_for::<C>(terms);
@@ -311,7 +311,7 @@ impl<C: Curve> Part<'_, C> {
         Ok(result)
     }
 
-    /// What the buckets' sums come to, by runs on the device and the rest here.
+    /// Combines the buckets' sums, by runs on the device and the rest here.
     async fn weighed(&self, plan: MsmPlan, pieces: &[(u32, u32)], sums: &Tensor) -> Result<Projective<C>> {
         let places: Vec<u32> = pieces.iter().map(|&(at, length)| if length == 0 { u32::MAX } else { at }).listed();
         let run = RUN.min(plan.buckets());

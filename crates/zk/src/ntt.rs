@@ -23,7 +23,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.transformed(false, F::ONE).await
     }
 
-    /// The inverse of [`FieldTensor::ntt_async`]: from values to coefficients.
+    /// Returns the inverse of [`FieldTensor::ntt_async`]: from values to coefficients.
     ///
     /// # Errors
     /// As [`FieldTensor::ntt_async`].
@@ -31,7 +31,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.transformed(true, F::ONE).await
     }
 
-    /// The values on a coset: at `shift` times the powers of the root.
+    /// Returns the values on a coset: at `shift` times the powers of the root.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a shift of 0, else as [`FieldTensor::ntt_async`].
@@ -39,7 +39,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.transformed(false, shift).await
     }
 
-    /// The inverse of [`FieldTensor::coset_ntt_async`].
+    /// Returns the inverse of [`FieldTensor::coset_ntt_async`].
     ///
     /// # Errors
     /// As [`FieldTensor::coset_ntt_async`].

@@ -110,7 +110,7 @@ pub(super) async fn scalar_values<C: Curve>(
 }
 
 impl<C: Curve> PointTensor<C> {
-    /// A list of points.
+    /// Creates a list of points.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] with the place of the first point that is not on the curve or not in the group (unless [`Check::Trusted`]); else as
@@ -147,7 +147,7 @@ impl<C: Curve> PointTensor<C> {
         Self::from_points_async(engine, &points, check).await
     }
 
-    /// The points as bytes, one after the other.
+    /// Returns the points as bytes, one after the other.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -158,7 +158,7 @@ impl<C: Curve> PointTensor<C> {
         Ok(self.to_vec_async().await?.into_iter().flat_map(|point| point.to_bytes(encoding)).collect())
     }
 
-    /// The points.
+    /// Returns the points.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -167,19 +167,19 @@ impl<C: Curve> PointTensor<C> {
         Ok(points_of(&words))
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tensor.shape().first().copied().unwrap_or(0)
     }
 
-    /// True when there is no point.
+    /// Returns whether there is no point.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The words: points, and the words of x and y of each, in the form of their field.
+    /// Returns the words: points, and the words of x and y of each, in the form of their field.
     #[must_use]
     pub fn tensor(&self) -> &Tensor {
         &self.tensor
@@ -189,7 +189,7 @@ impl<C: Curve> PointTensor<C> {
         Self { tensor, curve: PhantomData }
     }
 
-    /// The sums, point by point.
+    /// Returns the sums, point by point.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when the numbers of points differ, else as [`crate::engine::DispatchBuilder::run_async`].
@@ -205,7 +205,7 @@ impl<C: Curve> PointTensor<C> {
         self.map(PointFunction::Double, None).await
     }
 
-    /// The opposites.
+    /// Returns the opposites.
     ///
     /// # Errors
     /// As [`crate::engine::DispatchBuilder::run_async`].
@@ -213,7 +213,7 @@ impl<C: Curve> PointTensor<C> {
         self.map(PointFunction::Neg, None).await
     }
 
-    /// Each point times the scalar at its place.
+    /// Returns each point times the scalar at its place.
     ///
     /// # Errors
     /// As [`PointTensor::add_async`].

@@ -12,20 +12,20 @@ fn flat<F: PrimeField>(tensor: &FieldTensor<F>, what: &str) -> Result<()> {
 }
 
 impl<F: PrimeField> FieldTensor<F> {
-    /// The polynomial's value at `x`; the list of coefficients has the constant first, and no coefficients make 0.
+    /// Returns the polynomial's value at `x`; the list of coefficients has the constant first, and no coefficients make 0.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for what is no list, else as [`FieldTensor::dot_async`].
+    /// [`Error::InvalidSize`] for a tensor that is not a list, otherwise as [`FieldTensor::dot_async`].
     pub async fn evaluate_async(&self, x: F) -> Result<F> {
         flat(self, "a polynomial")?;
         let powers = Self::from_elements_async(&self.tensor().engine(), &powers(x, F::ONE, self.len())).await?;
         Ok(self.dot_async(&powers).await?.to_vec_async().await?.first().copied().unwrap_or(F::ZERO))
     }
 
-    /// The quotient by X - x and the remainder, which is the value at x. Each coefficient needs the one above it, so this runs on the host.
+    /// Returns the quotient by X - x and the remainder, which is the value at x. Each coefficient needs the one above it, so this runs on the host.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for what is no list, else as [`FieldTensor::to_vec_async`].
+    /// [`Error::InvalidSize`] for a tensor that is not a list, otherwise as [`FieldTensor::to_vec_async`].
     pub async fn divide_by_root_async(&self, x: F) -> Result<(Self, F)> {
         flat(self, "a polynomial")?;
         let mut quotient = self.to_vec_async().await?;
@@ -51,7 +51,7 @@ impl<F: PrimeField> FieldTensor<F> {
         Ok([Self::of(part(0).eval_async().await?), Self::of(part(half).eval_async().await?)])
     }
 
-    /// A multilinear table with its first variable (which tells the halves apart) set to `r`: half as long.
+    /// Returns a multilinear table with its first variable (which tells the halves apart) set to `r`: half as long.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] for a table of odd length, else as [`FieldTensor::add_async`].
@@ -62,7 +62,7 @@ impl<F: PrimeField> FieldTensor<F> {
     }
 }
 
-/// A round of sumcheck: for the product of these multilinear tables, the sums over all corners of the other variables with the first one at
+/// Returns a round of sumcheck: for the product of these multilinear tables, the sums over all corners of the other variables with the first one at
 /// 0, 1, …, up to the number of tables. [`FieldTensor::fold_async`] ends the round.
 ///
 /// # Errors

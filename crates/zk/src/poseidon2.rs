@@ -19,7 +19,7 @@ fn instance<F: PrimeField>(width: usize) -> Result<Poseidon2<F>> {
 }
 
 impl<F: PrimeField> FieldTensor<F> {
-    /// Each row along the last axis, permuted by Poseidon2 with the authors' constants. Rows have 16 or 24 elements of BabyBear or KoalaBear
+    /// Returns each row along the last axis, permuted by Poseidon2 with the authors' constants. Rows have 16 or 24 elements of BabyBear or KoalaBear
     /// (Plonky3's instances), or 3 of BN254's scalars.
     ///
     /// # Errors
@@ -29,8 +29,8 @@ impl<F: PrimeField> FieldTensor<F> {
         self.absorbed(width, width, width).await
     }
 
-    /// The digest of each row of a matrix, `out` elements, by a sponge without padding (Plonky3's `PaddingFreeSponge`): `rate` elements at a time
-    /// take the places of the state's first. Rows of one length alone can be told apart.
+    /// Returns the digest of each row of a matrix, `out` elements, by a sponge without padding (Plonky3's `PaddingFreeSponge`): `rate` elements at a
+    /// time take the places of the state's first. Rows of one length alone can be told apart.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] for a rate or an output that exceeds the width, else as [`FieldTensor::poseidon2_async`].
@@ -38,7 +38,7 @@ impl<F: PrimeField> FieldTensor<F> {
         self.absorbed(width, rate, out).await
     }
 
-    /// The root of the tree over digests of `out` elements, the rows of a matrix: a parent is the beginning of its permuted children
+    /// Returns the root of the tree over digests of `out` elements, the rows of a matrix: a parent is the beginning of its permuted children
     /// (Plonky3's `TruncatedPermutation`). The number of rows is a power of two.
     ///
     /// # Errors

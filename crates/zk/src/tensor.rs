@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::host::DType;
 use cantus_base::listed::Listed;
 
-/// What is done about values that are not below the modulus, and points that are not what they should be.
+/// The treatment of values that are not below the modulus, and of points that are not on the curve or in the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Check {
@@ -38,7 +38,7 @@ pub struct FieldTensor<F> {
 }
 
 impl<F: Field> FieldTensor<F> {
-    /// Elements in row-major order.
+    /// Returns the elements in row-major order.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when the shape's product is not the number of elements, else as [`Engine::tensor_async`].
@@ -54,7 +54,7 @@ impl<F: Field> FieldTensor<F> {
         Ok(Self::of(tensor))
     }
 
-    /// A list of elements.
+    /// Creates a list of elements.
     ///
     /// # Errors
     /// As [`Engine::tensor_async`].
@@ -62,7 +62,7 @@ impl<F: Field> FieldTensor<F> {
         Self::from_shaped_async(engine, elements, &[elements.len()]).await
     }
 
-    /// Values in 32-bit limbs, the least significant first, [`Field::WORDS`] for an element.
+    /// Returns the values in 32-bit limbs, the least significant first, [`Field::WORDS`] for an element.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when they are no whole number of elements; [`Error::InvalidInput`] with the place of the first value that is not
@@ -75,7 +75,8 @@ impl<F: Field> FieldTensor<F> {
         Self::from_elements_async(engine, &elements).await
     }
 
-    /// Values as big-endian bytes, four times [`Field::WORDS`] for an element: 32 for the scalars and coordinates of BN254, as in EIP-196.
+    /// Returns the values as big-endian bytes, four times [`Field::WORDS`] for an element: 32 for the scalars and coordinates of BN254, as in
+    /// EIP-196.
     ///
     /// # Errors
     /// As [`FieldTensor::from_limbs_async`].
@@ -116,7 +117,7 @@ impl<F: Field> FieldTensor<F> {
         Self::from_elements_async(engine, &elements).await
     }
 
-    /// The elements, in row-major order.
+    /// Returns the elements, in row-major order.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -128,7 +129,7 @@ impl<F: Field> FieldTensor<F> {
             .collect())
     }
 
-    /// The values in 32-bit limbs, the least significant first, [`Field::WORDS`] for an element.
+    /// Returns the values in 32-bit limbs, the least significant first, [`Field::WORDS`] for an element.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -136,7 +137,7 @@ impl<F: Field> FieldTensor<F> {
         Ok(self.to_vec_async().await?.into_iter().flat_map(F::to_limbs).collect())
     }
 
-    /// The values as big-endian bytes, four times [`Field::WORDS`] for an element.
+    /// Returns the values as big-endian bytes, four times [`Field::WORDS`] for an element.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -148,7 +149,7 @@ impl<F: Field> FieldTensor<F> {
             .collect())
     }
 
-    /// The words as they are in memory.
+    /// Returns the words as they are in memory.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -156,26 +157,26 @@ impl<F: Field> FieldTensor<F> {
         self.tensor.to_vec_async::<u32>().await
     }
 
-    /// Lengths of the axes; `[]` for a single element.
+    /// Returns the lengths of the axes; `[]` for a single element.
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         let shape = self.tensor.shape();
         &shape[..shape.len() - 1]
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shape().iter().product()
     }
 
-    /// True when there is no element.
+    /// Returns whether there is no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The words, as a tensor of u32 with an axis of [`Field::WORDS`] behind the others.
+    /// Returns the words, as a tensor of u32 with an axis of [`Field::WORDS`] behind the others.
     #[must_use]
     pub fn tensor(&self) -> &Tensor {
         &self.tensor
@@ -186,7 +187,7 @@ impl<F: Field> FieldTensor<F> {
         Self { tensor, field: PhantomData }
     }
 
-    /// The same elements in another shape: a copy.
+    /// Returns the same elements in another shape: a copy.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when the number of elements is another, else as [`Engine::tensor_async`].

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use cantus::{Engine, Kernel, Result};
 
-/// What `build.rs` wrote.
+/// The kernels that `build.rs` wrote.
 mod kernels {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }

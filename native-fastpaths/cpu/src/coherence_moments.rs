@@ -24,7 +24,7 @@ const LANES: usize = 256;
 /// Bytes of workgroup memory.
 const SHARED: usize = 2056;
 
-/// What the CPU backend runs in place of the executor.
+/// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "coherence_moments",
     fingerprint: 0xf6ac25ef15c1c43b,

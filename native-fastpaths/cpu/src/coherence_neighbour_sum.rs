@@ -24,7 +24,7 @@ const LANES: usize = 256;
 /// Bytes of workgroup memory.
 const SHARED: usize = 2048;
 
-/// What the CPU backend runs in place of the executor.
+/// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "coherence_neighbour_sum",
     fingerprint: 0x9f7664886283fac0,

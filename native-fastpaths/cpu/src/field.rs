@@ -22,7 +22,7 @@ use rt::{Job, select, truth};
 /// Lanes of a chunk: a run along x.
 const LANES: usize = 256;
 
-/// What the CPU backend runs in place of the executor.
+/// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "field",
     fingerprint: 0xf8d69d5fc73243d4,

@@ -24,7 +24,7 @@ const LANES: usize = 256;
 /// Bytes of workgroup memory.
 const SHARED: usize = 1024;
 
-/// What the CPU backend runs in place of the executor.
+/// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "scan",
     fingerprint: 0x3ec2d717afaf6c3c,

@@ -22,7 +22,7 @@ use rt::{Job, select, truth};
 /// Lanes of a chunk: a run along x.
 const LANES: usize = 256;
 
-/// What the CPU backend runs in place of the executor.
+/// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
     fingerprint: 0x982dfdeafaa0cb04,

@@ -22,7 +22,7 @@ use rt::{Job, select, truth};
 /// Lanes of a chunk: a run along x.
 const LANES: usize = 64;
 
-/// What the CPU backend runs in place of the executor.
+/// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "pool2d",
     fingerprint: 0xa546671150c3e29d,

@@ -1,4 +1,4 @@
-//! What a page in a browser may ask. A page of any site may send requests to this machine, so a request that a browser made for another site is
+//! Requests from pages in browsers. A page of any site may send requests to this machine, so a request that a browser made for another site is
 //! refused unless `--allow-origin` names that site; and an open service, which asks nobody for a key, answers under this machine's own names
 //! alone: a foreign name that was made to point here (DNS rebinding) would make a page of that site count as the service's own.
 
@@ -58,7 +58,7 @@ pub(super) fn check(settings: &Settings, request: &Request) -> Result<(), Proble
     ))
 }
 
-/// Whether the request is of an origin that `--allow-origin` names.
+/// Returns whether the request is of an origin that `--allow-origin` names.
 pub(super) fn is_allowed(settings: &Settings, headers: &HeaderMap) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let named = |origin: &[u8]| settings.origins.iter().any(|known| known.as_bytes() == origin);
@@ -89,7 +89,7 @@ fn host(request: &Request) -> Result<Option<&str>, Problem> {
     Ok(request.uri().authority().map(axum::http::uri::Authority::as_str).or(named))
 }
 
-/// Whether the name is one of the machine that the service listens on. The port may be another one: a tunnel's, or a container's.
+/// Returns whether the name is one of the machine that the service listens on. The port may be another one: a tunnel's, or a container's.
 fn is_own(settings: &Settings, host: &str) -> bool {
     let Ok(authority) = host.parse::<axum::http::uri::Authority>() else { return false };
     let name = authority.host();

@@ -1,4 +1,4 @@
-//! What is answered at once.
+//! Requests that are answered at once.
 
 use axum::body::Body;
 use axum::extract::{Extension, RawQuery, State};

@@ -30,16 +30,16 @@ pub struct DeviceShown {
     pub memory_limit: u64,
     /// Requests that wait for it or run on it.
     pub waiting: usize,
-    /// What its driver is known to compute wrong: work that needs it does not run there.
+    /// The constructs that its driver is known to compute wrong: work that needs it does not run there.
     pub wrong: Vec<Wrong>,
 }
 
-/// What a device's driver computes wrong.
+/// A construct that a device's driver computes wrong.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Wrong {
     /// The construct.
     pub construct: String,
-    /// What it gives.
+    /// The wrong result.
     pub given: String,
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn devices(
 pub struct Measured {
     /// The device.
     pub device: String,
-    /// What was measured.
+    /// The measured operation.
     pub name: String,
     /// The median of its times, in milliseconds.
     pub milliseconds: f64,
@@ -137,7 +137,7 @@ fn event(name: &str, data: &impl Serialize) -> Result<Bytes, Infallible> {
     Ok(Bytes::from(format!("event: {name}\ndata: {data}\n\n")))
 }
 
-/// What the machine's devices, and the engines on them, do
+/// Figures of the machine's devices, and of the engines on them
 ///
 /// As `cantus top --json`. A figure is an object: `value`, and where that is null `reason`. Engines are those of the service's user that publish.
 /// It is looked once a second at most. Needs the scope `administration` where there are keys.
@@ -168,20 +168,20 @@ pub(super) async fn metrics(
     Ok(known(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text), caller))
 }
 
-/// Whether it is alive or ready.
+/// The status of the service.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Status {
     /// "ok".
     pub status: &'static str,
 }
 
-/// Whether the process answers
+/// Answers while the process lives
 #[utoipa::path(get, path = "/health", tag = "service", operation_id = "health", security(()), responses((status = 200, description = "It does", body = Status)))]
 pub(super) async fn health() -> Result<Response, Problem> {
     json(&Status { status: "ok" })
 }
 
-/// Whether it takes work
+/// Answers while it accepts work
 #[utoipa::path(get, path = "/ready", tag = "service", operation_id = "ready", security(()), responses((status = 200, description = "It does", body = Status)))]
 pub(super) async fn ready(State(service): Shared) -> Result<Response, Problem> {
     if service.is_stopping() {

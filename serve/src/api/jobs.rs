@@ -61,7 +61,7 @@ pub(super) struct Cut {
     limit: Option<usize>,
 }
 
-/// So many jobs are listed where other requests wait for it.
+/// The number of jobs that are listed while other requests wait.
 const FEW: usize = 100;
 
 /// List your jobs, the newest first
@@ -86,7 +86,7 @@ pub(super) async fn list(
     Ok(known(shown, caller))
 }
 
-/// The id in an address; what is no text names no job.
+/// The id in an address; anything but text names no job.
 pub(super) struct Id(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Id {

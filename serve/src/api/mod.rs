@@ -65,7 +65,7 @@ pub fn router(service: Arc<Service>) -> Router {
     routes.layer(around).with_state(service)
 }
 
-/// What surrounds every request: times and counts, the access log, what browsers may send, and a panic that ends no connection.
+/// Wraps every request: times and counts, the access log, what browsers may send, and a panic that ends no connection.
 async fn around(State(service): Shared, request: axum::extract::Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();

@@ -27,7 +27,7 @@ impl Outcomes {
         self.devices.extend(new);
     }
 
-    /// What happened: once, however often.
+    /// Adds an event, once, however often it happened.
     fn tell(&mut self, what: String) {
         if !self.events.contains(&what) {
             self.events.push(what);
@@ -35,7 +35,7 @@ impl Outcomes {
     }
 }
 
-/// What computes for a lane.
+/// The worker of a lane.
 #[derive(Debug)]
 pub(super) struct Worker {
     means: Means,
@@ -140,7 +140,7 @@ impl Worker {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where work goes now: the engine's own choice stands until that device fails.
+    /// Where work goes now: the engine's own choice holds until that device fails.
     fn device(&self, engine: &Engine) -> Option<String> {
         if self.left().is_empty() { Some(engine.selected().device.name.clone()) } else { Self::probe(engine) }
     }
@@ -150,7 +150,7 @@ impl Worker {
         engine.zeros_of(cantus::DType::U32, &[1]).ok().map(|tensor| tensor.device_name())
     }
 
-    /// What the engine says of devices, with the kind of the failure and without a driver's words.
+    /// Reports the engine's events about devices, with the kind of the failure and without a driver's words.
     fn tell(&self, event: &Event, begun: Option<&str>, outcomes: &mut Outcomes) {
         let device = &event.device;
         match event.kind {
@@ -165,7 +165,7 @@ impl Worker {
     }
 }
 
-/// What is computed without a device.
+/// The name of the host, for work without a device.
 const HOST: &str = "host";
 
 /// Why work is begun again.

@@ -1,5 +1,6 @@
-//! What waits for a device, and who is next. A lane has threads that work for a device; small requests have a lane of their own, so that none
-//! waits behind what takes seconds. The next request is of the key that has had the least of the lane's time; alike ones become one dispatch.
+//! Work that waits for a device, and its order. A lane has threads that work for a device; small requests have a lane of their own, so that
+//! none waits behind what takes seconds. The next request is of the key that has had the least of the lane's time; alike ones become one
+//! dispatch.
 //!
 //! Where work takes long a key has one thread at most, and a key that waits gets one of its own, up to a number: what one key computes ends when it
 //! ends, and no other key waits for that. Each thread has an engine of its own, because a device works off in order what an engine gives it.
@@ -32,7 +33,7 @@ pub struct Bounds {
     pub count: usize,
     /// Bytes of requests.
     pub bytes: u64,
-    /// What one key may fill, in percent.
+    /// The share that one key may fill, in percent.
     pub share: u32,
     /// The longest wait.
     pub wait: Duration,
@@ -46,14 +47,14 @@ pub struct Bounds {
     pub memory: u64,
     /// The most threads.
     pub threads: usize,
-    /// Whether what else runs goes before them.
+    /// The priority of its threads.
     pub yields: Yields,
 }
 
 /// Makes what a further thread of a lane computes with.
 pub type Opener = dyn Fn() -> Result<Means, String> + Send + Sync;
 
-/// What a lane computes with.
+/// The means of a lane.
 #[derive(Debug, Clone)]
 pub enum Means {
     /// An engine.
@@ -67,7 +68,7 @@ pub enum Means {
 pub struct Task {
     /// The key that it is done for.
     pub owner: Arc<str>,
-    /// What is done.
+    /// The work.
     pub work: Work,
     /// Stops it.
     pub cancel: CancelFlag,
@@ -95,7 +96,7 @@ pub struct Finished {
     pub batch: usize,
     /// The devices that computed it.
     pub devices: Vec<String>,
-    /// What happened on the way.
+    /// Events on the way.
     pub events: Vec<String>,
 }
 
@@ -119,7 +120,7 @@ impl Drop for Room {
     }
 }
 
-/// What runs in a lane now.
+/// The work that runs in a lane now.
 #[derive(Debug)]
 struct Running {
     since: Instant,

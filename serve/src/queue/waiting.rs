@@ -1,4 +1,4 @@
-//! What waits in a lane, by key.
+//! The waiting work of a lane, by key.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub since: Instant,
 }
 
-/// What waits of a key, and what it holds and has had.
+/// A key's waiting work, and what it holds and has had.
 #[derive(Default)]
 pub(super) struct Owner {
     pub tasks: VecDeque<Entry>,
@@ -26,7 +26,7 @@ pub(super) struct Owner {
     pub used: f64,
 }
 
-/// What waits in a lane.
+/// The waiting work of a lane.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub owners: HashMap<Arc<str>, Owner>,

@@ -34,7 +34,7 @@ impl Service {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many jobs stand in each state.
+    /// The number of jobs in each state.
     pub fn states(&self) -> HashMap<&'static str, u64> {
         self.jobs().states()
     }

@@ -27,7 +27,7 @@ impl Service {
         })
     }
 
-    /// Gives back what [`Service::keep`] took.
+    /// Releases the room that [`Service::keep`] took.
     pub(super) fn unkeep(&self, owner: &Arc<str>, bytes: u64) {
         self.places.give(owner, 1);
         self.disk.give(owner, bytes);

@@ -14,7 +14,7 @@ pub(super) struct Live {
     pub record: Record,
     pub changes: watch::Sender<Job>,
     pub cancel: CancelFlag,
-    /// Whether it is on the disk; closed without, when it could not be written.
+    /// True if it is on the disk; closed without, when it could not be written.
     pub written: watch::Receiver<bool>,
 }
 
@@ -68,7 +68,7 @@ impl Ledger {
         running.map(|(id, _)| id.clone()).collect()
     }
 
-    /// How many stand in each state.
+    /// The number in each state.
     pub fn states(&self) -> HashMap<&'static str, u64> {
         self.states.clone()
     }
@@ -112,7 +112,7 @@ impl Ledger {
         Some(record)
     }
 
-    /// Counts where a job stands, and when it may be forgotten; or no longer.
+    /// Counts a job's state, and when it may be forgotten; or no longer.
     fn stands(&mut self, standing: Standing, id: &str, there: bool) {
         let count = self.states.entry(standing.state).or_default();
         *count = if there { *count + 1 } else { count.saturating_sub(1) };
@@ -127,7 +127,7 @@ impl Ledger {
     }
 }
 
-/// What of a job changes its place in the indexes.
+/// The fields of a job that change its place in the indexes.
 struct Standing {
     state: &'static str,
     due: Option<u64>,
@@ -153,7 +153,7 @@ mod tests {
         Live { record, changes, cancel: CancelFlag::new(), written: watch::channel(true).1 }
     }
 
-    /// What is found is what a look through all of them finds.
+    /// The indexes find what a search through all jobs finds.
     #[test]
     fn every_index_agrees_with_a_search() {
         let mut ledger = Ledger::default();

@@ -101,15 +101,15 @@ impl Served {
 /// The running service.
 #[derive(Debug)]
 pub struct Service {
-    /// What it was told.
+    /// Its settings.
     pub settings: Settings,
     /// The keys, unless it is open.
     pub keys: Option<Arc<Keys>>,
     /// Who calls an open service.
     pub anybody: Arc<Caller>,
-    /// What each key and address did lately.
+    /// The recent requests of each key and address.
     pub rates: Rates,
-    /// What is counted.
+    /// The counters.
     pub metrics: Metrics,
     /// Looks at the machine.
     pub watch: crate::watch::Watch,
@@ -119,7 +119,7 @@ pub struct Service {
     pub devices: Vec<Served>,
     /// Callers' kernels.
     kernels: Option<Arc<Lane>>,
-    /// What limits requests.
+    /// The limits of requests.
     pub limits: Limits,
     store: Store,
     jobs: Mutex<Ledger>,
@@ -261,7 +261,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Whether it takes no more work.
+    /// Returns whether it takes no more work.
     pub fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }

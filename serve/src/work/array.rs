@@ -303,10 +303,10 @@ fn put(bytes: &mut Vec<u8>, dtype: DType, number: Number) -> Option<()> {
     Some(())
 }
 
-/// What was computed.
+/// The result of a computation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// What the bytes are.
+    /// The shape of the bytes.
     pub shape: Shape,
     /// Elements in the machine's byte order, row-major; of a field 32-bit limbs, the least significant first.
     pub bytes: Vec<u8>,
@@ -449,7 +449,7 @@ fn of<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> T {
     bytemuck::pod_read_unaligned(bytes)
 }
 
-/// Numbers, and names for what is no number.
+/// Numbers, and names for NaN and infinities.
 struct Float(f32);
 struct Double(f64);
 

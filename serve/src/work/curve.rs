@@ -53,7 +53,7 @@ impl From<Encoding> for PointEncoding {
     }
 }
 
-/// A problem of one point, where it stands in the request.
+/// A problem of one point, with its place in the request.
 fn wrong(points: &Points, pointer: &str, place: usize, reason: &str) -> Problem {
     match points {
         Points::Listed(_) => Problem::invalid(reason).at(format!("{pointer}/{place}")),
@@ -205,7 +205,7 @@ where
     Ok(output(work.curve, PointEncoding::Eip, sum.to_affine().to_bytes(PointEncoding::Eip)))
 }
 
-/// The elements of a block, of so many values each.
+/// The elements of a block, of that many values each.
 fn part<'a, T>(list: &'a [T], block: &std::ops::Range<usize>, each: usize) -> &'a [T] {
     list.get(block.start * each..block.end * each).unwrap_or_default()
 }

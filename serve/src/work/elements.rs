@@ -66,7 +66,7 @@ impl<'de> Deserialize<'de> for Element {
 pub enum Bytes {
     /// The digits.
     Digits(String),
-    /// What they say.
+    /// The elements' bytes.
     Held(Vec<u8>),
     /// None.
     #[default]
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Points {
 }
 
 impl Elements {
-    /// How many there are, of so many limbs each.
+    /// How many there are, of that many limbs each.
     #[cfg(feature = "zk")]
     pub fn count(&self, words: usize) -> usize {
         match self {

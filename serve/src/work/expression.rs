@@ -1,5 +1,5 @@
 //! Expressions: `["mul", "x", ["add", "y", 2]]`. A function is a list that begins with its name; texts are inputs, and an object at the end says
-//! what else a function needs: `["sum", "x", {"axes": [0]}]`. Functions of elements are those of the library's table.
+//! its other arguments: `["sum", "x", {"axes": [0]}]`. Functions of elements are those of the library's table.
 
 use cantus::ops::{Binary, Expr, Unary};
 use cantus::{DType, Engine};
@@ -32,7 +32,7 @@ impl Node {
     }
 }
 
-/// What functions need besides their operands.
+/// The arguments of functions besides their operands.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -245,7 +245,7 @@ fn cut(name: &str) -> String {
     name.chars().take(40).collect()
 }
 
-/// What requests have in common that can become one: an expression of elements over inputs of one shape.
+/// Returns the common key of requests that can become one: an expression of elements over inputs of one shape.
 pub fn alike(work: &ExpressionWork, most: usize) -> Option<String> {
     fn elementwise(node: &Node) -> bool {
         match node {
@@ -349,7 +349,7 @@ fn build(node: &Node, inputs: &Inputs, pointer: &str, memory: u64) -> Result<Exp
     Ok(expr)
 }
 
-/// A number of the dtype that it stands beside. The library's constants are float64s; a whole number that none is exactly is put together from its
+/// A number of its neighbour's dtype. The library's constants are float64s; a whole number that none is exactly is put together from its
 /// halves.
 fn constant(beside: &Expr, number: Number) -> Expr {
     let exactly = |whole: &i128| match beside.dtype() {

@@ -40,12 +40,12 @@ kinds! {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FieldWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: FieldKind,
     /// The field.
     pub field: FieldName,
-    /// What is computed.
+    /// The function to compute.
     pub function: FieldFunction,
     /// The first operand.
     #[serde(default)]
@@ -61,7 +61,7 @@ pub struct FieldWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NttWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: NttKind,
     /// The field.
@@ -83,7 +83,7 @@ pub struct NttWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MsmWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: MsmKind,
     /// The points' group.
@@ -101,12 +101,12 @@ pub struct MsmWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CurveWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: CurveWorkKind,
     /// The points' group.
     pub curve: CurveName,
-    /// What is computed.
+    /// The function to compute.
     pub function: CurveFunction,
     /// The points.
     #[serde(default)]
@@ -131,12 +131,12 @@ pub struct CurveWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: ExtensionKind,
     /// The extension.
     pub extension: ExtensionName,
-    /// What is computed.
+    /// The function to compute.
     pub function: FieldFunction,
     /// The coefficients of the first operand.
     #[serde(default)]
@@ -152,7 +152,7 @@ pub struct ExtensionWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HashWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: HashKind,
     /// The function.
@@ -166,7 +166,7 @@ pub struct HashWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MerkleWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: MerkleKind,
     /// The function.
@@ -183,12 +183,12 @@ pub struct MerkleWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poseidon2Work {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: Poseidon2Kind,
     /// The field.
     pub field: FieldName,
-    /// What is computed.
+    /// The function to compute.
     pub function: Poseidon2Function,
     /// Elements of the permutation.
     #[schema(minimum = 1)]
@@ -215,13 +215,13 @@ pub struct Poseidon2Work {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExpressionWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: ExpressionKind,
     /// The tensors by name.
     #[serde(default)]
     pub inputs: BTreeMap<String, Array>,
-    /// What is computed.
+    /// The expression to compute.
     pub expression: Node,
 }
 
@@ -229,7 +229,7 @@ pub struct ExpressionWork {
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PictureWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: PictureKind,
     /// Which one.
@@ -246,7 +246,7 @@ pub struct PictureWork {
     /// Of the field: the time in seconds.
     #[serde(default)]
     pub time: f64,
-    /// Of the field: so many pictures one after the other, along a first axis.
+    /// Of the field: the number of pictures, along a first axis.
     #[serde(default)]
     #[schema(minimum = 1)]
     pub frames: Option<u32>,
@@ -317,7 +317,8 @@ pub enum CurveFunction {
     Neg,
     /// A point times a scalar.
     Multiply,
-    /// Whether the bytes are those of a point of the group: coordinates below the modulus, on the curve, in the group of prime order.
+    /// Checks that the bytes are those of a point of the group: coordinates below the modulus, on the curve, in the group of prime
+    /// order.
     Check,
     /// The point itself, in the encoding of the answer.
     Encode,
@@ -346,7 +347,7 @@ pub enum HashName {
     Keccak256,
 }
 
-/// What Poseidon2 is used for.
+/// The use of Poseidon2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Poseidon2Function {

@@ -1,4 +1,4 @@
-//! Callers' kernels. Each runs in a process of its own, which holds so much memory, takes so much of the processor's time and has a lower
+//! Callers' kernels. Each runs in a process of its own, with limits on memory and processor time, and a lower
 //! priority: what a kernel does to it, it does to itself. The process gets the work on its stdin and answers on its stdout, both a line of JSON and
 //! bytes behind it. It ends with the service, however that ends.
 
@@ -24,7 +24,7 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelWork {
-    /// What this is.
+    /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: KernelKind,
     /// Its text.
@@ -39,7 +39,7 @@ pub struct KernelWork {
     /// Workgroups along x, y and z.
     #[schema(min_items = 1, max_items = 3)]
     pub workgroups: Vec<u32>,
-    /// What is bound to the kernel's variables, by their names. Uniforms take the bytes of their elements.
+    /// The contents of the kernel's variables, by their names. Uniforms take the bytes of their elements.
     #[serde(default)]
     pub bindings: BTreeMap<String, Array>,
     /// Variables that begin as zeros.
@@ -60,7 +60,7 @@ pub struct Zeros {
     pub shape: Vec<u32>,
 }
 
-/// What a caller's kernel may have.
+/// The limits of a caller's kernel.
 #[derive(Debug, Clone)]
 pub struct KernelLimits {
     /// Bytes.
@@ -274,7 +274,7 @@ fn read(mut bytes: Vec<u8>) -> Option<Result<Output, Problem>> {
     })
 }
 
-/// What the process does: limits itself, reads, computes, answers.
+/// Runs the process: limits itself, reads, computes, answers.
 pub fn work(memory: u64, seconds: u64, device: &str, parent: Option<u32>) -> Result<(), String> {
     limit(memory, seconds, device, parent)?;
     let outcome = compute(memory, seconds, device);

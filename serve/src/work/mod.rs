@@ -1,4 +1,4 @@
-//! What a request asks for: read and checked here, computed by the files beside.
+//! The work of a request: read and checked here, computed by the files beside.
 
 /// The schema of a type whose JSON is written by hand.
 macro_rules! described {
@@ -56,7 +56,7 @@ use forms::{
 use forms::{FieldFunction, FieldName};
 use progress::Progress;
 
-/// What can be asked for.
+/// The kinds of work.
 #[derive(Debug, Clone, ToSchema)]
 #[serde(untagged)]
 pub enum Work {
@@ -84,7 +84,7 @@ pub enum Work {
     Kernel(kernel::KernelWork),
 }
 
-/// What limits the work of a request.
+/// The limits of a request's work.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes that work may hold on a device.
@@ -107,7 +107,7 @@ impl Work {
     /// Reads the JSON form.
     ///
     /// # Errors
-    /// 400 for what is no JSON, 422 with the place for what has another form.
+    /// 400 for anything but JSON, 422 with the place for another form.
     pub fn from_json(text: &[u8]) -> Result<Self, Problem> {
         #[derive(Deserialize)]
         struct Peek {
@@ -270,7 +270,7 @@ impl Work {
         }
     }
 
-    /// Whether it is over at once: others that are do not wait behind anything else. A large expression is not, since it is compiled first.
+    /// Returns whether it is over at once: others that are do not wait behind anything else. A large expression is not, since it is compiled first.
     pub fn is_quick(&self) -> bool {
         const PARTS: usize = 16;
         self.alike().is_some()
@@ -305,12 +305,12 @@ impl Work {
         }
     }
 
-    /// Whether checking it takes more than reading it: points are of their curve.
+    /// Returns whether checking it takes more than reading it: points are of their curve.
     pub fn takes_checking(&self) -> bool {
         matches!(self, Self::Msm(_) | Self::Curve(_))
     }
 
-    /// Whether it is computed on the host, whatever the device.
+    /// Returns whether it is computed on the host, whatever the device.
     pub fn on_host(&self) -> bool {
         use forms::CurveFunction::{Check, Encode};
         matches!(self, Self::Extension(_) | Self::Curve(CurveWork { function: Check | Encode, .. }))
@@ -397,9 +397,9 @@ const SMALL: usize = 4096;
 /// Why work did not end with its result.
 #[derive(Debug)]
 pub enum Failure {
-    /// What the library says: another device may do better.
+    /// An error of the library: another device may do better.
     Library(Box<cantus::Error>),
-    /// What to answer.
+    /// The problem to answer.
     Problem(Problem),
 }
 

@@ -11,13 +11,13 @@ use crate::problem::Problem;
 /// How often a process is looked at.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
-/// What the program itself holds besides a kernel, its compiler and its buffers.
+/// The program's own memory, besides a kernel, its compiler and its buffers.
 const PROGRAM: u64 = 32 << 20;
 
-/// A process that has run for so long lets those go first that have not.
+/// The time after which a process lets newer ones go first.
 const FRESH: Duration = Duration::from_millis(200);
 
-/// What drivers find their files and libraries by.
+/// The variables by which drivers find their files and libraries.
 const VARIABLES: [&str; 9] = [
     "PATH",
     "LD_LIBRARY_PATH",

@@ -13,7 +13,8 @@ impl Progress {
         (Self(sender), receiver)
     }
 
-    /// So much of the whole is done. What is begun again, after the loss of a device, stands until it is overtaken; 100 is the result's own.
+    /// Reports that `done` of `whole` is done. Work that starts again after the loss of a device keeps its progress until it is overtaken; 100 is the
+    /// result's own.
     pub fn at(&self, done: usize, whole: usize) {
         let percent = done.saturating_mul(100).checked_div(whole).unwrap_or(0).min(99) as u8;
         self.0.send_if_modified(|held| {
@@ -25,7 +26,7 @@ impl Progress {
         });
     }
 
-    /// Does so many things by blocks, and tells after each.
+    /// Does `whole` things by blocks, and reports after each.
     ///
     /// # Errors
     /// The first of a block.

@@ -74,7 +74,7 @@ pub fn inputs(seed: u64) -> (Vec<u32>, Vec<u32>) {
     (input, (0..4).map(|_| random.below(1000)).collect())
 }
 
-/// What can be named at some place of a program.
+/// The names in scope at some place of a program.
 struct Scope<'a> {
     random: &'a mut Random,
     /// Number, type, and whether it may be assigned.

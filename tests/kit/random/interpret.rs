@@ -2,7 +2,7 @@
 
 use super::program::{Array, Binary, Compare, Expression, Phase, Pick, Place, Program, Statement, Type, Unary};
 
-/// What the bindings hold at the end.
+/// The final contents of the bindings.
 pub struct Finals {
     pub out: Vec<u32>,
     pub signed_out: Vec<i32>,

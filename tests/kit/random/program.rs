@@ -143,7 +143,7 @@ pub enum Statement {
     Atomic(u32, Expression),
 }
 
-/// What all invocations of a workgroup do together.
+/// A step that all invocations of a workgroup take together.
 #[derive(Clone, Debug)]
 pub enum Phase {
     Alone(Vec<Statement>),

@@ -1,4 +1,4 @@
-//! The Ascend backend on a double of its libraries, which computes, finishes late, counts lives and fails to order.
+//! The Ascend backend on a double of its libraries, which computes, finishes late, counts lives and fails on demand.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -67,7 +67,7 @@ impl Double {
         unsafe { self.library.get::<Fail>(b"double_fail\0").unwrap()(name.as_ptr(), number, code) };
     }
 
-    /// Work ends no more until it is told to.
+    /// Work no longer ends until it is allowed to.
     fn hang(&self, on: bool) {
         unsafe { self.library.get::<unsafe extern "C" fn(c_int)>(b"double_hang\0").unwrap()(c_int::from(on)) };
     }
@@ -106,7 +106,7 @@ fn waves(count: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 37 % 101) as f32).mul_add(0.03, -1.5)).collect()
 }
 
-/// The engine chooses it, and the operations of the issue run on it without a word of a fallback.
+/// The engine chooses it, and the operations of the issue run on it without a fallback.
 #[test]
 fn operations_run_on_the_double() {
     let Some(double) = Double::sound() else { return };
@@ -204,7 +204,7 @@ fn large_unsigned_numbers_stay_unsigned() {
     assert_eq!(fell_back(&engine), Vec::<String>::new());
 }
 
-/// What is a kernel and no graph goes to the next device, with its inputs, and that is said.
+/// Kernels that are no graphs go to the next device, with their inputs, and an event says so.
 #[test]
 fn kernels_go_to_the_next_device() {
     let Some(double) = Double::sound() else { return };
@@ -300,7 +300,7 @@ fn executors_that_cannot_be_kept_are_made_anew() {
     rounds(library.to_str().unwrap());
 }
 
-/// What graphs compute from these inputs and from each other's results, in float64.
+/// Computes in float64 what graphs compute from these inputs and from each other's results.
 fn replays(engine: &Engine) -> usize {
     let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
     let same = |found: &Tensor, expected: &[f64], what: &str| {
@@ -382,7 +382,7 @@ fn what_cannot_be_recorded_is_run() {
     replays(&engine(library.to_str().unwrap()));
 }
 
-/// Each call fails once: the numbers are right all the same, or there is an error; and nothing is left alive.
+/// Each call fails once: the numbers are still right, or there is an error; and nothing is left alive.
 #[test]
 fn each_call_may_fail() {
     let Some(double) = Double::sound() else { return };
@@ -509,7 +509,7 @@ fn a_stream_that_hangs_is_held() {
     double.assert_nothing_lives("after it went on");
 }
 
-/// What waits on the caller's own thread keeps the time limit too: giving back memory, and values in another shape.
+/// Waits on the caller's own thread keep the time limit too: giving back memory, and values in another shape.
 #[test]
 fn every_wait_for_a_stream_has_a_limit() {
     type Work = fn(&Engine, &Tensor);

@@ -1,4 +1,4 @@
-//! A backend that wraps the CPU's and fails where it is told to.
+//! A backend that wraps the CPU's and fails on demand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,11 +29,11 @@ pub enum Fault {
     Sometimes,
     /// Nothing fails, but every submission waits first, as a GPU behind a slow link does; and it calls itself a GPU.
     Slow(std::time::Duration),
-    /// Nothing fails, but it must give known answers first, and takes so long to compile each kernel.
+    /// Nothing fails, but it must give known answers first, and takes this long to compile each kernel.
     Unproven(std::time::Duration),
-    /// Its compiler takes so long for a kernel called `saxpy`.
+    /// Its compiler takes this long for a kernel called `saxpy`.
     Stuck(std::time::Duration),
-    /// It keeps the processor busy for so long with such a kernel.
+    /// It keeps the processor busy this long with such a kernel.
     Busy(std::time::Duration),
 }
 

@@ -1,4 +1,4 @@
-//! What is lost and what is not: when work is refused, when tensors move while others write them, when calls are dropped half-way.
+//! Losses: when work is refused, when tensors move while others write them, when calls are dropped half-way.
 
 use std::pin::pin;
 use std::sync::Arc;

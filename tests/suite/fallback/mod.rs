@@ -1,4 +1,4 @@
-//! What happens when a device fails, at each place where it can: what ARCHITECTURE.md says of ranking and fallback, by a backend that fails to order.
+//! Ranking and fallback (docs/internals/engine.md), by a backend that fails on demand at each place where a device can fail.
 
 pub mod faulty;
 mod loss;

@@ -207,7 +207,7 @@ fn low_power_and_identity_outlive_a_lost_device() {
     assert_eq!(again.tensor(&[1.0_f32]).unwrap().device_name(), "integrated");
 }
 
-/// What one way to a GPU has no memory for, another way to the same GPU has none for either.
+/// If one way to a GPU has no memory left, another way to the same GPU has none either.
 #[test]
 fn without_memory_the_next_device_is_of_other_silicon() {
     let full = Kind { full: true, ..Kind::plain("cuda", DeviceKind::DiscreteGpu, 70, true) };

@@ -1,5 +1,5 @@
-//! The table of failures in ARCHITECTURE.md, row by row: what each failure does, and to whom. Each row is tried at once, late and twice, while
-//! another thread works on the same engine: it computes right numbers, or is told of a lost device.
+//! The table of failures in docs/internals/engine.md, row by row: what each failure does, and whom it affects. Each row is tried at once, late and twice, while
+//! another thread works on the same engine: it computes right numbers, or gets an error about a lost device.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;

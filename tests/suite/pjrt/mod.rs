@@ -1,4 +1,4 @@
-//! The PJRT backend on the simulator, by itself and behind a library that counts calls and fails to order.
+//! The PJRT backend on the simulator, by itself and behind a library that counts calls and fails on demand.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -93,7 +93,7 @@ impl Double {
         unsafe { fail(place as c_int, number, code) };
     }
 
-    /// No event passes until it is told to go on.
+    /// No event passes until it may continue.
     fn hang(&self, on: bool) {
         unsafe { self.library.get::<unsafe extern "C" fn(c_int)>(b"double_hang\0").unwrap()(c_int::from(on)) };
     }
@@ -115,7 +115,7 @@ impl Double {
     }
 }
 
-/// The engine chooses it, and the operations of the issue run on it without a word of a fallback.
+/// The engine chooses it, and the operations of the issue run on it without a fallback.
 #[test]
 fn operations_run_on_the_simulator() {
     let (there, here) = (engine("simulate"), cpu());
@@ -154,7 +154,7 @@ fn bf16_is_near_and_not_the_same() {
     assert_ne!(a.to_vec::<f32>().unwrap(), b.to_vec::<f32>().unwrap());
 }
 
-/// What is a kernel and no graph goes to the next device, with its inputs, and that is said.
+/// Kernels that are no graphs go to the next device, with their inputs, and an event says so.
 #[test]
 fn kernels_go_to_the_next_device() {
     let engine = engine("simulate");
@@ -507,7 +507,7 @@ fn a_plugin_that_aborts_is_left_alone() {
     }
 }
 
-/// What was opened once on this machine is not tried again, until the library changes.
+/// A plugin that was opened once on this machine is not tried again, until the library changes.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn what_was_opened_once_is_believed() {

@@ -91,7 +91,7 @@ fn chains_of_variables_compile_in_time() {
     }
 }
 
-/// Whether everything is taken for varying makes no difference to the result.
+/// Taking everything as varying makes no difference to the result.
 #[test]
 fn chains_of_variables_compute_the_same() {
     for n in [3, 200] {

@@ -10,7 +10,7 @@ use cantus::{DType, Element, Engine, Result};
 use cantus_verify::inputs::Random;
 use kit::engine::{by_turns, engines, name};
 
-/// What a sink was given.
+/// The rows that a sink received.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
 

@@ -10,7 +10,7 @@ use kit::engine::{by_turns, name};
 use kit::inputs::Random;
 use oracle::{Image, Level, Texel, decode, sample, sample_cube};
 
-/// What a kernel gives for each of the places `at`: `value` is WGSL that computes a vector of four from `p`.
+/// Returns a kernel's results for each of the places `at`: `value` is WGSL that computes a vector of four from `p`.
 fn run(
     engine: &Engine,
     variables: &str,

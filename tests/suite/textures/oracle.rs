@@ -47,7 +47,7 @@ fn weighted(parts: &[(f64, Texel)]) -> Texel {
     sum
 }
 
-/// What `textureSampleLevel` reads; `layer` is of the third axis where it is not filtered. `compare` makes a number of each texel.
+/// Computes `textureSampleLevel`; `layer` is of the third axis where it is not filtered. `compare` makes a number of each texel.
 pub fn sample(
     image: &Image,
     sampler: &Sampler,

@@ -1,4 +1,4 @@
-//! What the translator writes: snapshots of a dozen kernels in each language, and its refusals.
+//! The translator's output: snapshots of a dozen kernels in each language, and its refusals.
 
 mod out_of_range;
 mod refusals;

@@ -1,4 +1,4 @@
-//! What a language cannot express is an error that names it, with its place in the text.
+//! A construct that a language cannot express is an error that names it, with its place in the text.
 
 use cantus::Error;
 use cantus::kernel::Language;

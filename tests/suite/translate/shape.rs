@@ -1,4 +1,4 @@
-//! What a caller hands over.
+//! The arguments that a caller passes.
 
 use cantus::translate::{Argument, Dialect};
 

@@ -23,7 +23,7 @@ pub fn cases() -> Vec<Case> {
 
 const POINTS: usize = 1 << 16;
 
-/// What the CPU backend promises.
+/// The accuracy that the CPU backend promises.
 #[derive(Clone, Copy)]
 enum Limit {
     Ulp(f64),

@@ -26,7 +26,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// What the factors are loaded from.
+/// The memory that the factors are loaded from.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Storage,

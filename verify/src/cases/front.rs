@@ -1,5 +1,5 @@
-//! What WGSL has and naga 30 refuses or gets wrong: directives, names given at run time, pointers as arguments, functions that end in a
-//! loop, alignment by attributes. Written from the specification's text; the numbers are its definitions, by hand.
+//! Constructs of WGSL that naga 30 refuses or gets wrong: directives, names given at run time, pointers as arguments, functions that
+//! end in a loop, alignment by attributes. Written from the specification's text; the numbers are its definitions, by hand.
 
 use half::f16;
 
@@ -74,7 +74,7 @@ fn directives() -> Vec<Case> {
     made.collect()
 }
 
-/// What is never reached does not count: only `Next` leads to the next statement.
+/// Dead code does not count: only `Next` leads to the next statement.
 fn dead_code() -> Vec<Case> {
     let table: [(&str, &str); 9] = [
         ("statement", "var v = x; return v + 1; v += 2;"),

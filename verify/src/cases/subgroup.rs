@@ -14,7 +14,7 @@ pub fn cases() -> Vec<Case> {
 
 const N: usize = 192;
 
-/// What one invocation knows: the values of its subgroup by lane, its own lane, and the subgroup's size.
+/// An invocation's view: the values of its subgroup by lane, its own lane, and the subgroup's size.
 struct View<'a> {
     values: &'a BTreeMap<u32, u32>,
     lane: u32,

@@ -1,6 +1,6 @@
 //! Operations of `cantus bench` by Burn (CubeCL) on wgpu's Vulkan: a peer of the benches.
 //!
-//! Reads "NAME SIDE SECONDS", repeats the operation for so long, and answers with the seconds that each call took until the device had done its work;
+//! Reads "NAME SIDE SECONDS", repeats the operation for those seconds, and answers with the seconds that each call took until the device had done its work;
 //! with nothing where it has no such operation. What it compiles and tunes for itself happens in a call that does not count.
 
 use std::io::{BufRead, Write};

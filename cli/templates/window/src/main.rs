@@ -1,4 +1,4 @@
-//! A window whose picture a kernel computes anew for every frame: waves of six sources. `--frames N` ends after so many.
+//! A window whose picture a kernel computes anew for every frame: waves of six sources. `--frames N` ends after N frames.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ struct Waves {
     wavelength: f32,
     texture: Option<egui::TextureHandle>,
     frames: u64,
-    /// The window closes after so many.
+    /// The number of frames after which the window closes.
     last: Option<u64>,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Halving {
     pub shift: u32,
     /// (p - 1) / 2^k.
     pub factor: u32,
-    /// Whether the opposite is meant.
+    /// True if the opposite is meant.
     pub negative: bool,
 }
 
@@ -116,13 +116,13 @@ impl<F: PrimeField> Arithmetic for F {
     }
 }
 
-/// What is done by lanes of any kind.
+/// Work that runs by lanes of any kind.
 pub(super) trait Work<F: Montgomery31> {
     /// Always inlined, as is everything that it calls with lanes.
     fn run<V: Lanes<Element = F>>(self);
 }
 
-/// Instruction sets that there are forms for.
+/// Instruction sets with forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Set {
     Baseline,

@@ -41,7 +41,7 @@ pub enum DType {
     Complex128,
 }
 
-/// What kind of numbers a dtype holds. Promotion stays within a kind, or goes from real to complex.
+/// The kind of numbers that a dtype holds. Promotion stays within a kind, or goes from real to complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Kind {
@@ -72,7 +72,7 @@ impl DType {
         Self::Complex128,
     ];
 
-    /// Size of an element in bytes.
+    /// Returns the size of an element in bytes.
     ///
     /// ```
     /// assert_eq!(cantus::DType::F16.bytes(), 2);
@@ -90,7 +90,7 @@ impl DType {
         }
     }
 
-    /// The name: WGSL's where WGSL has the type.
+    /// Returns the name: WGSL's where WGSL has the type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -104,7 +104,7 @@ impl DType {
         }
     }
 
-    /// The scalars that a kernel's binding of such a tensor is made of. What WGSL has no type for is packed in words, the first element in
+    /// Returns the scalars that a kernel's binding of such a tensor is made of. What WGSL has no type for is packed in words, the first element in
     /// the lowest bits: `array<u32>`. A complex number is its real and its imaginary part: `array<vec2f>`.
     #[must_use]
     pub fn scalar(self) -> Scalar {
@@ -121,19 +121,19 @@ impl DType {
         }
     }
 
-    /// The dtype of a WGSL scalar that can live in a tensor.
+    /// Returns the dtype of a WGSL scalar that can live in a tensor.
     #[must_use]
     pub fn of_scalar(scalar: Scalar) -> Option<Self> {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == scalar.name() && dtype.scalar() == scalar)
     }
 
-    /// Whether a binding of such scalars takes these elements: its own, or words where elements are narrower than one.
+    /// Returns whether a binding of such scalars takes these elements: its own, or words where elements are narrower than one.
     #[must_use]
     pub fn binds(self, scalar: Scalar) -> bool {
         scalar == self.scalar() || (self.is_packed() && scalar == Scalar::U32)
     }
 
-    /// The dtype in which operations compute: that of a word for what is narrower, else itself.
+    /// Returns the dtype in which operations compute: that of a word for what is narrower, else itself.
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn computed(self) -> Self {
@@ -145,13 +145,13 @@ impl DType {
         }
     }
 
-    /// Several elements share a word.
+    /// Returns several elements share a word.
     #[doc(hidden)]
     pub fn is_packed(self) -> bool {
         self.bytes() < 4
     }
 
-    /// What kind of numbers.
+    /// Returns the kind of its numbers.
     #[doc(hidden)]
     pub fn kind(self) -> Kind {
         match self {
@@ -163,7 +163,7 @@ impl DType {
         }
     }
 
-    /// The least and the greatest integer, for integers (bool: 0 and 1).
+    /// Returns the least and the greatest integer, for integers (bool: 0 and 1).
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn limits(self) -> Option<(i128, i128)> {
@@ -176,7 +176,7 @@ impl DType {
         }
     }
 
-    /// The dtype of what is computed from elements of two dtypes: by the Python array API standard's table, and for what that leaves open:
+    /// Returns the dtype of what is computed from elements of two dtypes: by the Python array API standard's table, and for what that leaves open:
     /// bool counts as 0 and 1 of the other dtype; of f16 and bf16 together comes f32, and either goes to any wider float.
     ///
     /// ```
@@ -231,7 +231,7 @@ impl std::fmt::Display for DType {
     }
 }
 
-/// The names of all dtypes, for messages.
+/// Returns the names of all dtypes, for messages.
 #[doc(hidden)]
 pub fn names() -> String {
     DType::ALL.iter().map(|dtype| dtype.name()).listed().join(", ")

@@ -1,4 +1,4 @@
-//! What a tensor is made of, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
+//! The parts of a tensor, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
 
 mod dtype;
 #[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
@@ -11,7 +11,7 @@ pub use dtype::{DType, Element};
 
 use crate::error::{Error, Result};
 
-/// Bytes of `shape` elements of `dtype`.
+/// Returns the bytes of `shape` elements of `dtype`.
 ///
 /// # Errors
 /// [`Error::InvalidSize`] when the product does not fit.

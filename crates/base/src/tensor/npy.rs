@@ -26,7 +26,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of `bytes`, the elements in the machine's byte order, row-major.
+    /// Creates an array of `bytes`, the elements in the machine's byte order, row-major.
     ///
     /// ```
     /// use cantus::{DType, tensor::npy::Array};
@@ -83,7 +83,7 @@ pub fn read_from(reader: impl Read, name: impl AsRef<Path>) -> Result<Array> {
     read_sized(reader, name.as_ref(), 1 << 16)
 }
 
-/// What the header of a `.npy` file says, and what follows from it.
+/// The header of a `.npy` file, and the sizes that follow from it.
 #[doc(hidden)]
 pub struct Described {
     #[doc(hidden)]
@@ -129,7 +129,7 @@ impl Described {
         Ok(Self { dtype, swapped, fortran: header.fortran, shape: header.shape, bytes })
     }
 
-    /// The error for a file that has `held` bytes of elements, too few or too many.
+    /// Returns the error for a file that has `held` bytes of elements, too few or too many.
     #[doc(hidden)]
     pub fn wrong_length(&self, path: &Path, held: u64) -> Error {
         let (dtype, shape, bytes) = (self.dtype, Shape(&self.shape), self.bytes);
@@ -227,7 +227,7 @@ pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> i
     writer.write_all(text.as_bytes())
 }
 
-/// What a file of the format's first version begins with.
+/// The first bytes of a file in the format's first version.
 const MAGIC: &[u8; 8] = b"\x93NUMPY\x01\x00";
 
 /// NumPy's code of a dtype, without the byte order. It has none for bf16: the package `ml_dtypes` writes two bytes of no type, which
@@ -343,7 +343,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     (!inner.contains('\\')).then_some((inner, after))
 }
 
-/// What follows a list, whose strings may hold brackets.
+/// Returns the text after a list, whose strings may contain brackets.
 fn after_list(text: &str) -> Option<&str> {
     let (mut depth, mut quote) = (0_usize, None);
     for (at, character) in text.char_indices() {

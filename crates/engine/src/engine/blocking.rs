@@ -6,12 +6,12 @@ thread_local! {
     static BLOCKED: Cell<Help> = const { Cell::new(Help::None) };
 }
 
-/// What may run on a thread that waits.
+/// The work that a waiting thread may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "on the web no thread waits"))]
 pub(crate) enum Help {
     None,
-    /// What has few invocations.
+    /// Work of few invocations.
     Small,
     All,
 }
@@ -63,7 +63,7 @@ pub fn waiting<T>(poll: impl FnOnce() -> T) -> T {
     poll()
 }
 
-/// What may run on this thread.
+/// Returns the work that this thread may run.
 pub(crate) fn help() -> Help {
     BLOCKED.get()
 }

@@ -9,7 +9,7 @@ use crate::backend::{Backend, Registry};
 use crate::config::{Config, Fallback};
 use crate::error::Result;
 
-/// Builds an [`Engine`]. Nothing is read from files or variables: what is not set here is the default. [`Config::load`] reads them, for
+/// Builds an [`Engine`]. It reads no files and no variables: settings that are not made here have their defaults. [`Config::load`] reads both, for
 /// [`Builder::config`].
 ///
 /// ```
@@ -25,14 +25,14 @@ pub struct Builder {
     base: Config,
     own: Config,
     cache: Cache,
-    /// Devices are not asked kernels with known answers.
+    /// Devices are not tested with known answers.
     unproven: bool,
-    /// What a device that was requested by name gets wrong does not run there either.
+    /// True if a construct that a requested device gets wrong is refused there too.
     refuse_wrong: bool,
     trusts_places: bool,
 }
 
-/// What is remembered between runs, and where.
+/// The place of what is remembered between runs.
 #[derive(Debug, Clone, Default)]
 enum Cache {
     /// In the user's cache folder.
@@ -57,19 +57,19 @@ impl Builder {
         Self::default()
     }
 
-    /// The backends to consider, instead of those built in.
+    /// Sets the backends to consider, instead of the built-in ones.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
         self
     }
 
-    /// Adds a backend to those built in; one of the same name is replaced.
+    /// Adds a backend to the built-in ones. One of the same name is replaced.
     pub fn with_backend(mut self, backend: Arc<dyn Backend>) -> Self {
         self.registry.get_or_insert_with(Registry::with_defaults).register(backend);
         self
     }
 
-    /// The settings to start from; what is set by the other methods goes before them.
+    /// Sets the settings to start from. The other methods override them.
     ///
     /// ```
     /// let mut config = cantus::Config::default();
@@ -82,19 +82,19 @@ impl Builder {
         self
     }
 
-    /// Only this backend.
+    /// Restricts the engine to this backend.
     pub fn backend(mut self, name: &str) -> Self {
         self.own.backend = Some(name.to_owned());
         self
     }
 
-    /// Only this device of the backend.
+    /// Restricts the engine to this device of the backend.
     pub fn device(mut self, index: usize) -> Self {
         self.own.device = Some(index);
         self
     }
 
-    /// What to do when a device fails before anything was submitted.
+    /// Sets the reaction when a device fails before anything was submitted.
     ///
     /// ```
     /// use cantus::{Engine, Fallback};
@@ -107,7 +107,7 @@ impl Builder {
         self
     }
 
-    /// Limit in bytes on what the engine holds on each device.
+    /// Limits the memory on each device, in bytes.
     ///
     /// ```
     /// let small = cantus::Engine::builder().backend("cpu").memory_limit(1 << 20).build()?;
@@ -120,7 +120,7 @@ impl Builder {
         self
     }
 
-    /// Time limit on a batch or a transfer.
+    /// Limits the time of each batch and each transfer.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -132,43 +132,43 @@ impl Builder {
         self
     }
 
-    /// How long workgroups that run together may take on the CPU before the kernel is taken to have no end: it is stopped, and what it writes
-    /// is lost ([`crate::Error::Stalled`]). A driver's compiler may take as much of the processor's time for a kernel; then the device has none of
-    /// that kernel ([`crate::Error::Unsupported`]), and the next one is asked. Off by default and for [`Duration::ZERO`]; the program and the page use 10 seconds.
+    /// Limits the time without progress. On the CPU a kernel whose workgroups run longer than that at a time is stopped, and its outputs are lost
+    /// ([`crate::Error::Stalled`]). A driver's compiler that takes as much processor time for a kernel is abandoned; the device refuses that kernel
+    /// ([`crate::Error::Unsupported`]), and the next device takes it. Off by default and for [`Duration::ZERO`]; the program and the page use 10 seconds.
     pub fn stall_limit(mut self, limit: Duration) -> Self {
         self.own.stall_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
         self
     }
 
-    /// Measure each kernel's time on the device, where it has timestamps.
+    /// Sets whether each kernel's time is measured, on devices with timestamps.
     pub fn profile(mut self, profile: bool) -> Self {
         self.own.profile = Some(profile);
         self
     }
 
-    /// Let operations that create data take the CPU when that is estimated to be quicker than the selected GPU (the default; never when a
-    /// backend or device is asked for).
+    /// Sets whether operations that create data may use the CPU if that is estimated to be faster than the selected GPU (the default). They never do
+    /// if a backend or device is requested.
     pub fn placement(mut self, placement: bool) -> Self {
         self.own.placement = Some(placement);
         self
     }
 
-    /// Prefer the device that draws less power: a GPU that shares the system's memory comes before one that has its own.
+    /// Sets whether to prefer devices that draw less power: GPUs that share the system's memory then rank before discrete ones.
     pub fn low_power(mut self, low_power: bool) -> Self {
         self.own.low_power = Some(low_power);
         self
     }
 
-    /// Whether native kernels and a device's own libraries take over from the portable kernels where they rank higher (the default). What took
-    /// over is in [`Engine::takeovers`]; products, convolutions, sorts and running sums of the CPU backend are such, too.
+    /// Sets whether native kernels and vendors' libraries replace portable kernels if they rank higher (the default). [`Engine::takeovers`] lists those
+    /// that did. The CPU backend's own products, convolutions, sorts and running sums are native, too.
     pub fn native(mut self, native: bool) -> Self {
         self.own.native = Some(native);
         self
     }
 
-    /// The same bits on every device: kernels run in their reproducible form ([`crate::Kernel::reproducible`]), operations choose their
-    /// kernels without looking at the device, and nothing runs on a device's own library or on code compiled ahead. A device that does not
-    /// give the expected bits is refused. It takes several times as long; the guide says how long, and what it cannot do.
+    /// Sets whether every device computes the same bits: kernels run in their reproducible form ([`crate::Kernel::reproducible`]), operations choose
+    /// the same kernels on every device, and neither vendors' libraries nor code compiled ahead run. A device that does not give the expected bits is
+    /// refused. This takes several times as long; the guide says how long, and what the mode cannot do.
     ///
     /// ```
     /// use cantus::ops;
@@ -182,48 +182,47 @@ impl Builder {
         self
     }
 
-    /// Lets whoever watches see the engine (`cantus top`, [`crate::engine::published`]): a thread writes its figures to a file of this user's
-    /// alone twice a second, and removes it when the engine ends. A folder that is not this user's alone gives a warning, and nothing is
-    /// written. Without it there is no thread and no file. [`Builder::build`] fails where the build lacks the feature `monitor`, and on the
-    /// web, which has no files.
+    /// Sets whether the engine publishes its figures for `cantus top` and [`crate::engine::published`]. A thread writes them twice a second to a file
+    /// that only this user can read, and removes the file when the engine ends. If others may write to the folder, nothing is written and a warning
+    /// says so. [`Builder::build`] fails without the feature `monitor`, and on the web, which has no files.
     pub fn publish(mut self, publish: bool) -> Self {
         self.own.publish = Some(publish);
         self
     }
 
-    /// Whether a device must have given the right answers to what a kernel needs before it gets the kernel (the default). Without, what its
-    /// driver gets wrong is wrong in silence. See `docs/drivers.md`.
+    /// Sets whether a device must have given known answers for the constructs in a kernel before it runs the kernel (the default). Without this, a
+    /// driver's mistakes are silent. See `docs/drivers.md`.
     pub fn known_answers(mut self, ask: bool) -> Self {
         self.unproven = !ask;
         self
     }
 
-    /// Whether a kernel that needs what a device is known to get wrong is refused there also when the device was requested by name: it goes to the
-    /// next device, or is an error without fallback. By default such a kernel runs, with a warning ([`EventKind::WrongAnswer`]). For programs that
+    /// Sets whether a device refuses a kernel with a construct that it is known to get wrong, even if the device was requested by name. The kernel then
+    /// runs on the next device, or fails without fallback. By default it runs, with a warning ([`EventKind::WrongAnswer`]). Use this in programs that
     /// compute for others, who do not see warnings.
     pub fn refuse_wrong(mut self, refuse: bool) -> Self {
         self.refuse_wrong = refuse;
         self
     }
 
-    /// Takes the places that tensors name as they are: a front end that looks at them itself needs no checks on the device.
+    /// Skips the checks of indices on the device, for a front end that checks them itself.
     #[doc(hidden)]
     pub fn trust_places(mut self) -> Self {
         self.trusts_places = true;
         self
     }
 
-    /// Where to keep what is worth remembering between runs: measured times, chosen variants, compiled kernels (default: `cantus` in the
-    /// user's cache folder). A file there that is missing or damaged counts as empty, and is rewritten.
+    /// Sets the folder for measured times, chosen variants and compiled kernels (default: `cantus` in the user's cache folder). A missing or damaged
+    /// file there counts as empty and is rewritten.
     ///
-    /// What drivers compiled is kept there too, and is run when it is loaded: it is loaded only where nobody but this user (and root) may
-    /// write, on systems with Unix permissions. On others, give a folder that only this user may write.
+    /// The folder also holds code that drivers compiled, which runs when it is loaded. On systems with Unix permissions it is loaded only if nobody
+    /// but this user and root may write there. On other systems, give a folder that only this user may write to.
     pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
         self.cache = Cache::Folder(folder.into());
         self
     }
 
-    /// Keeps nothing between runs, and reads nothing of earlier ones.
+    /// Keeps nothing between runs, and reads nothing from earlier runs.
     pub fn without_cache(mut self) -> Self {
         self.cache = Cache::Off;
         self
@@ -232,7 +231,7 @@ impl Builder {
     /// Opens the engine.
     ///
     /// # Errors
-    /// [`crate::Error::NoDevice`] with every candidate's reason; [`crate::Error::Config`].
+    /// Returns [`crate::Error::NoDevice`] with every candidate's reason, or [`crate::Error::Config`].
     pub async fn build_async(self) -> Result<Engine> {
         let mut config = self.base;
         let own = self.own;

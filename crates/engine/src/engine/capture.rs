@@ -19,7 +19,7 @@ use cantus_base::listed::Listed;
 #[derive(Default)]
 pub(crate) struct Captured(Mutex<Capture>);
 
-/// What a capture has taken so far.
+/// The commands and tensors that a capture has taken so far.
 #[derive(Default)]
 struct Capture {
     steps: Vec<(Arc<Slot>, Command, Effect)>,
@@ -33,7 +33,7 @@ struct Capture {
 struct Used {
     tensor: Weak<Inner>,
     fate: Arc<Fate>,
-    /// Whether a replay overwrites it.
+    /// True if a replay overwrites it.
     #[cfg(feature = "wgsl")]
     written: bool,
 }
@@ -116,7 +116,7 @@ pub struct GraphInputs<'a> {
 }
 
 impl<'a> GraphInputs<'a> {
-    /// None: the graph runs on what its inputs hold.
+    /// Creates an empty set: the graph runs on the current contents of its inputs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -169,7 +169,7 @@ pub struct Graph<T> {
     used: Vec<Used>,
 }
 
-/// What a device keeps of a graph, and what it was made from.
+/// A device's recording of a graph, and the commands it was made from.
 struct Recorded {
     commands: Vec<Command>,
     recording: Arc<dyn Recording>,
@@ -182,24 +182,24 @@ impl<T> std::fmt::Debug for Graph<T> {
 }
 
 impl<T> Graph<T> {
-    /// What the captured closure gave: its tensors hold results once [`Graph::replay`] has run.
+    /// Returns the captured closure's result: its tensors hold results once [`Graph::replay`] has run.
     pub fn outputs(&self) -> &T {
         &self.outputs
     }
 
-    /// Number of commands that a replay runs.
+    /// Returns the number of commands that a replay runs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.dispatches
     }
 
-    /// True when nothing was captured.
+    /// Returns whether nothing was captured.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.dispatches == 0
     }
 
-    /// Bytes that the intermediate results take together.
+    /// Returns the bytes that the intermediate results take together.
     #[must_use]
     pub fn scratch_bytes(&self) -> u64 {
         self.bytes

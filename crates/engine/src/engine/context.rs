@@ -1,4 +1,5 @@
-//! What work belongs to while it runs: the capture that takes its commands, the memory scopes that take its tensors, the flags that cancel it, the trace that notes it.
+//! The owners of running work: the capture that takes its commands, the memory scopes that take its tensors, the flags that cancel it, the trace that
+//! notes it.
 //!
 //! A thread keeps a stack of them. A closure enters for as long as it runs; a future enters for each poll, so that it belongs to the same
 //! capture and scopes on whichever thread an executor polls it, and what runs between two polls does not.
@@ -82,13 +83,13 @@ impl Shared {
         })
     }
 
-    /// Whether what is made here may be gone, or not be computed, where it is read later.
+    /// Returns whether what is made here may be gone, or not be computed, where it is read later.
     #[cfg(feature = "wgsl")]
     pub(crate) fn is_passing(&self) -> bool {
         self.current_capture().is_some() || self.current_scope().is_some()
     }
 
-    /// Whether this work is an evaluation's.
+    /// Returns whether this work is an evaluation's.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     pub(crate) fn is_evaluating(&self) -> bool {
         innermost(self, |inside| matches!(inside, Inside::Evaluation).then_some(())).is_some()

@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, byte_count};
 use cantus_base::listed::Listed;
 
-/// What messages call a tensor.
-/// The label of a tensor that nobody named: messages say "the tensor" before it.
+/// Returns the name of a tensor in messages. The label of a tensor that nobody named: messages say "the tensor" before
+/// it.
 pub(super) fn unnamed(dtype: DType, shape: &[usize]) -> Arc<str> {
     format!("{dtype}{shape:?}").into()
 }
 
 impl Engine {
-    /// A one-dimensional tensor of host values.
+    /// Creates a one-dimensional tensor of host values.
     ///
     /// # Errors
     /// [`Error::MemoryLimit`], [`Error::OutOfMemory`], or the device's failure when no other device takes it.
@@ -23,7 +23,7 @@ impl Engine {
         self.tensor_from_async(values, &[values.len()]).await
     }
 
-    /// A tensor of host values in row-major order.
+    /// Creates a tensor of host values in row-major order.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when the shape's product is not the number of values, else as [`Engine::tensor_async`].
@@ -31,7 +31,7 @@ impl Engine {
         self.tensor_from_bytes_async(T::DTYPE, shape, bytemuck::cast_slice(values)).await
     }
 
-    /// A tensor of elements given as bytes in the machine's order, row-major.
+    /// Creates a tensor of elements given as bytes in the machine's order, row-major.
     ///
     /// # Errors
     /// As [`Engine::tensor_from_async`].
@@ -60,8 +60,8 @@ impl Engine {
         Ok(tensor)
     }
 
-    /// A tensor of the values of an `ndarray` array or view of any layout, in the array's own shape. Copied once more when it is not contiguous
-    /// and row-major.
+    /// Creates a tensor of the values of an `ndarray` array or view of any layout, in the array's own shape. Copied once more when it is not
+    /// contiguous and row-major.
     ///
     /// # Errors
     /// As [`Engine::tensor_from_async`].
@@ -79,7 +79,7 @@ impl Engine {
         }
     }
 
-    /// A one-dimensional tensor of what an iterator gives.
+    /// Creates a one-dimensional tensor of what an iterator gives.
     ///
     /// # Errors
     /// As [`Engine::tensor_async`].
@@ -88,7 +88,7 @@ impl Engine {
         self.tensor_async(&values).await
     }
 
-    /// A tensor of zeros.
+    /// Creates a tensor of zeros.
     ///
     /// # Errors
     /// As [`Engine::tensor_async`].
@@ -96,7 +96,7 @@ impl Engine {
         self.zeros_of_async(T::DTYPE, shape).await
     }
 
-    /// A tensor of zeros of a dtype known at run time.
+    /// Creates a tensor of zeros of a dtype known at run time.
     ///
     /// # Errors
     /// As [`Engine::tensor_async`].
@@ -108,7 +108,7 @@ impl Engine {
         Ok(tensor)
     }
 
-    /// A tensor whose every element the next kernel writes, on the device where `near` is, or where creating it is quickest. For
+    /// Creates a tensor whose every element the next kernel writes, on the device where `near` is, or where creating it is quickest. For
     /// shipped operations, which are tested to write it whole.
     #[doc(hidden)]
     pub async fn output(&self, near: Option<&Tensor>, dtype: DType, shape: &[usize], label: &str) -> Result<Tensor> {
@@ -124,7 +124,7 @@ impl Engine {
         Ok(tensor)
     }
 
-    /// A copy of consecutive words of a tensor of u32, on its device: for kernels that cannot bind it whole.
+    /// Returns a copy of consecutive words of a tensor of u32, on its device: for kernels that cannot bind it whole.
     #[cfg(feature = "zk")]
     #[doc(hidden)]
     pub async fn words(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {

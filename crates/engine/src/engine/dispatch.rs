@@ -28,7 +28,7 @@ use cantus_base::listed::Listed;
 pub struct Extent([u64; 3]);
 
 impl Extent {
-    /// Lengths along x, y and z.
+    /// Returns the lengths along x, y and z.
     ///
     /// ```
     /// use cantus::engine::Extent;
@@ -103,7 +103,7 @@ pub struct DispatchBuilder<'a> {
     flops: u64,
     rounds: u64,
     stated: Option<(ProductShape, Vec<&'a str>)>,
-    /// Whether nobody knows yet what it overwrites.
+    /// True if nobody knows yet what it overwrites.
     #[cfg(feature = "wgsl")]
     fresh: bool,
 }
@@ -259,20 +259,20 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
-    /// A name for errors and metrics instead of the kernel's.
+    /// Sets a name for errors and metrics, in place of the kernel's.
     pub fn label(mut self, label: &str) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// A flag that stops the work: between dispatches everywhere, inside a kernel's loops on the CPU. See [`Engine::cancel_scope`] for work that
-    /// is more than one dispatch.
+    /// Sets a flag that stops the work: between dispatches on every device, and inside a kernel's loops on the CPU. [`Engine::cancel_scope`] cancels
+    /// more than one dispatch.
     pub fn cancel(mut self, flag: &CancelFlag) -> Self {
         self.cancel.push(flag.clone());
         self
     }
 
-    /// How many floating-point operations it takes, for profiles ([`Engine::profile`]).
+    /// Sets the number of floating-point operations, for profiles ([`Engine::profile`]).
     pub fn flops(mut self, count: u64) -> Self {
         self.flops = count;
         self

@@ -30,19 +30,19 @@ pub struct DriverView {
 }
 
 impl DriverView {
-    /// The first byte, by the driver's address.
+    /// Returns the first byte, by the driver's address.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The size of the contents.
+    /// Returns the size of the contents.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The driver's number of the device.
+    /// Returns the driver's number of the device.
     #[must_use]
     pub fn device(&self) -> i32 {
         self.own.device
@@ -70,7 +70,7 @@ impl Drop for DriverView {
 }
 
 impl Tensor {
-    /// Its memory for another library that uses the same driver, on a device of CUDA or HIP; `None` on other devices, and without elements.
+    /// Returns its memory for another library that uses the same driver, on a device of CUDA or HIP; `None` on other devices, and without elements.
     /// `stream` waits for all work recorded so far: a handle of the driver's, or its number for a default stream (CUDA: 1 and 2; HIP: 0 and 2).
     /// Nothing waits for the device's own stream.
     ///
@@ -95,8 +95,8 @@ impl Tensor {
 }
 
 impl Engine {
-    /// The selected device by its driver's words, where that is CUDA's or HIP's. Whoever gives it memory to import lets this stream wait for what
-    /// fills the memory.
+    /// Returns the selected device by its driver's words, where that is CUDA's or HIP's. Whoever gives it memory to import lets this stream wait for
+    /// what fills the memory.
     #[must_use]
     pub fn driver_stream(&self) -> Option<DriverStream> {
         let slot = self.shared.primary();
@@ -104,9 +104,9 @@ impl Engine {
         Some(DriverStream { device: sharing.ordinal(), stream: sharing.stream() })
     }
 
-    /// A tensor in memory of another library's on the same device of CUDA or HIP, contiguous and row-major. Nothing is copied where it begins at a
-    /// multiple of 16 bytes and holds a multiple of 4. What fills it is done, or in the stream of [`Engine::driver_stream`]. Nobody may write to it
-    /// while the tensor lives; a kernel that binds the tensor for writing writes there.
+    /// Creates a tensor in memory of another library's on the same device of CUDA or HIP, contiguous and row-major. Nothing is copied where it begins
+    /// at a multiple of 16 bytes and holds a multiple of 4. What fills it is done, or in the stream of [`Engine::driver_stream`]. Nobody may write to
+    /// it while the tensor lives; a kernel that binds the tensor for writing writes there.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when the memory has another size than the shape takes, [`Error::InvalidInput`] on other devices, else as
@@ -150,9 +150,9 @@ impl Engine {
         tensor
     }
 
-    /// A tensor of zeros on a device of CUDA or HIP, and a wgpu buffer over the same memory, for an app that has a wgpu device of its own on that
-    /// card, by Vulkan on Linux: what one writes the other reads, and nothing is copied. Either may be dropped first. The buffer's usages are those
-    /// of [`raw_buffer`](crate::backend::wgpu::raw_buffer). Buffers that wgpu allocated itself cannot be shared.
+    /// Creates a tensor of zeros on a device of CUDA or HIP, and a wgpu buffer over the same memory, for an app that has a wgpu device of its own on
+    /// that card, by Vulkan on Linux: what one writes the other reads, and nothing is copied. Either may be dropped first. The buffer's usages are
+    /// those of [`raw_buffer`](crate::backend::wgpu::raw_buffer). Buffers that wgpu allocated itself cannot be shared.
     ///
     /// Nothing orders the two. Call [`Engine::finish`] before the buffer is used, the first time too, and wait for the app's own work on the buffer
     /// before the tensor is used:

@@ -1,4 +1,4 @@
-//! What the engine did, so that it can be read back.
+//! The engine's log of events.
 
 use cantus_base::listed::Listed;
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use web_time::Instant;
 
-/// What kind of thing happened.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -35,11 +35,11 @@ pub enum EventKind {
 pub struct Event {
     /// Time since the engine was made.
     pub at: Duration,
-    /// What kind.
+    /// The kind.
     pub kind: EventKind,
     /// The device or backend concerned.
     pub device: String,
-    /// What happened, with names.
+    /// The event in words, with names.
     pub message: String,
 }
 
@@ -92,7 +92,7 @@ impl Log {
         events.push_back(event);
     }
 
-    /// What happened since then, with times counted from then.
+    /// Returns the events since then, with times counted from then.
     pub(super) fn since(&self, then: Instant) -> Vec<Event> {
         let passed = then.saturating_duration_since(self.start);
         let mut events = self.list();

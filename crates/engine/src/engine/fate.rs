@@ -1,4 +1,4 @@
-//! What became of the contents of a tensor's memory: the loss belongs to the memory and to the commands that read it, not to a handle.
+//! The fate of the contents of a tensor's memory: the loss belongs to the memory and to the commands that read it, not to a handle.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ pub(crate) struct Fate {
     turn: AtomicU64,
     /// The turn that last wrote to it.
     written: AtomicU64,
-    /// What the contents depend on: places that tensors name.
+    /// The checks that the contents depend on: places that tensors name.
     checks: Checks,
 }
 
@@ -69,12 +69,12 @@ impl Fate {
         self.written.store(turn, Ordering::Relaxed);
     }
 
-    /// Whether no later turn read the memory or wrote to it.
+    /// Returns whether no later turn read the memory or wrote to it.
     pub(super) fn is_last_turn(&self, turn: u64) -> bool {
         self.turn.load(Ordering::Relaxed) == turn
     }
 
-    /// Whether no later turn wrote to the memory.
+    /// Returns whether no later turn wrote to the memory.
     pub(super) fn is_unwritten_since(&self, turn: u64) -> bool {
         self.written.load(Ordering::Relaxed) <= turn
     }
@@ -83,7 +83,7 @@ impl Fate {
         self.dropped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a handle may still be read.
+    /// Returns whether a handle may still be read.
     pub(super) fn is_held(&self) -> bool {
         !self.dropped.load(Ordering::Relaxed)
     }

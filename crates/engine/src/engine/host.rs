@@ -24,13 +24,13 @@ unsafe impl Send for HostView {}
 unsafe impl Sync for HostView {}
 
 impl HostView {
-    /// The first byte. What the tensor's contents are now can be read there, until work that writes the tensor is recorded.
+    /// Returns the first byte. What the tensor's contents are now can be read there, until work that writes the tensor is recorded.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
     }
 
-    /// The size of the contents.
+    /// Returns the size of the contents.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -38,8 +38,8 @@ impl HostView {
 }
 
 impl Tensor {
-    /// Its memory, where it is on a device that computes in the host's (the CPU), after all work recorded so far; `None` on other devices, and
-    /// without elements. Nothing is copied: other libraries can read the tensor in place.
+    /// Returns its memory, where it is on a device that computes in the host's (the CPU), after all work recorded so far; `None` on other devices,
+    /// and without elements. Nothing is copied: other libraries can read the tensor in place.
     ///
     /// # Errors
     /// As [`Tensor::to_bytes_async`].
@@ -76,7 +76,7 @@ impl Tensor {
 }
 
 impl Engine {
-    /// A tensor in memory of the host's, contiguous and row-major. On the CPU nothing is copied where the memory begins at a multiple of 16
+    /// Creates a tensor in memory of the host's, contiguous and row-major. On the CPU nothing is copied where the memory begins at a multiple of 16
     /// bytes and holds a multiple of 4; else its contents are copied and the memory is given back at once. Nobody may write to the memory while
     /// the tensor lives; a kernel that binds the tensor for writing writes there.
     ///

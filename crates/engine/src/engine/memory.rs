@@ -35,7 +35,7 @@ impl Scope {
     }
 }
 
-/// What a memory scope may give back: the tensors in it outlive the scope.
+/// Memory that a scope may free: the tensors in it outlive the scope.
 pub trait Kept {
     /// Calls `each` with every tensor in it.
     fn tensors(&self, each: &mut dyn FnMut(&Tensor));
@@ -175,7 +175,7 @@ impl Engine {
         ending.keep(result)
     }
 
-    /// The contents of many tensors, all transfers under way at once.
+    /// Returns the contents of many tensors, all transfers under way at once.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`], the first one.

@@ -83,13 +83,13 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use cantus_base::listed::Listed;
 
-/// Runs kernels on the best device of the machine, and on the next one when it fails. Cheap to clone; clones are the same engine.
+/// Runs kernels on the best device of the machine, and on the next one when that fails. Clones are cheap and share the engine.
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
 }
 
-/// What an engine does with its devices.
+/// An engine's policy for its devices.
 pub(crate) struct Policy {
     fallback: Fallback,
     placement: bool,
@@ -100,7 +100,7 @@ pub(crate) struct Policy {
     reproducible: bool,
 }
 
-/// What all clones and tensors of an engine share.
+/// The state that all clones and tensors of an engine share.
 pub(crate) struct Shared {
     options: OpenOptions,
     fallback: Fallback,
@@ -164,8 +164,7 @@ impl Engine {
         Self::builder().build_async().await
     }
 
-    /// Opens a device as the user configured it: by the configuration file and the `CANTUS_*` variables ([`crate::Config::load`]), as the
-    /// program does.
+    /// Opens a device by the user's configuration file and `CANTUS_*` variables ([`crate::Config::load`]), as the program does.
     ///
     /// # Errors
     /// [`Error::Config`] naming the file or variable that cannot be understood; [`Error::NoDevice`] with every candidate's reason.
@@ -182,7 +181,7 @@ impl Engine {
         Self::builder().config(crate::Config::load()?).build_async().await
     }
 
-    /// Choices to be made before opening: backend, device, limits, fallback.
+    /// Returns a builder, for the choices to make before opening: backend, device, limits, fallback.
     ///
     /// ```
     /// let engine = cantus::Engine::builder().backend("cpu").memory_limit(1 << 30).build()?;
@@ -193,7 +192,7 @@ impl Engine {
         Builder::new()
     }
 
-    /// An engine on an app's own wgpu device, which it shares: tensors' buffers ([`crate::backend::wgpu::raw_buffer`]) can be drawn from
+    /// Creates an engine on an app's own wgpu device, which it shares: tensors' buffers ([`crate::backend::wgpu::raw_buffer`]) can be drawn from
     /// without a copy. The device's features and limits stay as they are, and there is nothing to fall back to.
     #[cfg(feature = "wgpu")]
     #[must_use]
@@ -263,7 +262,7 @@ impl Engine {
         &self.shared
     }
 
-    /// The device that new tensors are made on, and why it was chosen.
+    /// Returns the device that new tensors are made on, and why it was chosen.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -276,7 +275,7 @@ impl Engine {
         &self.shared.selection
     }
 
-    /// Everything that was opened, skipped, placed, moved, lost or failed so far, oldest first (the last 4,096).
+    /// Returns everything that was opened, skipped, placed, moved, lost or failed so far, oldest first (the last 4,096).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -316,7 +315,7 @@ impl Engine {
         self.shared.primary().device().memory()
     }
 
-    /// Gives memory kept for reuse back to the system.
+    /// Returns memory kept for reuse to the system.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -331,13 +330,13 @@ impl Engine {
         }
     }
 
-    /// Whether two handles are of one engine.
+    /// Returns whether two handles are of one engine.
     #[cfg(feature = "wgsl")]
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Begins a dispatch: bind tensors and set uniforms by name, say how much, run.
+    /// Begins a dispatch: bind tensors and set uniforms by name, set its size, and run it.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -357,7 +356,7 @@ impl Engine {
         DispatchBuilder::new(self, kernel)
     }
 
-    /// Submits what was recorded, without waiting for it.
+    /// Submits the recorded work without waiting for it.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -20,7 +20,7 @@ use crate::shipped::FIELD;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// What a device takes, in seconds.
+/// The costs of a device, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     /// For a launch and the reading of its result.
@@ -48,7 +48,7 @@ impl Cost {
     }
 }
 
-/// What is to be done.
+/// The size of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Work {
     /// Elements created.
@@ -198,7 +198,7 @@ async fn measure_on(engine: &Engine) -> Result<Cost> {
 
 const FILE: &str = "placement.toml";
 
-/// What was measured in earlier runs, as far as it makes sense.
+/// Returns the costs measured in earlier runs, as far as they make sense.
 fn recalled(folder: &Path) -> BTreeMap<String, Cost> {
     recall(folder, FILE).into_iter().filter_map(|(device, entries)| Some((device, Cost::recalled(&entries)?))).mapped()
 }

@@ -19,12 +19,12 @@ pub(crate) struct Axis {
     pub(crate) operation: &'static str,
     pub(crate) axis: usize,
     pub(crate) length: usize,
-    /// Whether places below 0 count from the end.
+    /// True if places below 0 count from the end.
     pub(crate) is_signed: bool,
 }
 
 impl Axis {
-    /// What is wrong about the greatest of places, to each of which the length was added if they are signed.
+    /// Returns the error for the greatest of the places, to each of which the length was added if they are signed.
     fn fault(self, greatest: u32) -> Option<Error> {
         let length = self.length as u64;
         let most = if self.is_signed { 2 * length } else { length };
@@ -115,7 +115,7 @@ impl Checks {
     }
 }
 
-/// So many checks are looked at together, where nothing is read for long.
+/// The number of checks that are evaluated together when nothing is read for long.
 const MOST_UNSEEN: usize = 256;
 
 /// Checks whose number nobody has looked at.
@@ -154,7 +154,7 @@ impl Shared {
         place.fate.checks().add([check].into_iter());
     }
 
-    /// Tells of places out of range that contents depend on.
+    /// Reports places out of range that contents depend on.
     pub(super) async fn verify(&self, fate: &Fate) -> Result<()> {
         for check in fate.checks().list() {
             check.verify(self).await?;

@@ -28,10 +28,10 @@ const MOST: usize = 1024;
 /// Kernels and events in the file.
 const KERNELS: usize = 32;
 const EVENTS: usize = 16;
-/// What has no figures beside it after so long was left behind.
+/// The age after which a file without figures beside it counts as left behind.
 const LEFT_BEHIND: Duration = Duration::from_secs(60);
 
-/// What an engine tells of itself.
+/// The figures that an engine publishes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -113,24 +113,24 @@ pub struct PublishedEvent {
     pub kind: String,
     /// The device or backend concerned.
     pub device: String,
-    /// What happened.
+    /// The event in words.
     pub message: String,
 }
 
-/// Where engines of this user publish: `cantus` in `XDG_RUNTIME_DIR`, else `cantus-UID` in the folder for temporary files.
+/// Returns where engines of this user publish: `cantus` in `XDG_RUNTIME_DIR`, else `cantus-UID` in the folder for temporary files.
 #[must_use]
 pub fn publish_folder() -> PathBuf {
     folders::runtime()
 }
 
-/// The figures of this user's engines that publish ([`super::Builder::publish`]), by process and engine. Figures of processes that have ended
+/// Returns the figures of this user's engines that publish ([`super::Builder::publish`]), by process and engine. Figures of processes that have ended
 /// are removed.
 #[must_use]
 pub fn published() -> Vec<Figures> {
     published_in(&publish_folder())
 }
 
-/// [`published`] in a folder. What is no engine's is passed over: files that are damaged, longer than 256 KiB, links, or another user's. A
+/// [`published`] in a folder. Other files are skipped: those that are damaged, longer than 256 KiB, links, or another user's. A
 /// folder that others may write has none. Texts come without control characters.
 #[must_use]
 pub fn published_in(folder: &Path) -> Vec<Figures> {
@@ -159,7 +159,7 @@ pub fn published_in(folder: &Path) -> Vec<Figures> {
     found
 }
 
-/// Whether no engine holds the lock beside it.
+/// Returns whether no engine holds the lock beside it.
 fn is_stale(path: &Path) -> bool {
     match open_own(&path.with_extension("lock")) {
         Ok(file) => !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)),

@@ -25,7 +25,7 @@ pub struct Selection {
 pub struct Survey {
     /// Every registered backend, best first.
     pub backends: Vec<BackendSurvey>,
-    /// What an engine would take now; `None` with the reason in `refusal`.
+    /// The device that an engine would take now; `None` with the reason in `refusal`.
     pub selected: Option<Selection>,
     /// Why no device is available.
     pub refusal: Option<Error>,
@@ -321,7 +321,7 @@ impl Shared {
     /// The device of that name: a backend's name, with an index or without, or a device's whole name. Opened if needed.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with the devices that there are, or with the reason for which it does not open.
+    /// [`Error::NoDevice`] with the available devices, or with the reason for which it does not open.
     pub(super) async fn find(&self, name: &str) -> Result<Arc<Slot>> {
         let is_it = |info: &DeviceInfo| {
             let backend = info.backend.as_str();

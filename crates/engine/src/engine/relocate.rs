@@ -102,7 +102,7 @@ pub(super) async fn copied(
 }
 
 impl Tensor {
-    /// A copy on another device of the engine, opened if needed. `device` is a backend's name (`"cpu"`), a backend's name and an index
+    /// Returns a copy on another device of the engine, opened if needed. `device` is a backend's name (`"cpu"`), a backend's name and an index
     /// (`"vulkan:1"`), or a device's whole name. The tensor itself stays where it is.
     ///
     /// ```

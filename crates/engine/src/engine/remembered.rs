@@ -6,7 +6,7 @@ use std::path::Path;
 /// By device, then by name.
 pub(crate) type Kept = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What was written under that name. A file that is missing, damaged or foreign counts as empty.
+/// Returns the contents written under that name. A file that is missing, damaged or foreign counts as empty.
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 pub fn recall(folder: &Path, name: &str) -> Kept {

@@ -12,9 +12,9 @@ use crate::backend::{Buffer, DeviceInfo};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
-/// An array on one device of an engine: contiguous, row-major. Cheap to clone; clones are the same array.
+/// An array on one device of an engine: contiguous and row-major. Clones are cheap and share the memory.
 ///
-/// Dropping the last clone gives the memory back to the device's pool.
+/// Dropping the last clone returns the memory to the device's pool.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     place: Mutex<Place>,
     /// Counts what was recorded or written to it, so that a move knows that it must begin again.
     version: AtomicU64,
-    /// What expressions recorded of it since it was last overwritten.
+    /// The expressions' records of it since it was last overwritten.
     #[cfg(feature = "wgsl")]
     recorded: Mutex<Vec<Weak<Recorded>>>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Place {
     pub(crate) slot: Arc<Slot>,
     /// `None` for a tensor without elements.
     pub(crate) buffer: Option<Arc<dyn Buffer>>,
-    /// What became of the contents.
+    /// The fate of the contents.
     pub(crate) fate: Arc<Fate>,
     /// Set once the memory was given back, by a memory scope.
     pub(crate) released: Option<Arc<Error>>,
@@ -94,7 +94,7 @@ impl Inner {
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// What became of the contents where they are now.
+    /// Returns the fate of the contents where they are now.
     pub(super) fn fate(&self) -> Arc<Fate> {
         self.lock().fate.clone()
     }
@@ -123,7 +123,7 @@ impl Tensor {
         }
     }
 
-    /// Lengths of the axes; `[]` for a scalar.
+    /// Returns the lengths of the axes; `[]` for a scalar.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -135,7 +135,7 @@ impl Tensor {
         &self.inner.shape
     }
 
-    /// Number of axes; 0 for a scalar.
+    /// Returns the number of axes; 0 for a scalar.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -147,31 +147,31 @@ impl Tensor {
         self.inner.shape.len()
     }
 
-    /// The element type.
+    /// Returns the element type.
     #[must_use]
     pub fn dtype(&self) -> DType {
         self.inner.dtype
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.inner.shape.iter().product()
     }
 
-    /// True when there is no element.
+    /// Returns whether there is no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether an engine made it.
+    /// Returns whether an engine made it.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     pub(crate) fn is_of(&self, engine: &Engine) -> bool {
         Arc::ptr_eq(&self.inner.engine, engine.shared())
     }
 
-    /// Size of the contents in bytes.
+    /// Returns the size of the contents in bytes.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -183,7 +183,7 @@ impl Tensor {
         self.len() as u64 * self.dtype().bytes() as u64
     }
 
-    /// The label used in messages.
+    /// Returns the label used in messages.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.inner.label
@@ -193,25 +193,25 @@ impl Tensor {
         &self.inner.label
     }
 
-    /// The engine it belongs to.
+    /// Returns the engine it belongs to.
     #[must_use]
     pub fn engine(&self) -> Engine {
         Engine::from_shared(self.inner.engine.clone())
     }
 
-    /// The name of the device it is on now.
+    /// Returns the name of the device it is on now.
     #[must_use]
     pub fn device_name(&self) -> String {
         self.place().slot.name().to_string()
     }
 
-    /// The device it is on now: not the selected one, where what wrote it ran on another.
+    /// Returns the device it is on now: not the selected one, where what wrote it ran on another.
     #[must_use]
     pub fn device(&self) -> DeviceInfo {
         self.place().slot.device().info().clone()
     }
 
-    /// Its memory on the device, for code that shares the device (for wgpu: [`crate::backend::wgpu::raw_buffer`]); `None` without
+    /// Returns its memory on the device, for code that shares the device (for wgpu: [`crate::backend::wgpu::raw_buffer`]); `None` without
     /// elements. Work recorded so far is submitted first by [`Engine::flush`].
     #[must_use]
     pub fn buffer(&self) -> Option<Arc<dyn Buffer>> {
@@ -237,7 +237,7 @@ impl Tensor {
         Ok(place)
     }
 
-    /// Whether this is where it is now.
+    /// Returns whether this is where it is now.
     pub(super) fn is_at(&self, place: &Place) -> bool {
         let now = self.inner.lock();
         Arc::ptr_eq(&now.fate, &place.fate) && now.released.is_none()

@@ -1,4 +1,4 @@
-//! Textures: tensors of texels with a format and a shape, and what a kernel is told of them.
+//! Textures: tensors of texels with a format and a shape, and their description for kernels.
 //!
 //! A texture is a tensor of words, so it is moved, counted and lost as one. A dispatch puts the kernel's form for what is bound in the kernel's
 //! place (`Kernel::textured_form`), the tensors in the textures' places, and their sizes into a hidden uniform.
@@ -34,7 +34,7 @@ pub enum TextureDimension {
     D3,
 }
 
-/// What a texture is made of, with WebGPU's fields.
+/// A description of a texture, with WebGPU's fields.
 ///
 /// ```
 /// use cantus::{TextureDescriptor, TextureFormat};
@@ -61,43 +61,43 @@ impl TextureDescriptor {
         Self { dimension, size, levels: 1, samples: 1, format }
     }
 
-    /// A row of texels.
+    /// Creates a row of texels.
     #[must_use]
     pub fn new_1d(format: TextureFormat, width: u32) -> Self {
         Self::new(TextureDimension::D1, format, [width, 1, 1])
     }
 
-    /// An image.
+    /// Creates an image.
     #[must_use]
     pub fn new_2d(format: TextureFormat, width: u32, height: u32) -> Self {
         Self::new(TextureDimension::D2, format, [width, height, 1])
     }
 
-    /// A block of texels.
+    /// Creates a block of texels.
     #[must_use]
     pub fn new_3d(format: TextureFormat, width: u32, height: u32, depth: u32) -> Self {
         Self::new(TextureDimension::D3, format, [width, height, depth])
     }
 
-    /// With so many layers. A cube has six: +x, -x, +y, -y, +z, -z.
+    /// Sets the number of layers. A cube has six: +x, -x, +y, -y, +z, -z.
     #[must_use]
     pub fn with_layers(self, layers: u32) -> Self {
         Self { size: [self.size[0], self.size[1], layers], ..self }
     }
 
-    /// With so many levels.
+    /// Sets the number of levels.
     #[must_use]
     pub fn with_levels(self, levels: u32) -> Self {
         Self { levels, ..self }
     }
 
-    /// With all levels, down to a side of one texel.
+    /// Sets all levels, down to a side of one texel.
     #[must_use]
     pub fn with_all_levels(self) -> Self {
         self.with_levels(self.most_levels())
     }
 
-    /// With so many samples in each texel.
+    /// Sets the number of samples in each texel.
     #[must_use]
     pub fn with_samples(self, samples: u32) -> Self {
         Self { samples, ..self }
@@ -109,7 +109,7 @@ impl TextureDescriptor {
         u32::BITS - longest.leading_zeros()
     }
 
-    /// Width, height, and depth or layers of a level.
+    /// Returns the width, height, and depth or layers of a level.
     ///
     /// ```
     /// use cantus::{TextureDescriptor, TextureFormat};
@@ -151,7 +151,7 @@ impl TextureDescriptor {
         (0..level).fold(0, |sum, level| sum + self.level_texels(level)) * u64::from(self.format.words())
     }
 
-    /// Bytes of all levels as [`Engine::texture_from_bytes`] takes them, without padding.
+    /// Returns the bytes of all levels as [`Engine::texture_from_bytes`] takes them, without padding.
     #[must_use]
     pub fn byte_len(&self) -> u64 {
         self.texels() * u64::from(self.format.bytes())
@@ -347,7 +347,7 @@ fn from_words(format: TextureFormat, words: Vec<u32>) -> Vec<u8> {
 }
 
 impl Engine {
-    /// A texture of zeros.
+    /// Creates a texture of zeros.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] for what no texture can be; else as [`Engine::zeros_async`].
@@ -358,7 +358,7 @@ impl Engine {
         Ok(Texture::of(texels, *descriptor))
     }
 
-    /// A texture of the texels of all levels, as images lie in files: level after level, in it layer after layer, row after row from the top,
+    /// Creates a texture of the texels of all levels, as images lie in files: level after level, in it layer after layer, row after row from the top,
     /// texel after texel, without padding.
     ///
     /// # Errors
@@ -373,7 +373,7 @@ impl Engine {
         Ok(Texture::of(self.tensor_async(&words).await?, *descriptor))
     }
 
-    /// An image of an array of height x width x channels, or of height x width for one channel, in a format whose channels are of the array's
+    /// Creates an image from an array of height x width x channels, or of height x width for one channel, in a format whose channels are of the array's
     /// dtype: `u8` for `rgba8unorm`, `f32` for `r32float`. Where the format has four channels and the array three, alpha is 1.
     ///
     /// # Errors
@@ -500,19 +500,19 @@ impl Texture {
         Self { texels, descriptor, view }
     }
 
-    /// What the whole texture is made of.
+    /// Returns the description of the whole texture.
     #[must_use]
     pub fn descriptor(&self) -> &TextureDescriptor {
         &self.descriptor
     }
 
-    /// The texels' format.
+    /// Returns the texels' format.
     #[must_use]
     pub fn format(&self) -> TextureFormat {
         self.descriptor.format
     }
 
-    /// Width, height, and depth or layers of the view's first level, in texels.
+    /// Returns the width, height, and depth or layers of the view's first level, in texels.
     #[must_use]
     pub fn size(&self) -> [u32; 3] {
         let [width, height, depth] = self.descriptor.level_size(self.view.level);
@@ -520,13 +520,13 @@ impl Texture {
         [width, height, if is_block { depth } else { self.view.layers }]
     }
 
-    /// The texels as words on the device, whatever the view.
+    /// Returns the texels as words on the device, whatever the view.
     #[must_use]
     pub fn texels(&self) -> &Tensor {
         &self.texels
     }
 
-    /// A view of one level of this view.
+    /// Returns a view of one level of this view.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when there is no such level.
@@ -541,7 +541,7 @@ impl Texture {
         Ok(Self { view, ..self.clone() })
     }
 
-    /// A view of `count` layers from one on.
+    /// Returns a view of `count` layers from one on.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when there are no such layers.
@@ -570,7 +570,7 @@ impl Texture {
         (start, layer * u64::from(self.view.layers))
     }
 
-    /// The texels of the view's first level: layer after layer, row after row, without padding.
+    /// Returns the texels of the view's first level: layer after layer, row after row, without padding.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -596,7 +596,7 @@ impl Texture {
         self.texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &to_words(format, bytes)).await
     }
 
-    /// The texels of the view's first level as an array: height x width x channels, layers (or slices) before where there are several.
+    /// Returns the texels of the view's first level as an array: height x width x channels, layers (or slices) before where there are several.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] where the format's channels are no elements of that dtype; else as [`Texture::to_bytes_async`].
@@ -658,14 +658,14 @@ impl Texture {
         super::blocking::block_on(self.to_array_async())
     }
 
-    /// The dtype of its channels; `None` where several share bytes (`rgb10a2unorm`).
+    /// Returns the dtype of its channels; `None` where several share bytes (`rgb10a2unorm`).
     #[must_use]
     pub fn channels(&self) -> Option<DType> {
         channel_dtype(self.descriptor.format)
     }
 
-    /// The image, or each layer, with all levels, each the means of two by two texels of the one before: what `textureSampleLevel` reads where
-    /// an image is drawn small. Colours of sRGB are averaged as light.
+    /// Returns the image, or each layer, with all levels, each the means of two by two texels of the one before: what `textureSampleLevel` reads
+    /// where an image is drawn small. Colours of sRGB are averaged as light.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for integers, depths and `rgb9e5ufloat`, and for what has not two dimensions and one sample; else as
@@ -776,7 +776,7 @@ impl Texture {
     }
 }
 
-/// What is bound to a kernel's variable: a tensor, a texture or a sampler.
+/// A resource for a kernel's variable: a tensor, a texture or a sampler.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Resource<'a> {

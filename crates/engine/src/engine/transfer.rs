@@ -49,7 +49,7 @@ impl Tensor {
         self.read_elements(offset, into).await
     }
 
-    /// The only element.
+    /// Returns the only element.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when there are none or several, else as [`Tensor::to_vec_async`].
@@ -85,7 +85,7 @@ impl Tensor {
         self.write_bytes(offset, bytemuck::cast_slice(values)).await
     }
 
-    /// The contents as an `ndarray` array of the same shape.
+    /// Returns the contents as an `ndarray` array of the same shape.
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
@@ -163,7 +163,7 @@ impl Tensor {
         Err(contended(self.label()))
     }
 
-    /// Whether bytes of elements are as many as it has.
+    /// Checks that the bytes are as many as its elements have.
     pub(super) fn check_write(&self, dtype: DType, bytes: usize) -> Result<()> {
         self.expect_dtype(dtype)?;
         if bytes as u64 == self.byte_len() {
@@ -397,7 +397,7 @@ impl Tensor {
 /// Files.
 #[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
 impl Tensor {
-    /// A tensor of a `.npy` file's elements.
+    /// Creates a tensor of a `.npy` file's elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

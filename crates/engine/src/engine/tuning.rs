@@ -1,4 +1,4 @@
-//! What `Engine::tune` is told, and what it tells. The operations know which variants they have, and how these are measured.
+//! The options and the results of `Engine::tune`. The operations know which variants they have, and how these are measured.
 
 use std::time::Duration;
 
@@ -6,43 +6,43 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TuneOptions {
-    /// No measurement begins after so long.
+    /// Sets the time after which no measurement begins.
     pub(crate) limit: Duration,
-    /// Measure the usual sizes too, and not only what the engine ran so far.
+    /// Measures usual sizes too, in addition to the jobs that the engine ran so far.
     pub(crate) usual: bool,
-    /// Measure again what was measured before.
+    /// Repeats earlier measurements.
     pub(crate) again: bool,
 }
 
 impl Default for TuneOptions {
-    /// What ran so far, for two seconds.
+    /// Measures the jobs that ran so far, for two seconds.
     fn default() -> Self {
         Self { limit: Duration::from_secs(2), usual: false, again: false }
     }
 }
 
 impl TuneOptions {
-    /// What ran so far, for two seconds.
+    /// Measures the jobs that ran so far, for two seconds.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// No measurement begins after so long.
+    /// Sets the time after which no measurement begins.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Measure the usual sizes too, and not only what the engine ran so far.
+    /// Measures usual sizes too, in addition to the jobs that the engine ran so far.
     #[must_use]
     pub fn usual(mut self, usual: bool) -> Self {
         self.usual = usual;
         self
     }
 
-    /// Measure again what was measured before.
+    /// Repeats earlier measurements.
     #[must_use]
     pub fn again(mut self, again: bool) -> Self {
         self.again = again;

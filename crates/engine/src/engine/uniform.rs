@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::kernel::{Layout, Scalar};
 use cantus_base::listed::Listed;
 
-/// What a uniform binding or a member of one is set to. Made with `into()`, which [`DispatchBuilder::set`](super::DispatchBuilder::set)
+/// A value for a uniform binding or one of its members. Made with `into()`, which [`DispatchBuilder::set`](super::DispatchBuilder::set)
 /// calls:
 ///
 /// | from | for |

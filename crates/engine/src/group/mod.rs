@@ -58,7 +58,7 @@ impl<T> Drop for Leaving<'_, '_, T> {
 }
 
 impl Group {
-    /// A group of engines. An engine that falls back does so on its own, before the group hears of it: make them with
+    /// Creates a group of engines. An engine that falls back does so on its own, before the group hears of it: make them with
     /// [`Fallback::Never`], so that the strips of a lost device go to the others.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Group {
         Ok(Self { members, strip_rows: None, speeds: Mutex::default() })
     }
 
-    /// A group of the devices named: a backend, or a backend and the index of a device as in `cuda:1`.
+    /// Creates a group of the devices named: a backend, or a backend and the index of a device as in `cuda:1`.
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu:0"])?;
@@ -101,7 +101,7 @@ impl Group {
         self
     }
 
-    /// The members, in the order of plans.
+    /// Returns the members, in the order of plans.
     #[must_use]
     pub fn members(&self) -> &[Engine] {
         &self.members
@@ -124,7 +124,7 @@ impl Group {
         Ok(self.field_into(params, &mut values)?.map(|()| values))
     }
 
-    /// The same into memory that is there: for a field after a field, this spares the pages of a new one.
+    /// Returns the same into memory that is there: for a field after a field, this spares the pages of a new one.
     ///
     /// # Errors
     /// As [`Group::field`], and [`Error::InvalidSize`] when there is not a place for each value. After an error some rows may be written.
@@ -144,7 +144,7 @@ impl Group {
         self.rows("field", (height, width), values, work)
     }
 
-    /// What `work` makes of each strip of `values`, which have `shape`: a chain of operations in which each row depends on itself alone, and the
+    /// Applies `work` to each strip of `values`, which have `shape`: a chain of operations in which each row depends on itself alone, and the
     /// shape stays. It is called with tensors of `[rows, shape[1], …]`.
     ///
     /// ```
@@ -228,7 +228,7 @@ impl Group {
         Ok(done.map(|()| into))
     }
 
-    /// The sum: of each strip on its member in float32, then of those by a tree in float64, in the order of the rows whoever did them.
+    /// Returns the sum: of each strip on its member in float32, then of those by a tree in float64, in the order of the rows whoever did them.
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
@@ -247,8 +247,8 @@ impl Group {
         Ok(self.run("sum", (values.len(), 1), &mut sums, |_, _| 1, work)?.map(|()| tree(&sums)))
     }
 
-    /// The element-wise sum of one float32 tensor of each member, on every member: in the members' order, or as NCCL or RCCL add up where all members
-    /// are devices of their vendor. Otherwise the parts go through the host's memory.
+    /// Returns the element-wise sum of one float32 tensor of each member, on every member: in the members' order, or as NCCL or RCCL add up where all
+    /// members are devices of their vendor. Otherwise the parts go through the host's memory.
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
@@ -409,7 +409,7 @@ impl Group {
     }
 }
 
-/// A backend and the index of a device from `backend` or `backend:index`.
+/// Returns a backend and the index of a device from `backend` or `backend:index`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] for an index that is no number.

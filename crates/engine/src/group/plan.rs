@@ -85,7 +85,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// What a member did.
+/// A member's part of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Part {
@@ -99,7 +99,7 @@ pub struct Part {
     pub taken_over: usize,
     /// Until its last strip was done.
     pub time: Duration,
-    /// What ended its part early. Others did the rest.
+    /// The failure that ended its part early. Others did the rest.
     pub failure: Option<Error>,
 }
 
@@ -111,7 +111,7 @@ pub struct Done<T> {
     pub values: T,
     /// Who was to do what.
     pub plan: Plan,
-    /// What each member did, in the group's order.
+    /// Each member's part, in the group's order.
     pub parts: Vec<Part>,
 }
 

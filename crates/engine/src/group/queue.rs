@@ -47,7 +47,7 @@ impl<'a, T> State<'a, T> {
         self.queues.get(member).map_or(0, |queue| queue.iter().map(|strip| strip.rows.len()).sum())
     }
 
-    /// Whether `member` would have the last strip of `other` done before `other` has.
+    /// Returns whether `member` would have the last strip of `other` done before `other` has.
     fn pays(&self, member: usize, other: usize) -> bool {
         let (Some(mine), Some(theirs)) = (self.paces.get(member), self.paces.get(other)) else { return false };
         let strip = self.queues.get(other).and_then(|queue| queue.back()).map_or(0, |strip| strip.rows.len());

@@ -165,7 +165,7 @@ fn fault(what: &str, reason: &str) -> Error {
     Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() }
 }
 
-/// Mean and sum of squared distances from it, of so many values, and their largest magnitude.
+/// Mean and sum of squared distances from it, of that many values, and their largest magnitude.
 #[derive(Clone, Copy, Default)]
 struct Moments {
     count: f64,
@@ -204,7 +204,7 @@ pub(crate) struct Coherence {
     reading: Reading,
 }
 
-/// What a reading sums.
+/// The sums of one reading.
 enum Reading {
     Moments(Moments),
     Neighbours { centre: Centre, sum: f64 },
@@ -223,7 +223,7 @@ impl Coherence {
         if let Reading::Done(value) = self.reading { Some(value) } else { None }
     }
 
-    /// Whether sheets need the row before their own: the first row of a sheet counts as such. The field's own first one has none.
+    /// Returns whether sheets need the row before their own: the first row of a sheet counts as such. The field's own first one has none.
     #[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
     pub(crate) fn compares_rows(&self) -> bool {
         matches!(self.reading, Reading::Neighbours { .. })

@@ -34,7 +34,7 @@ enum Gives {
     Complex,
 }
 
-/// Whether a form for these numbers is for a dtype.
+/// Returns whether a form for these numbers is for a dtype.
 fn covers(numbers: &str, dtype: DType) -> bool {
     match numbers {
         "boolean" => dtype == DType::Bool,
@@ -108,7 +108,7 @@ impl Function {
     }
 }
 
-/// What a function is for, in words.
+/// The kinds of numbers of a form, in words.
 macro_rules! numbers {
     (boolean) => {
         "bool "
@@ -240,24 +240,24 @@ macro_rules! functions {
                 }
             }
 
-            /// Its name: that of the method, or of the operator's.
+            /// Returns its name: that of the method, or of the operator's.
             #[must_use]
             pub fn name(self) -> &'static str {
                 self.function().name
             }
 
-            /// The dtypes that it takes.
+            /// Returns the dtypes that it takes.
             pub fn dtypes(self) -> impl Iterator<Item = DType> {
                 DType::ALL.iter().copied().filter(move |&dtype| self.function().takes(dtype) || self.by_host(dtype))
             }
 
-            /// The largest error in float32, absolute below 1 and relative above, or `exact`.
+            /// Returns the largest error in float32, absolute below 1 and relative above, or `exact`.
             #[must_use]
             pub fn accuracy(self) -> &'static str {
                 self.function().accuracy
             }
 
-            /// The largest error on the CPU in units in the last place of float32, away from overflow; `None` where only [`Self::accuracy`]
+            /// Returns the largest error on the CPU in units in the last place of float32, away from overflow; `None` where only [`Self::accuracy`]
             /// holds: near roots, and where results are too small to be normal numbers.
             #[must_use]
             pub fn ulps(self) -> Option<u32> {
@@ -420,9 +420,9 @@ functions! {
         CopySign, copysign, { float => "{f}_with_sign({x}, {y})" }, "exact";
         /// The float next to x in the direction of y. Of f16 as of the float32 of its value.
         NextAfter, next_after, { f32 => "float_next_after({x}, {y})" }, "exact";
-        /// What is left of x by y when the quotient is rounded towards 0: exact, with the sign of x. NaN, or 0 for integers, where y = 0.
+        /// The remainder of x by y when the quotient is rounded towards 0: exact, with the sign of x. NaN, or 0 for integers, where y = 0.
         Fmod, fmod, { float | signed => "{f}_rest({x}, {y})", unsigned => "{x} % select({y}, {t}(1), {y} == {t}(0))" }, "exact";
-        /// What is left of x by y when the quotient is rounded down, as Python's `%`: with the sign of y. NaN, or 0 for integers, where y = 0.
+        /// The remainder of x by y when the quotient is rounded down, as Python's `%`: with the sign of y. NaN, or 0 for integers, where y = 0.
         Remainder, remainder, { float | signed => "{f}_remainder({x}, {y})", unsigned => "{x} % select({y}, {t}(1), {y} == {t}(0))" }, "3e-7";
         /// x / y rounded down, as Python's `//`; by 0 as `/`.
         FloorDivide, floor_divide, { float | signed => "{f}_floor_divide({x}, {y})", unsigned => "{x} / select({y}, {t}(1), {y} == {t}(0))" }, "3e-7";

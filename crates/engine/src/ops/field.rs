@@ -51,7 +51,7 @@ impl Frequency {
         ("oneness", Self::Oneness, 768.0),
     ];
 
-    /// The frequency in Hz.
+    /// Returns the frequency in Hz.
     ///
     /// ```
     /// use cantus::ops::field::Frequency;
@@ -68,7 +68,7 @@ impl Frequency {
         Self::NAMED.iter().find(|(_, frequency, _)| *frequency == self).map_or(f64::NAN, |(_, _, hertz)| *hertz)
     }
 
-    /// The names, with their values in Hz.
+    /// Returns the names, with their values in Hz.
     ///
     /// ```
     /// use cantus::ops::field::Frequency;
@@ -122,7 +122,7 @@ impl std::fmt::Display for Frequency {
     }
 }
 
-/// What [`field`] computes.
+/// The parameters of [`field`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FieldParams {
     width: usize,
@@ -416,7 +416,7 @@ fn tile_elements(engine: &Engine) -> u64 {
     PREFERRED.min(binding).min(free).max(1)
 }
 
-/// A damped spiral wave on the square [-1, 1]².
+/// Creates a damped spiral wave on the square [-1, 1]².
 ///
 /// Element (j, i) is `sin(0.01 f r + φ θ + φ^φ t) exp(-r/φ)` at x = -1 + 2i/(width-1), y = -1 + 2j/(height-1), with
 /// r = φ √(x² + y²) and θ = atan2(y, x); a side of length 1 sits at -1. Absolute error below 1e-5 on every device while the sine's
@@ -431,7 +431,7 @@ pub async fn field_async(engine: &Engine, params: &FieldParams) -> Result<Tensor
     Wave::field(params)?.whole(engine, params.width, params.height, "field_tiles").await
 }
 
-/// The rows and columns of [`field_async`] that the ranges name: a `[rows, columns]` tensor. The grid may be larger than any memory.
+/// Returns the rows and columns of [`field_async`] that the ranges name: a `[rows, columns]` tensor. The grid may be larger than any memory.
 ///
 /// # Errors
 /// As [`field_async`], and [`Error::InvalidSize`] for ranges that are empty or reach beyond the grid.

@@ -1,4 +1,4 @@
-//! What a stream has done so far, in a file, so that a run that was interrupted goes on.
+//! The progress of a stream, in a file, so that an interrupted run continues.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -13,15 +13,15 @@ use crate::files::Temporary;
 
 const MAGIC: &[u8; 16] = b"cantus stream 1\n";
 
-/// What is known when all rows before `next` are done.
+/// The state after all rows before `next`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Saved {
-    /// What it is of: the sources and the work.
+    /// The identity of the stream: the sources and the work.
     identity: String,
     pub(super) next: u64,
     /// The state of the work.
     pub(super) state: Vec<u8>,
-    /// What is carried from chunk to chunk.
+    /// The value that is carried from chunk to chunk.
     pub(super) carry: Option<Vec<u8>>,
 }
 
@@ -39,7 +39,7 @@ impl Checkpoint {
         Self { path, identity, every, written: Instant::now() }
     }
 
-    /// What an earlier run left.
+    /// Loads the checkpoint of an earlier run.
     pub(super) fn load(&self) -> Result<Option<Saved>> {
         let bytes = match std::fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -58,7 +58,7 @@ impl Checkpoint {
         Ok(Some(saved))
     }
 
-    /// Whether it is time for one.
+    /// Returns whether it is time for one.
     pub(super) fn is_due(&self) -> bool {
         self.written.elapsed() >= self.every
     }

@@ -49,7 +49,7 @@ impl Room {
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), bytes) }
     }
 
-    /// The first `bytes` bytes, for a device. The room goes home when that lets go of them.
+    /// The first `bytes` bytes, for a device. The buffer returns when the device releases them.
     fn into_memory(mut self, bytes: usize) -> HostMemory {
         debug_assert!(bytes <= self.bytes().len());
         let start = NonNull::new(self.lines.as_mut_ptr()).unwrap_or(NonNull::dangling()).cast();
@@ -217,7 +217,7 @@ struct Reading {
     sources: Vec<Box<dyn Source>>,
     sizes: Vec<usize>,
     rooms: Vec<Rooms>,
-    /// What the next chunk begins with, of each source.
+    /// The rows that the next chunk begins with, of each source.
     carried: Vec<Vec<u8>>,
     cut: Cut,
     chunk_rows: usize,
@@ -305,7 +305,7 @@ impl Reading {
 struct Place {
     /// The first row of the next chunk.
     core: u64,
-    /// What is carried over begins and ends here.
+    /// The first row that is carried over, and the row behind the last one.
     begin: u64,
     end: u64,
     /// The sources have no more.
@@ -345,44 +345,44 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The rows of the first source: `[before + rows + after, ...row]`. A kernel may write to it.
+    /// Returns the rows of the first source: `[before + rows + after, ...row]`. A kernel may write to it.
     #[must_use]
     pub fn tensor(&self) -> &Tensor {
         // A stream has one source at least.
         &self.tensors[0]
     }
 
-    /// The same rows of each source, in the order in which they were given.
+    /// Returns the same rows of each source, in the order in which they were given.
     #[must_use]
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
 
-    /// The engine.
+    /// Returns the engine.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The number of its first row within the stream, without those that overlap.
+    /// Returns the number of its first row within the stream, without those that overlap.
     #[must_use]
     pub fn first_row(&self) -> u64 {
         self.first
     }
 
-    /// How many rows it has, without those that overlap.
+    /// Returns how many rows it has, without those that overlap.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many rows of the chunk before come first in the tensors: those of [`super::Stream::overlap`], fewer at the beginning.
+    /// Returns how many rows of the chunk before come first in the tensors: those of [`super::Stream::overlap`], fewer at the beginning.
     #[must_use]
     pub fn before(&self) -> usize {
         self.before
     }
 
-    /// How many rows of the chunk after come last in the tensors.
+    /// Returns how many rows of the chunk after come last in the tensors.
     #[must_use]
     pub fn after(&self) -> usize {
         self.after

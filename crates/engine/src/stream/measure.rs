@@ -17,7 +17,7 @@ use crate::tensor::{DType, Kind};
 /// Elements that a device adds up by itself: few enough for exact sums of halves of whole numbers.
 const PART: usize = 4096;
 
-/// What is known of all elements of a stream.
+/// A summary of all elements of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many elements there are.
@@ -36,7 +36,7 @@ pub struct Summary {
     pub max: f64,
 }
 
-/// What is measured.
+/// The measurements to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     sum: bool,
@@ -265,7 +265,7 @@ impl Stream {
         Err(Error::InvalidInput { what: format!("{what} of a stream"), reason: reason.to_owned() })
     }
 
-    /// The sum of all elements, as [`Summary::sum`].
+    /// Returns the sum of all elements, as [`Summary::sum`].
     ///
     /// # Errors
     /// Those of the source and of the engine; [`Error::InvalidInput`] for complex elements, chunks that overlap, and several sources.
@@ -273,7 +273,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: true, moments: false, min: false, max: false })?.sum)
     }
 
-    /// The mean of all elements; NaN of none.
+    /// Returns the mean of all elements; NaN of none.
     ///
     /// # Errors
     /// As [`Stream::sum`].
@@ -281,7 +281,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: true, moments: false, min: false, max: false })?.mean)
     }
 
-    /// The least element; NaN where one is NaN, infinity of none.
+    /// Returns the least element; NaN where one is NaN, infinity of none.
     ///
     /// # Errors
     /// As [`Stream::sum`].
@@ -289,7 +289,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: false, moments: false, min: true, max: false })?.min)
     }
 
-    /// The greatest element; NaN where one is NaN, minus infinity of none.
+    /// Returns the greatest element; NaN where one is NaN, minus infinity of none.
     ///
     /// # Errors
     /// As [`Stream::sum`].
@@ -297,7 +297,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: false, moments: false, min: false, max: true })?.max)
     }
 
-    /// All of it in one reading: how many, sum, mean, variance, least and greatest.
+    /// Returns all of it in one reading: how many, sum, mean, variance, least and greatest.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -317,7 +317,7 @@ impl Stream {
         self.measure(Wanted { sum: true, moments: true, min: true, max: true })
     }
 
-    /// How many elements lie in each of `bins` parts of `low..=high`, as [`Expr::histogram`].
+    /// Returns how many elements lie in each of `bins` parts of `low..=high`, as [`Expr::histogram`].
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -339,7 +339,8 @@ impl Stream {
         Ok(state.0)
     }
 
-    /// A tensor that takes in the chunks one after the other: `work` makes the next one, of the same shape, of the one before, `initial` first.
+    /// Returns a tensor that takes in the chunks one after the other: `work` makes the next one, of the same shape, of the one before, `initial`
+    /// first.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -380,7 +381,7 @@ impl Stream {
     }
 }
 
-/// What is carried stays on the device; each is waited for, so that they do not pile up.
+/// Waits for each carried value, which stays on the device, so that they do not pile up.
 struct Waiting;
 
 impl State for Waiting {

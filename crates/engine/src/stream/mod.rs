@@ -74,7 +74,7 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// The rows of a source.
+    /// Returns the rows of a source.
     pub fn new(engine: &Engine, source: impl Source + 'static) -> Self {
         Self {
             engine: engine.clone(),
@@ -170,7 +170,7 @@ impl Stream {
         self
     }
 
-    /// The chunks, one after the other, the next one on its way to the device.
+    /// Returns the chunks, one after the other, the next one on its way to the device.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -318,7 +318,7 @@ impl std::fmt::Debug for Feed {
 }
 
 impl Chunks {
-    /// All rows, where their number is known.
+    /// Returns all rows, where their number is known.
     #[must_use]
     pub fn rows(&self) -> Option<u64> {
         self.feed.rows

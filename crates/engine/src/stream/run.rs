@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::ops::Expr;
 use cantus_base::listed::Listed;
 
-/// What takes the results, and can be kept between runs.
+/// A receiver of results whose state can be kept between runs.
 pub(super) trait State: Send {
     /// Takes what was made of a chunk.
     fn take(&mut self, done: &Done) -> Result<()>;
 
-    /// What is to be kept, after all that was taken is where it outlives the machine's power.
+    /// Returns the state to keep, after everything taken so far is where it survives a loss of power.
     fn save(&mut self) -> Result<Vec<u8>>;
 
     /// Goes on from what [`State::save`] gave, or anew.
@@ -33,7 +33,7 @@ pub(super) fn packed(value: &impl serde::Serialize) -> Result<Vec<u8>> {
     postcard::to_allocvec(value).map_err(|error| damaged(&error.to_string()))
 }
 
-/// What [`packed`] packed.
+/// Unpacks the bytes of [`packed`].
 pub(super) fn unpacked<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     postcard::from_bytes(bytes).map_err(|error| damaged(&error.to_string()))
 }
@@ -45,10 +45,10 @@ pub(super) fn damaged(reason: &str) -> Error {
     }
 }
 
-/// What was made of a chunk.
+/// The result of a chunk.
 pub(super) struct Done {
     pub(super) outputs: Vec<Tensor>,
-    /// What goes to the next one.
+    /// The value for the next chunk.
     carry: Option<Tensor>,
     pub(super) first: u64,
     pub(super) rows: usize,

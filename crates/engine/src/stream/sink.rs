@@ -24,7 +24,7 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The elements.
+    /// Returns the elements.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when they are of another type.
@@ -44,7 +44,7 @@ impl Rows<'_> {
     }
 }
 
-/// What takes the rows of a stream's result, in order, on a thread of its own. Functions of [`Rows`] are sinks.
+/// A receiver of the rows of a stream's result, in order, on a thread of its own. Functions of [`Rows`] are sinks.
 pub trait Sink: Send {
     /// Takes some rows. All are of one dtype and shape.
     ///
@@ -123,7 +123,7 @@ impl Write for Part {
 }
 
 impl NpyFile {
-    /// A file to be written; nothing is until the first rows come.
+    /// Creates a file to be written; nothing is until the first rows come.
     #[must_use]
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), lasting: false, open: None }
@@ -144,7 +144,7 @@ impl NpyFile {
         }
     }
 
-    /// The header for so many rows: as long as that for any other number, as NumPy leaves room for the first length to grow.
+    /// The header for that many rows: as long as that for any other number, as NumPy leaves room for the first length to grow.
     fn header(dtype: DType, row: &[usize], rows: u64) -> std::io::Result<Vec<u8>> {
         let rows = usize::try_from(rows).map_err(std::io::Error::other)?;
         let shape: Vec<usize> = std::iter::once(rows).chain(row.iter().copied()).listed();
@@ -162,7 +162,7 @@ impl NpyFile {
         Ok(Open { file: BufWriter::with_capacity(1 << 16, Part(temporary)), dtype, row: row.to_vec(), rows: 0 })
     }
 
-    /// What an earlier run wrote, without what lies behind the first `rows` rows.
+    /// Opens an earlier run's result, cut off after the first `rows` rows.
     fn again(&self, rows: u64) -> Result<Open> {
         let part = self.part();
         let fault = |error: std::io::Error| Error::unreadable(&part, &error);

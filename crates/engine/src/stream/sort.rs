@@ -216,7 +216,7 @@ impl Runs {
 
 /// A run that is merged.
 struct Run {
-    /// What is still in the file.
+    /// The rows still in the file.
     next: u64,
     end: u64,
     held: Vec<u8>,

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::tensor::npy::Described;
 use crate::tensor::{DType, Element};
 
-/// What gives rows, in order: an array whose first axis may be longer than any memory.
+/// A source of rows, in order: an array whose first axis may be longer than any memory.
 pub trait Source: Send {
     /// Element type.
     fn dtype(&self) -> DType;
@@ -27,7 +27,7 @@ pub trait Source: Send {
     /// Whatever ends the stream.
     fn read(&mut self, into: &mut [u8]) -> Result<u64>;
 
-    /// Leaves out so many of the next rows, by reading them unless the source knows better.
+    /// Skips that many of the next rows, by reading them unless the source knows better.
     ///
     /// # Errors
     /// As [`Source::read`]; [`Error::InvalidSize`] when there are fewer.
@@ -61,7 +61,7 @@ pub trait Source: Send {
         "the source".to_owned()
     }
 
-    /// What tells it from other sources, for checkpoints: a stream goes on only where it finds the same again.
+    /// Returns its identity among sources, for checkpoints: a stream goes on only where it finds the same again.
     fn identity(&self) -> String {
         format!("{} {}{:?} {:?}", self.name(), self.dtype(), self.row(), self.rows())
     }
@@ -223,7 +223,7 @@ pub struct Bytes<B> {
 }
 
 impl<B: AsRef<[u8]> + Send> Bytes<B> {
-    /// The rows of `bytes`: elements in the machine's byte order, row-major.
+    /// Returns the rows of `bytes`: elements in the machine's byte order, row-major.
     ///
     /// ```
     /// use cantus::{DType, Engine, stream::{Bytes, Stream}};
@@ -297,7 +297,7 @@ pub struct Reader<R> {
 }
 
 impl<R: Read + Send> Reader<R> {
-    /// The rows that `reader` gives until it ends: elements in the machine's byte order, row-major.
+    /// Returns the rows that `reader` gives until it ends: elements in the machine's byte order, row-major.
     ///
     /// ```
     /// use cantus::{DType, Engine, stream::{Reader, Stream}};
@@ -366,7 +366,7 @@ pub struct Items<T, I> {
 }
 
 impl<T: Element, I: Iterator<Item = Vec<T>> + Send> Items<T, I> {
-    /// The rows of `items`, one after the other.
+    /// Returns the rows of `items`, one after the other.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};

@@ -12,7 +12,7 @@ pub(super) const NORMAL_PAGES: i32 = 2;
 pub(super) const TO_DEVICE: i32 = 1;
 pub(super) const TO_HOST: i32 = 2;
 pub(super) const WITHIN: i32 = 3;
-/// What other threads do meanwhile does not end a capture.
+/// The mode in which other threads' calls do not end a capture.
 pub(super) const CAPTURE_THREAD_LOCAL: i32 = 1;
 pub(super) const EVENT_COMPLETE: i32 = 1;
 /// Kinds of memory: on the package, and beside it.
@@ -27,7 +27,7 @@ pub(super) const TRUNCATE: i32 = 1;
 /// The time limit passed: none of AscendCL's codes, which are positive.
 pub(super) const LATE: i32 = -2;
 
-/// What a call reports in place of a result.
+/// A call's failure.
 #[derive(Debug, Clone)]
 pub(super) struct Fault {
     /// AscendCL's, 0 for what is refused here, [`LATE`] for what did not end.
@@ -36,7 +36,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// What the device cannot do.
+    /// Returns the fault of an operation that the device cannot run.
     pub(super) fn refused(message: impl Into<String>) -> Self {
         Self { code: 0, message: message.into() }
     }

@@ -13,7 +13,7 @@ use cantus_base::listed::Listed;
 /// Tensors that an operator reads, at most.
 pub(super) const OPERANDS: usize = 3;
 
-/// What an operator's first function gave.
+/// The result of an operator's first function.
 struct Asked {
     operator: Operator,
     second: Pointer,

@@ -193,7 +193,7 @@ impl Library {
         found.ok_or_else(|| Fault::refused(format!("its libraries lack aclnn{operator:?}")))
     }
 
-    /// What a call's code means.
+    /// Turns a call's code into a result.
     pub(super) fn check(&self, call: &str, code: i32) -> Result<(), Fault> {
         if code == 0 {
             return Ok(());

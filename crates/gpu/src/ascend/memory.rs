@@ -106,11 +106,11 @@ struct State {
     kept_bytes: usize,
     recorded: u64,
     events: VecDeque<(u64, Arc<Event>)>,
-    /// What goes when the event behind its last use has passed.
+    /// The memory to free when the event behind its last use has passed.
     retired: Vec<(u64, Retired)>,
 }
 
-/// What nothing holds any more, but for the device.
+/// Memory that nothing holds any more, except the device.
 pub(super) enum Retired {
     Host(Pointer),
     /// A recording's.
@@ -134,7 +134,7 @@ impl Retired {
 pub(super) struct Stream {
     pub(super) stream: Pointer,
     state: Mutex<State>,
-    /// What is waited for here takes no longer.
+    /// The longest time that a wait here takes.
     limit: Option<Duration>,
     pub(super) context: Arc<Context>,
 }
@@ -272,7 +272,7 @@ impl Stream {
         state.retired.push((recorded, retired));
     }
 
-    /// Waits, and gives back what nothing held before.
+    /// Waits, and frees the memory that nothing held before.
     pub(super) fn trim(&self) -> Result<(), Fault> {
         let kept = {
             let mut state = self.state();

@@ -100,7 +100,7 @@ impl Sink<'_> {
     }
 }
 
-/// Whether a node is an operator's work: neither the same bytes under another type, nor a number that is filled in where it is needed.
+/// Returns whether a node is an operator's work: neither the same bytes under another type, nor a number that is filled in where it is needed.
 fn is_called(node: &Node, last: usize) -> bool {
     !matches!(node.op, Op::Input(_) | Op::Reshape | Op::Bitcast) && last != 0
 }

@@ -19,7 +19,7 @@ pub(super) struct Recorded {
     pub(super) inputs: Vec<Arc<Memory>>,
     /// Where the results are, of the runs whose results last.
     pub(super) results: Vec<Arc<Memory>>,
-    /// What is written between them.
+    /// The memory that is written between them.
     _held: Vec<Arc<Memory>>,
     _workspace: Option<Memory>,
     stream: Arc<Stream>,

@@ -1,4 +1,4 @@
-//! What the device does for the engine's batches: graphs compiled and run, recordings, bytes to it and from it.
+//! The device's side of the engine's batches: graphs compiled and run, recordings, bytes to it and from it.
 
 use std::sync::Arc;
 

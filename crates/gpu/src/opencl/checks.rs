@@ -1,4 +1,4 @@
-//! What OpenCL does not check itself, said before anything is queued: this device's side of `backend/checks`.
+//! Checks that OpenCL does not make itself, before anything is queued: this device's side of `backend/checks`.
 
 use std::sync::Arc;
 

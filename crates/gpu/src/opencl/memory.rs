@@ -42,7 +42,7 @@ impl OpenClBuffer {
         padded(self.bytes)
     }
 
-    /// What the checks want to know.
+    /// Returns the facts for the checks.
     pub(super) fn facts(&self) -> Facts<'_> {
         Facts { id: self.id(), bytes: self.padded(), label: &self.label }
     }
@@ -82,7 +82,7 @@ impl Shared {
         Ok(buffer)
     }
 
-    /// Lets queued work finish, and gives back what is pooled.
+    /// Lets queued work finish, and frees pooled memory.
     async fn make_room(self: &Arc<Self>) {
         // What fails here fails again where there is somebody to tell.
         let _ = self.finish().await;

@@ -19,7 +19,7 @@ pub(super) const PROCESSOR: i32 = 10;
 /// Intel's number among vendors of PCI devices.
 const INTEL: u32 = 0x8086;
 
-/// What the loader answers when no platform is installed.
+/// The loader's answer when no platform is installed.
 const NO_PLATFORM: i32 = -1001;
 
 /// A device that was found.

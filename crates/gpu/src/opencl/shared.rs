@@ -1,4 +1,4 @@
-//! What the parts of an opened device share: below memory, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub(super) struct Block {
     pub(super) id: u64,
 }
 
-/// What the parts of a device share. Buffers and programs keep it alive.
+/// The state that the parts of a device share. Buffers and programs keep it alive.
 pub(super) struct Shared {
     pub(super) info: DeviceInfo,
     pub(super) features: OpenClFeatures,
@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) context: Context,
 }
 
-/// What is changed under the device's lock. Whoever puts work into the queue holds it.
+/// The state under the device's lock. Whoever puts work into the queue holds it.
 #[derive(Default)]
 pub(super) struct State {
     /// The numbers of the commands, and the host memory that they may still touch.
@@ -92,7 +92,7 @@ impl State {
         self.flight.oldest().unwrap_or(self.flight.last())
     }
 
-    /// Lets go of what commands touched that are done. One that failed is done too: its failure is the device's end.
+    /// Releases what finished commands touched. One that failed is done too: its failure is the device's end.
     pub(super) fn take_up(&mut self) -> std::result::Result<(), i32> {
         let Some(number) = self.marks.look(Marker::passed)? else { return Ok(()) };
         for memory in self.flight.pass(number) {

@@ -66,7 +66,7 @@ pub(super) enum Call {
     BufferReadyEvent = 72,
 }
 
-/// What every device needs of a plugin.
+/// The functions that every device needs from a plugin.
 pub(super) const NEEDED: [Call; 21] = [
     Call::ErrorDestroy,
     Call::ErrorMessage,
@@ -271,7 +271,7 @@ pub(super) struct MemoryStats {
     pub(super) rest: [i64; 16],
 }
 
-/// What a plugin reports.
+/// A plugin's error.
 #[derive(Debug, Clone)]
 pub(super) struct Fault {
     pub(super) code: i32,

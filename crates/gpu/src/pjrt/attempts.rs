@@ -23,7 +23,7 @@ const LONGEST: u64 = 16 << 20;
 pub(super) struct Attempts {
     /// `None`: nothing is noted.
     folder: Option<PathBuf>,
-    /// What tells the plugin from any other, and from what it is after an update.
+    /// The plugin's identity, which an update changes.
     plugin: String,
     /// First runs that have not ended.
     running: Mutex<Vec<(Arc<Event>, Attempt)>>,
@@ -87,7 +87,7 @@ impl Attempts {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).push((run.clone(), attempt));
     }
 
-    /// Lets go of the first runs that have ended.
+    /// Releases the first runs that have ended.
     pub(super) fn sweep(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|(event, _)| matches!(event.passed(), Ok(false)));

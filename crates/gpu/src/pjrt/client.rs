@@ -22,7 +22,7 @@ enum Trial {
 
 #[derive(Default)]
 struct Known {
-    /// What came of trials, the latest last.
+    /// The results of trials, the latest last.
     trials: Vec<(PathBuf, Trial, Result<(), String>)>,
     /// A library is initialised once in a process.
     initialised: Vec<(Plugin, Result<(), Fault>)>,
@@ -73,7 +73,7 @@ pub(super) fn devices(plugin: Plugin) -> Option<usize> {
     known().clients.iter().find(|(known, ..)| *known == plugin).map(|(.., count)| *count)
 }
 
-/// The client of a candidate: the one that there is, or a new one.
+/// Returns the client of a candidate: the existing one, or a new one.
 pub(super) fn opened(candidate: &Candidate, cache: &NativeCache, attempts: &Attempts) -> Result<Arc<Owned>, String> {
     let mut known = known();
     known.tried(candidate, Trial::Loaded)?;

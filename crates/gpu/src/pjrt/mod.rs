@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
 const NAME: &str = "pjrt";
-/// Tenstorrent's; what else there is ranks lower.
+/// Tenstorrent's; all others rank lower.
 const PRIORITY: i32 = 85;
 
 /// A device that is found: of which candidate, and which one of its client's.
@@ -39,7 +39,7 @@ struct Entry {
     info: DeviceInfo,
 }
 
-/// What is found: plugins by candidate, devices, and what else is to be said.
+/// The result of a probe: plugins by candidate, devices, and remarks.
 #[derive(Default)]
 struct Found {
     plugins: Vec<Option<Plugin>>,
@@ -164,7 +164,7 @@ impl Backend for PjrtBackend {
     }
 }
 
-/// The table of the plugin that simulates, as a plugin's `GetPjrtApi` gives it: for doubles that stand between it and the backend. Without the
+/// The table of the plugin that simulates, as a plugin's `GetPjrtApi` gives it: for doubles between it and the backend. Without the
 /// setting for it, it has three devices.
 #[cfg(feature = "_test")]
 #[doc(hidden)]

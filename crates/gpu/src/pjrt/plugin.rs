@@ -307,7 +307,7 @@ impl Plugin {
         args.body
     }
 
-    /// What an error says; it is destroyed.
+    /// Returns the text of an error and destroys it.
     pub(super) fn fault(&self, error: *mut c_void) -> Fault {
         let message = self.tell(Call::ErrorMessage, Text { object: error, text: std::ptr::null(), length: 0 });
         let code = self.function(Call::ErrorGetCode).map_or(2, |function| {
@@ -355,7 +355,7 @@ pub(super) struct Owned {
     pub(super) plugin: Plugin,
     pub(super) object: *mut c_void,
     destroy: Call,
-    /// What must outlive it.
+    /// The object that must outlive it.
     _holds: Option<Arc<Self>>,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct Pjrt {
     device: *mut c_void,
     /// The plugin's number for it.
     pub(super) id: i64,
-    /// Whether times are those of the cost model.
+    /// True if times are those of the cost model.
     pub(super) simulated: bool,
     pub(super) attempts: Arc<Attempts>,
 }

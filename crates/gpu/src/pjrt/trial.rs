@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A client of many devices may take its time.
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
-/// Whether there are copies.
+/// True if there are copies.
 pub(super) const COPIES: bool = cfg!(all(target_os = "linux", target_env = "gnu"));
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]

@@ -1,4 +1,4 @@
-//! What the driver does not check itself, said before anything is queued: this device's side of `backend/checks`.
+//! Checks that the driver does not make itself, before anything is queued: this device's side of `backend/checks`.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use cantus_base::listed::Listed;
 type Code = c_int;
 type Handle = *mut c_void;
 
-/// What a run-time compiler made of a source.
+/// The result of a run-time compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// The code: machine code, or text that ends in a zero byte.
@@ -151,7 +151,7 @@ impl Compiler {
     }
 }
 
-/// A compiler, and what it is told: one way to code for a device.
+/// A compiler and its options: one way to code for a device.
 pub(super) struct Way {
     pub(super) compiler: Compiler,
     pub(super) options: Vec<String>,

@@ -598,7 +598,7 @@ impl Driver {
         self.functions().clusters.as_ref().zip(self.platform.vendor.functions.clusters.as_ref())
     }
 
-    /// Lets launches of a kernel ask for so much shared memory, and for large clusters.
+    /// Lets launches of a kernel ask for that much shared memory, and for large clusters.
     pub(super) fn allow_clusters(&self, module: &Module, shared_bytes: u32) -> Result<(), Fault> {
         let Some((table, names)) = self.clusters() else { return Ok(()) };
         let _current = self.enter()?;

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::translate::Argument;
 use cantus_base::listed::Listed;
 
-/// What other threads do meanwhile does not end the capture.
+/// The mode in which other threads' calls do not end the capture.
 const CAPTURE_THREAD_LOCAL: i32 = 1;
 
 /// A batch as a graph.

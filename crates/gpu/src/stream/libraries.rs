@@ -26,7 +26,7 @@ impl Shared {
         products.as_ref().filter(|_| !self.takeovers.is_refused(library.name))
     }
 
-    /// Whether the library computes such products.
+    /// Returns whether the library computes such products.
     pub(super) fn takes_product(&self, shape: &ProductShape) -> bool {
         self.products().is_some_and(|products| products.plan(shape).is_some())
     }

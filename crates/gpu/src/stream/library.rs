@@ -237,7 +237,7 @@ pub(super) enum CurrentTable {
 /// The names of all of a driver's functions.
 #[derive(Debug)]
 pub(crate) struct FunctionNames {
-    /// What every driver has.
+    /// The functions that every driver has.
     pub(crate) plain: Names,
     /// How devices are made current.
     pub(crate) current: CurrentNames,
@@ -247,7 +247,7 @@ pub(crate) struct FunctionNames {
     pub(crate) updates: Option<UpdateNames>,
     /// For thread-block clusters, where there are any.
     pub(crate) clusters: Option<ClusterNames>,
-    /// What tells one device from another.
+    /// The functions that identify a device.
     pub(crate) identity: IdentityNames,
     /// For memory that another API exports.
     pub(crate) external: ExternalNames,

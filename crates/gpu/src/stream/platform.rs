@@ -14,7 +14,7 @@ pub(crate) struct Fault {
     pub(super) message: String,
 }
 
-/// What follows from a fault.
+/// The consequence of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FaultKind {
     /// The device's memory is used up.
@@ -25,7 +25,7 @@ pub(super) enum FaultKind {
     Call,
 }
 
-/// What initialising says in a process that was forked after it, "not initialised".
+/// The code of initialising in a process that was forked after it, "not initialised".
 const FORKED: Code = 3;
 pub(super) const SUCCESS: Code = 0;
 const OUT_OF_MEMORY: Code = 2;
@@ -47,7 +47,7 @@ pub(super) fn check(code: Code, call: &str) -> Result<(), Fault> {
     if code == SUCCESS { Ok(()) } else { Err(Fault::of(code, call)) }
 }
 
-/// What is current on a thread: CUDA has contexts there, HIP a device's number.
+/// The device or context that is current on a thread: CUDA has contexts there, HIP a device's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Current {
     Context(Handle),
@@ -58,7 +58,7 @@ pub(super) enum Current {
 #[must_use]
 pub(super) struct Entered<'a> {
     pub(super) platform: &'a Platform,
-    /// What is to be current again.
+    /// The one to restore.
     pub(super) before: Option<Current>,
 }
 
@@ -156,7 +156,7 @@ impl Platform {
 }
 
 impl Platform {
-    /// What is current on this thread.
+    /// Returns the one that is current on this thread.
     pub(super) fn current(&self) -> Result<Current, Fault> {
         match &self.functions.current {
             CurrentTable::Context(table) => {

@@ -24,9 +24,9 @@ pub(crate) struct Found {
     pub(crate) info: DeviceInfo,
 }
 
-/// What the vendor's own part says of a device.
+/// The vendor's own description of a device.
 pub(crate) struct Detail {
-    /// What to call it in the driver's field.
+    /// The driver's name and version.
     pub(crate) driver: String,
 }
 

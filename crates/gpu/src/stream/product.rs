@@ -43,7 +43,7 @@ pub(super) struct Products {
     library: &'static ProductLibrary,
     handle: Handle,
     workspace: Block,
-    /// What was found out for a shape; `None` where the library has nothing for it.
+    /// The plan found for each shape; `None` where the library has nothing for it.
     plans: Mutex<HashMap<ProductShape, Option<Arc<Plan>>>>,
     driver: Arc<Driver>,
 }

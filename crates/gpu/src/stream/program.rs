@@ -230,7 +230,7 @@ impl StreamProgram {
 pub(super) struct Taken {
     pub(super) takeover: &'static Takeover,
     form: OnceLock<Result<Form>>,
-    /// Whether launches of a cluster's size and memory fit.
+    /// True if launches of a cluster's size and memory fit.
     fits: Mutex<BTreeMap<(u32, u32), bool>>,
 }
 

@@ -26,7 +26,7 @@ pub struct Resolved<'a> {
     pub(super) run: Run<'a>,
 }
 
-/// What runs a dispatch.
+/// The program that runs a dispatch.
 pub(super) enum Run<'a> {
     Kernel(Launch<'a>),
     /// The vendor's library, in the kernel's place.
@@ -66,7 +66,7 @@ impl Launch<'_> {
 }
 
 impl Resolved<'_> {
-    /// What runs in the place of the translated kernel.
+    /// Returns the native kernel that runs in place of the translated one.
     pub(super) fn native(&self) -> Option<&'static str> {
         match &self.run {
             Run::Kernel(launch) => launch.taken.map(|(takeover, _)| takeover.name),

@@ -1,4 +1,4 @@
-//! What the parts of an opened device share: below memory, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::in_flight::{InFlight, Marks};
 use crate::native_cache::NativeCache;
 use crate::wait::Waiter;
 
-/// What the parts of a device share. Buffers and programs keep it alive.
+/// The state that the parts of a device share. Buffers and programs keep it alive.
 pub(super) struct Shared {
     pub(super) info: DeviceInfo,
     pub(super) architecture: Architecture,
@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) driver: Arc<Driver>,
 }
 
-/// What is changed under the device's lock. Whoever puts work into the stream holds it.
+/// The state under the device's lock. Whoever puts work into the stream holds it.
 #[derive(Default)]
 pub(super) struct State {
     /// The numbers of what is in the stream, and what that may still touch.
@@ -62,7 +62,7 @@ pub(super) struct State {
     pub(super) timing: Vec<(Arc<str>, Event, Event)>,
 }
 
-/// What the stream may touch, by what becomes of it when it has passed.
+/// Objects that the stream may touch, by their treatment after it has passed.
 pub(super) enum InUse {
     /// A block of writes: used again.
     Upload(Pinned),
@@ -78,7 +78,7 @@ impl From<Pinned> for InUse {
     }
 }
 
-/// What only has to live until the stream has passed it.
+/// Objects that only have to live until the stream has passed them.
 pub(super) enum Held {
     Code(#[expect(dead_code, reason = "held, and dropped")] Module),
     Graph(#[expect(dead_code, reason = "held, and dropped")] Graph),
@@ -193,7 +193,7 @@ impl Shared {
         Locked { state, gone }
     }
 
-    /// What the device offers to clusters.
+    /// Returns the device's limits for clusters.
     pub(super) fn cluster_facts(&self) -> ClusterFacts {
         ClusterFacts { shared_bytes: self.cluster_bytes, grid: self.grid[0] }
     }

@@ -30,7 +30,7 @@ pub(super) struct Staging {
     idle: Vec<Pinned>,
 }
 
-/// Whether a write may wait.
+/// How a write that finds no room proceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     /// It waits for a block when many are on their way.

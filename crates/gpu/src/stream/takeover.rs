@@ -33,7 +33,7 @@ pub(crate) struct Takeover {
     pub(crate) plan: fn(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<TakeoverLaunch>,
 }
 
-/// What a device offers to clusters.
+/// A device's limits for clusters.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "HIP has no clusters"))]
 pub(crate) struct ClusterFacts {
@@ -59,7 +59,7 @@ pub(crate) struct TakeoverLaunch {
 }
 
 impl Takeover {
-    /// Whether it is of this kernel.
+    /// Returns whether it is of this kernel.
     pub(crate) fn is_of(&self, kernel: &Kernel, entry: &str) -> bool {
         self.entry == entry && ends_with(kernel.wgsl(), self)
     }
@@ -75,7 +75,7 @@ impl Takeover {
     }
 }
 
-/// Whether a kernel's text ends in the takeover's frame. An app's own kernel of the same name does not.
+/// Returns whether a kernel's text ends in the takeover's frame. An app's own kernel of the same name does not.
 fn ends_with(text: &str, takeover: &Takeover) -> bool {
     let mut plain = text.trim_end().to_owned();
     for switch in takeover.switches {
@@ -84,11 +84,11 @@ fn ends_with(text: &str, takeover: &Takeover) -> bool {
     plain.ends_with(takeover.frame.trim_end())
 }
 
-/// What takeovers did on a device.
+/// The record of takeovers on a device.
 #[derive(Default)]
 pub(super) struct Takeovers(Mutex<BTreeMap<&'static str, Record>>);
 
-/// What one did, and whether it runs no more.
+/// The record of one takeover, and whether it is given up.
 struct Record {
     figures: TakeoverFigures,
     given_up: bool,
@@ -117,7 +117,7 @@ impl Takeovers {
         });
     }
 
-    /// What it needs is not there.
+    /// Notes that something it needs is missing.
     pub(super) fn lack(&self, name: &'static str, reason: &str) {
         tracing::debug!("{name} is not used: {reason}");
         self.with(name, |record| {

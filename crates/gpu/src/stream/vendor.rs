@@ -1,4 +1,5 @@
-//! What differs between the vendors: names of libraries and functions, numbers of attributes, and a dialect of the translator.
+//! The differences between the vendors: names of libraries and functions, numbers of attributes, and a dialect of the
+//! translator.
 
 use std::ffi::c_int;
 
@@ -6,7 +7,7 @@ use super::library::{FunctionNames, ProductNames};
 use super::takeover::Takeover;
 use crate::translate::Dialect;
 
-/// What differs between the vendors.
+/// A vendor's names, numbers and options.
 #[derive(Debug)]
 pub(crate) struct Vendor {
     /// The backend's name.
@@ -21,13 +22,13 @@ pub(crate) struct Vendor {
     pub(crate) libraries: &'static [&'static str],
     /// The variable that names the driver's library, for systems where it lies elsewhere.
     pub(crate) library_variable: &'static str,
-    /// What to install when the driver is missing.
+    /// The package to install when the driver is missing.
     pub(crate) library_remedy: &'static str,
     /// The run-time compiler's library, first choice first, for a driver of that version.
     pub(crate) compilers: fn(version: i32) -> &'static [&'static str],
     /// The variable that names the compiler's library.
     pub(crate) compiler_variable: &'static str,
-    /// What to install when the compiler is missing.
+    /// The package to install when the compiler is missing.
     pub(crate) compiler_remedy: &'static str,
     /// The driver's function of each role.
     pub(crate) functions: FunctionNames,
@@ -64,7 +65,7 @@ pub(crate) struct CollectiveLibrary {
     pub(crate) libraries: &'static [&'static str],
     /// The variable that names the file.
     pub(crate) variable: &'static str,
-    /// What to do where it is missing.
+    /// The remedy where it is missing.
     pub(crate) remedy: &'static str,
 }
 
@@ -79,7 +80,7 @@ pub(crate) struct ProductLibrary {
     pub(crate) libraries: fn(version: i32) -> &'static [&'static str],
     /// The variable that names the file.
     pub(crate) variable: &'static str,
-    /// What to do where it is missing.
+    /// The remedy where it is missing.
     pub(crate) remedy: &'static str,
     /// The function of each role.
     pub(crate) functions: ProductNames,
@@ -128,7 +129,7 @@ pub(crate) struct Attributes {
     pub(crate) clusters: i32,
 }
 
-/// What code is compiled for.
+/// The target of a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Architecture {
     /// Compute capability.

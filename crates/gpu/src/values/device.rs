@@ -1,4 +1,4 @@
-//! A device of operations, opened. What is no graph goes to the engine's next device.
+//! A device of operations, opened. Everything else goes to the engine's next device.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

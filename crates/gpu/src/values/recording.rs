@@ -17,12 +17,12 @@ use cantus_base::listed::{Listed, Ordered};
 /// A tensor's memory, and the value in it.
 type Typed = (Arc<dyn Buffer>, DType, Vec<usize>);
 
-/// What is in a tensor's memory at a point of a batch.
+/// The contents of a tensor's memory at a point of a batch.
 type InPlace<'a> = (Place, &'a Arc<dyn Buffer>, DType, &'a [usize]);
 
 /// A batch as runs.
 struct ValueRecording<T: Target> {
-    /// What the library keeps of it.
+    /// The library's own recording of it.
     kept: Option<T::Recording>,
     all: Runs<T>,
     commands: Vec<Command>,

@@ -1,4 +1,4 @@
-//! What the parts of an open device share.
+//! The state that the parts of an open device share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +59,7 @@ impl<T: Target> Compiled<T> {
         }))
     }
 
-    /// Whether this device compiled it.
+    /// Returns whether this device compiled it.
     pub(super) fn is_of(&self, shared: &Shared<T>) -> bool {
         std::ptr::eq(&raw const *self.owner, shared)
     }
@@ -73,7 +73,7 @@ pub(super) struct Shared<T: Target> {
     next: AtomicU64,
     /// The last execution.
     pub(super) last: Mutex<Option<Arc<T::Event>>>,
-    /// What is waited for, and what was when a time limit passed.
+    /// The events that are waited for, and those that were when a time limit passed.
     awaited: Mutex<Vec<Arc<T::Event>>>,
     pub(super) target: T,
 }
@@ -153,7 +153,7 @@ impl<T: Target> Shared<T> {
     }
 }
 
-/// What failed is at work no more.
+/// Returns whether the event's work is still running; failed work is not.
 fn is_at_work<E: Awaited>(event: &Arc<E>) -> bool {
     matches!(event.passed(), Ok(false))
 }

@@ -1,4 +1,4 @@
-//! What a vendor's library does for a device of operations.
+//! A vendor's library behind a device of operations.
 
 use std::fmt::Display;
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use crate::tensor::DType;
 use crate::wait::Awaited;
 use cantus_base::listed::Listed;
 
-/// What a fault means for the caller.
+/// A fault's meaning for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FaultKind {
     /// The device cannot do it: another one may.
@@ -27,9 +27,9 @@ pub(crate) enum FaultKind {
     Failed,
 }
 
-/// What a library reports in place of a result.
+/// A library's error.
 pub(crate) trait Fault: Display + Send + 'static {
-    /// What it means.
+    /// Returns its meaning.
     fn kind(&self) -> FaultKind;
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Run<T: Target> {
     pub(crate) inputs: Vec<Place>,
     /// The last run that reads its result.
     last_read: usize,
-    /// Whether its result is one of the recording's.
+    /// True if its result is one of the recording's.
     pub(crate) lasts: bool,
     /// The input whose memory may become the result's: see [`Target::run`].
     pub(crate) spare: Option<usize>,
@@ -71,12 +71,12 @@ impl<T: Target> Run<T> {
         self.last_read = number;
     }
 
-    /// Whether nothing reads its result behind that run.
+    /// Returns whether nothing reads its result behind that run.
     pub(crate) fn ends_at(&self, number: usize) -> bool {
         !self.lasts && self.last_read == number
     }
 
-    /// Starts runs in their order, over the values of the recording's inputs, each by `start`: the results that last. Others are let go behind the
+    /// Starts runs in their order, over the values of the recording's inputs, each by `start`: the results that last. Others are released behind the
     /// last run that reads them.
     pub(crate) fn all<E>(
         runs: &[Self],
@@ -117,7 +117,7 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
     /// Bytes on their way to the host. They may be dropped before they are there.
     type Landing: Deref<Target = [u8]> + Send;
 
-    /// What it calls itself in refusals: "a PJRT device".
+    /// Its name in refusals: "a PJRT device".
     const TITLE: &'static str;
 
     /// Prepares a graph of one result.
@@ -156,7 +156,7 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
         None
     }
 
-    /// What a cost model says of a run, where it is simulated.
+    /// Returns a cost model's time for a run, if it is simulated.
     fn cost(&self, _graph: &Graph) -> Option<Duration> {
         None
     }

@@ -1,4 +1,4 @@
-//! What a physical device is and can do, in Cantus's words: names, kinds, priorities, features, limits. Opens nothing.
+//! A physical device's description in Cantus's words: names, kinds, priorities, features, limits. Opens nothing.
 
 use ash::vk;
 
@@ -161,7 +161,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     })
 }
 
-/// What the device does with cooperative matrices.
+/// Returns the device's support for cooperative matrices.
 fn matrices(
     instance: &Instance,
     physical: vk::PhysicalDevice,

@@ -20,7 +20,7 @@ const USAGES: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
 );
 /// Up to this many bytes the host clears mapped memory itself; more is quicker on the device, unless the device is the host.
 const CLEARED_BY_HOST: u64 = 64 << 10;
-/// Giving memory back waits so long for work in flight.
+/// The time that freeing memory waits for work in flight.
 const TRIMMING: Duration = Duration::from_millis(200);
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
@@ -53,7 +53,7 @@ impl VulkanBuffer {
         padded(self.bytes)
     }
 
-    /// What the checks want to know.
+    /// Returns the facts for the checks.
     pub(super) fn facts(&self) -> Facts<'_> {
         Facts { id: self.raw.id, bytes: self.padded(), label: &self.label }
     }
@@ -84,7 +84,7 @@ impl Shared {
         Ok(buffer)
     }
 
-    /// Lets queued work finish, and gives back what is pooled.
+    /// Lets queued work finish, and frees pooled memory.
     async fn make_room(self: &Arc<Self>) {
         // What fails here fails again where there is somebody to tell.
         let _ = self.clone().finish().await;

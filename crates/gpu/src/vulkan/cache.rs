@@ -78,7 +78,7 @@ impl PipelineCache {
         }
     }
 
-    /// What the driver has cached, and what the file has that the driver has not.
+    /// Returns the driver's cache, merged with entries of the file that the driver lacks.
     fn data(&self, file: &Path) -> VkResult<Vec<u8>> {
         let device = &self.raw.device;
         let mut all = None;
@@ -137,7 +137,7 @@ fn unpack<'a>(bytes: &'a [u8], identity: &Identity) -> Option<&'a [u8]> {
     (ours && theirs).then_some(data)
 }
 
-/// A file of these data, and the data of a file, for a device that there is not. For tests.
+/// A file of these data, and the data of a file, for a made-up device. For tests.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub mod test {

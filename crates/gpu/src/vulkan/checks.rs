@@ -1,4 +1,4 @@
-//! What Vulkan does not check itself, said before anything is recorded: this device's side of `backend/checks`.
+//! Checks that Vulkan does not make itself, before anything is recorded: this device's side of `backend/checks`.
 
 use std::sync::Arc;
 

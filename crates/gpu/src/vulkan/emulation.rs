@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use ash::prelude::VkResult;
 use ash::vk;
 
-/// What [`super::VulkanBackend::emulate`] brings about.
+/// The settings of [`super::VulkanBackend::emulate`].
 #[derive(Debug, Clone, Default)]
 pub struct Emulation {
     /// The device counts as one with memory of its own, whatever it has: tensors are not mapped, every transfer is staged, what is mapped is
     /// not coherent (and wrong where a flush or an invalidation is missing), and limits are the smallest that WebGPU and Vulkan allow.
     pub discrete: bool,
-    /// A storage binding holds so many bytes and no more.
+    /// The most bytes of a storage binding.
     pub binding: Option<u32>,
-    /// Each submission begins so much later than it could. Needs timeline semaphores.
+    /// The delay of each submission. Needs timeline semaphores.
     pub delay: Option<Duration>,
     /// The driver refuses this many of the next submissions, for lack of memory. Each one that it refuses is counted down.
     pub refusals: Arc<AtomicU32>,

@@ -78,7 +78,7 @@ pub(super) struct Encoder<'a> {
     commands: vk::CommandBuffer,
     sets: &'a mut SetCache,
     uniforms: &'a mut Uniforms,
-    /// What the commands use, for whoever keeps it alive and notes its use.
+    /// The buffers that the commands use, to keep alive and to mark as used.
     pub(super) used: Vec<Arc<RawBuffer>>,
     pub(super) kept: Vec<Kept>,
     /// Uses since the last barrier: buffer and whether it was written.
@@ -86,10 +86,10 @@ pub(super) struct Encoder<'a> {
     /// Uses of the last dispatch.
     last: Vec<Use>,
     pipeline: vk::Pipeline,
-    /// What is bound: the set's key and the dynamic offsets.
+    /// The bound set and offsets: the set's key and the dynamic offsets.
     key: Vec<u64>,
     offsets: Vec<u32>,
-    /// Scratch space for the same of the next dispatch.
+    /// Scratch space for those of the next dispatch.
     next_key: Vec<u64>,
     next_offsets: Vec<u32>,
 }

@@ -31,7 +31,7 @@ impl Available {
     }
 }
 
-/// What a device has that Cantus uses.
+/// The features of a device that Cantus uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Support {
     pub(super) kernel: kernel::Features,
@@ -146,7 +146,7 @@ impl Chain {
         all
     }
 
-    /// What the answers amount to. `subgroups`: all of WGSL's subgroup operations are there.
+    /// Returns the features that the answers amount to. `subgroups`: all of WGSL's subgroup operations are there.
     pub(super) fn support(&self, subgroups: bool) -> Support {
         let on = |flag: vk::Bool32| flag == vk::TRUE;
         let bits16 =

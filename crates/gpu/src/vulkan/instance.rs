@@ -12,7 +12,7 @@ const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 /// Validation messages kept until they are taken.
 const KEPT_MESSAGES: usize = 1000;
 
-/// What the validation layers said, in this process, since it was last taken.
+/// The validation layers' messages in this process since they were last taken.
 static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Takes what the validation layers said in this process so far: warnings and errors of all instances. Empty without validation.
@@ -126,7 +126,7 @@ fn has_layer(entry: &ash::Entry) -> bool {
     layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(VALIDATION_LAYER))
 }
 
-/// Whether the layer can find missing barriers too, and how that is asked for.
+/// Returns whether the layer can find missing barriers too, and how that is asked for.
 fn synchronization(entry: &ash::Entry) -> (bool, vk::ValidationFeaturesEXT<'static>) {
     const WANTED: [vk::ValidationFeatureEnableEXT; 1] = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
     // SAFETY: the entry is alive; a layer that is not there gives an error.

@@ -24,7 +24,7 @@ fn product(listed: &vk::CooperativeMatrixPropertiesKHR<'_>) -> Option<Product> {
     Some(Product::new([listed.m_size, listed.n_size, listed.k_size], components))
 }
 
-/// What a physical device says.
+/// A physical device's answers.
 pub(super) struct Offer<'a> {
     /// It has `VK_KHR_cooperative_matrix`.
     pub(super) extension: bool,

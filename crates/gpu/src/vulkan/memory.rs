@@ -17,7 +17,7 @@ use super::objects::{Owned, Raw};
 const FIRST_BLOCK: u64 = 4 << 20;
 const LARGEST_BLOCK: u64 = 64 << 20;
 
-/// What a buffer is for, which decides on its memory.
+/// The purpose of a buffer, which decides on its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// A tensor: the device's own memory; where host and device share memory, such as the host reaches too.

@@ -62,7 +62,7 @@ pub struct VulkanBackend {
     found: Mutex<Option<Arc<Found>>>,
 }
 
-/// What a probe found, and the instance it belongs to.
+/// The result of a probe, and the instance it belongs to.
 struct Found {
     /// Absent when Vulkan cannot be loaded.
     instance: Option<Arc<Instance>>,

@@ -184,7 +184,7 @@ impl Shared {
     }
 }
 
-/// What these steps do, in words.
+/// Describes these steps in words.
 fn action(steps: &[Step<'_>]) -> String {
     let labels = || {
         steps.iter().filter_map(|step| match step {

@@ -1,4 +1,4 @@
-//! What submissions are made of: command buffers with what they use, and a ring of mapped memory. Both are taken up again as submissions
+//! The parts of submissions: command buffers with what they use, and a ring of mapped memory. Both are taken up again as submissions
 //! end.
 
 use std::any::Any;
@@ -42,7 +42,7 @@ impl Slot {
         Ok(Self { pool, commands, timer: None, used: Vec::new(), kept: Vec::new() })
     }
 
-    /// Lets go of what its commands used: they have ended, or were never submitted.
+    /// Releases what its commands used: they have ended, or were never submitted.
     pub(super) fn clear(&mut self) {
         self.timer = None;
         self.used.clear();
@@ -69,7 +69,7 @@ impl Slot {
     }
 }
 
-/// What a submission may touch, by what becomes of it when that has ended.
+/// Objects that a submission may touch, by their treatment after it has ended.
 pub(super) enum InUse {
     /// Used again.
     Slot(Slot),
@@ -140,7 +140,7 @@ impl HostRing {
         }
     }
 
-    /// Lets go of the buffer. Submissions that use it keep it.
+    /// Releases the buffer. Submissions that use it keep it.
     pub(super) fn release(&mut self) {
         self.in_flight.clear();
         self.buffer = None;

@@ -1,4 +1,4 @@
-//! What the parts of an opened device share: below buffers, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below buffers, programs and the queue, which are made of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,7 @@ use crate::wait::Waiter;
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
 
-/// What the parts of a device share. Buffers, programs and recordings keep it alive.
+/// The state that the parts of a device share. Buffers, programs and recordings keep it alive.
 pub(super) struct Shared {
     /// Its threads end first.
     pub(super) waiter: Waiter<Submission>,
@@ -51,7 +51,7 @@ pub(super) struct Shared {
     pub(super) raw: Arc<Raw>,
 }
 
-/// What is changed under the device's lock.
+/// The state under the device's lock.
 pub(super) struct State {
     /// The submissions' numbers, and what they may still touch.
     pub(super) flight: InFlight<InUse>,

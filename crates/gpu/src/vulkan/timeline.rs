@@ -193,7 +193,7 @@ impl Awaited for Submission {
     }
 }
 
-/// What tells the end of a submission.
+/// The signal at the end of a submission.
 #[derive(Clone, Copy)]
 enum Signal {
     /// A timeline semaphore, by reaching this number.

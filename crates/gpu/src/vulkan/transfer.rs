@@ -12,18 +12,18 @@ use crate::backend::Buffer;
 use crate::checks;
 use crate::error::{Error, Result};
 
-/// One write moves at most so much at a time through the ring.
+/// The most bytes that one write moves at a time through the ring.
 const WRITE_CHUNK: u64 = 4 << 20;
 /// The ring for writes, at first and at most.
 const FIRST_RING: u64 = 1 << 20;
 const LARGEST_RING: u64 = 32 << 20;
-/// One read moves at most so much at a time through a staging buffer.
+/// The most bytes that one read moves at a time through a staging buffer.
 const READ_CHUNK: u64 = 64 << 20;
 const SMALLEST_STAGING: u64 = 64 << 10;
 /// Staging buffers kept for the next read, at most.
 const KEPT: usize = 4;
 
-/// The host touches at most so much of a tensor itself at a time: the device's lock is held meanwhile.
+/// The most bytes of a tensor that the host accesses at a time: the device's lock is held meanwhile.
 const DIRECT_CHUNK: u64 = 16 << 20;
 
 /// How a transfer goes on.

@@ -1,4 +1,4 @@
-//! What an adapter is and can do, in Cantus's words: names, kinds, priorities, features, limits. Opens nothing.
+//! An adapter's description in Cantus's words: names, kinds, priorities, features, limits. Opens nothing.
 
 use wgpu::{AdapterInfo, Backend, DeviceType, Features};
 
@@ -23,7 +23,7 @@ const SOFTWARE_ON_GL: i32 = 5;
 /// Names by which software adapters give themselves away where the API does not say.
 const SOFTWARE_NAMES: [&str; 6] = ["llvmpipe", "softpipe", "swiftshader", "basic render driver", "warp", "pocl"];
 
-/// What the adapter does with cooperative matrices.
+/// Returns the adapter's support for cooperative matrices.
 pub(super) fn matrices(adapter: &wgpu::Adapter) -> Matrices {
     offered(adapter.features(), &adapter.cooperative_matrix_properties())
 }

@@ -1,4 +1,5 @@
-//! What wgpu would refuse, said before anything is recorded: this device's side of `backend/checks`.
+//! Checks for everything that wgpu would refuse, made before anything is recorded: this device's side of
+//! `backend/checks`.
 
 use std::sync::Arc;
 

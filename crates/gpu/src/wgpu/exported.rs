@@ -10,7 +10,7 @@ use super::errors::{Caught, Scopes, one_line};
 use super::memory::USAGES;
 use crate::error::{Error, Result};
 
-/// What a driver exports to others, CUDA's and HIP's among them.
+/// The kind of handle that a driver exports to other APIs, CUDA and HIP among them.
 const KIND: vk::ExternalMemoryHandleTypeFlags = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
 
 /// A buffer whose memory others can import.

@@ -22,7 +22,7 @@ fn product(listed: &CooperativeMatrixProperties) -> Option<Product> {
     Some(Product::new([listed.m_size, listed.n_size, listed.k_size], [factors, factors, sums]))
 }
 
-/// What an adapter with these features and this list does with matrices.
+/// Returns the matrices supported by an adapter with these features and this list.
 pub(super) fn offered(features: Features, listed: &[CooperativeMatrixProperties]) -> Matrices {
     let has = |feature| features.contains(feature);
     let needed = [

@@ -10,7 +10,7 @@ use crate::checks::Facts;
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
-/// What a tensor's buffer may be used for. An app that shares the device may draw from it.
+/// The usages of a tensor's buffer. An app that shares the device may draw from it.
 pub(super) const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
     .union(wgpu::BufferUsages::UNIFORM)
     .union(wgpu::BufferUsages::VERTEX)
@@ -47,7 +47,7 @@ impl WgpuBuffer {
         padded(self.bytes)
     }
 
-    /// What the checks want to know.
+    /// Returns the facts for the checks.
     pub(super) fn facts(&self) -> Facts<'_> {
         Facts { id: self.raw.id, bytes: self.padded(), label: &self.label }
     }
@@ -135,7 +135,7 @@ impl Shared {
         }
     }
 
-    /// Lets go of buffers that the pool gave up.
+    /// Releases buffers that the pool gave up.
     pub(super) fn forget(&self, buffers: Vec<RawBuffer>) {
         if buffers.is_empty() {
             return;
@@ -159,7 +159,7 @@ impl Shared {
 }
 
 impl State {
-    /// Whether there are reused buffers that wait to be cleared.
+    /// Returns whether there are reused buffers that wait to be cleared.
     pub(super) fn has_clears(&self) -> bool {
         !self.clears.is_empty()
     }

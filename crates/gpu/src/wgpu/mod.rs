@@ -55,7 +55,7 @@ pub struct WgpuBackend {
     found: Mutex<Option<Arc<Found>>>,
 }
 
-/// What a probe found, and the instance it belongs to.
+/// The result of a probe, and the instance it belongs to.
 struct Found {
     #[cfg_attr(
         not(target_arch = "wasm32"),

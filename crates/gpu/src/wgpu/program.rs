@@ -55,7 +55,7 @@ pub(super) struct Slot {
     kind: EntryKind,
 }
 
-/// What a slot is filled from.
+/// The source of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// The binding of that place in `Reflection::bindings`.
@@ -311,7 +311,7 @@ fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
     })
 }
 
-/// The kernel as naga's module, overrides in force; `None` where only its text is at hand.
+/// The kernel as naga's module, overrides in force; `None` if only its text is available.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 pub(super) fn module(kernel: &Kernel, reflection: &Reflection) -> Result<Option<naga::Module>> {
     let Some(parsed) = kernel.module_for_naga()? else { return Ok(None) };
@@ -342,7 +342,7 @@ fn passed_through(
     words.map(Shader::Spirv).map_err(refused)
 }
 
-/// The naga module where it is at hand already, else the text.
+/// The naga module if there is one already, otherwise the text.
 fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     if reflection.features.cooperative_matrix {

@@ -29,7 +29,7 @@ pub(super) struct Submitted {
 }
 
 impl Submitted {
-    /// What wgpu thinks of it. Of a submission that is not valid nothing runs: the batch comes back.
+    /// Waits for wgpu's verdict on it. Of a submission that is not valid nothing runs: the batch comes back.
     pub(super) async fn accepted(self, batch: Vec<Command>) -> Result<(), Refusal> {
         let Self { shared, caught, labels, parts } = self;
         match caught.first().await {
@@ -47,7 +47,7 @@ impl Submitted {
     }
 }
 
-/// What a batch does, in words; just the kernel that a message of wgpu's names, if it names one.
+/// Describes a batch in words; just the kernel that a message of wgpu's names, if it names one.
 fn action(labels: &[(Arc<str>, Arc<str>)], message: Option<&str>) -> String {
     let quoted = |name: &str| message.is_some_and(|message| message.contains(&format!("'{name}'")));
     let culprit = labels.iter().find(|(label, kernel)| quoted(label) || quoted(kernel));
@@ -221,7 +221,7 @@ fn uniform_bytes(state: &State, resolved: &Resolved<'_>) -> u64 {
 struct Pass {
     raw: wgpu::ComputePass<'static>,
     pipeline: Option<u64>,
-    /// What is set, group by group of the pipeline.
+    /// The bindings set so far, group by group of the pipeline.
     set: Vec<Setting>,
     /// Scratch space: the group about to be set.
     next: Setting,

@@ -1,4 +1,4 @@
-//! What the parts of an opened device share: below memory, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ pub(super) struct RawBuffer {
     pub(super) id: u64,
 }
 
-/// What the parts of a device share. Buffers and programs keep it alive.
+/// The state that the parts of a device share. Buffers and programs keep it alive.
 pub(super) struct Shared {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
@@ -48,7 +48,7 @@ pub(super) struct Shared {
     pub(super) waiter: Waiter<Work>,
 }
 
-/// What is changed under the device's lock.
+/// The state under the device's lock.
 pub(super) struct State {
     pub(super) groups: GroupCache,
     pub(super) uniforms: UniformArena,

@@ -12,7 +12,7 @@ use crate::backend::{Buffer, padded};
 use crate::checks;
 use crate::error::{Error, Result};
 
-/// One write or read moves at most so much at a time: it bounds what staging takes.
+/// The most bytes that one write or read moves at a time, which bounds staging memory.
 const CHUNK: u64 = 64 << 20;
 /// Staging buffers kept for the next read, at most.
 const KEPT: usize = 4;

@@ -11,7 +11,7 @@ const FIRST_BYTES: u64 = 64 << 10;
 
 pub(super) struct UniformArena {
     buffer: Option<Arena>,
-    /// What the buffer will hold when the submission starts.
+    /// The contents of the buffer when the submission starts.
     contents: Vec<u8>,
     /// Contents placed before, by hash: equal contents are stored once.
     placed: FxHashMap<u64, u32>,

@@ -58,7 +58,7 @@ pub(super) struct Work {
     /// Held while polling where the API has one context for all threads (GL).
     turn: Option<Arc<Mutex<()>>>,
     submission: wgpu::SubmissionIndex,
-    /// So long one wait in the driver lasts.
+    /// The length of one wait in the driver.
     pub(super) slice: Duration,
     /// The device has passed the submission.
     finished: AtomicBool,

@@ -134,7 +134,7 @@ fn extent(module: &Module, ty: Handle<Type>, rules: Rules) -> Extent {
     }
 }
 
-/// Whether GLSL gives the bindings of a module the layout that the module has.
+/// Checks that GLSL gives the bindings of a module the layout that the module has.
 #[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 pub fn check_glsl(module: &Module) -> Result<(), String> {

@@ -4,9 +4,9 @@ use naga::{Arena, Block, Expression, Function, Handle, Range, Span, Statement};
 
 use super::remap;
 
-/// What one pass puts before the expressions of a function.
+/// The expressions that one pass inserts before those of a function.
 pub(super) trait Insert {
-    /// Numbers that stand before everything else: no statement computes them.
+    /// Numbers that come before everything else: no statement computes them.
     fn numbers(&mut self, expressions: &mut Arena<Expression>);
 
     /// Changes the expression that was `own` at `old`, whose operands are the new ones already. The first of what it appends, all of which is
@@ -72,7 +72,7 @@ pub(super) fn rewritten(function: &Function, mut insert: impl Insert) -> Option<
     Some(new)
 }
 
-/// What is emitted begins with what was inserted before its first expression.
+/// Extends each emitted range to begin with what was inserted before its first expression.
 fn begin(block: &mut Block, first: &[(Handle<Expression>, Handle<Expression>)]) {
     for statement in block.iter_mut() {
         match statement {

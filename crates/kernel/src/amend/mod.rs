@@ -1,4 +1,4 @@
-//! naga's module between its front end and its validator: what naga 30 gets wrong or cannot write is put right. `docs/naga.md` lists the
+//! naga's module between its front end and its validator: the changes correct what naga 30 gets wrong or cannot write. `docs/naga.md` lists the
 //! reasons. Modules without such constructs stay as they are.
 
 #[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]

@@ -25,7 +25,7 @@ enum Step {
     Index(Handle<Type>),
 }
 
-/// What a pointer argument is in a copy of a function: nothing for arguments that stay.
+/// The value of each pointer argument in a copy of a function: nothing for arguments that stay.
 type Bound = Vec<Option<(Handle<GlobalVariable>, Vec<Step>)>>;
 
 /// Calls deeper than this stay as they are. WGSL has no recursion, so this many functions have each a part of the path.
@@ -218,7 +218,7 @@ impl Work<'_> {
         Some(())
     }
 
-    /// What becomes of a call's arguments.
+    /// Returns the arguments of a call after the pass.
     fn arguments(
         &mut self,
         function: &Function,

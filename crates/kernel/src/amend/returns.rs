@@ -33,7 +33,7 @@ struct Types {
     results: Vec<Option<Handle<Type>>>,
 }
 
-/// What a dead statement would have given is zero: naga's validator wants a statement for every result.
+/// Replaces the results of dead statements by zero: naga's validator wants a statement for every result.
 fn forget_results(function: &mut Function, types: &Types) {
     let mut given = FxHashSet::default();
     results(&function.body, &mut given);

@@ -103,7 +103,7 @@ fn found(module: &Module, function: &Function) -> Vec<Option<Found>> {
     if all.iter().all(Option::is_none) { Vec::new() } else { all }
 }
 
-/// Whether a number is seen to be below `bits`.
+/// Returns whether a number is seen to be below `bits`.
 fn below(module: &Module, expressions: &Arena<Expression>, by: Handle<Expression>, bits: u32) -> bool {
     match &expressions[by] {
         Expression::Literal(Literal::U32(by)) => *by < bits,

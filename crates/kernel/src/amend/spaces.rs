@@ -29,7 +29,7 @@ pub(super) fn settle(module: &mut Module) {
     }
 }
 
-/// Whether arrays and structures lie on borders of 16 bytes.
+/// Returns whether arrays and structures lie on borders of 16 bytes.
 fn fits_uniform(module: &Module, ty: Handle<Type>) -> bool {
     let is_whole =
         |ty: Handle<Type>| matches!(module.types[ty].inner, TypeInner::Array { .. } | TypeInner::Struct { .. });

@@ -54,7 +54,7 @@ struct Work {
     constants: Vec<(Handle<naga::Constant>, Handle<GlobalVariable>)>,
 }
 
-/// What an expression is part of.
+/// The variable or constant that an expression is part of.
 #[derive(Clone, Copy, PartialEq)]
 enum Root {
     Local(Handle<LocalVariable>),
@@ -63,7 +63,7 @@ enum Root {
     Value(Handle<Expression>),
 }
 
-/// What a function does with its tables.
+/// A function's uses of its tables.
 struct Uses {
     /// By expression: what it is an element or a part of.
     roots: Vec<Option<Root>>,
@@ -346,7 +346,7 @@ fn bytes(
     Some(bytes)
 }
 
-/// Whether every device has buffers of a type.
+/// Returns whether every device has buffers of a type.
 fn is_shared(module: &Module, ty: Handle<Type>) -> bool {
     let is_whole = |scalar: naga::Scalar| {
         scalar.width >= 4

@@ -17,7 +17,7 @@ pub(super) fn conflict(tree: &Tree<'_>) -> Option<(Place, String)> {
     callees_first(tree).into_iter().find_map(|function| analysis.function(function))
 }
 
-/// What a function does to memory, by itself and by what it calls.
+/// A function's effects on memory, its callees' included.
 #[derive(Debug, Clone, Default)]
 struct Effects {
     /// Variables of the module, one bit for each declaration.

@@ -61,7 +61,7 @@ impl Source {
         Some(Self { file: file.to_owned(), text: text.to_owned(), edited: Some((edited, pieces)) })
     }
 
-    /// What naga gets.
+    /// Returns the text for naga.
     pub(crate) fn for_naga(&self) -> &str {
         self.edited.as_ref().map_or(&self.text, |(edited, _)| edited)
     }
@@ -98,7 +98,7 @@ impl Source {
         report::emit(&self.file, &self.text, message, vec![(span, label)])
     }
 
-    /// What our own reading of the text found, with each place marked.
+    /// Returns the report of a fault that our own reader found, with each place marked.
     pub(crate) fn fault(&self, fault: Fault) -> (String, Option<SourcePlace>) {
         let place = fault.labels.first().and_then(|(span, _)| SourcePlace::of(&self.text, span.to_range()?));
         (report::emit(&self.file, &self.text, fault.message, fault.labels), place)

@@ -137,7 +137,7 @@ fn member(tree: &Tree<'_>, id: ExprId) -> Option<(ExprId, Place)> {
     }
 }
 
-/// Whether an expression is a pointer, as far as its form shows it.
+/// Returns whether an expression is a pointer, as far as its form shows it.
 fn is_pointer(tree: &Tree<'_>, mut id: ExprId) -> bool {
     // Names lead to what is written before them.
     loop {

@@ -1,4 +1,4 @@
-//! What naga gets wrong of `f16`: bitcasts, for which it takes the operand's width, and `frexp`, whose exponents it takes for 16-bit integers.
+//! Defects of naga with `f16`: bitcasts, for which it takes the operand's width, and `frexp`, whose exponents it takes for 16-bit integers.
 //! Packing and unpacking, and `frexp` of `f32`, say the same and are right.
 
 use super::edits::Edit;

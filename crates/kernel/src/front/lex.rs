@@ -1,6 +1,7 @@
 //! Tokens of WGSL, and which `<` and `>` enclose template arguments (the specification's template list discovery).
 
-/// What a token is. Operators of several characters come as single ones: `glued` of the tree's parser puts them together.
+/// The kind of a token. Operators of several characters come as single ones: `glued` of the tree's parser puts them
+/// together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A word: identifier, keyword or `_`.

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 /// Alignment and size that attributes give to a structure's members, by the structure's name.
 pub(super) type Attributes = HashMap<String, Vec<(Option<u32>, Option<u32>)>>;
 
-/// What is wrong with a text: the first label is where.
+/// A fault in a text: the first label is where.
 pub(super) struct Fault {
     pub(super) message: String,
     pub(super) labels: Vec<(naga::Span, String)>,
@@ -40,7 +40,8 @@ impl<'t> Front<'t> {
         parse::parse(text).map(Self)
     }
 
-    /// What naga would take and get wrong, rewritten. `None` where there is nothing of that kind.
+    /// Returns the text with the parts rewritten that naga would accept and get wrong. `None` where there is nothing of
+    /// that kind.
     pub(super) fn corrected(&self, file: &str) -> Option<Source> {
         Source::rewritten(file, self.0.text, rewrite::wrong(&self.0))
     }

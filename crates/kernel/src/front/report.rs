@@ -19,7 +19,7 @@ pub(super) fn has_long_lines(text: &str) -> bool {
     text.split('\n').any(|line| line.len() > LONG)
 }
 
-/// A message with places and what is to be said of them.
+/// A message with places and their labels.
 pub(super) fn emit(file: &str, text: &str, message: String, labels: Vec<(Span, String)>) -> String {
     let labels: Vec<(Range<usize>, String)> =
         labels.into_iter().filter_map(|(span, label)| Some((span.to_range()?, label))).collect();

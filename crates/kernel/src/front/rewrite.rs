@@ -1,4 +1,4 @@
-//! What is rewritten, and why. Each of these has an entry in `docs/naga.md`.
+//! The rewritings of a text, and their reasons. Each of these has an entry in `docs/naga.md`.
 
 use std::collections::HashMap;
 
@@ -205,7 +205,7 @@ fn constant_builtins(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
     edits
 }
 
-/// What Cantus lacks or refuses, by its words, and the reason.
+/// Finds a construct that Cantus lacks or refuses, by its words, and the reason.
 pub(super) fn refusal(tree: &Tree<'_>) -> Option<(Place, String)> {
     if let Some(place) = super::halves::unknown(tree) {
         let reason = "a bitcast to or from f16 of something whose type is not clear here (use pack2x16float and unpack2x16float)";

@@ -1,4 +1,4 @@
-//! What is kept of a text: declarations, statements and expressions, flat, with their places in bytes. No node owns another, so a tree is
+//! The tree of a text: declarations, statements and expressions, flat, with their places in bytes. No node owns another, so a tree is
 //! dropped without recursion.
 
 use std::collections::HashMap;
@@ -83,7 +83,7 @@ pub(super) enum Operator {
     Remainder,
 }
 
-/// What a name stands for.
+/// The kind of declaration behind a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclKind {
     Const,
@@ -151,7 +151,7 @@ pub(super) enum Severity {
     Off,
 }
 
-/// What diagnostic filters say of the rules that can be filtered, at a place.
+/// The severities that diagnostic filters give to the filterable rules at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Filters {
     pub derivative: Severity,
@@ -278,7 +278,7 @@ impl<'t> Tree<'t> {
         &self.decls[id as usize]
     }
 
-    /// What a name stands for: its own declaration before the module's.
+    /// Resolves a name: its own declaration before the module's.
     pub(super) fn named(&self, name: Place, local: Option<DeclId>) -> Option<DeclId> {
         local.or_else(|| self.module.get(name.text(self.text)).copied())
     }

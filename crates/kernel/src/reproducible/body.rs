@@ -17,7 +17,7 @@ pub(super) enum Form {
     Matrix(VectorSize, VectorSize),
 }
 
-/// What is done to a float.
+/// A change to a float expression.
 type Change<'w, 'a> = dyn Fn(&mut Body<'w, 'a>, Handle<Expression>, Form) -> Handle<Expression>;
 
 /// The most parts of a value that is loaded or stored as a whole.
@@ -101,7 +101,7 @@ impl<'w, 'a> Body<'w, 'a> {
         Ok(new)
     }
 
-    /// Whether a float is computed: by an operator or a builtin.
+    /// Returns whether a float is computed: by an operator or a builtin.
     fn needs_zero(&self) -> bool {
         !self.raw
             && self.function.expressions.iter().any(|(handle, expression)| match expression {
@@ -161,7 +161,7 @@ impl<'w, 'a> Body<'w, 'a> {
 
     // What is written.
 
-    /// An expression that stands in no block.
+    /// An expression outside every block.
     pub(super) fn plain(&mut self, expression: Expression) -> Handle<Expression> {
         self.new.expressions.append(expression, self.span)
     }
@@ -237,7 +237,7 @@ impl<'w, 'a> Body<'w, 'a> {
         form(self.inner(old))
     }
 
-    /// The new expression for one that was emitted, or that stands in no block.
+    /// The new expression for one that was emitted, or that is outside every block.
     pub(super) fn get(&mut self, old: Handle<Expression>) -> Outcome<Handle<Expression>> {
         if let Some(known) = self.map.get(old.index()).copied().flatten() {
             return Ok(known);
@@ -373,7 +373,7 @@ impl<'w, 'a> Body<'w, 'a> {
         Ok(())
     }
 
-    /// The result of a statement, which stands in no block and refers to nothing.
+    /// The result of a statement, which is outside every block and refers to nothing.
     fn same(&mut self, old: Handle<Expression>) -> Outcome<Handle<Expression>> {
         let new = self.plain(self.function.expressions[old].clone());
         self.put(old, new);

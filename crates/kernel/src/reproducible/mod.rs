@@ -138,7 +138,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// A function of the new module, made when it is first called: those that are called stand before those that call.
+    /// A function of the new module, made when it is first called: callees come before their callers.
     fn function(&mut self, origin: Origin, function: Handle<Function>) -> Outcome<Handle<Function>> {
         if let Some(&known) = self.done.get(&(origin, function)) {
             return Ok(known);

@@ -11,7 +11,7 @@ use crate::amend;
 use cantus_base::listed::Listed;
 use cantus_base::texture::{SampleType, ViewDimension};
 
-/// What an expression of the old function has become.
+/// The new form of an expression of the old function.
 #[derive(Debug, Clone, Copy)]
 enum Known {
     Value(Handle<Expression>),
@@ -124,7 +124,7 @@ impl<'w, 'a> Body<'w, 'a> {
 
     // What is written.
 
-    /// An expression that stands in no block.
+    /// An expression outside every block.
     fn plain(&mut self, expression: Expression) -> Handle<Expression> {
         self.new.expressions.append(expression, self.span)
     }
@@ -218,7 +218,7 @@ impl<'w, 'a> Body<'w, 'a> {
         }
     }
 
-    /// What an expression has become that was emitted, or that stands in no block.
+    /// Returns the new form of an expression that was emitted, or that no block contains.
     fn get(&mut self, old: Handle<Expression>) -> Outcome<Known> {
         if let Some(known) = self.map.get(old.index()).copied().flatten() {
             return Ok(known);
@@ -430,7 +430,7 @@ impl<'w, 'a> Body<'w, 'a> {
         }
     }
 
-    /// What every function of the library begins with.
+    /// Returns the first arguments of every function of the library.
     fn described(&self, texture: usize) -> Outcome<[Known; 4]> {
         match self.work.textures.get(texture) {
             Some(known) => Ok([
@@ -689,7 +689,7 @@ impl<'w, 'a> Body<'w, 'a> {
         Ok(if is_scalar { self.emit(Expression::AccessIndex { base: value, index: 0 }) } else { value })
     }
 
-    /// The layer that is sampled: the nearest that there is.
+    /// The layer that is sampled: the nearest existing one.
     fn layer(&mut self, old: Handle<Expression>, slot: Known, shape: Known) -> Outcome<Known> {
         let kind = self.inner(old).and_then(TypeInner::scalar_kind);
         let mut layer = self.get(old)?;

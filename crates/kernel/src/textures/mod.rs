@@ -32,7 +32,7 @@ const MOST_COPIES: usize = 4096;
 /// Calls within each other, at most.
 const DEEPEST: u32 = 200;
 
-/// What is known of a bound texture when a kernel is made for it.
+/// The facts about a bound texture for which a kernel is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[doc(hidden)]
 pub struct TextureForm {
@@ -44,7 +44,7 @@ pub struct TextureForm {
     pub shares: Option<u32>,
 }
 
-/// What is known of what is bound, in the reflection's order.
+/// The facts about all bound resources, in the reflection's order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[doc(hidden)]
 pub struct Forms {
@@ -54,7 +54,7 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// What is taken for a kernel that is bound to nothing.
+    /// Returns the forms assumed for a kernel that is bound to nothing.
     pub(super) fn assumed(reflection: &super::Reflection) -> Self {
         let texture = |binding: &TextureBinding| TextureForm {
             format: match (&binding.storage, binding.sample_type) {
@@ -126,7 +126,8 @@ fn refuse<T>(construct: impl Into<String>, span: Span) -> Outcome<T> {
     Err(Refusal { construct: construct.into(), span })
 }
 
-/// What no compute kernel of core WGSL has: other handles, and samples whose level of detail comes from neighbouring pixels.
+/// Finds the constructs that no compute kernel of core WGSL has: other handles, and samples whose level of detail comes from
+/// neighbouring pixels.
 pub(super) fn refusal(module: &Module) -> Option<(Span, String)> {
     let entries = module.entry_points.iter().map(|entry| &entry.function);
     let mut functions = module.functions.iter().map(|(_, function)| function).chain(entries);
@@ -241,7 +242,7 @@ enum Origin {
     Library,
 }
 
-/// What an argument is in a copy of a function.
+/// The form of an argument in a copy of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Bound {
     Texture(usize),

@@ -13,7 +13,7 @@ const NARROW: u64 = 16;
 /// Operations times lanes below which a second thread costs more than it saves.
 const WORTHWHILE: u64 = 250_000;
 
-/// A task under a limit on progress is cut into so many steps: each that ends is progress.
+/// The number of steps of a task under a limit on progress: each one that ends is progress.
 const STEPS: u64 = 64;
 
 /// # Safety
@@ -33,7 +33,7 @@ fn watched(job: &Job, watch: Option<&Watch<'_>>) -> Job {
 }
 
 /// Bytes from which on an output is streamed past the caches: never, unless `CANTUS_STREAM_FROM` says so. On the machines at hand a
-/// streamed row took longer than one that goes through the caches, see benches/README.md.
+/// streamed row took longer than one that goes through the caches, see benches/notes/2026-11-21-ahead.md.
 fn stream_from() -> usize {
     static FROM: OnceLock<usize> = OnceLock::new();
     *FROM.get_or_init(|| {
@@ -42,7 +42,7 @@ fn stream_from() -> usize {
     })
 }
 
-/// Whether the compiled form suits a grid. Narrow ones keep the executor busier.
+/// Returns whether the compiled form suits a grid. Narrow ones keep the executor busier.
 #[cfg(feature = "cpu")]
 #[doc(hidden)]
 pub fn suits(compiled: &Compiled, workgroups: [u32; 3]) -> bool {

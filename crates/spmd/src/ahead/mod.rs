@@ -94,7 +94,7 @@ impl Compiled {
         self.baseline
     }
 
-    /// Whether it was generated for a kernel with these bindings.
+    /// Returns whether it was generated for a kernel with these bindings.
     #[doc(hidden)]
     pub fn fits(&self, workgroup_size: [u32; 3], bindings: &[BindingInfo]) -> bool {
         let same = |(own, info): (&(u32, u32, bool, u64), &BindingInfo)| {

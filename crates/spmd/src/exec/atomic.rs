@@ -74,7 +74,7 @@ unsafe fn each<T: Copy + Default>(
     }
 }
 
-/// What an operation on a word does to it.
+/// Returns an operation's effect on a word.
 pub(crate) fn atomic_operation(op: Op) -> Option<AtomicOperation> {
     use AtomicOperation as To;
     let (atomic, number) = match op {

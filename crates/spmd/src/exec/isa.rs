@@ -10,7 +10,7 @@ pub(crate) type Group = unsafe fn(&Machine<'_>, &Instr);
 
 /// One function for each group of operations.
 pub(crate) struct Table {
-    /// What it is compiled for.
+    /// The name of the instruction set.
     pub name: &'static str,
     pub moves: Group,
     pub float: Group,

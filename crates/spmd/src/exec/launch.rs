@@ -64,7 +64,7 @@ pub struct Launch<'a> {
     pub workgroups: [u32; 3],
     /// In the order of [`Bytecode::bindings`].
     pub bindings: &'a [Memory<'a>],
-    /// What stops it early.
+    /// The limits that stop it early.
     pub limits: Limits<'a>,
     /// Spread over threads: rayon's of where the caller is. Small launches stay on the calling thread anyway.
     pub parallel: bool,
@@ -238,7 +238,7 @@ fn choose(program: &Bytecode, workgroups: [u32; 3], group_size: u32) -> Option<&
     row.or(linear).or(program.codes.first())
 }
 
-/// What all batches of a launch share.
+/// The state that all batches of a launch share.
 struct Plan<'a> {
     program: &'a Bytecode,
     code: &'a Code,

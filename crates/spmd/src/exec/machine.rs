@@ -40,19 +40,19 @@ pub(crate) enum Active<'a> {
     None,
 }
 
-/// What stops a launch early; nothing by default.
+/// The limits that stop a launch early; nothing by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits<'a> {
     /// The launch stops at the first check after this time.
     pub deadline: Option<Instant>,
     /// The launch stops at the first check after one of these is set.
     pub cancel: &'a [&'a AtomicBool],
-    /// The launch stops at the first check after workgroups that run together have run for so long.
+    /// The time after which workgroups that run together are stopped at their next check.
     pub stall: Option<Duration>,
 }
 
 impl<'a> Limits<'a> {
-    /// Whether there is anything to check.
+    /// Returns whether there is anything to check.
     #[doc(hidden)]
     pub fn are_set(&self) -> bool {
         self.deadline.is_some() || self.stall.is_some() || !self.cancel.is_empty()
@@ -104,7 +104,7 @@ pub(crate) struct Machine<'a> {
     pub batch: Batch<'a>,
 }
 
-/// What the batch is: see `Input`.
+/// The shape of the batch: see `Input`.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub first_workgroup: [u32; 3],

@@ -64,7 +64,7 @@ unsafe fn collect<T: Copy>(machine: &Machine<'_>, i: &Instr, scan: Scan, f: impl
     }
 }
 
-/// What the integer folds need of a type.
+/// The operations that integer folds need from a type.
 trait Whole: Copy + Ord {
     const ZERO: Self;
     const ONE: Self;
@@ -118,7 +118,7 @@ fn one<T: Whole>(fold: Fold) -> T {
     }
 }
 
-/// What the float folds need of a type.
+/// The operations that float folds need from a type.
 trait Real: Copy + PartialOrd + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self> + From<f32> {}
 impl Real for f32 {}
 impl Real for f64 {}

@@ -369,7 +369,7 @@ impl Pass {
     }
 }
 
-/// What kind of place a register needs.
+/// The kind of place that a register needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Place {
     Vector,

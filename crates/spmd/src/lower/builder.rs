@@ -72,7 +72,7 @@ pub(crate) struct Builder {
     /// Slots of private memory handed out.
     pub private_slots: u32,
     pub constants: FxHashMap<(u64, bool), Register>,
-    /// What the source calls a value, for those who read generated code.
+    /// The source's names of values, for readers of generated code.
     pub names: FxHashMap<Register, String>,
     /// Vector registers that are base + lane, the base being uniform.
     linear: FxHashMap<Register, Operand>,

@@ -62,7 +62,7 @@ impl Lowering<'_, '_> {
         self.builder.variable(Class::Mask, false)
     }
 
-    /// Whether lanes may be inactive here that were active when scope `depth` began.
+    /// Returns whether lanes may be inactive here that were active when scope `depth` began.
     pub(super) fn masked_since(&self, depth: usize) -> bool {
         self.scopes.iter().skip(depth).any(|scope| scope.mask.is_some())
     }

@@ -12,7 +12,7 @@ use crate::reflection::Scalar;
 use cantus_base::listed::Listed;
 
 impl Lowering<'_, '_> {
-    /// What the expression stands for, computed at its first mention.
+    /// Returns the value of the expression, computed at its first mention.
     pub(super) fn evaluate(&mut self, handle: Handle<Expression>) -> Result<Value> {
         if let Some(Some(known)) = self.frame()?.values.get(handle.index()) {
             return Ok(known.clone());
@@ -406,7 +406,7 @@ impl Lowering<'_, '_> {
         self.builder.binary(Op::Wide2(Int2::Or), low, high)
     }
 
-    /// Whether two values have the same bits.
+    /// Compares the bits of two values.
     pub(super) fn equal_bits(&mut self, a: Operand, b: Operand) -> Operand {
         use super::super::bytecode::IntCompare;
         if self.builder.is_wide(a) {

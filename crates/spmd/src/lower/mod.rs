@@ -50,7 +50,7 @@ use variable::Variable;
 #[non_exhaustive]
 #[error("the CPU executor does not support {construct}")]
 pub struct Unsupported {
-    /// What it is, in WGSL's words.
+    /// The construct, in WGSL's words.
     pub construct: String,
     /// Where it is in the source, in bytes.
     pub span: Option<core::ops::Range<usize>>,
@@ -142,7 +142,7 @@ fn lower_until_stable(
     }
 }
 
-/// What earlier attempts found out.
+/// The results of earlier attempts.
 #[derive(Default)]
 struct Facts {
     found: FxHashSet<Fact>,
@@ -263,7 +263,7 @@ impl Globals {
     }
 }
 
-/// What an expression stands for.
+/// The value of an expression.
 #[derive(Clone)]
 enum Value {
     Scalars(Rc<[Operand]>),

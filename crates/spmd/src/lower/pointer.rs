@@ -224,7 +224,7 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// Whether the pointer leads to an atomic that other threads may touch: workgroup memory belongs to one thread.
+    /// Returns whether the pointer leads to an atomic that other threads may touch: workgroup memory belongs to one thread.
     fn is_shared_atomic(&self, pointer: &Pointer) -> bool {
         matches!(pointer.root, Root::Binding(_)) && matches!(self.types.plain(pointer.ty), Ty::Atomic(_))
     }
@@ -341,7 +341,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// What atomics and collectives compute on.
+/// Returns the number type that atomics and collectives compute with.
 pub(crate) fn number(kind: Scalar) -> Option<Number> {
     Some(match kind {
         Scalar::I32 => Number::I32,

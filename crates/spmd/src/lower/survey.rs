@@ -1,4 +1,4 @@
-//! What can be said about functions before they are lowered.
+//! The survey of functions before they are lowered.
 
 use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::flow::blocks;
 use cantus_base::listed::Listed;
 
-/// What the entry point and all it calls contain.
+/// The constructs in the entry point and everything it calls.
 #[derive(Default)]
 pub(crate) struct Survey {
     /// Operations on subgroups, or ids of them.
@@ -205,7 +205,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether the statement stores the whole variable, from something else.
+/// Returns whether the statement stores the whole variable, from something else.
 fn whole_store(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
     match statement {
         Statement::Store { pointer, .. } => {

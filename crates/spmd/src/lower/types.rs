@@ -140,7 +140,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// Whether a scalar of the type takes two words.
+    /// Returns whether a scalar of the type takes two words.
     pub fn has_wide(&self, ty: Ty) -> bool {
         match self.plain(ty) {
             Ty::Handle(handle) => match &self.module.types[handle].inner {

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// What an atomic operation does. Floats are given by their bits.
+/// An atomic operation. Floats are given by their bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "WGSL's own names")]
 pub enum AtomicOperation {

@@ -3,7 +3,7 @@
 use super::{Isa, SIGN, at_least, at_most, flip_sign, horner, select, sign_of};
 use core::f32::consts::{FRAC_PI_2, PI};
 
-/// What FRAC_PI_2 lacks of pi/2.
+/// The difference between pi/2 and FRAC_PI_2.
 const FRAC_PI_2_LOW: f32 = -4.371_138_83e-8;
 
 /// `atan(a)` for `a` in [0, 1].

@@ -1,4 +1,4 @@
-//! What one lane does in each operation that is not a single expression: shared by the executor's lane loops and by the
+//! One lane's part of each operation that is not a single expression: shared by the executor's lane loops and by the
 //! Rust that is generated ahead, so that both give the same bits.
 
 use super::{Isa, f16_to_f32, f32_to_f16};

@@ -42,14 +42,14 @@ pub use round::{ceil, floor, fract, round_even, trunc};
 pub use subgroup::{SCAN_EXCLUSIVE, SCAN_INCLUSIVE, SCAN_REDUCE, ballot, collect, gather};
 pub use trig::{FAST_TRIG_LIMIT, cos, cos_lanes, sin, sin_lanes, tan, tan_lanes};
 
-/// What the code around a lane loop may use.
+/// The instructions that the code around a lane loop may use.
 ///
 /// A marker promises nothing about safety: outside a function that enables the features, the same expressions give the
 /// same results, only slowly.
 pub trait Isa: Copy + 'static {
-    /// Whether [`Isa::mul_add`] rounds once.
+    /// True if [`Isa::mul_add`] rounds once.
     const FMA: bool;
-    /// Whether `f32::floor` and its kin are instructions (SSE4.1 and later, NEON, simd128) and not calls.
+    /// True if `f32::floor` and its kin are instructions (SSE4.1 and later, NEON, simd128) and not calls.
     const ROUND: bool;
     /// The bytes of its widest vectors.
     const VECTOR_BYTES: usize;

@@ -1,4 +1,4 @@
-//! What differs between the languages.
+//! The differences between the languages.
 
 mod cuda;
 mod hip;
@@ -26,7 +26,7 @@ pub(super) struct Entry {
     /// The workgroup variables' first values.
     pub clear: String,
     pub body: String,
-    /// Whether invocations wait for each other.
+    /// True if invocations wait for each other.
     pub meets: bool,
 }
 
@@ -39,17 +39,17 @@ pub(super) trait Language: Sync {
         kinds: &std::collections::BTreeSet<Scalar>,
         requires: &std::collections::BTreeSet<&'static str>,
     ) -> String;
-    /// What comes before a helper's result type.
+    /// Returns the text before a helper's result type.
     fn helper(&self) -> &'static str;
-    /// What comes before a function's result type.
+    /// Returns the text before a function's result type.
     fn function(&self) -> &'static str;
-    /// What comes before a constant's type.
+    /// Returns the text before a constant's type.
     fn constant(&self) -> &'static str;
-    /// What comes between `struct` and `{` to align a type.
+    /// Returns the text between `struct` and `{` that aligns a type.
     fn align(&self, bytes: u32) -> String;
     /// The initialiser of a composite that is all zero.
     fn zero(&self) -> &'static str;
-    /// What follows literals of `i64` and `u64`.
+    /// Returns the suffixes of `i64` and `u64` literals.
     fn long_suffixes(&self) -> (&'static str, &'static str) {
         ("ll", "ull")
     }
@@ -59,7 +59,7 @@ pub(super) trait Language: Sync {
     fn least_long(&self) -> &'static str {
         "(-9223372036854775807ll - 1)"
     }
-    /// What comes before the type that a pointer points to.
+    /// Returns the text before the type that a pointer points to.
     fn space(&self, space: AddressSpace, uniforms_by_value: bool) -> &'static str;
     /// Tells helpers on pointers of different spaces apart, where that is needed.
     fn space_suffix(&self, _space: AddressSpace) -> &'static str {
@@ -127,7 +127,7 @@ pub(super) trait Language: Sync {
     fn lanes_argument(&self) -> &'static str {
         "lanes"
     }
-    /// What a subgroup operation does first.
+    /// Returns the text at the beginning of a subgroup operation.
     fn meet(&self) -> &'static str {
         ""
     }
@@ -164,7 +164,7 @@ pub(super) trait Language: Sync {
     fn subgroups(&self, invocations: u32) -> String;
     /// Storage bindings' pointers do not alias.
     fn restrict(&self) -> &'static str;
-    /// What comes before uniforms that are parameters by value.
+    /// Returns the text before uniforms that are parameters by value.
     fn by_value(&self) -> &'static str {
         "const "
     }

@@ -14,7 +14,7 @@ use cantus_base::listed::Listed;
 
 /// An array in memory, in C.
 struct Array {
-    /// What comes before the type of its elements.
+    /// The text before the type of its elements.
     space: &'static str,
     /// Tells helpers apart, where that is needed.
     suffix: &'static str,
@@ -29,7 +29,7 @@ pub(crate) fn fragment_type(of: Fragment) -> Option<Ty> {
     Some(if of.elements() == 2 { Ty::Vector(2, kind) } else { Ty::Matrix(2, 4, kind) })
 }
 
-/// What follows a fragment's name to reach an element.
+/// Returns the suffix of a fragment's name that reaches an element.
 fn part(of: Fragment, element: u32) -> String {
     let component = COMPONENTS[element as usize % 4];
     if of.elements() == 2 { format!(".{component}") } else { format!(".c[{}].{component}", element / 4) }

@@ -143,7 +143,7 @@ impl<'m> Writer<'m> {
         Ok(format!("{vector_helper}({who}, {value}{index})"))
     }
 
-    /// What the operations are made of.
+    /// Writes the primitives of subgroup operations.
     pub(crate) fn subgroup_primitives(&mut self) -> Result<()> {
         for (name, text) in self.language.subgroup_primitives() {
             self.helper(name, |_| Ok((*text).to_owned()))?;

@@ -1,4 +1,4 @@
-//! What programs compute, in intervals: by WGSL's accuracy of each operation.
+//! The results of programs, in intervals: by WGSL's accuracy of each operation.
 
 use crate::check::ulp32;
 

@@ -16,7 +16,7 @@ pub(super) struct Generator<'a> {
     pub(super) halves: bool,
     pub(super) slots: usize,
     pub(super) names: usize,
-    /// What can be read and written here.
+    /// The places that can be read and written here.
     pub(super) places: Vec<Place>,
     pub(super) functions: Vec<Callee>,
     pub(super) loops: u32,

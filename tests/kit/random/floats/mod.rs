@@ -21,7 +21,7 @@ use program::Program;
 /// Invocations of the one workgroup, and elements of the input.
 const LANES: u32 = 32;
 const INPUTS: u32 = 64;
-/// What is stored stays within this bound.
+/// The bound of stored values.
 const BOUND: f64 = 64.0;
 
 /// The program of a seed as a case; every fourth uses f16.

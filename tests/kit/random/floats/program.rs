@@ -1,4 +1,4 @@
-//! What programs are made of.
+//! The parts of programs.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
@@ -54,7 +54,7 @@ pub(super) const STRUCTS: &str =
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Base {
     Memory(usize),
-    /// What a parameter points to, and an offset.
+    /// The target of a parameter, and an offset.
     Parameter(usize, usize),
 }
 
@@ -125,7 +125,7 @@ pub(super) enum Statement {
     Declare(Place, Expression),
     /// `let p = &place; *p = value;` where the flag is set.
     Assign(Place, Expression, bool),
-    /// Whether bits of the invocation's number are clear.
+    /// The first statements run if bits of the invocation's number are clear, otherwise the second.
     If(u32, Vec<Statement>, Vec<Statement>),
     Repeat(u32, Vec<Statement>),
     /// The result, the function's number and what its parameters point to.

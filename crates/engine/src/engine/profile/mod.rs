@@ -1,4 +1,4 @@
-//! What took how long: spans on the host and on devices, as figures per kernel and as a trace for Chrome's and Perfetto's viewers.
+//! Times of work: spans on the host and on devices, as figures per kernel and as a trace for Chrome's and Perfetto's viewers.
 
 #![cfg_attr(not(feature = "trace"), allow(dead_code, reason = "what traces are written from"))]
 
@@ -106,7 +106,7 @@ impl Profiler {
         self.lock().take()
     }
 
-    /// Whether a profile is taken.
+    /// Returns whether a profile is taken.
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Ordering::Relaxed)
     }
@@ -210,12 +210,12 @@ impl State {
     }
 }
 
-/// Whether a kernel's time is that of a dispatch: what ran in its place stands behind its label, in brackets.
+/// Returns whether a kernel's time is that of a dispatch: the native kernel's name follows its label, in brackets.
 fn is_of(timed: &str, recorded: &str) -> bool {
     timed.strip_prefix(recorded).is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
 }
 
-/// What an engine did between two points in time, made by [`Engine::profile`].
+/// The work of an engine between two points in time, made by [`Engine::profile`].
 pub struct Profile {
     state: State,
     time: Duration,
@@ -270,7 +270,7 @@ impl Profile {
         rows
     }
 
-    /// How long was profiled.
+    /// Returns how long was profiled.
     #[must_use]
     pub fn time(&self) -> Duration {
         self.time

@@ -8,7 +8,7 @@ use web_time::Instant;
 use super::{Profile, rate};
 
 impl Profile {
-    /// The trace as JSON, for chrome://tracing and ui.perfetto.dev: the host's spans (recording, compiling, transfers), each device's
+    /// Returns the trace as JSON, for chrome://tracing and ui.perfetto.dev: the host's spans (recording, compiling, transfers), each device's
     /// kernels with bytes, GB/s and GFLOP/s, and the engine's events. Times are in microseconds since the profile began.
     #[must_use]
     pub fn to_json(&self) -> String {

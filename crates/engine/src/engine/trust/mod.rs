@@ -5,7 +5,7 @@
 //! needs it counts as wrong. On a device that was requested by name, without fallback, and on the web, the kernel waits for the answer instead.
 //!
 //! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
-//! caller insisted, and wrong numbers never come without a word. With `Builder::refuse_wrong` they do not run there either, and the library's own
+//! caller insisted, and wrong numbers always come with a warning. With `Builder::refuse_wrong` they do not run there either, and the library's own
 //! operations never run where their loops are known to end early.
 
 mod answers;
@@ -28,7 +28,8 @@ use cantus_base::listed::Listed;
 /// The file in the cache folder: by device, the constructs it was asked for, each with what was wrong or nothing.
 const FILE: &str = "answers.toml";
 
-/// What a driver gets right that ends longer loops: llvmpipe stops at 65,535 rounds, and no other limit is known.
+/// The number of rounds that a driver gets right that ends longer loops: llvmpipe stops at 65,535 rounds, and no other
+/// limit is known.
 pub(super) const FEW_ROUNDS: u64 = 65_000;
 
 /// Compilers of drivers write out calls: each of some nested functions that call another twice doubles the text. A million statements keep them
@@ -38,14 +39,14 @@ const MOST_STATEMENTS: u64 = 1 << 20;
 /// The label of the dispatches that ask; profiles leave them out.
 pub(super) const LABEL: &str = "a kernel with known answers";
 
-/// What this process has asked so far, whichever engine did.
+/// The answers that this process has so far, from any engine.
 static ASKED: Mutex<Kept> = Mutex::new(BTreeMap::new());
 
 fn asked() -> MutexGuard<'static, Kept> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opening a device waits so long for its answers, which may then all be there.
+/// The time that opening a device waits for its answers, which may then all be known.
 #[cfg(not(target_arch = "wasm32"))]
 const AT_OPENING: std::time::Duration = std::time::Duration::from_millis(150);
 
@@ -72,7 +73,7 @@ impl Drop for Asking {
 pub struct Verdict {
     /// The construct.
     pub need: Need,
-    /// What was wrong; `None` where the answer was right.
+    /// The wrong answer; `None` where the answer was right.
     pub wrong: Option<String>,
 }
 
@@ -103,7 +104,7 @@ impl Engine {
     }
 }
 
-/// The wrong answers of a device that are remembered in the user's cache folder: each construct, and what was wrong.
+/// Returns the wrong answers of a device that are remembered in the user's cache folder: each construct, and what was wrong.
 #[must_use]
 pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
     let device = key(device);
@@ -114,10 +115,10 @@ pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
     verdicts.into_iter().filter(|(_, wrong)| !wrong.is_empty()).listed()
 }
 
-/// What the answer of a device begins with that takes no such kernel: it lacks a feature.
+/// The beginning of the answer of a device that refuses such kernels: it lacks a feature.
 const REFUSES: &str = "it refuses the kernel that asks";
 
-/// Whether a wrong answer is none: the device refuses such kernels.
+/// Returns whether a wrong answer is none: the device refuses such kernels.
 #[doc(hidden)]
 #[must_use]
 pub fn is_refusal(answer: &str) -> bool {
@@ -125,8 +126,8 @@ pub fn is_refusal(answer: &str) -> bool {
 }
 
 impl Shared {
-    /// Whether the device may run the kernel: it has given the right answers to what the kernel needs. `rounds` are those that an invocation's
-    /// loops make together, where an operation says it (0: as the text shows).
+    /// Returns whether the device may run the kernel: it has given the right answers to what the kernel needs. `rounds` are those that an
+    /// invocation's loops make together, where an operation says it (0: as the text shows).
     ///
     /// # Errors
     /// [`Error::Unsupported`] naming the construct and the wrong answer, unless the device was requested by name.
@@ -226,13 +227,13 @@ impl Shared {
         })
     }
 
-    /// Whether a kernel waits for an answer that it needs: there is no other device that it should run on meanwhile. What is captured stays
+    /// Returns whether a kernel waits for an answer that it needs: there is no other device that it should run on meanwhile. What is captured stays
     /// on one device.
     fn waits_for_answers(&self) -> bool {
         self.requested || self.fallback == Fallback::Never || self.current_capture().is_some()
     }
 
-    /// What is known of a device: from this process, or from the file of earlier ones.
+    /// Returns the known answers of a device: from this process, or from the file of earlier ones.
     fn known_answers(&self, slot: &Slot) -> BTreeMap<String, String> {
         let device = key(slot.device().info());
         let known = asked().get(&device).cloned();

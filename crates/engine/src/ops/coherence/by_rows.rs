@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ops::Expr;
 use cantus_base::listed::Listed;
 
-/// Whether the field lies on such a device.
+/// Returns whether the field lies on such a device.
 pub(super) fn serves(values: &Tensor) -> bool {
     values.device().capabilities.operation_graphs
 }

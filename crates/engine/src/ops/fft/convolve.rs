@@ -10,7 +10,7 @@ use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::broadcast;
 use cantus_base::listed::Listed;
 
-/// From so many elements of the shorter signal on, transforms are quicker.
+/// The length of the shorter signal from which transforms are faster.
 const LONG: usize = 128;
 
 /// Which part of a convolution counts.
@@ -27,8 +27,8 @@ pub enum Overlap {
 }
 
 impl Expr {
-    /// The convolution along the last axis of float32 signals, whose other axes broadcast: `y[k] = Σ x[i] other[k - i]`. Long signals go through
-    /// [`Expr::rfft`].
+    /// Returns the convolution along the last axis of float32 signals, whose other axes broadcast: `y[k] = Σ x[i] other[k - i]`. Long signals go
+    /// through [`Expr::rfft`].
     ///
     /// Each element is off by at most some 1e-6 times the norms of both signals.
     ///

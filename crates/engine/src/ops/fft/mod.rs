@@ -66,9 +66,9 @@ fn moved(expr: &Expr, axis: usize, back: bool) -> Expr {
 }
 
 impl Expr {
-    /// The discrete Fourier transform along an axis of complex numbers (…, 2), that axis not counted: `X[k] = Σ x[n] e^(-2πi kn / N)`. Any length;
-    /// those of prime factors up to 13 take passes alone, others three transforms of twice the length. Tensors of complex64 and complex128 are
-    /// transformed as they are, without an axis of parts; complex128 by the host.
+    /// Returns the discrete Fourier transform along an axis of complex numbers (…, 2), that axis not counted: `X[k] = Σ x[n] e^(-2πi kn / N)`. Any
+    /// length; those of prime factors up to 13 take passes alone, others three transforms of twice the length. Tensors of complex64 and complex128
+    /// are transformed as they are, without an axis of parts; complex128 by the host.
     ///
     /// Each result is off by at most some 1e-7 log₂ N times the norm of the row.
     ///
@@ -83,7 +83,7 @@ impl Expr {
         self.transformed(axis, false)
     }
 
-    /// The inverse of [`Expr::fft`], which divides by the length.
+    /// Returns the inverse of [`Expr::fft`], which divides by the length.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -182,8 +182,8 @@ impl Expr {
         }
     }
 
-    /// The transform of real float32 numbers along an axis: the first N / 2 + 1 numbers of it, as complex ones (…, 2); the others mirror them,
-    /// `X[N - k]` being the conjugate of `X[k]`. For an even N it takes a transform of half the length.
+    /// Returns the transform of real float32 numbers along an axis: the first N / 2 + 1 numbers of it, as complex ones (…, 2); the others mirror
+    /// them, `X[N - k]` being the conjugate of `X[k]`. For an even N it takes a transform of half the length.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -227,8 +227,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// The inverse of [`Expr::rfft`]: `length` real numbers of `length` / 2 + 1 complex ones along an axis. The imaginary parts of the first, and for
-    /// an even length of the last, do not count.
+    /// Returns the inverse of [`Expr::rfft`]: `length` real numbers of `length` / 2 + 1 complex ones along an axis. The imaginary parts of the first,
+    /// and for an even length of the last, do not count.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -292,8 +292,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// The transform of real numbers along several axes (all of them for `&[]`): [`Expr::rfft`] along the last of them, then [`Expr::fft`] along
-    /// the others.
+    /// Returns the transform of real numbers along several axes (all of them for `&[]`): [`Expr::rfft`] along the last of them, then [`Expr::fft`]
+    /// along the others.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -318,7 +318,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// The inverse of [`Expr::rfftn`], with `length` real numbers along the last of the axes.
+    /// Returns the inverse of [`Expr::rfftn`], with `length` real numbers along the last of the axes.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

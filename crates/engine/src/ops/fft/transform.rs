@@ -28,7 +28,7 @@ pub(super) struct Transform {
     pub(super) inverse: bool,
 }
 
-/// What stands between real and complex rows: see the frame.
+/// The step between real and complex rows: see the frame.
 pub(super) struct Halves {
     pub(super) input: Arc<Typed>,
     /// Half the length of the real row.

@@ -319,7 +319,7 @@ fn is_complex(dtype: DType) -> bool {
 
 /// Functions that the host has for dtypes which no kernel takes.
 pub(in crate::ops) trait ByHost {
-    /// Whether there is one for a dtype.
+    /// Returns whether there is one for a dtype.
     fn by_host(self, dtype: DType) -> bool;
 }
 
@@ -431,7 +431,7 @@ fn whole_power(x: u64, y: u64) -> u64 {
     result
 }
 
-/// The same of signed ones: a negative power is 0, but for 1 and -1.
+/// The same for signed ones: a negative power is 0, except of 1 and -1.
 fn signed_power(x: i64, y: i64) -> i64 {
     match (x, u64::try_from(y)) {
         (_, Ok(y)) => whole_power(x.cast_unsigned(), y).cast_signed(),

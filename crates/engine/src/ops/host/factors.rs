@@ -36,7 +36,8 @@ impl Number for C {
     }
 }
 
-/// What is computed of each of `count` matrices (m, n), that have elements, and a right side of so many columns: so many numbers for each.
+/// Computes `which` for each of `count` matrices (m, n), of all elements, with a right side of as many columns as given: `size` numbers
+/// for each.
 pub(super) fn all(which: Factorisation, inputs: Vec<Values>, sides: [usize; 2], columns: usize, size: usize) -> Values {
     let mut inputs = inputs.into_iter();
     match (inputs.next(), inputs.next()) {

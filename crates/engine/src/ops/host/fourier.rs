@@ -38,7 +38,7 @@ fn pass(x: &[C], step: usize, n: usize, roots: &[C], to: &mut [C]) {
     }
 }
 
-/// Whether a length has a prime factor that makes passes slow.
+/// Returns whether a length has a prime factor that makes passes slow.
 fn is_rough(mut n: usize) -> bool {
     for factor in 2..=31 {
         while n.is_multiple_of(factor) {

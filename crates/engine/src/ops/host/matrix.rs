@@ -10,7 +10,7 @@ use crate::ops::expr::view::{reshaped, sliced};
 use crate::tensor::DType;
 use cantus_base::listed::{Listed, Ordered};
 
-/// What is computed of matrices.
+/// A factorisation, or a result of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) enum Factorisation {
     /// X with A X = B; the inverse where B is the identity. NaN for singular matrices.
@@ -382,7 +382,7 @@ fn svd(a: &Matrix, full: bool) -> Vec<C> {
 }
 
 impl Factorisation {
-    /// One of its own.
+    /// Returns a number of its own.
     fn number(self) -> usize {
         match self {
             Self::Solve => 0,
@@ -395,7 +395,7 @@ impl Factorisation {
         }
     }
 
-    /// Of matrices (m, n), and a right side of so many columns: the shape of each part of the result, and whether it is real.
+    /// Of matrices (m, n), and a right side of that many columns: the shape of each part of the result, and whether it is real.
     fn parts(self, [m, n]: [usize; 2], columns: usize) -> Vec<(Vec<usize>, bool)> {
         let k = m.min(n);
         match self {

@@ -182,7 +182,7 @@ fn recorded(
     Typed::deferred(Host { name, inputs, key, compute: Arc::new(compute) }, shape, dtype)
 }
 
-/// Whether the host computes factorisations and transforms of a dtype.
+/// Returns whether the host computes factorisations and transforms of a dtype.
 pub(super) fn is_double(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::Complex64 | DType::Complex128)
 }

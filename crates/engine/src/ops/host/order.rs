@@ -9,7 +9,7 @@ use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// Whether numbers of a dtype have an order, and 64 bits.
+/// Returns whether numbers of a dtype have an order, and 64 bits.
 pub(in crate::ops) fn is_wide(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::I64 | DType::U64)
 }

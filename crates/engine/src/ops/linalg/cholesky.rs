@@ -42,8 +42,8 @@ fn factored(a: &Expr) -> Result<(Expr, Expr)> {
 }
 
 impl Expr {
-    /// The lower triangular L with A = L Lᵀ of symmetric positive definite float32 matrices (…, n, n), of which the lower triangle is read. Where
-    /// one is not positive definite, its L is NaN.
+    /// Returns the lower triangular L with A = L Lᵀ of symmetric positive definite float32 matrices (…, n, n), of which the lower triangle is read.
+    /// Where one is not positive definite, its L is NaN.
     ///
     /// L Lᵀ differs from A by at most some n 1e-7 |A|.
     ///

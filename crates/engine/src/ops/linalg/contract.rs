@@ -83,7 +83,7 @@ impl Term {
     }
 }
 
-/// The first name that stands twice.
+/// The first name that occurs twice.
 fn twice(labels: &[Label]) -> Option<(usize, usize)> {
     (0..labels.len()).find_map(|second| {
         let first = labels[..second].iter().position(|&label| label == labels[second])?;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::expr::node::Expr;
 use cantus_base::listed::Listed;
 
-/// Up to so many operands all orders are compared; with more, the cheapest product is taken each time.
+/// The number of operands up to which all orders are compared; with more, the cheapest product is taken each time.
 const COMPARED: usize = 10;
 /// Operands at most.
 const MOST: usize = 32;
@@ -117,7 +117,8 @@ impl Equation {
     }
 }
 
-/// What the search of the cheapest order knows: operands as bits of a set, the names of each, sizes, and what the result names.
+/// The state of the search for the cheapest order: operands as bits of a set, the names of each, sizes, and what the result
+/// names.
 struct Search<'a> {
     labels: &'a [Vec<Label>],
     sizes: &'a HashMap<Label, usize>,
@@ -198,7 +199,7 @@ impl Search<'_> {
 }
 
 impl Expr {
-    /// The sum of products that an equation says, of this and other expressions: each axis has a letter, axes of one letter run together, and
+    /// Returns the sum of products that an equation says, of this and other expressions: each axis has a letter, axes of one letter run together, and
     /// letters that the result does not name are summed. An ellipsis stands for axes that broadcast. Without `->` the result names what stands
     /// once, in the order of the alphabet.
     ///

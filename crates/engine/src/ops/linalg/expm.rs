@@ -18,7 +18,7 @@ use crate::tensor::DType;
 /// method for the matrix exponential revisited", 2005).
 const WIDEST: f64 = 3.925_724_783_138_66;
 const COEFFICIENTS: [f64; 8] = [17_297_280.0, 8_648_640.0, 1_995_840.0, 277_200.0, 25_200.0, 1_512.0, 56.0, 1.0];
-/// e^(2^9) is far out of range, and so is what is squared more often, but for matrices whose exponential is small beside their norm.
+/// e^(2^9) is far out of range, and so is anything squared more often, except matrices whose exponential is small beside their norm.
 const SQUARINGS: i32 = 24;
 
 struct Exponential(Arc<Typed>);
@@ -61,7 +61,7 @@ impl Operation for Exponential {
 }
 
 impl Expr {
-    /// The exponential of square float32 matrices (…, n, n), 1 + A + A² / 2 + …, by scaling, Padé's approximant of degree 7 and squaring.
+    /// Returns the exponential of square float32 matrices (…, n, n), 1 + A + A² / 2 + …, by scaling, Padé's approximant of degree 7 and squaring.
     ///
     /// The greatest norm of the matrices is read from the device: this waits for all that is computed before it. The error is some n 1e-6 beside
     /// the exponential of |A|.

@@ -18,7 +18,7 @@ const PAIRS: &str = cantus_shaders::tensor::PAIRS;
 const BOTH: &str = cantus_shaders::tensor::EIGH_JACOBI;
 const ONE: &str = cantus_shaders::tensor::SVD_JACOBI;
 
-/// Rounds in which all pairs of rows meet, as often as any matrix of so many rows needs: they converge quadratically in the end.
+/// Rounds in which all pairs of rows meet, as often as any matrix of that many rows needs: they converge quadratically in the end.
 fn sweeps(rows: usize) -> usize {
     6 + rows.next_power_of_two().ilog2() as usize
 }

@@ -77,7 +77,7 @@ pub(super) fn unpacked(packed: &Expr, from: usize, [rows, columns]: [usize; 2]) 
     packed.of(result)
 }
 
-/// A frame with so many invocations as its matrices need.
+/// A frame with as many invocations as its matrices need.
 pub(super) fn lanes_for(frame: &str, elements: usize) -> String {
     if elements <= 512 { frame.replace("const LANES = 256u;", "const LANES = 64u;") } else { frame.to_owned() }
 }

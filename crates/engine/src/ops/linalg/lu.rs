@@ -84,7 +84,7 @@ fn factored(a: &Expr) -> Result<Factors> {
     })
 }
 
-/// Whether elimination met no pivot of 0 (or NaN), as u32.
+/// Returns whether every pivot is neither 0 nor NaN, as u32.
 fn regular(factors: &Factors) -> Expr {
     factors.packed.diagonal(0).abs().greater(0.0).all(&[-1], false)
 }
@@ -130,7 +130,7 @@ fn inverted_by_host(a: &Expr) -> Result<Expr> {
 
 impl Expr {
     /// X with A X = B for float32 matrices A (…, n, n) and B of the shape (n) or (…, n, columns); batches broadcast. By elimination with row
-    /// pivots. Where a matrix is singular, so that elimination ends with a pivot of 0, X is NaN. One that is singular but for rounding has a
+    /// pivots. Where a matrix is singular, so that elimination ends with a pivot of 0, X is NaN. One that is singular except for rounding has a
     /// solution of large numbers.
     ///
     /// A X differs from B by at most some n 1e-7 |A| |X|, unless elements grow during elimination, which is rare.
@@ -157,7 +157,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// The inverse of float32 matrices (…, n, n): as [`Expr::solve`] with the identity, which is quicker and closer where the inverse only
+    /// Returns the inverse of float32 matrices (…, n, n): as [`Expr::solve`] with the identity, which is quicker and closer where the inverse only
     /// multiplies something. NaN where a matrix is singular.
     ///
     /// ```
@@ -183,8 +183,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// The determinants of float32 matrices (…, n, n): the product of the pivots of elimination, 0 where one is 0. Beyond the range of float32 it is
-    /// infinite or 0: [`Expr::slogdet`] is not.
+    /// Returns the determinants of float32 matrices (…, n, n): the product of the pivots of elimination, 0 where one is 0. Beyond the range of
+    /// float32 it is infinite or 0: [`Expr::slogdet`] is not.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -209,7 +209,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// The signs of the determinants of float32 matrices (…, n, n), -1, 0 or 1, and the natural logarithms of their magnitudes, which of 0 is
+    /// Returns the signs of the determinants of float32 matrices (…, n, n), -1, 0 or 1, and the natural logarithms of their magnitudes, which of 0 is
     /// -infinity.
     ///
     /// ```

@@ -52,7 +52,7 @@ fn shape_of_matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
     Ok(shape.to_vec())
 }
 
-/// Whether the host factors matrices of a dtype: those that no kernel takes, and with the feature `linalg` all of the processor's own.
+/// Returns whether the host factors matrices of a dtype: those that no kernel takes, and with the feature `linalg` all of the processor's own.
 fn is_for_host(a: &Expr, dtype: DType) -> bool {
     host::is_double(dtype)
         || cfg!(all(feature = "linalg", not(target_arch = "wasm32"))) && dtype == DType::F32 && a.engine.is_processors()

@@ -11,7 +11,7 @@ use crate::ops::tensor::eye;
 use cantus_base::listed::Listed;
 
 impl Expr {
-    /// The sum of products over pairs of axes, one of this and one of `other` each: the result has the other axes of this, then those of
+    /// Returns the sum of products over pairs of axes, one of this and one of `other` each: the result has the other axes of this, then those of
     /// `other`, as NumPy's `tensordot`. Without pairs it is the product of each with each.
     ///
     /// ```
@@ -50,7 +50,7 @@ impl Expr {
         Ok(contract(left, right, |label| !gone.contains(&label))?.expr)
     }
 
-    /// The product of each element with all of `other`, laid where the element was, as NumPy's `kron`: each axis is as long as both together.
+    /// Returns the product of each element with all of `other`, laid where the element was, as NumPy's `kron`: each axis is as long as both together.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -21,7 +21,7 @@ struct Reflections {
     r: Expr,
 }
 
-/// What the reflections, in the order in which they were made, make of C.
+/// Applies the reflections to C, in the order in which they were made.
 fn reflected(of: &Reflections, c: &Expr) -> Expr {
     c - of.v.matmul(of.t.transpose().matmul(of.v.transpose().matmul(c)))
 }

@@ -36,7 +36,7 @@ pub struct Csr {
     shape: [usize; 2],
 }
 
-/// What a product reads, in the kernel's order.
+/// The inputs of a product, in the kernel's order.
 struct Product {
     starts: Arc<Typed>,
     columns: Arc<Typed>,
@@ -96,8 +96,8 @@ impl Operation for Product {
 }
 
 impl Csr {
-    /// A matrix of `columns` columns, with one row less than there are `starts`: the entries `starts[i]..starts[i + 1]` are those of row i, each
-    /// with its column and its value. Entries of one place add up.
+    /// Creates a matrix of `columns` columns, with one row less than there are `starts`: the entries `starts[i]..starts[i + 1]` are those of row i,
+    /// each with its column and its value. Entries of one place add up.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if starts fall, do not begin with 0 or do not end with the number of entries, if columns and values are not as many,
@@ -155,13 +155,13 @@ impl Csr {
         self.shape
     }
 
-    /// The values of the entries, one axis.
+    /// Returns the values of the entries, one axis.
     #[must_use]
     pub fn values(&self) -> &Expr {
         &self.values
     }
 
-    /// The same places with other float32 values, one for each entry.
+    /// Returns the same places with other float32 values, one for each entry.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -184,7 +184,7 @@ impl Csr {
         Ok(Self { values, ..self.clone() })
     }
 
-    /// The product with a dense float32 vector (columns) or matrix (columns, n). An element is summed in the order of the entries.
+    /// Returns the product with a dense float32 vector (columns) or matrix (columns, n). An element is summed in the order of the entries.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

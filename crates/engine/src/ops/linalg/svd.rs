@@ -66,11 +66,11 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
 }
 
 impl Expr {
-    /// The singular values of float32 matrices (…, m, n), descending, with their vectors: A = U diag(values) Vᵀ. With k = min(m, n), U is (…, m, k),
-    /// the values (…, k), and Vᵀ, the third, (…, k, n). By Jacobi's method from one side after [`Expr::qr`], for some hundreds of rows or columns at
-    /// most: the work grows with k³ log k, and is k log k dispatches. Where an element is no number, all is NaN.
+    /// Returns the singular values of float32 matrices (…, m, n), descending, with their vectors: A = U diag(values) Vᵀ. With k = min(m, n), U is (…,
+    /// m, k), the values (…, k), and Vᵀ, the third, (…, k, n). By Jacobi's method from one side after [`Expr::qr`], for some hundreds of rows or
+    /// columns at most: the work grows with k³ log k, and is k log k dispatches. Where an element is no number, all is NaN.
     ///
-    /// Values are off by at most some k 1e-7 |A|, and so is the product of the three from A; Uᵀ U and Vᵀ V are the identity but for some k 1e-7.
+    /// Values are off by at most some k 1e-7 |A|, and so is the product of the three from A; Uᵀ U and Vᵀ V are the identity within some k 1e-7.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -15,7 +15,7 @@ const FRAME: &str = cantus_shaders::tensor::TRIANGULAR_BLOCK;
 pub(super) struct Triangle {
     /// The upper one instead of the lower one.
     pub(super) upper: bool,
-    /// Whether the diagonal counts as 1.
+    /// True if the diagonal counts as 1.
     pub(super) unit: bool,
 }
 
@@ -53,8 +53,7 @@ pub(super) fn solved(t: &Expr, b: &Expr, triangle: Triangle) -> Result<Expr> {
     Ok(unpacked(&kernel.deferred(t, n * columns), 0, [n, columns]))
 }
 
-/// What two systems of equations have to do with each other: the matrices and right sides in one batch, and whether the right side was one
-/// column each.
+/// Aligns two sides of a system of equations: the matrices and right sides in one batch, and whether the right side was one column each.
 pub(super) fn aligned(a: &Expr, b: &Expr, what: &str) -> Result<(Expr, Expr, bool)> {
     let shape = square_floats(a, what)?;
     let right = b.shape()?.to_vec();

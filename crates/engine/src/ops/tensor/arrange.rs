@@ -58,7 +58,7 @@ impl Expr {
         self.expand(axis).concat(&others, axis)
     }
 
-    /// The parts of these lengths along an axis, which together are as long as it is. Views: nothing is copied.
+    /// Returns the parts of these lengths along an axis, which together are as long as it is. Views: nothing is copied.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -94,7 +94,7 @@ impl Expr {
             .listed()
     }
 
-    /// All of it again and again, so many times along each axis; with fewer numbers than axes they are for the last ones, with more of them
+    /// Repeats the whole tensor the given number of times along each axis; with fewer numbers than axes they are for the last ones, with more of them
     /// there are new axes before.
     ///
     /// ```
@@ -115,7 +115,7 @@ impl Expr {
         self.reshape(&once).broadcast_to(pairs.as_flattened()).reshape(&tiled)
     }
 
-    /// Each element so many times along an axis, one beside the other.
+    /// Repeats each element the given number of times along an axis, one beside the other.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -136,7 +136,7 @@ impl Expr {
         self.expand(place.cast_signed() + 1).broadcast_to(&wide).reshape(&result)
     }
 
-    /// The elements moved along axes, one number for each: to higher places where it is positive. What leaves at one end enters at the
+    /// Returns the elements moved along axes, one number for each: to higher places where it is positive. What leaves at one end enters at the
     /// other.
     ///
     /// ```
@@ -185,7 +185,7 @@ impl Expr {
         result
     }
 
-    /// The elements in the opposite order along axes (all of them for `&[]`).
+    /// Returns the elements in the opposite order along axes (all of them for `&[]`).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -238,7 +238,8 @@ impl Expr {
         checked.cast(DType::U32).expand(-1).equal(class).cast(dtype)
     }
 
-    /// What lies on and below the diagonal that begins `offset` columns to the right, in the last two axes; 0 elsewhere.
+    /// Keeps the elements on and below the diagonal that begins `offset` columns to the right, in the last two axes; 0
+    /// elsewhere.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -251,7 +252,8 @@ impl Expr {
         self.beside_diagonal(offset, Binary::Le)
     }
 
-    /// What lies on and above the diagonal that begins `offset` columns to the right, in the last two axes; 0 elsewhere.
+    /// Keeps the elements on and above the diagonal that begins `offset` columns to the right, in the last two axes; 0
+    /// elsewhere.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -291,7 +293,7 @@ impl Expr {
         Ok(shape)
     }
 
-    /// The diagonal of the last two axes that begins `offset` columns to the right (below the main one where it is negative). A view: nothing
+    /// Returns the diagonal of the last two axes that begins `offset` columns to the right (below the main one where it is negative). A view: nothing
     /// is copied.
     ///
     /// ```
@@ -322,7 +324,7 @@ impl Expr {
         })
     }
 
-    /// The sum of the main diagonal of the last two axes.
+    /// Returns the sum of the main diagonal of the last two axes.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -335,7 +337,7 @@ impl Expr {
         self.diagonal(0).sum(&[-1], false)
     }
 
-    /// The products of each element with each of another expression, both of one axis: a matrix.
+    /// Returns the products of each element with each of another expression, both of one axis: a matrix.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -359,7 +361,7 @@ impl Expr {
         self.expand(-1).binary(Binary::Mul, other)
     }
 
-    /// All windows of `size` neighbours along an axis, the first of each `step` behind that of the one before: the axis counts the windows, a
+    /// Returns all windows of `size` neighbours along an axis, the first of each `step` behind that of the one before: the axis counts the windows, a
     /// new last axis what is in them. A view: nothing is copied.
     ///
     /// ```
@@ -402,8 +404,8 @@ pub(super) fn windowed(
     })
 }
 
-/// A grid of one-dimensional expressions: the i-th result varies along axis i alone, and is as long as the others along the other axes. Views:
-/// nothing is copied.
+/// Returns a grid of one-dimensional expressions: the i-th result varies along axis i alone, and is as long as the others along the other axes.
+/// Views: nothing is copied.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -21,7 +21,7 @@ use cantus_base::listed::Listed;
 
 const ASSEMBLE: &str = cantus_shaders::tensor::ASSEMBLE;
 
-/// What covers a tensor: expressions, and the first index of each along every axis.
+/// The parts of a tensor: expressions, and the first index of each along every axis.
 struct Assemble {
     parts: Vec<(Arc<Typed>, Vec<usize>)>,
 }

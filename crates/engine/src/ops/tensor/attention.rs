@@ -26,13 +26,13 @@ const WIDEST: usize = 1024;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Attention {
-    /// What each query sees of each key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
+    /// The mask for each query and key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
     /// scores.
     pub mask: Option<Expr>,
-    /// Whether a query sees only keys up to its own place. The last query stands where the last key does, so that keys of a cache come before all
+    /// True if a query sees only keys up to its own place. The last query is at the last key's place, so that keys of a cache come before all
     /// queries.
     pub causal: bool,
-    /// What the products are multiplied with; by default 1 / √(elements of a key).
+    /// The factor of the products; by default 1 / √(elements of a key).
     pub scale: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ impl Attention {
         Self { mask: Some(mask.into()), ..self }
     }
 
-    /// The same where queries see no later keys.
+    /// Returns the same where queries see no later keys.
     #[must_use]
     pub fn causal(self) -> Self {
         Self { causal: true, ..self }
@@ -68,7 +68,7 @@ struct Attend {
     key: Arc<Typed>,
     value: Arc<Typed>,
     bias: Arc<Typed>,
-    /// Whether the bias is more than zeros.
+    /// True if the bias is more than zeros.
     masked: bool,
     causal: bool,
     scale: f32,
@@ -175,7 +175,7 @@ impl Tiles {
         (queries >= 8).then_some(Self { own, each, depth, width })
     }
 
-    /// The rounds of an invocation's loops over so many keys.
+    /// The rounds of an invocation's loops over that many keys.
     fn rounds(&self, keys: usize) -> usize {
         let Self { own, each, depth, width } = *self;
         let (block, parts, lanes) = (16 * each, width / 16, 64);
@@ -259,8 +259,8 @@ impl Operation for Attend {
 }
 
 impl Expr {
-    /// The mean of values (…, key heads, keys, e), weighted for each query (…, heads, queries, d) by the softmax over the keys (…, key heads, keys,
-    /// d) of their products with it. Each key head serves as many heads in a row: their number divides that of the heads. f16 is computed in
+    /// Returns the mean of values (…, key heads, keys, e), weighted for each query (…, heads, queries, d) by the softmax over the keys (…, key heads,
+    /// keys, d) of their products with it. Each key head serves as many heads in a row: their number divides that of the heads. f16 is computed in
     /// f32. A query that sees no key gets 0. No matrix of scores is stored.
     ///
     /// ```

@@ -109,7 +109,7 @@ impl Operation for Histogram {
 /// Elements from which on it pays that parts are not written between two kernels: fewer wait for the launches alone.
 const GUESSES_PAY: usize = 1 << 22;
 
-/// Whether edges in f32 are so far from each other that their rounding moves none by more than a thirty-second of a part.
+/// Returns whether edges in f32 are so far from each other that their rounding moves none by more than a thirty-second of a part.
 fn are_apart(bins: usize, low: f64, high: f64) -> bool {
     let most = low.abs().max(high.abs());
     bins <= 1 << 16 && (high - low) / bins as f64 >= 16.0 * f64::from(f32::EPSILON) * most && most < 1e30
@@ -127,7 +127,7 @@ fn guessed(x: &Expr, edges: &Expr, bins: usize, low: f64, high: f64) -> Expr {
 }
 
 impl Expr {
-    /// How often each whole number from 0 to `bins` - 1 stands among i32 or u32 elements, as u32. Other numbers are not counted.
+    /// Returns how often each whole number from 0 to `bins` - 1 occurs among i32 or u32 elements, as u32. Other numbers are not counted.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -152,9 +152,9 @@ impl Expr {
         })
     }
 
-    /// How many elements lie in each of `bins` parts of `low..=high`, as u32. The edges are those of [`crate::ops::linspace`] in f32: an element
-    /// on an edge belongs to the part above it, `high` to the last one. What lies outside, and NaN, is not counted. Integers are converted
-    /// to f32 first.
+    /// Returns how many elements lie in each of `bins` parts of `low..=high`, as u32. The edges are those of [`crate::ops::linspace`] in f32: an
+    /// element on an edge belongs to the part above it, `high` to the last one. What lies outside, and NaN, is not counted. Integers are converted to
+    /// f32 first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

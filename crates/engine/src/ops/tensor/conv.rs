@@ -18,7 +18,7 @@ struct Spread<const N: usize> {
 }
 
 impl Expr {
-    /// The convolution of signals (N, C, L) with weights (O, C / groups, l), as [`Expr::conv2d`].
+    /// Returns the convolution of signals (N, C, L) with weights (O, C / groups, l), as [`Expr::conv2d`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -116,7 +116,7 @@ impl Expr {
         }
     }
 
-    /// The transposed convolution of signals (N, C, L) with weights (C, O / groups, l), as [`Expr::conv_transpose2d`].
+    /// Returns the transposed convolution of signals (N, C, L) with weights (C, O / groups, l), as [`Expr::conv_transpose2d`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -170,8 +170,8 @@ impl Expr {
         }
     }
 
-    /// What a convolution takes in place of a transposed one: this (N, C, sides…) with zeros between its elements, and as many around as the weights
-    /// reach beyond them; and the weights of each group with inputs and outputs exchanged, turned over.
+    /// Returns the operands of a convolution that computes a transposed one: this (N, C, sides…) with zeros between its elements, and as many around
+    /// as the weights reach beyond them; and the weights of each group with inputs and outputs exchanged, turned over.
     fn spread<const N: usize>(
         &self,
         weight: &Self,

@@ -123,7 +123,7 @@ impl Conv2d {
 }
 
 impl Expr {
-    /// The convolution (as neural networks have it: without turning the weights over) of images (N, C, H, W) with weights (O, C / groups,
+    /// Returns the convolution (as neural networks have it: without turning the weights over) of images (N, C, H, W) with weights (O, C / groups,
     /// h, w). f16 is multiplied and summed in f32. Add a bias of the shape (O, 1, 1): it becomes part of the kernel.
     ///
     /// ```

@@ -20,7 +20,7 @@ pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
     }
 }
 
-/// The same value everywhere.
+/// Returns the same value everywhere.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -21,7 +21,7 @@ use crate::ops::expr::view::{axis_of, reshaped};
 use crate::tensor::DType;
 
 impl Expr {
-    /// The elements along an axis at the places that an i32 or u32 tensor names: its shape takes the axis's place. Negative places count
+    /// Returns the elements along an axis at the places that an i32 or u32 tensor names: its shape takes the axis's place. Negative places count
     /// from the end. Where one is out of range, the device finds it, and reading what was computed from it is
     /// [`Error::InvalidInput`]; so it is in captures. Devices that run operation graphs take the nearest.
     ///
@@ -59,7 +59,7 @@ impl Expr {
         })
     }
 
-    /// The rows of a table (words, width) that this, of i32 or u32, names: a last axis of `width` elements. Places are as in [`Expr::take`].
+    /// Returns the rows of a table (words, width) that this, of i32 or u32, names: a last axis of `width` elements. Places are as in [`Expr::take`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -81,7 +81,7 @@ impl Expr {
         }
     }
 
-    /// The element along an axis that an i32 or u32 tensor of as many axes names at each place, as NumPy's `take_along_axis`: the other
+    /// Returns the element along an axis that an i32 or u32 tensor of as many axes names at each place, as NumPy's `take_along_axis`: the other
     /// axes broadcast. Places are as in [`Expr::take`].
     ///
     /// ```
@@ -135,7 +135,7 @@ impl Expr {
     }
 }
 
-/// Places of an axis, in the dtype that they are computed in, checked where they are computed. What is no place is left to who reads it.
+/// Places of an axis, in the dtype that they are computed in, checked where they are computed. The reader gets an error for other places.
 pub(super) fn within(index: &Arc<Typed>, axis: Axis) -> Arc<Typed> {
     let index = if is_whole(index.dtype) { index.widened() } else { index.clone() };
     let is_signed = match index.dtype {

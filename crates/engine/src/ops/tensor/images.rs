@@ -34,7 +34,7 @@ impl Window {
         Self { stride, padding, dilation }
     }
 
-    /// A window that moves by `stride`, without padding and dilation.
+    /// Creates a window that moves by `stride`, without padding and dilation.
     #[must_use]
     pub fn strided(stride: usize) -> Self {
         Self { stride: [stride; 2], ..Self::default() }

@@ -39,7 +39,8 @@ pub enum Interpolation {
 }
 
 impl Interpolation {
-    /// What frames know of it: how far its kernel reaches, whether it is widened, and `weight` of a distance.
+    /// Returns the constants of its frames: how far its kernel reaches, whether it is widened, and `weight` of a
+    /// distance.
     pub(super) fn kernel(self) -> String {
         let (reach, wide, curve) = self.parameters();
         format!("const KERNEL = {reach}u;\nconst WIDE = {wide};\nconst CURVE = {curve:?};\n\n{WEIGHT}")

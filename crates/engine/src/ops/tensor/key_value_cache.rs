@@ -50,7 +50,7 @@ fn first(typed: &Arc<Typed>, length: usize) -> Arc<Typed> {
 }
 
 impl KeyValueCache {
-    /// An empty cache for heads of this shape (…, key heads), with so many elements of a key and of a value, and room for `capacity` places.
+    /// An empty cache for heads of this shape (…, key heads), with the given numbers of elements of a key and of a value, and room for `capacity` places.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] where there is no head or no element, and as allocating a tensor.
@@ -161,13 +161,13 @@ impl KeyValueCache {
         Ok(wider)
     }
 
-    /// The keys so far: a view, nothing is copied.
+    /// Returns the keys so far: a view, nothing is copied.
     #[must_use]
     pub fn keys(&self) -> Expr {
         self.keys.expr().derived(|typed| Ok(first(typed, self.length)))
     }
 
-    /// The values so far: a view, nothing is copied.
+    /// Returns the values so far: a view, nothing is copied.
     #[must_use]
     pub fn values(&self) -> Expr {
         self.values.expr().derived(|typed| Ok(first(typed, self.length)))
@@ -179,7 +179,7 @@ impl KeyValueCache {
         self.length
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0

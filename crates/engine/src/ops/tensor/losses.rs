@@ -8,7 +8,7 @@ use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
 impl Expr {
-    /// The mean of (x - target)².
+    /// Returns the mean of (x - target)².
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -21,7 +21,7 @@ impl Expr {
         self.loss(&target.into(), "mse_loss", |x, target| x.binary(Binary::Sub, target).square())
     }
 
-    /// The mean of |x - target|.
+    /// Returns the mean of |x - target|.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -34,7 +34,7 @@ impl Expr {
         self.loss(&target.into(), "l1_loss", |x, target| x.binary(Binary::Sub, target).abs())
     }
 
-    /// The mean of d²/2 for distances d = |x - target| up to `delta`, and of delta (d - delta/2) beyond (Huber, 1964).
+    /// Returns the mean of d²/2 for distances d = |x - target| up to `delta`, and of delta (d - delta/2) beyond (Huber, 1964).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -59,7 +59,7 @@ impl Expr {
         })
     }
 
-    /// The mean of -(t log x + (1 - t) log(1 - x)) for probabilities x and targets t from 0 to 1; a logarithm counts as -100 at least, as
+    /// Returns the mean of -(t log x + (1 - t) log(1 - x)) for probabilities x and targets t from 0 to 1; a logarithm counts as -100 at least, as
     /// PyTorch's.
     ///
     /// ```
@@ -95,7 +95,7 @@ impl Expr {
         })
     }
 
-    /// The mean of t (log t - x) for logarithms x of probabilities and targets t: the divergence of Kullback and Leibler, for one element. 0
+    /// Returns the mean of t (log t - x) for logarithms x of probabilities and targets t: the divergence of Kullback and Leibler, for one element. 0
     /// where t is 0.
     ///
     /// ```
@@ -113,7 +113,7 @@ impl Expr {
         })
     }
 
-    /// The mean of -x at the class that an i32 or u32 target names, x being logarithms of probabilities (N, C, …) and targets (N, …). Targets
+    /// Returns the mean of -x at the class that an i32 or u32 target names, x being logarithms of probabilities (N, C, …) and targets (N, …). Targets
     /// out of range are an error where the result is read, as in [`Expr::take`].
     ///
     /// ```

@@ -73,14 +73,14 @@ fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
 /// Reads from which on a vector that is an expression is computed once: below, what a kernel of its own takes to launch counts for more.
 const ONCE_PAYS: usize = 1 << 14;
 
-/// A vector that is read so many times, once for each row or column of a matrix.
+/// A vector that is read once for each of that many rows or columns of a matrix.
 fn read_often(vector: Arc<Typed>, times: usize) -> Arc<Typed> {
     let is_dear = vector.depth > 0 && times > 1 && vector.count().saturating_mul(times) >= ONCE_PAYS;
     if is_dear { vector.computed() } else { vector }
 }
 
-/// What was widened to the integers that it is multiplied as, as it was: it is widened where it is read, or not at all.
-/// A cast that spreads one value over a shape widens nothing.
+/// Undoes the widening of integers before a product: it is widened where it is read, or not at all. A cast that spreads
+/// one value over a shape widens nothing.
 fn unwidened(typed: Arc<Typed>) -> Arc<Typed> {
     match &typed.node {
         Node::Cast(inner)
@@ -239,7 +239,7 @@ impl Matmul {
 /// Multiplications from which on a vendor's library is asked: below, what it takes to launch counts for more.
 const LIBRARY_PAYS: usize = 1 << 18;
 
-/// What a vendor's library does of a product.
+/// A vendor library's part of a product.
 enum ByLibrary {
     /// All of it, with what follows.
     Whole(ProductShape, Vec<Tensor>),
@@ -247,7 +247,7 @@ enum ByLibrary {
     Sums,
 }
 
-/// Whether the library of a device does a product, and how much of it.
+/// Returns the device library's part of a product, if any.
 fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -> Option<ByLibrary> {
     if product(&a.shape).saturating_mul(n) < LIBRARY_PAYS || a.dtype != b.dtype {
         return None;
@@ -339,7 +339,7 @@ impl Operation for Matmul {
 }
 
 impl Expr {
-    /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
+    /// Returns the matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
     /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 and bf16 are multiplied and summed in f32: f16 by
     /// tensor cores on NVIDIA GPUs of compute capability 8.0 and later, bf16 by AVX512-BF16 on processors that have it, to which subnormal numbers
     /// are zeros. Integers wrap; sums of i8 are whole where both are cast to i32 first, which costs nothing: AVX512-VNNI multiplies the bytes.

@@ -37,7 +37,7 @@ impl Expr {
         running.expr().searchsorted(wanted, false).eval_async().await
     }
 
-    /// The places of the elements that are not 0, row-major: a row of indices for each, as u32 of the shape (number, axes).
+    /// Returns the places of the elements that are not 0, row-major: a row of indices for each, as u32 of the shape (number, axes).
     ///
     /// The number of rows is read from the device: this waits for all that is computed before it.
     ///
@@ -59,7 +59,7 @@ impl Expr {
         }
     }
 
-    /// The elements where a mask of the same shape is not 0, row-major.
+    /// Returns the elements where a mask of the same shape is not 0, row-major.
     ///
     /// Their number is read from the device: this waits for all that is computed before it. To keep the shape, use [`Expr::select`].
     ///
@@ -76,7 +76,7 @@ impl Expr {
         all.taken(&flat.expr(), 0).eval_async().await
     }
 
-    /// The distinct elements, ascending, with where each element went and how often each was there. Each NaN is one of its own.
+    /// Returns the distinct elements, ascending, with where each element went and how often each was there. Each NaN is one of its own.
     ///
     /// Their number is read from the device: this waits for all that is computed before it. It sorts.
     ///

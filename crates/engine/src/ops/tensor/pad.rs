@@ -7,7 +7,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use cantus_base::listed::Listed;
 
-/// What [`Expr::pad`] puts around.
+/// The elements that [`Expr::pad`] adds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Padding {
@@ -15,7 +15,7 @@ pub enum Padding {
     Constant(f64),
     /// The nearest element.
     Edge,
-    /// What lies inside, as in a mirror that stands on the last element, which is not repeated.
+    /// The elements inside, mirrored at the last element, which is not repeated.
     Reflect,
     /// The elements from the other end, as if all began again.
     Wrap,

@@ -36,7 +36,7 @@ const LONG: usize = 1 << 14;
 const ROWS: &str = cantus_shaders::tensor::REDUCE_ROWS;
 const COLUMNS: &str = cantus_shaders::tensor::REDUCE_COLUMNS;
 
-/// What a reduction makes of many elements.
+/// How a reduction combines elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fold {
     Sum,
@@ -376,7 +376,7 @@ impl Expr {
         })
     }
 
-    /// The sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
+    /// Returns the sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
     /// bools and integers narrower than a word give i32 or u32; f16 and bf16 are summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
     ///
     /// ```
@@ -391,7 +391,7 @@ impl Expr {
         self.folded(Fold::Sum, axes, keep)
     }
 
-    /// The product over axes, as [`Expr::sum`].
+    /// Returns the product over axes, as [`Expr::sum`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -404,7 +404,7 @@ impl Expr {
         self.folded(Fold::Prod, axes, keep)
     }
 
-    /// The greatest element over axes; NaN if there is one.
+    /// Returns the greatest element over axes; NaN if there is one.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -417,7 +417,7 @@ impl Expr {
         self.folded(Fold::Max, axes, keep)
     }
 
-    /// The least element over axes; NaN if there is one.
+    /// Returns the least element over axes; NaN if there is one.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -430,7 +430,7 @@ impl Expr {
         self.folded(Fold::Min, axes, keep)
     }
 
-    /// The place along an axis of its first greatest element (of its first NaN, if there is one), as u32; without an axis, the place in
+    /// Returns the place along an axis of its first greatest element (of its first NaN, if there is one), as u32; without an axis, the place in
     /// the flattened array.
     ///
     /// ```
@@ -445,7 +445,7 @@ impl Expr {
         self.found(Fold::Argmax, axis, keep)
     }
 
-    /// The place of the first least element, as [`Expr::argmax`].
+    /// Returns the place of the first least element, as [`Expr::argmax`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -469,7 +469,7 @@ impl Expr {
         }
     }
 
-    /// The mean over axes; integers are converted to f32 first, those of 64 bits to f64.
+    /// Returns the mean over axes; integers are converted to f32 first, those of 64 bits to f64.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -486,7 +486,7 @@ impl Expr {
         })
     }
 
-    /// The mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
+    /// Returns the mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
     /// population; 1: Bessel's, of a sample).
     ///
     /// ```
@@ -507,7 +507,7 @@ impl Expr {
         })
     }
 
-    /// What `compute` makes of the elements as floats; what is narrower than f32 becomes so again.
+    /// Applies `compute` to the elements as floats; what is narrower than f32 becomes so again.
     pub(super) fn in_float(&self, compute: impl FnOnce(&Self) -> Result<Self>) -> Self {
         let wide = self.derived(|typed| {
             Ok(typed.cast(match typed.dtype {

@@ -55,7 +55,7 @@ impl Scan {
     }
 }
 
-/// What changes nothing when it is combined with another value, as WGSL.
+/// Returns the neutral element of the combination, as WGSL.
 fn neutral(by: Binary, dtype: DType) -> &'static str {
     match (by, dtype.kind()) {
         (Binary::Mul, Kind::Complex) => "Number(1, 0)",
@@ -170,7 +170,7 @@ fn scanned<'a>(
 }
 
 impl Expr {
-    /// The sum of each element and those before it along an axis. Integers wrap, as i32 or u32 where they are
+    /// Returns the sum of each element and those before it along an axis. Integers wrap, as i32 or u32 where they are
     /// narrower; f16 is summed in f32.
     ///
     /// ```
@@ -184,7 +184,7 @@ impl Expr {
         self.scan(Binary::Add, axis, false)
     }
 
-    /// The sum of those before each element along an axis: 0 for the first.
+    /// Returns the sum of those before each element along an axis: 0 for the first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -197,7 +197,7 @@ impl Expr {
         self.scan(Binary::Add, axis, true)
     }
 
-    /// The product of each element and those before it along an axis. Integers wrap; f16 is multiplied in f32.
+    /// Returns the product of each element and those before it along an axis. Integers wrap; f16 is multiplied in f32.
     ///
     /// The CPU multiplies in order. A GPU multiplies parts of a row first: where a part's own product is beyond the dtype's range, a 0 before it
     /// gives NaN, not 0.
@@ -213,7 +213,7 @@ impl Expr {
         self.scan(Binary::Mul, axis, false)
     }
 
-    /// The greatest of each element and those before it along an axis; NaN from the first NaN on.
+    /// Returns the greatest of each element and those before it along an axis; NaN from the first NaN on.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -226,7 +226,7 @@ impl Expr {
         self.scan(Binary::Max, axis, false)
     }
 
-    /// The least of each element and those before it along an axis; NaN from the first NaN on.
+    /// Returns the least of each element and those before it along an axis; NaN from the first NaN on.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -239,7 +239,7 @@ impl Expr {
         self.scan(Binary::Min, axis, false)
     }
 
-    /// The logarithm of the sum of e^x over each element and those before it along an axis, where e^x may be out of range. For floats.
+    /// Returns the logarithm of the sum of e^x over each element and those before it along an axis, where e^x may be out of range. For floats.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -253,7 +253,7 @@ impl Expr {
         self.scan(Binary::LogAddExp, axis, false)
     }
 
-    /// The difference of each element and the one before it along an axis, `n` times over: the axis becomes `n` shorter. Integers wrap.
+    /// Returns the difference of each element and the one before it along an axis, `n` times over: the axis becomes `n` shorter. Integers wrap.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -30,12 +30,12 @@ const SCATTER: &str = cantus_shaders::tensor::SCATTER;
 /// A scatter along the last axis.
 struct Scatter {
     into: Arc<Typed>,
-    /// The targets in ascending order, as u32; those beyond the axis have no effect. But for the last, axes may have length 1.
+    /// The targets in ascending order, as u32; those beyond the axis have no effect. Every axis except the last may have length 1.
     sorted: Arc<Typed>,
     /// Where the values for them are.
     source: Arc<Typed>,
     values: Arc<Typed>,
-    /// What combines an element and a value; without it the value takes the place.
+    /// The combination of an element and a value; without it the value takes the place.
     by: Option<Binary>,
 }
 
@@ -107,7 +107,7 @@ struct Directly {
 }
 
 impl Directly {
-    /// What the device is asked for, if it can be asked.
+    /// Returns the native operation for the device, if there is one.
     fn operation(&self) -> Option<NativeOperation> {
         let by = match self.by {
             None => None,

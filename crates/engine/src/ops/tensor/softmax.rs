@@ -21,7 +21,7 @@ impl Expr {
         self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: None }, eps: 0.0 }, axis)
     }
 
-    /// The logarithm of [`Expr::softmax`], without the loss of taking it afterwards.
+    /// Returns the logarithm of [`Expr::softmax`], without the loss of taking it afterwards.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -101,7 +101,7 @@ fn first_words([rows, length, parts]: [usize; 3]) -> Result<[u32; 4]> {
     Ok([word(rows)?, word(length)?, word(length.div_ceil(parts))?, word(parts)?])
 }
 
-/// What a device's own means take a dtype for.
+/// Returns the number type of a dtype for native operations.
 pub(in crate::ops) fn number(dtype: DType) -> Option<Number> {
     match dtype {
         DType::F32 => Some(Number::F32),
@@ -230,7 +230,7 @@ pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [
 }
 
 impl Expr {
-    /// The places along an axis in the order of the elements, as u32: the place of the least comes first, or that of the greatest with
+    /// Returns the places along an axis in the order of the elements, as u32: the place of the least comes first, or that of the greatest with
     /// `descending`. Equal elements stay in their order. NaN counts as greater than all others, -0 as 0.
     ///
     /// ```
@@ -253,7 +253,7 @@ impl Expr {
         })
     }
 
-    /// The elements along an axis in ascending order, or in descending order, as [`Expr::argsort`].
+    /// Returns the elements along an axis in ascending order, or in descending order, as [`Expr::argsort`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -268,7 +268,7 @@ impl Expr {
         settled.gathered(&settled.argsort(axis, descending), axis)
     }
 
-    /// The `k` greatest elements along an axis (the least without `largest`), best first, and their places as u32.
+    /// Returns the `k` greatest elements along an axis (the least without `largest`), best first, and their places as u32.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

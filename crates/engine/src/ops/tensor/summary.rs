@@ -1,4 +1,4 @@
-//! What sums up elements and is composed of the reductions: deviations, norms, counts, and questions about all of them.
+//! Summaries composed of reductions: deviations, norms, counts, and questions about all of them.
 
 use crate::error::Error;
 use crate::ops::elementwise::Binary;
@@ -6,7 +6,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 
 impl Expr {
-    /// The standard deviation over axes, the root of [`Expr::variance`].
+    /// Returns the standard deviation over axes, the root of [`Expr::variance`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -19,7 +19,7 @@ impl Expr {
         self.in_float(|x| Ok(x.variance(axes, correction, keep).sqrt()))
     }
 
-    /// How many elements are not 0 over axes, as u32. NaN is not 0.
+    /// Returns how many elements are not 0 over axes, as u32. NaN is not 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -32,7 +32,7 @@ impl Expr {
         self.not_equal(0.0).sum(axes, keep)
     }
 
-    /// True where some element over axes is not 0; false of no elements.
+    /// Returns whether some element over axes is not 0; false of no elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -45,7 +45,7 @@ impl Expr {
         self.count_nonzero(axes, keep).not_equal(0)
     }
 
-    /// True where no element over axes is 0, and of no elements.
+    /// Returns whether no element over axes is 0, and of no elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -58,7 +58,7 @@ impl Expr {
         self.equal(0.0).sum(axes, keep).equal(0)
     }
 
-    /// The vector norm of order `p` over axes: (Σ |x|^p)^(1/p). The greatest magnitude for infinity, the least for negative infinity, and the
+    /// Returns the vector norm of order `p` over axes: (Σ |x|^p)^(1/p). The greatest magnitude for infinity, the least for negative infinity, and the
     /// number of elements that are not 0 for 0. Integers are converted to f32 first. The powers must be in the range of float32: for p = 2,
     /// magnitudes up to 1.8e19.
     ///
@@ -91,7 +91,7 @@ impl Expr {
         })
     }
 
-    /// The logarithm of the sum of e^x over axes, where e^x may be out of range; -∞ of no elements. Integers are converted to f32 first.
+    /// Returns the logarithm of the sum of e^x over axes, where e^x may be out of range; -∞ of no elements. Integers are converted to f32 first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::ops::{self, Expr};
 use crate::tensor::DType;
 
-/// What tells devices apart before anything was measured.
+/// The kind of machine, which decides before anything was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Machine {
     /// The CPU backend, which has products of its own.
@@ -145,7 +145,7 @@ impl Job {
         Self::Reduce { size: [exponent(rows, 24 - length), length], down_columns }
     }
 
-    /// What runs on a kind of device before anything was measured on it.
+    /// Returns the variant for a kind of device before anything was measured on it.
     pub(crate) fn shipped(self, machine: Machine) -> Variant {
         match self {
             Self::Matmul { .. } if machine == Machine::Cpu => Variant::Native,
@@ -170,7 +170,7 @@ impl Job {
         }
     }
 
-    /// What runs for a matrix product where nothing was measured and the device has no product of its own.
+    /// Returns the variant of a matrix product if nothing was measured and the device has no product of its own.
     pub(crate) fn tiled(self, machine: Machine) -> Variant {
         let Self::Matmul { size, .. } = self else { return Variant::Parts(1) };
         let [batches, m, n, k] = size.map(length);
@@ -256,7 +256,8 @@ impl Job {
         }
     }
 
-    /// What `cantus tune` measures beside what a program used: products of usual sides, sums of usual lengths.
+    /// Returns the jobs that `cantus tune` measures in addition to those of a program: products of usual sides, sums of
+    /// usual lengths.
     pub(crate) fn usual() -> Vec<Self> {
         let mut jobs = Vec::new();
         for side in [256, 512, 1024, 2048] {

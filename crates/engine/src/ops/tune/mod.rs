@@ -39,11 +39,11 @@ struct Choices {
 
 #[derive(Default)]
 struct State {
-    /// What was measured, once it was read from the cache folder.
+    /// The measurements, once they were read from the cache folder.
     measured: Option<BTreeMap<String, String>>,
-    /// What runs, by what was asked for so far.
+    /// The chosen variants of the jobs so far.
     chosen: FxHashMap<Job, Variant>,
-    /// What runs while it is measured.
+    /// The variant that is being measured.
     forced: Option<(Job, Variant)>,
 }
 
@@ -179,7 +179,7 @@ impl Engine {
         crate::engine::blocking::block_on(self.tune_async(options, |_| ()))
     }
 
-    /// What is to be measured on a device: what ran first, in a stable order.
+    /// Returns the jobs to measure on a device: what ran first, in a stable order.
     fn jobs(&self, slot: &Arc<Slot>, options: &TuneOptions) -> Vec<Job> {
         let choices = slot.beside::<Choices>();
         let mut jobs: Vec<Job> = choices.lock().chosen.keys().copied().listed();

@@ -300,7 +300,7 @@ impl<'t> Parser<'t> {
         self.tree.misplaced.get_or_insert_with(|| (place, reason()));
     }
 
-    /// What is neither a function nor a block, nor has one, takes no filters.
+    /// Refuses filters on anything that is not a function or a block and contains none.
     fn without_filters(&mut self, attributes: &Attributes) {
         if let Some(place) = attributes.filtered {
             self.misplaced(place, || "`@diagnostic` belongs to functions, and to statements with a block".to_owned());

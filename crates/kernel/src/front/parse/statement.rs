@@ -142,7 +142,7 @@ impl Parser<'_> {
         self.new_stmt(StmtKind::Switch { selector, cases, writes }, start, all.switched())
     }
 
-    /// What was written since there were `mark` writes.
+    /// Returns the writes recorded since there were `mark` of them.
     fn written(&self, mark: usize) -> Option<List> {
         let first = u32::try_from(mark).ok()?;
         Some(List { first, count: u32::try_from(self.tree.writes.len()).ok()? - first })

@@ -1,9 +1,9 @@
-//! What the analysis knows of builtin functions, builtin values and address spaces.
+//! The analysis's tables of builtin functions, builtin values and address spaces.
 
 use super::super::tree::{Decl, DeclKind, ExprId, ExprKind, Tree};
 use super::Scope;
 
-/// What a call of a builtin function asks for and gives.
+/// The requirements and the result of a call of a builtin function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builtin {
     /// Uniform control flow makes uniform results of uniform arguments.
@@ -75,7 +75,7 @@ pub(super) fn scopes(text: &str) -> impl Iterator<Item = Scope> {
         .filter_map(|(is, scope)| is.then_some(scope))
 }
 
-/// Whether a builtin value is the same for all invocations of a scope.
+/// Returns whether a builtin value is the same for all invocations of a scope.
 pub(super) fn is_uniform_value(name: &str, scope: Scope) -> bool {
     match name {
         "workgroup_id" | "num_workgroups" | "subgroup_size" | "num_subgroups" => true,
@@ -131,7 +131,7 @@ pub(super) fn pointed_space(tree: &Tree<'_>, decl: &Decl) -> Option<Space> {
     None
 }
 
-/// Whether an input of an entry point is the same for all. A structure is so if all of its members are.
+/// Returns whether an input of an entry point is the same for all. A structure is so if all of its members are.
 pub(super) fn is_uniform_input(tree: &Tree<'_>, decl: &Decl, scope: Scope) -> bool {
     let is = |place: super::super::tree::Place| is_uniform_value(place.text(tree.text), scope);
     if let Some(builtin) = decl.builtin {

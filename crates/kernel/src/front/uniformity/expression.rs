@@ -6,7 +6,7 @@ use super::graph::{Mark, Node, Source};
 use super::statement::Walk;
 use super::{Demand, Rule, Scope, function_called};
 
-/// What a reference or a pointer leads to.
+/// The variable or parameter behind a reference or a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
     /// A variable of the function, or what a pointer parameter points to in a caller.
@@ -21,7 +21,7 @@ pub(super) enum Root {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View {
     pub root: Root,
-    /// Whether the same place is meant by all.
+    /// Varies if the references of the invocations lead to different places.
     pub address: Node,
     /// The whole variable is meant.
     pub is_full: bool,
@@ -47,7 +47,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether an expression is a pointer.
+    /// Returns whether an expression is a pointer.
     pub(super) fn is_pointer(&self, mut id: ExprId) -> bool {
         loop {
             match self.tree.expr(id).kind {
@@ -62,7 +62,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What a reference or a pointer leads to; `None` where an expression is neither.
+    /// Returns the target of a reference or a pointer; `None` where an expression is neither.
     pub(super) fn view(&mut self, control: Node, id: ExprId) -> Option<View> {
         let decl = self.tree.root(id)?;
         let mut view = match (self.pointers.get(&decl).copied(), self.tree.decl(decl)) {

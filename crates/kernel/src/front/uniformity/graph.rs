@@ -5,11 +5,11 @@ use super::super::tree::{DeclId, Place};
 /// The number of a node.
 pub(super) type Node = u32;
 
-/// What may be non-uniform.
+/// The node of everything that may be non-uniform.
 pub(super) const VARIES: Node = 0;
 /// Control flow where the function begins.
 pub(super) const START: Node = 1;
-/// What the function returns.
+/// The node of the function's result.
 pub(super) const RESULT: Node = 2;
 
 /// Why something may be non-uniform, as far as one function shows it.
@@ -27,7 +27,7 @@ pub(super) enum Source {
     Pointee(u32, u32),
 }
 
-/// What a node is, for messages.
+/// The meaning of a node, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     Plain,
@@ -49,7 +49,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// A graph of a text of so many bytes.
+    /// A graph for a text of that many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         let nowhere = (Mark::Plain, Place { start: 0, end: 0 });
         Self { marks: vec![nowhere; 3], edges: Vec::new(), most: 4096 + 16 * bytes }

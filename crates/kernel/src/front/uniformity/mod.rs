@@ -24,7 +24,7 @@ enum Scope {
     Subgroup,
 }
 
-/// What asks for uniformity.
+/// A rule that requires uniformity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     /// Cannot be filtered.
@@ -47,7 +47,7 @@ struct Demand {
     is_value: bool,
 }
 
-/// What a caller has to know of a function.
+/// The summary of a function for its callers.
 #[derive(Debug, Clone, Default)]
 struct Summary {
     call: Option<Demand>,
@@ -62,11 +62,11 @@ struct Parameter {
     contents: Option<Demand>,
     is_returned: bool,
     contents_returned: bool,
-    /// What a pointer into a caller's variable leaves there.
+    /// The effect on a caller's variable through a pointer.
     pointee: Option<Pointee>,
 }
 
-/// What the value behind a pointer depends on after a call.
+/// The dependences of the value behind a pointer after a call.
 #[derive(Debug, Clone, Default)]
 struct Pointee {
     varies: Option<(Source, Place)>,
@@ -85,7 +85,7 @@ pub(super) struct Failure {
     pub steps: Vec<(Place, String)>,
 }
 
-/// Whether a parameter is a pointer.
+/// Returns whether a parameter is a pointer.
 pub(super) fn is_pointer_parameter(tree: &Tree<'_>, decl: &Decl) -> bool {
     builtin::pointed_space(tree, decl).is_some()
 }

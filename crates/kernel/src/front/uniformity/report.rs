@@ -107,7 +107,7 @@ fn described(tree: &Tree<'_>, scope: Scope, source: Source, place: Place, summar
     }
 }
 
-/// What varies by itself, through the functions that return it.
+/// Follows a source to the value that varies by itself, through the functions that return it.
 fn root(mut source: Option<(Source, Place)>, summaries: &[Option<Summary>]) -> Option<(Source, Place)> {
     // A function calls only such as come before it.
     for _ in 0..=summaries.len() {

@@ -12,7 +12,7 @@ use crate::behavior::Behavior;
 /// The nodes of a parameter.
 pub(super) struct ParameterNodes {
     pub value: Node,
-    /// What it points to when the function begins, where that is a caller's variable.
+    /// The contents behind it when the function begins, if that is a caller's variable.
     pub contents: Option<Node>,
     /// The same when the function ends.
     pub left: Option<Node>,
@@ -156,7 +156,7 @@ impl<'a, 't> Walk<'a, 't> {
         Target { nodes, fresh: variables.to_vec() }
     }
 
-    /// What the variables are here is what they may be at a target.
+    /// Adds the current state of the variables to a target of a jump.
     fn jump(&mut self, to: impl Fn(&mut Self) -> Option<&mut Target>) {
         let Some(fresh) = to(self).map(|target| std::mem::take(&mut target.fresh)) else { return };
         for id in fresh {
@@ -354,7 +354,7 @@ impl<'a, 't> Walk<'a, 't> {
         }
     }
 
-    /// What the pointer parameters point to is what they leave.
+    /// Records the contents that the pointer parameters leave behind.
     fn leave_function(&mut self) {
         let first = self.tree.functions[self.function as usize].parameters.first;
         for (at, nodes) in (first..).zip(&self.parameters) {

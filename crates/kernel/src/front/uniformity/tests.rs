@@ -1,4 +1,4 @@
-//! Whether texts pass, by the specification's rules. `U` stands for a uniform value, `V` for one that varies.
+//! Texts that pass or fail by the specification's rules. `U` stands for a uniform value, `V` for one that varies.
 
 use super::super::parse::parse;
 use super::super::tree::Severity;

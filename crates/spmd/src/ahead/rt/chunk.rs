@@ -26,7 +26,7 @@ pub struct Job {
     pub argument_count: usize,
     /// Asked now and then whether to stop; `None` if nothing can stop the launch.
     pub stop: Option<unsafe extern "C" fn(*const ()) -> bool>,
-    /// What `stop` is called with.
+    /// The argument for `stop`.
     pub context: *const (),
     /// Whole rows stored into bindings of at least this size go past the caches.
     pub stream_from: usize,
@@ -56,7 +56,7 @@ pub struct Span {
     pub low: u32,
     /// The largest.
     pub high: u32,
-    /// Whether none of them wraps, nor is 2^31 or more: as i32 they are the same numbers. Else the other two say nothing.
+    /// True if none of them wraps, nor is 2^31 or more: as i32 they are the same numbers. Else the other two say nothing.
     pub is_plain: bool,
 }
 
@@ -119,7 +119,7 @@ impl Job {
         [(chunk % x) as u32, (chunk / x % y) as u32, (chunk / x / y) as u32]
     }
 
-    /// Whether to stop; asks every 64th time.
+    /// Returns whether to stop; asks every 64th time.
     ///
     /// # Safety
     /// `stop` takes this `context`.
@@ -130,7 +130,7 @@ impl Job {
         self.stop.is_some() && ticks.is_multiple_of(64) && unsafe { self.asks() }
     }
 
-    /// Whether to stop.
+    /// Returns whether to stop.
     ///
     /// # Safety
     /// `stop` takes this `context`.

@@ -111,7 +111,7 @@ pub fn beyond(x: f32) -> u32 {
     math::FAST_TRIG_LIMIT.to_bits().wrapping_sub(x.to_bits() & 0x7fff_ffff)
 }
 
-/// Whether one of the [`beyond`]s that were or'ed together had its highest bit set.
+/// Returns whether one of the [`beyond`]s that were or'ed together had its highest bit set.
 #[inline(always)]
 #[must_use]
 pub fn is_beyond(all: u32) -> bool {

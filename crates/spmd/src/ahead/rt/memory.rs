@@ -73,7 +73,7 @@ pub struct Place<const STRIDE: usize> {
     bytes: usize,
 }
 
-/// What a load reads where there is no element at all. Never written: stores are guarded by the count.
+/// The element that a load reads if there is none. Never written: stores are guarded by the count.
 static NOTHING: u64 = 0;
 
 impl<const STRIDE: usize> Place<STRIDE> {
@@ -111,14 +111,14 @@ impl<const STRIDE: usize> Place<STRIDE> {
         self.count
     }
 
-    /// Whether elements `first`, `first + step`, … `first + (lanes - 1) step` exist.
+    /// Returns whether elements `first`, `first + step`, … `first + (lanes - 1) step` exist.
     #[inline(always)]
     #[must_use]
     pub fn holds(&self, first: u32, step: u32, lanes: usize) -> bool {
         u64::from(first) + u64::from(step) * (lanes as u64).saturating_sub(1) < u64::from(self.count)
     }
 
-    /// Whether elements `first + x * steps[0] + y * steps[1] + z * steps[2]` exist for all x, y and z below the sizes.
+    /// Returns whether elements `first + x * steps[0] + y * steps[1] + z * steps[2]` exist for all x, y and z below the sizes.
     #[inline(always)]
     #[must_use]
     pub fn holds_box(&self, first: u32, steps: [u32; 3], sizes: [u32; 3]) -> bool {

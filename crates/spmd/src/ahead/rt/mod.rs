@@ -1,5 +1,5 @@
-//! What generated kernels call: places in memory, lanes, chunks of a grid. Depends on `math` and `core` alone, so that
-//! generated code can also be compiled as a crate of its own with these two modules.
+//! The run-time library of generated kernels: places in memory, lanes, chunks of a grid. Depends on `math` and `core`
+//! alone, so that generated code can also be compiled as a crate of its own with these two modules.
 //!
 //! # The invariant of generated code
 //!

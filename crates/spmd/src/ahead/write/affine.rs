@@ -30,7 +30,7 @@ impl Step {
 /// A value of this form. Its base has the register's name.
 #[derive(Clone, Debug)]
 pub(super) struct Affine {
-    /// What the base is computed as, where the register is defined.
+    /// The variable of the base, where the register is defined.
     pub base: String,
     /// Along x, y and z within the chunk.
     pub along: [Step; 3],

@@ -1,4 +1,4 @@
-//! What is known about the registers of a flattened entry point: their types in Rust, and where they are used.
+//! The analysis of a flattened entry point's registers: their types in Rust, and where they are used.
 
 use crate::bytecode::{A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op};
 use crate::shape::Width;
@@ -53,7 +53,7 @@ impl Ty {
     }
 }
 
-/// What the definitions of a register agree on.
+/// The type that a register's definitions agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Guess {
     /// Nothing known, or constants of all bits or none, which fit every type.
@@ -229,7 +229,7 @@ pub(super) fn target(flat: &Flat, i: &Instr) -> Option<Register> {
     (i.op.shape(&flat.accesses, i.x).d != Width::None).then_some(i.d)
 }
 
-/// Whether the instruction's own target counts among what it reads.
+/// Returns whether the instruction's own target counts among what it reads.
 pub(super) fn merges(flat: &Flat, i: &Instr) -> bool {
     i.op.shape(&flat.accesses, i.x).merges
 }

@@ -79,7 +79,7 @@ pub fn rust(
             .listed();
         let _ = write!(
             out,
-            "\n/// What the CPU backend runs in place of the executor.\npub static KERNEL: Compiled = Compiled {{\n\
+            "\n/// The form that the CPU backend runs in place of the executor.\npub static KERNEL: Compiled = Compiled {{\n\
              name: {name:?},\nfingerprint: {fingerprint:#018x},\nworkgroup_size: {:?},\nrow: {},\n\
              bindings: &[\n{}],\narguments: {},\nwork: {},\nbaseline,\n\
              #[cfg(target_arch = \"x86_64\")]\navx2,\n#[cfg(target_arch = \"x86_64\")]\navx512,\n}};\n",

@@ -1,5 +1,5 @@
-//! What a whole entry point needs around its regions: lanes for what lives across them, counts of masks, divisors, and declarations
-//! ahead of the blocks that end before a value's last use.
+//! The needs of a whole entry point around its regions: lanes for what lives across them, counts of masks, divisors, and
+//! declarations ahead of the blocks that end before a value's last use.
 
 use rustc_hash::FxHashMap;
 

@@ -47,7 +47,7 @@ impl Refusal {
 
 /// Kernels of more operations would make too much code.
 const MAX_INSTRUCTIONS: usize = 6_000;
-/// What the lanes of one call may take on the stack.
+/// The most stack that the lanes of one call may take.
 const MAX_STACK: u64 = 512 << 10;
 
 pub(super) struct Writer<'a> {

@@ -13,7 +13,7 @@ pub(super) trait Operands {
     fn ty(&self, register: Register) -> Ty;
     /// The name of a prepared divisor, if the register has one.
     fn divisor(&self, register: Register) -> Option<String>;
-    /// Whether a sine may be the fast one, its argument's size being looked at afterwards.
+    /// Returns whether a sine may be the fast one, its argument's size being looked at afterwards.
     fn fast_trig(&self) -> bool;
 }
 

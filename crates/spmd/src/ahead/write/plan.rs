@@ -29,7 +29,7 @@ struct Planner<'a> {
     stores: Vec<usize>,
     written: FxHashSet<Register>,
     read_first: FxHashSet<Register>,
-    /// What the stores still need unchanged.
+    /// The registers that the stores still need unchanged.
     stored: FxHashSet<Register>,
     trig: bool,
     heavy: bool,
@@ -141,7 +141,7 @@ impl Planner<'_> {
         debug_assert!(i.form & D_UNIFORM == 0 || d.is_none());
     }
 
-    /// Whether a load may see what a store of this region writes.
+    /// Returns whether a load may see what a store of this region writes.
     fn may_follow_store(&self, position: usize) -> bool {
         let flat = self.flat;
         let space = |position: usize| flat.accesses[flat.instructions[position].x as usize].space;

@@ -18,7 +18,7 @@ pub(super) struct Prefix {
     pub mask: Register,
     /// Where it is compared and where the mask is made: neither is needed.
     made: [usize; 2],
-    /// What is base + lane, and what it is less than.
+    /// The register of base + lane, and the one that it is less than.
     base: Register,
     bound: Register,
 }

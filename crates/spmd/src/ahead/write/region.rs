@@ -16,7 +16,7 @@ use super::{Refusal, Writer};
 /// One instruction inside of a loop over lanes.
 pub(super) struct Lane<'w, 'a> {
     pub writer: &'w Writer<'a>,
-    /// What has a variable of its own in the loop.
+    /// The registers with a variable of their own in the loop.
     pub local: &'w FxHashSet<Register>,
     /// Runs are known to lie within their memory, and sines are fast.
     pub fast: bool,
@@ -139,12 +139,12 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether a mask is the condition that all lanes of the region being written meet.
+    /// Returns whether a mask is the condition that all lanes of the region being written meet.
     fn is_prefix(&self, mask: Register) -> bool {
         self.prefix.as_ref().is_some_and(|prefix| prefix.mask == mask)
     }
 
-    /// Whether a region changes a variable in some lanes only. Its new values go to lanes of their own first: a selection of
+    /// Returns whether a region changes a variable in some lanes only. Its new values go to lanes of their own first: a selection of
     /// the old value, stored where that came from, would become a masked store, which some processors do slowly.
     pub(super) fn is_blended(&self, work: &[usize], register: Register) -> bool {
         self.prefix.is_none()

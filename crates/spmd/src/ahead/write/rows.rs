@@ -23,7 +23,7 @@ pub(super) struct Spans {
 }
 
 impl Writer<'_> {
-    /// Whether a chunk has more than one row.
+    /// Returns whether a chunk has more than one row.
     pub(super) fn has_rows(&self) -> bool {
         self.flat.row.is_none() && self.flat.workgroup_size[1] * self.flat.workgroup_size[2] > 1
     }
@@ -127,8 +127,8 @@ impl Writer<'_> {
         Some((self.row_base(i.a), affine.along[0].clone()))
     }
 
-    /// Whether all elements that the lanes of the chunk index lie within their memory, as an expression: asked once for all rows.
-    /// `None` where the index is the same in all lanes of a row, or is no base and step.
+    /// Returns the condition that all elements which the lanes of the chunk index lie within their memory, as an expression:
+    /// asked once for all rows. `None` where the index is the same in all lanes of a row, or is no base and step.
     pub(super) fn guard(&self, position: usize) -> Option<String> {
         let i = &self.flat.instructions[position];
         let (base, along) = match linear_index(self.flat, i) {
@@ -147,8 +147,8 @@ impl Writer<'_> {
         Some(format!("{place}.holds_box({base}, [{x}, {y}, {z}], {:?})", self.flat.workgroup_size))
     }
 
-    /// What else a region's fast form rests on: numbers that convert to float as if they were signed, and, where `compares`, comparisons
-    /// that come out the same in all lanes (of ids with sizes, mostly: only chunks at the edge differ).
+    /// Returns the other conditions of a region's fast form: numbers that convert to float as if they were signed, and, where
+    /// `compares`, comparisons that come out the same in all lanes (of ids with sizes, mostly: only chunks at the edge differ).
     pub(super) fn spans(&self, work: &[usize], compares: bool) -> Spans {
         let flat = self.flat;
         let mut spans = Spans::default();

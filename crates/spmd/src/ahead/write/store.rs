@@ -111,7 +111,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether the values of a store's lanes go to neighbouring places as they are.
+    /// Returns whether the values of a store's lanes go to neighbouring places as they are.
     fn is_whole_row(&self, i: &Instr, step: &Step) -> bool {
         let access = self.access(i);
         access.element == Element::Word
