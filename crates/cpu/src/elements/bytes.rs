@@ -113,7 +113,8 @@ unsafe fn steps_by<I>(steps: &[Step], signed: &[bool], at: &[*mut u8], count: us
             Step::Two(op, x, y) => two(op, signed, [read(x), read(y)], to),
             Step::Choose(condition, x, y) => {
                 for (((to, &condition), &x), &y) in to.iter_mut().zip(read(condition)).zip(read(x)).zip(read(y)) {
-                    *to = if condition == 0 { y } else { x };
+                    let takes_y = 0_u8.wrapping_sub(u8::from(condition == 0));
+                    *to = x & !takes_y | y & takes_y;
                 }
             }
         }

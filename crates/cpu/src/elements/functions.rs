@@ -418,8 +418,10 @@ fn pairs([a, b]: [&[f32]; 2], to: &mut [f32], of: impl Fn(f32, f32) -> f32) {
 
 #[inline(always)]
 fn choose(condition: &[f32], [a, b]: [&[f32]; 2], to: &mut [f32]) {
+    // By masks: of `if` the compiler made a choice of addresses, and loads of single elements.
     for (((to, &condition), &a), &b) in to.iter_mut().zip(condition).zip(a).zip(b) {
-        *to = f32::from_bits(if condition == 0.0 { b.to_bits() } else { a.to_bits() });
+        let takes_b = 0_u32.wrapping_sub(u32::from(condition == 0.0));
+        *to = f32::from_bits(a.to_bits() & !takes_b | b.to_bits() & takes_b);
     }
 }
 
