@@ -24,6 +24,11 @@ const FEW: usize = 2;
 const ALONE: usize = 8;
 const PANELS: usize = 4;
 
+/// Results that are few beside very many terms; of those a task takes this many at least, which lie in the second cache, in this many pieces at most.
+const SMALL: usize = 1 << 14;
+const PIECE: usize = 2048;
+const PIECES: usize = 256;
+
 /// Rows up to which packing what is multiplied counts, and lines of panels that are kept at most: 1 GiB.
 const KEEPING_PAYS: usize = 2048;
 const MOST_KEPT: usize = 1 << 24;
@@ -149,14 +154,45 @@ unsafe impl Columns for Matrix<*const f32> {
 /// Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`, whose columns lie side by side and which
 /// nothing else touches.
 pub(super) unsafe fn product(
-    size: [usize; 3],
+    [m, n, k]: [usize; 3],
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
     b: Matrix<*const f32>,
     how: How<'_>,
 ) {
-    // SAFETY: the caller's promise, and the processor has the set.
-    unsafe { with_tiles!(T => product_by::<T, _>(size, c, a, b, how)) }
+    let terms = k.div_ceil(PIECES).max(PIECE);
+    if k < 4 * PIECE || !(1..=SMALL).contains(&m.saturating_mul(n)) {
+        // SAFETY: the caller's promise, and the processor has the set.
+        return unsafe { with_tiles!(T => product_by::<T, _>([m, n, k], c, a, b, how)) };
+    }
+    // Few results of very many terms: each task takes a part of the terms, of which both operands are read once.
+    let (c, a, b) = (&c, &a, &b);
+    let piece = |at: usize, sums: &mut [f32]| {
+        let first = at * terms;
+        let size = [m, n, terms.min(k - first)];
+        let to = Matrix { start: sums.as_mut_ptr(), row: n, column: 1 };
+        let how = How { parallel: false, keeper: None };
+        // SAFETY: as above; the sums have the size.
+        unsafe {
+            let (a, b) = (Matrix { start: a.at(0, first), ..*a }, Matrix { start: b.at(first, 0), ..*b });
+            with_tiles!(T => product_by::<T, _>(size, to, a, b, how));
+        }
+    };
+    with_scratch([k.div_ceil(terms) * m * n, 0], |[sums, _]| {
+        if how.parallel {
+            threads::each_chunk(sums, m * n, piece);
+        } else {
+            sums.chunks_exact_mut(m * n).enumerate().for_each(|(at, sums)| piece(at, sums));
+        }
+        let (total, rest) = sums.split_at_mut(m * n);
+        for sums in rest.chunks_exact(m * n) {
+            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        }
+        for (row, total) in total.chunks_exact(n).enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { std::slice::from_raw_parts_mut(c.at(row, 0), n) }.copy_from_slice(total);
+        }
+    });
 }
 
 /// As [`product`], of integers of 32 bits, which wrap.
@@ -514,6 +550,35 @@ mod tests {
             let (row, column) = (at / n, at % n);
             let expected: f64 = (0..k).map(|t| f64::from(a[row * k + t]) * f64::from(b[t * n + column])).sum();
             assert_eq!(f64::from(value), expected, "{row}, {column}");
+        }
+    }
+
+    #[test]
+    fn few_results_of_many_terms_are_added_up_by_pieces() {
+        for (m, n, k) in
+            [(5, 7, 4 * super::PIECE), (64, 33, 9 * super::PIECE + 5), (2, 2, super::PIECES * super::PIECE + 3)]
+        {
+            let number = |at: usize| (at * 7919 % 13 % 3) as f32;
+            // The left one is transposed, and the result lies within wider rows.
+            let a: Vec<f32> = (0..m * k).map(number).collect();
+            let b: Vec<f32> = (0..k * n).map(|at| number(at + 5)).collect();
+            for parallel in [false, true] {
+                let mut c = vec![9.0_f32; m * (n + 3)];
+                let (left, right) =
+                    (Matrix { start: a.as_ptr(), row: 1, column: m }, Matrix { start: b.as_ptr(), row: n, column: 1 });
+                // SAFETY: the vectors hold what the sizes and steps reach.
+                unsafe {
+                    let c = Matrix { start: c.as_mut_ptr(), row: n + 3, column: 1 };
+                    super::product([m, n, k], c, left, right, how(parallel));
+                };
+                for (at, value) in c.into_iter().enumerate() {
+                    let (row, column) = (at / (n + 3), at % (n + 3));
+                    let sum =
+                        |column: usize| (0..k).map(|t| f64::from(a[t * m + row]) * f64::from(b[t * n + column])).sum();
+                    let expected: f64 = if column < n { sum(column) } else { 9.0 };
+                    assert_eq!(f64::from(value), expected, "{row}, {column} of {m} x {n} x {k}");
+                }
+            }
         }
     }
 

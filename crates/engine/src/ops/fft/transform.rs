@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::butterfly::{ROOT, pass, radices, smooth};
 use crate::backend::BoxFuture;
-use crate::backend::native::{FftShape, NativeOperation};
+use crate::backend::native::{FftShape, FunctionShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
@@ -19,6 +19,7 @@ use crate::ops::expr::shape::product;
 use crate::ops::tensor::places_along;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
+use cantus_base::threads;
 
 const REAL: &str = cantus_shaders::tensor::FFT_REAL;
 
@@ -41,6 +42,57 @@ fn groups(rank: usize) -> [(&'static str, std::ops::Range<usize>); 3] {
     [("row", 0..rank - 2), ("place", rank - 2..rank - 1), ("part", rank - 1..rank)]
 }
 
+/// A complex number, as its parts.
+type Parts = [f32; 2];
+
+/// Rows that a task takes at least have so many numbers.
+const TASK: usize = 1 << 14;
+
+impl Halves {
+    /// The same over the bytes of so many floats, for a device that computes in the host's memory.
+    fn function(&self, floats: usize, results: usize) -> NativeOperation {
+        let (half, inverse) = (self.half, self.inverse);
+        let roots = (0..=half).map(|k| (-PI * k as f64 / half as f64).sin_cos());
+        let roots: Vec<Parts> = roots.map(|(sin, cos)| [cos as f32, sin as f32]).collect();
+        // Numbers of a row before and after.
+        let [length, count] = if inverse { [half + 1, half] } else { [half, half + 1] };
+        let function = move |inputs: &[&[u8]], result: &mut [u8]| {
+            let from = inputs.first().and_then(|bytes| bytemuck::try_cast_slice::<u8, Parts>(bytes).ok());
+            // A buffer of floats lies as floats do.
+            let (Some(from), Ok(to)) = (from, bytemuck::try_cast_slice_mut::<u8, Parts>(result)) else { return };
+            let rows = (TASK / count).max(1);
+            threads::each_chunk(to, rows * count, |task, to| {
+                let from = from.chunks_exact(length).skip(task * rows);
+                for (from, to) in from.zip(to.chunks_exact_mut(count)) {
+                    halves_of_row(from, to, &roots, inverse);
+                }
+            });
+        };
+        NativeOperation::Function(FunctionShape::new(vec![4 * floats, 4 * results], Arc::new(function)))
+    }
+}
+
+/// The step for a row: what the frame `fft_real` computes.
+fn halves_of_row(from: &[Parts], to: &mut [Parts], roots: &[Parts], inverse: bool) {
+    let half = roots.len() - 1;
+    // Behind the last number comes the first again; what the inverse reads there has no imaginary part.
+    let number = |k: usize| match from.get(k) {
+        Some(&[real, _]) if inverse && (k == 0 || k == half) => [real, 0.0],
+        Some(&number) => number,
+        None => from.first().copied().unwrap_or_default(),
+    };
+    for ((k, to), [cos, sin]) in to.iter_mut().enumerate().zip(roots) {
+        let ([a, b], [c, d]) = (number(k), number(half - k));
+        let even = [0.5 * (a + c), 0.5 * (b - d)];
+        let odd = [0.5 * (a - c), 0.5 * (b + d)];
+        *to = if inverse {
+            [even[0] - (odd[1] * cos - odd[0] * sin), even[1] + (odd[0] * cos + odd[1] * sin)]
+        } else {
+            [even[0] + (odd[0] * sin + odd[1] * cos), even[1] - (odd[0] * cos - odd[1] * sin)]
+        };
+    }
+}
+
 impl Operation for Halves {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
@@ -58,6 +110,14 @@ impl Operation for Halves {
             let rows = product(&input.shape[..rank - 2]);
             let count = call.of.shape[rank - 2];
             word(product(&call.of.shape))?;
+            if call.engine.is_processors() {
+                let numbers = compute(call.engine, &input).await?;
+                let function = self.function(input.count(), product(&call.of.shape));
+                let like = (DType::F32, &*call.of.shape);
+                if let Some(result) = call.engine.native(function, &[&numbers], like, "fft_real").await? {
+                    return call.followed(result).await;
+                }
+            }
             let mut writer = Writer::new(&[word(rows)?, word(self.half)?, word(count)?, 0]);
             writer.function("element", &input, &input.shape, &groups(rank), None)?;
             let body = format!("\nconst INVERSE = {};\n\n{ROOT}{REAL}", self.inverse);
