@@ -194,7 +194,7 @@ fn functions_of_complex_numbers_invert_each_other() {
     assert_eq!(whole.eval().unwrap().to_vec::<i64>().unwrap(), [3_i64.pow(39), -8, 1, -1]);
 }
 
-/// What the host computes is a part of chains like any other operation, and of evaluations that come again over other numbers.
+/// Host operations are parts of chains like any other operation, and of evaluations that come again over other numbers.
 #[test]
 fn functions_of_the_host_in_chains_that_come_again() {
     let engine = engine();

@@ -45,11 +45,11 @@ fn groups(rank: usize) -> [(&'static str, std::ops::Range<usize>); 3] {
 /// A complex number, as its parts.
 type Parts = [f32; 2];
 
-/// Rows that a task takes at least have so many numbers.
+/// Complex numbers of a task, at least.
 const TASK: usize = 1 << 14;
 
 impl Halves {
-    /// The same over the bytes of so many floats, for a device that computes in the host's memory.
+    /// The same over the bytes of that many floats, for a device that computes in the host's memory.
     fn function(&self, floats: usize, results: usize) -> NativeOperation {
         let (half, inverse) = (self.half, self.inverse);
         let roots = (0..=half).map(|k| (-PI * k as f64 / half as f64).sin_cos());

@@ -167,7 +167,7 @@ impl Operation for Directly {
     }
 }
 
-/// Places as u32: negative ones count from the end of so many; what is out of range is nowhere.
+/// Returns places as u32: negative ones count from the end, and a place out of range matches nothing.
 fn from_begin(index: &Arc<Typed>, length: usize) -> Arc<Typed> {
     if index.dtype != DType::I32 {
         return index.clone();
