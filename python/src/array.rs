@@ -56,7 +56,7 @@ pub(crate) struct Lazy {
 }
 
 impl Lazy {
-    /// What is recorded; a mistake in it is raised now.
+    /// Creates a recorded array; a mistake in the expression is raised now.
     pub(crate) fn new(engine: cantus::Engine, expr: Expr) -> PyResult<Self> {
         let (shape, dtype) = (expr.shape().map_err(exception)?.to_vec(), expr.dtype().map_err(exception)?);
         let state = Arc::new(Mutex::new(State::Recorded(expr)));
@@ -72,7 +72,7 @@ impl Lazy {
         Ok(self)
     }
 
-    /// What is there.
+    /// Creates an array whose tensor is computed.
     pub(crate) fn computed(engine: cantus::Engine, tensor: &Tensor) -> PyResult<Self> {
         let lazy = Self::new(engine, Expr::from(tensor))?;
         *locked(&lazy.state) = State::Computed(tensor.clone());
@@ -95,7 +95,7 @@ impl Lazy {
         &self.engine
     }
 
-    /// What is recorded from this array and others.
+    /// Records an array from this one and others.
     fn recorded(&self, others: &[&Self], record: impl FnOnce(Expr) -> PyResult<Expr>) -> PyResult<Self> {
         guarded(|| {
             let made = Self::new(self.engine.clone(), record(self.expr()?)?)?.submitted()?;
@@ -107,7 +107,7 @@ impl Lazy {
         Checks::joined(std::iter::once(self).chain(others.iter().copied()).map(|of| of.checks.as_ref()))
     }
 
-    /// What is recorded, once the places that it depends on are known to be in range.
+    /// Returns the expression, once the places that it depends on are known to be in range.
     pub(crate) fn sound_expr(&self, py: Python<'_>) -> PyResult<Expr> {
         if let Some(checks) = &self.checks {
             checks.verify(py, &self.engine)?;
@@ -134,7 +134,7 @@ impl Lazy {
         self.dtype.name()
     }
 
-    /// Whether it is computed.
+    /// Returns whether it is computed.
     #[getter]
     fn is_computed(&self) -> bool {
         matches!(&*self.state(), State::Computed(_))

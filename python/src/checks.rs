@@ -61,7 +61,7 @@ impl Checks {
         Self::new(Some(own), before.into_iter().cloned().collect())
     }
 
-    /// What is computed from all of these depends on.
+    /// Returns the checks that a result of all of these depends on.
     pub(crate) fn joined<'a>(of: impl Iterator<Item = Option<&'a Arc<Self>>>) -> Option<Arc<Self>> {
         let mut known: Vec<Arc<Self>> = Vec::new();
         for checks in of.flatten().filter(|checks| !checks.is_sound.load(Ordering::Acquire)) {

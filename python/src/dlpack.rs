@@ -64,7 +64,7 @@ pub(crate) fn driver_type(backend: &str) -> Option<i32> {
     DRIVERS.iter().find(|(name, _)| *name == backend).map(|&(_, code)| code)
 }
 
-/// What an exported structure points to.
+/// The memory that an exported structure points to.
 struct Exported {
     view: View,
     shape: Vec<i64>,

@@ -24,7 +24,7 @@ use crate::wait::wait;
 pub(crate) struct Engine {
     pub(crate) engine: cantus::Engine,
     process: u32,
-    /// Whether kernels' times are taken on devices for which they are not free.
+    /// Kernels' times are taken also on devices where that has a cost.
     timed: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn dtype(name: &str) -> PyResult<DType> {
     name.parse().map_err(exception)
 }
 
-/// What keeps memory of Python's: the object is let go of under the interpreter's lock.
+/// Keeps Python's memory alive. The object is released under the interpreter's lock.
 struct Owner(Option<Py<PyAny>>);
 
 impl Drop for Owner {
@@ -176,7 +176,7 @@ impl Engine {
         Ok(kind.zip(engine.driver_stream()).map(|(kind, own)| (kind, own.device, own.stream)))
     }
 
-    /// What is made of nothing: `ints` is the shape, or what the name says.
+    /// Makes an array without inputs: `ints` is the shape, or as the name says.
     #[pyo3(signature = (name, ints, floats, dtype_name))]
     fn make(&self, name: &str, ints: Vec<i64>, floats: Vec<f64>, dtype_name: &str) -> PyResult<Lazy> {
         let engine = self.checked()?;
@@ -280,7 +280,7 @@ impl Engine {
         self.engine.trim();
     }
 
-    /// What happened: fallbacks and failures, in words.
+    /// Returns the events, such as fallbacks and failures, as texts.
     fn events(&self) -> Vec<String> {
         self.engine.events().iter().map(|event| format!("{event:?}")).collect()
     }

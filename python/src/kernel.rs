@@ -72,7 +72,7 @@ impl Kernel {
         Ok(Self { kernel: kernel? })
     }
 
-    /// What is known of the kernel: entry point, workgroup size, bindings (name, group, binding, space, access, layout),
+    /// Returns the kernel's reflection: entry point, workgroup size, bindings (name, group, binding, space, access, layout),
     /// textures (name, group, binding, what is read, format, access, type), samplers (name, group, binding, comparison) and overrides.
     fn reflection<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let reflection = self.kernel.reflection().map_err(exception)?;

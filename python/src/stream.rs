@@ -38,7 +38,7 @@ impl End {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Cancelled { what: "a stream".to_owned() }) } else { Ok(()) }
     }
 
-    /// What is raised in place of an error.
+    /// Returns the exception to raise for an error.
     fn exception(&self, error: Error) -> PyErr {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| exception(error))
     }

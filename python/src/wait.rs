@@ -30,7 +30,7 @@ fn interrupted() {
     }
 }
 
-/// Whether the user has kernels of their own.
+/// The user has kernels of their own.
 static KERNELS: AtomicBool = AtomicBool::new(false);
 
 fn has_kernels() -> bool {
@@ -50,7 +50,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for work of an engine's. Ctrl-C cancels what it recorded, and is raised once the device has let go of it.
+/// Waits for an engine's work. Ctrl-C cancels the recorded commands, and is raised once the device has released them.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     engine: &cantus::Engine,

@@ -19,7 +19,7 @@ const TABLES: usize = 4;
 /// Bins beyond which a task's own table would cost more than it saves.
 const MOST: usize = 1 << 20;
 
-/// Whether there are few enough bins to be counted in tables of the tasks.
+/// Returns whether the bins are few enough to be counted in tables of the tasks.
 pub(super) fn serves(shape: &CountShape) -> bool {
     (1..=MOST).contains(&shape.bins) && u32::try_from(shape.count).is_ok()
 }
@@ -105,7 +105,7 @@ fn whole(tables: &mut Tables, numbers: &[f32]) {
     tables.add(bytemuck::cast_slice(numbers));
 }
 
-/// What lies between one edge and the next has a bin.
+/// The edges of bins: values between one edge and the next belong to one bin.
 #[derive(Clone, Copy)]
 struct Edges<'a> {
     edges: &'a [f32],
@@ -145,7 +145,7 @@ fn guesses_by<I>(numbers: &[f32], edges: Edges<'_>, bins: &mut [u32]) {
 }
 
 impl Edges<'_> {
-    /// The bin of a number, of which one was guessed: as many edges as are not above it, but for the first.
+    /// Returns a number's bin, found from a guess: the number of edges that are not above it, less one.
     #[inline(always)]
     fn bin(self, number: f32, guess: u32) -> u32 {
         let bins = self.edges.len() - 1;

@@ -24,13 +24,13 @@ const SHORT: usize = 64;
 /// Axes of those.
 const MOST_AXES: usize = 8;
 
-/// Whether rows are short: then the whole is one row, and inputs that do not lie so are copied together.
+/// Returns whether rows are short. The whole is then one row, and inputs that are not laid out so are copied together.
 fn is_flat(shape: &ElementsShape) -> bool {
     let Some((&length, outer)) = shape.sides.split_last() else { return false };
     length < SHORT && outer.iter().any(|&side| side > 1) && shape.row.is_none() && shape.sides.len() <= MOST_AXES
 }
 
-/// Whether an operation is taken: steps read earlier ones and inputs that there are.
+/// Returns whether the backend takes an operation: steps read only earlier steps and existing inputs.
 pub(super) fn serves(shape: &ElementsShape) -> bool {
     let sound = |steps: &[Step], rows: bool| {
         let known = |(place, step): (usize, &Step)| {
@@ -74,9 +74,9 @@ pub(super) fn sizes(shape: &ElementsShape) -> Option<Vec<usize>> {
     shape.inputs.iter().map(reach).chain(results).collect()
 }
 
-/// What lanes are: float32, or bytes, which are numbers modulo 256.
+/// The type of lanes: float32, or bytes, which are numbers modulo 256.
 pub(super) trait Lane: Copy {
-    /// Of them there are so many for a float.
+    /// The number of lanes that take the place of one float.
     const EACH: usize;
     /// Lanes of a block.
     const BLOCK: usize = BLOCK * Self::EACH;
@@ -86,7 +86,7 @@ pub(super) trait Lane: Copy {
     fn of_bytes(bytes: &[u8], to: &mut [Self]);
     fn narrowed(lanes: &[Self], to: &mut [u8]);
 
-    /// Runs a plan's steps for so many lanes: `at` says where each step's lie.
+    /// Runs a plan's steps for `count` lanes: `at` says where each step's are.
     ///
     /// # Safety
     /// They lie there, and what is written overlaps nothing that the same step reads.
@@ -152,7 +152,7 @@ pub(super) enum Place {
     Row(u16, usize),
     /// In a block that an input's elements are copied to.
     Copied(u16, usize),
-    /// The same of short rows.
+    /// In a block that an input's elements are copied to, for several short rows at once.
     Gathered(u16, usize),
     /// In a block that places in a view are counted into.
     Counted(u16, usize),
@@ -167,9 +167,9 @@ pub(super) struct Plan<'a> {
     steps: &'a [Step],
     pub(super) places: Vec<Place>,
     pub(super) blocks: usize,
-    /// Whether all rows are one.
+    /// All rows are one.
     pub(super) flat: bool,
-    /// Whether something stays the same along a row.
+    /// Some value stays the same along a row.
     by_rows: bool,
     /// Of steps of bytes, whether they read signed ones.
     signed: Vec<bool>,
@@ -289,7 +289,7 @@ pub(super) struct Machine<'a, T = f32> {
     plan: &'a Plan<'a>,
     shape: &'a ElementsShape,
     inputs: &'a [Floats],
-    /// What the row's function made.
+    /// The result of the row's function.
     made: *mut T,
     at: Vec<*mut T>,
     /// Where further results begin.
@@ -337,7 +337,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         self.start_of(&self.shape.inputs[usize::from(input)], row)
     }
 
-    /// The same of a view.
+    /// The element of a view at the begin of a row.
     fn start_of(&self, view: &CopyShape, mut row: usize) -> usize {
         let outer = self.shape.sides.len().saturating_sub(1);
         let mut at = view.offset;
@@ -418,7 +418,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         });
     }
 
-    /// What stays the same along a row.
+    /// Updates the values that stay the same along a row.
     ///
     /// # Safety
     /// The inputs have the row.

@@ -5,7 +5,7 @@ use crate::spmd::Stopped;
 /// Why a program did not run to its end.
 pub(super) enum Fault {
     Stopped(Stopped),
-    /// What is bound does not fit.
+    /// The bound memory does not fit.
     Misfit(String),
 }
 

@@ -34,7 +34,7 @@ const MOST_CUTS: usize = 8;
 /// Memory between the passes of a long row that is kept for the next.
 const KEPT: usize = 1 << 22;
 
-/// Whether rows of this length are taken.
+/// Returns whether rows of this length are taken.
 pub(super) fn serves(shape: &FftShape) -> bool {
     shape.length > 0 && (shape.length < LONGEST || split(shape.length).is_some())
 }
@@ -51,7 +51,7 @@ fn split(length: usize) -> Option<[usize; 2]> {
     (rows >= 64 && length / rows < LONG).then_some([rows, length / rows])
 }
 
-/// What transforms rows of this length. Made once.
+/// Returns the transform for rows of this length, which is made once.
 fn plan(length: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
     static PLANNER: Mutex<Option<(FftPlanner<f32>, usize)>> = Mutex::new(None);
     let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
@@ -94,7 +94,7 @@ pub(super) fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<
 }
 
 /// # Safety
-/// There are so many complex numbers, and nothing writes to them while the slice lives.
+/// There are `count` complex numbers from `from` on, and nothing writes to them while the slice lives.
 unsafe fn numbers<'a>(all: Floats, from: usize, count: usize) -> &'a [C] {
     // SAFETY: the caller's promise; a complex number is two floats.
     unsafe { std::slice::from_raw_parts(all.start().cast::<C>().add(from), count) }
@@ -148,7 +148,7 @@ struct Cut {
 
 /// Turns of a number by its place are looked up in two steps.
 const FINE: usize = 1024;
-/// Turns along a column are products of one of so many and one of every so many.
+/// Turns along a column are products of one of the first `STEPS` and one of every `STEPS`-th.
 const STEPS: usize = 32;
 
 impl Cut {
@@ -173,7 +173,7 @@ impl Cut {
         }
     }
 
-    /// What was made for such rows lately, or is made now.
+    /// Returns the cut for rows of these sides: a recent one, or a new one.
     fn of(sides: [usize; 2], inverse: bool) -> Arc<Self> {
         type Known = ([usize; 2], bool, Arc<Cut>);
         static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
@@ -320,7 +320,7 @@ fn turn_by<I>(to: &mut [C], values: &[C], few: &[C; STEPS], by: C) {
     }
 }
 
-/// Transforms some columns of a matrix of so many columns, and gives them as lines, so far apart.
+/// Transforms `count` columns of a matrix from `first` on, and passes them to `then` as lines, with the distance between lines.
 fn with_columns(
     matrix: &[C],
     [columns, first, count]: [usize; 3],

@@ -15,7 +15,7 @@ const LANES: usize = 64;
 /// Elements that a task gathers at least.
 const TASK: usize = 1 << 13;
 
-/// Whether an operation is taken.
+/// Returns whether the backend takes an operation.
 pub(super) fn serves(shape: &GatherShape) -> bool {
     shape.places.bytes == 4 && matches!(shape.from.bytes, 1 | 2 | 4 | 8)
 }
@@ -154,7 +154,7 @@ fn place(word: u32, length: usize, signed: bool) -> usize {
     word.min(last as u32) as usize
 }
 
-/// The elements that words name, from `x` on: the next one is so much further, as is the next place. In a form for each instruction set.
+/// Reads the elements that words name, from `x` on; `steps` are the distances from one element and from one place to the next. In a form for each set.
 macro_rules! picks {
     ($($name:ident $body:ident $element:ty),*) => {$(
         forms! {
@@ -186,7 +186,7 @@ macro_rules! picks {
 
 picks!(pick_bytes bytes_by u8, pick_halves halves_by u16, pick_words words_by u32, pick_pairs pairs_by u64);
 
-/// Places first, then elements: so many are on their way at once.
+/// Computes places first, then reads elements, so that several reads are in flight at once.
 #[inline(always)]
 unsafe fn pick<T: Copy>(
     to: &mut [T],

@@ -13,10 +13,10 @@ use crate::spmd::math::{Baseline, Isa as _};
 #[cfg(target_arch = "x86_64")]
 use crate::spmd::math::{Fma, Fma512};
 
-/// What an instruction set's widest vectors do.
+/// The operations of an instruction set's widest vectors.
 ///
 /// # Safety
-/// Whoever calls any of it is code that the set may run in, all of it inlined there; what is read or written is valid for so many floats.
+/// The caller is code that the set may run in, and all of it is inlined there. A whole vector of floats can be read or written at each address.
 pub(super) trait Lanes {
     type Vector: Copy;
     const LANES: usize;

@@ -99,7 +99,7 @@ struct Store {
     keepers: Mutex<Vec<Weak<Keeper>>>,
 }
 
-/// A part of the memory that may be kept: one in so many bytes of its limit.
+/// The part of the memory limit that may be kept: one byte in this many.
 const KEPT_PART: u64 = 8;
 
 impl Store {
@@ -107,7 +107,7 @@ impl Store {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether so many bytes may be kept beside those that are.
+    /// Returns whether this number of bytes may be kept in addition to those that are.
     fn has_room(&self, bytes: u64) -> bool {
         // The list's lock is not held while a keeper's is taken.
         let keepers: Vec<_> = {
@@ -171,7 +171,7 @@ impl Keeper {
         !std::mem::take(&mut self.lock().made).is_empty()
     }
 
-    /// So many bytes that `make` wrote for this form, now or before. `None` when it is asked for the first time, when there is no room, and when
+    /// Returns the bytes that `make` wrote for this form, now or before. `None` on the first request, if there is no room, and if
     /// others may write to the buffer.
     pub(super) fn keep(
         self: &Arc<Self>,
@@ -225,7 +225,7 @@ impl CpuBuffer {
         self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.start.as_ptr())
     }
 
-    /// What keeps what is made of the contents.
+    /// Returns the keeper of forms that are made from the contents.
     pub(super) fn keeper(&self) -> &Arc<Keeper> {
         self.keeper.get_or_init(|| Arc::new(Keeper { store: Arc::downgrade(&self.store), state: Mutex::default() }))
     }

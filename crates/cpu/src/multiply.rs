@@ -71,7 +71,7 @@ fn by_slabs(
     Ok(())
 }
 
-/// Whether one of the operands is a vector.
+/// Returns whether one of the operands is a vector.
 fn is_vector(shape: &MatmulShape) -> bool {
     shape.m == 1 || shape.n == 1
 }

@@ -127,7 +127,7 @@ impl Native {
         work < pays
     }
 
-    /// Whether it may run on any thread: what is spread by rayon's own means belongs to the queue's.
+    /// Returns whether it may run on any thread. Work that rayon spreads belongs to the queue's thread.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn runs_anywhere(&self) -> bool {
         match &self.0 {

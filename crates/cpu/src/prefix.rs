@@ -1,4 +1,4 @@
-//! Running sums of float32 in float64, a vector at a time: within a vector pairs, then fours, each take the sum of what stands before them (Sklansky,
+//! Running sums of float32 in float64, a vector at a time: within a vector pairs, then fours, each add the sum of the values before them (Sklansky,
 //! 1960), so that only one addition in each waits for the one before.
 
 /// Writes each value's sum with `start` and those before it to `to`, and gives the whole sum.

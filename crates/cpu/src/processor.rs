@@ -1,4 +1,4 @@
-//! What this machine's processor is.
+//! The description of this machine's processor as a device.
 
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Execution, Limits};
 use crate::kernel::Features;

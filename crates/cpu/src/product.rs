@@ -10,13 +10,13 @@ use super::memory::{CpuBuffer, Form, Keeper};
 use super::tiles::{Begin, Matrix, Planes, Tiles, with_tiles};
 use crate::threads;
 
-/// Terms that are summed at a time: so long a panel of the right operand stays in the first cache.
+/// Terms that are summed at a time: a panel of the right operand of this length stays in the first cache.
 const TERMS: usize = 192;
 /// Rows of the left operand that stay in the second cache.
 const ROWS: usize = 96;
 /// Floats of the right operand that are packed at a time: the left one is packed again for each lot.
 const PACKED: usize = 8 << 20;
-/// Operands of so many elements lie in the second cache, and are read where they are.
+/// Operands of up to this many elements are in the second cache, and are read where they are.
 const NEAR: usize = 1 << 18;
 /// Panels of a right operand that do not repay packing the left one: each row is read along as many times.
 const FEW: usize = 2;
@@ -100,7 +100,7 @@ fn part_of(whole: usize, most: usize, step: usize) -> usize {
 pub(super) struct How<'a> {
     /// On all threads, or on this one.
     pub parallel: bool,
-    /// What keeps the right operand's panels, if its contents may stay.
+    /// The keeper of the right operand's panels, if its contents may stay.
     pub keeper: Option<&'a Arc<Keeper>>,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct How<'a> {
 /// # Safety
 /// Panels are as [`Columns::pack`] says.
 pub(super) unsafe trait Columns: Copy + Sync {
-    /// Whether a panel begins with a line that its sums begin with.
+    /// A panel begins with a line that its sums begin with.
     const BEGINS: bool;
     /// Terms that are summed at a time.
     const TERMS: usize;
@@ -222,7 +222,7 @@ impl std::ops::Deref for Packed {
     }
 }
 
-/// So many lines that `make` packed, now or before: see [`Keeper::keep`].
+/// Returns the lines that `make` packed, now or before: see [`Keeper::keep`].
 pub(super) fn kept(keeper: &Arc<Keeper>, form: Form, lines: usize, make: impl FnOnce(&mut [Line])) -> Option<Packed> {
     let fill = |start: *mut u8| {
         // SAFETY: there are so many, aligned as they must be, and nothing else touches them meanwhile; any bits are floats.
@@ -254,7 +254,7 @@ pub(super) unsafe fn pack_strip<T: Tiles>(
 /// The right operand: packed panels of a tile's columns, or as it lies.
 #[derive(Clone, Copy)]
 enum Right<'a> {
-    /// Each as [`Columns::pack`] packs it, of so many lines; whether sums begin with its first.
+    /// Panels as [`Columns::pack`] packs them, the lines of each, and whether sums begin with its first.
     Packed(&'a [Line], usize, bool),
     There(Matrix<*const f32>),
 }

@@ -32,7 +32,7 @@ pub(super) struct KernelProgram {
 impl Program for CpuProgram {}
 
 impl CpuProgram {
-    /// Whether it may run on another thread than the queue's.
+    /// Returns whether it may run on a thread other than the queue's.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn runs_anywhere(&self) -> bool {
         match self {

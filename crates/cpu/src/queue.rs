@@ -232,7 +232,7 @@ impl Queue {
         }
     }
 
-    /// Whether everything that was queued has run.
+    /// Returns whether everything that was queued has run.
     fn is_idle(&self) -> bool {
         let waiting = self.line.lock();
         !waiting.busy && waiting.jobs.is_empty()
@@ -262,7 +262,7 @@ impl Shared {
         Self { device, limits, running: Mutex::new(()), times: Mutex::default() }
     }
 
-    /// Whether a command may run on another thread than the queue's.
+    /// Returns whether a command may run on a thread other than the queue's.
     #[cfg(not(target_arch = "wasm32"))]
     fn runs_anywhere(&self, command: &Command) -> bool {
         let Command::Dispatch(dispatch) = command else { return true };

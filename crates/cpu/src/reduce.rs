@@ -20,7 +20,7 @@ const PARTS: usize = 64;
 /// Elements of a result that are few.
 const FEW: usize = 64;
 
-/// Whether a reduction is taken.
+/// Returns whether the backend takes a reduction.
 pub(super) fn serves(shape: &ReduceShape) -> bool {
     lengths(shape).is_some()
         && shape.elements.row.is_none()

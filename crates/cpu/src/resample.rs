@@ -25,7 +25,7 @@ pub(super) fn sizes(shape: &ResampleShape) -> Option<[usize; 2]> {
 /// Taps of both axes together: tables of more would take more memory than images do.
 const MOST_TAPS: usize = 1 << 22;
 
-/// Whether the tables stay small: an axis of millions that becomes one element is left to the kernel.
+/// Returns whether the tables stay small. An axis of millions that becomes one element is left to the kernel.
 pub(super) fn serves(shape: &ResampleShape) -> bool {
     let reach = 2 * usize::from(shape.kernel.reach) + 1;
     let of_axis = |axis: usize| {
@@ -40,7 +40,7 @@ pub(super) fn serves(shape: &ResampleShape) -> bool {
 /// Elements of an axis that make each element of the result, and how much they count: tap after tap.
 struct Taps {
     count: usize,
-    /// Elements of the result, and so many besides that they fill lines.
+    /// Elements of the result, rounded up to whole lines.
     pitch: usize,
     places: Vec<u32>,
     weights: Vec<f32>,

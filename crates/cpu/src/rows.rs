@@ -85,7 +85,7 @@ fn sort_by_digits(pairs: &mut Vec<u64>, spare: &mut Vec<u64>) {
     }
 }
 
-/// So few of a row are kept beside the search: what is no better than the last of them is passed over, several elements at a time.
+/// The number of a row's elements that are kept beside the search. Elements no better than the last of them are skipped, several at a time.
 const FEW: usize = 32;
 
 /// The first elements of a row in their order.
@@ -116,7 +116,7 @@ fn best(values: &[f32], shape: &SortShape) -> Vec<u64> {
     kept
 }
 
-/// Whether the threads share each row, by rayon's own means.
+/// Returns whether the threads share each row, by rayon's own means.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) fn is_split(shape: &SortShape) -> bool {
     shape.rows < threads::count() && shape.length >= PART
@@ -184,7 +184,7 @@ pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>)
     })
 }
 
-/// What is carried from element to element: sums and products of floats are wider than they.
+/// The value that is carried from element to element: sums and products of floats are wider than the elements.
 trait Carried: Copy + Send + Sync {
     fn of(element: f32) -> Self;
     /// The element's bits.
@@ -246,11 +246,11 @@ pub(super) fn scan(shape: &ScanShape, x: Floats, y: Floats, limits: &Limits<'_>)
 /// How a stretch of a row is scanned.
 #[derive(Clone, Copy)]
 enum Way<T> {
-    /// Element by element: a part's own product may be infinite where what stands before it is 0.
+    /// Element by element: a part's own product may be infinite where the product before it is 0.
     Chain,
     /// In several parts at once.
     Chains,
-    /// By this, from what stands before the values: it writes as many to an address.
+    /// By this function, from the result before the values: it writes as many to an address.
     Vectors(unsafe fn(T, &[f32], *mut f32) -> T),
 }
 

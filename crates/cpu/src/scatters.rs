@@ -15,7 +15,7 @@ const LONG: usize = 1 << 17;
 /// Values that are written between two looks at the limits.
 const BLOCK: usize = 1 << 16;
 
-/// Whether an operation is taken.
+/// Returns whether the backend takes an operation.
 pub(super) fn serves(shape: &ScatterShape) -> bool {
     let dtypes = [DType::F32, DType::I32, DType::U32, DType::F64, DType::I64, DType::U64];
     let reaches = !shape.signed || i32::try_from(shape.length).is_ok();
@@ -83,10 +83,10 @@ fn scatter_of<T: Element>(
     })
 }
 
-/// Writes values to the places of a range that is the target; so much is added to places that are negative as signed ones.
+/// Writes values to the places of a range, which is the target. The number is added to places that are negative as signed integers.
 type Writer<T> = fn(&mut [T], (Range<usize>, u32), &[u32], &[T]);
 
-/// What elements are combined by.
+/// An element that can be combined with others.
 trait Element: Copy + Send + Sync {
     fn sum(self, other: Self) -> Self;
     fn product(self, other: Self) -> Self;

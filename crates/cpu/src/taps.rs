@@ -1,4 +1,4 @@
-//! What a convolution's weights meet: laid out for a tile, or added up as it lies.
+//! The part of an image that a convolution's weights apply to: laid out for a tile, or added up in place.
 
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ pub(super) unsafe fn lay_out<I: Lanes, const W: usize>(
 /// `R` planes of the result, from a group's planes as they lie.
 ///
 /// # Safety
-/// The processor has the set. Whatever the taps reach from `image` may be read, and [`BEHIND`] floats more; there are weights for so many planes, and `to` is
+/// The processor has the set. Whatever the taps reach from `image` may be read, and [`BEHIND`] floats more; there are weights for all planes, and `to` is
 /// the whole of them.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]

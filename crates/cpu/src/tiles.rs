@@ -91,7 +91,7 @@ unsafe fn pack<const N: usize>(
     }
 }
 
-/// What the sums of a tile begin with.
+/// The values that the sums of a tile begin with.
 #[derive(Clone, Copy)]
 pub(super) struct Begin {
     /// A tile's columns, the same for each row: zeros where there is none.
@@ -138,7 +138,7 @@ pub(super) trait Tiles: Lanes + 'static {
     unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32);
 }
 
-/// What convolutions do beside tiles of floats, and tiles of integers.
+/// The operations of convolutions in addition to tiles of floats, and tiles of integers.
 ///
 /// # Safety
 /// The processor has the set.
@@ -280,7 +280,7 @@ planes! {
     Baseline, Integers: 16;
 }
 
-/// A tile by so many rows at a time.
+/// Computes a tile in parts of `LARGE`, `MIDDLE` or `SMALL` rows.
 ///
 /// # Safety
 /// As [`Tiles::tile`].
@@ -313,8 +313,8 @@ unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: 
     }
 }
 
-/// `R` rows, and so many vectors of columns, in registers. Where the size is less than that, rows of the left operand come again in place of those that are
-/// not there, and are not stored.
+/// Computes `R` rows of `V` vectors of columns in registers. If the size is less, rows of the left operand are repeated in place of those that are
+/// missing, and are not stored.
 ///
 /// # Safety
 /// As [`Tiles::tile`].

@@ -99,7 +99,7 @@ forms! {
     fn add(y: &mut [f32], x: &[f32], factor: f32) = add_by
 }
 forms! {
-    /// Several one after the other, while the sums are at hand.
+    /// Adds several columns one after the other, while the sums are in registers.
     fn add_several(y: &mut [f32], columns: [&[f32]; COLUMNS], factors: &[f32; COLUMNS]) = add_several_by
 }
 
@@ -114,7 +114,7 @@ fn dots_by<I: Total + Isa>(rows: [&[f32]; ROWS], b: &[f32]) -> [f32; ROWS] {
     dots_of::<I, ROWS, 2>(rows, b)
 }
 
-/// The products of several rows and a vector, of which so many vectors of lanes are taken at a time.
+/// Returns the products of several rows and a vector, taking `V` vectors of lanes at a time.
 #[inline(always)]
 fn dots_of<I: Total + Isa, const R: usize, const V: usize>(rows: [&[f32]; R], b: &[f32]) -> [f32; R] {
     let length = rows.iter().fold(b.len(), |length, row| length.min(row.len()));

@@ -33,7 +33,7 @@ struct Padded {
     taps: Taps,
     /// Columns of a line.
     line: usize,
-    /// Whether any weight meets the row, or the line.
+    /// A weight applies to the row, or to the line.
     rows: Vec<bool>,
     lines: Vec<bool>,
 }
@@ -52,7 +52,7 @@ fn padded_sizes(shape: &Conv2dShape) -> Option<[usize; 2]> {
     Some([plane, line])
 }
 
-/// Whether the sizes hold together, and the zeros take no more memory than they should.
+/// Returns whether the sizes fit together, and the zeros take no more memory than they should.
 pub(super) fn serves(shape: &Conv2dShape) -> bool {
     let Conv2dShape { images, channels, input, kernel, output, stride, padding, dilation, groups } = shape;
     let sizes = [&channels[..], input, kernel, output, stride, dilation, &[*images, *groups]];

@@ -19,10 +19,10 @@ use crate::threads;
 pub(super) unsafe trait Part: Copy + Default + Into<u32> {
     /// Terms of a word.
     const TERMS: usize = 4 / size_of::<Self>();
-    /// What multiplies words.
+    /// The tiles that multiply words.
     type By: Tiles;
 
-    /// Whether the processor has the instructions, and its widest set is asked for.
+    /// Returns whether the processor has the instructions, and its widest set is requested.
     fn serves() -> bool;
 }
 
@@ -70,7 +70,7 @@ impl<T: Part> Lines<T> {
         self.terms.div_ceil(T::TERMS)
     }
 
-    /// Whether terms lie in words as they are.
+    /// Returns whether terms are in words already.
     fn are_words(&self) -> bool {
         self.term == 1
             && self.terms.is_multiple_of(T::TERMS)
@@ -124,10 +124,10 @@ impl<T: Part> Lines<T> {
     }
 }
 
-/// A word of terms, `step` apart, of which so many are there: zeros in place of the others.
+/// Reads a word of terms, `step` apart, of which `there` exist: zeros in place of the others.
 ///
 /// # Safety
-/// Those that are there may be read.
+/// The existing ones may be read.
 #[inline(always)]
 unsafe fn word<T: Part>(from: *const T, there: usize, step: usize) -> f32 {
     let mut bits = 0_u32;
@@ -202,10 +202,10 @@ unsafe fn zip<T: Part>(lines: &Lines<T>, words: Range<usize>, to: *mut f32) {
     }
 }
 
-/// What the sums of a panel of signed bytes begin with, because the left ones count 128 more than they are: 128 times the sums of its columns, negated.
+/// Writes the values that the sums of a panel of signed bytes begin with, because the left ones are counted 128 too high: -128 times its columns' sums.
 ///
 /// # Safety
-/// The processor has the set. So many words of each column follow the line.
+/// The processor has the set. `words` words of each column follow the line.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
 unsafe fn less(words: usize, line: *mut f32) {
     for first in [0, LANES] {
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    /// Products at sizes on both sides of the tiles, in every layout: what `value` says, within so much for each term.
+    /// Checks products of sizes around the tiles', in every layout, against `value`, within `tolerance` for each term.
     fn products<T: Part>(value: fn(T) -> f64, number: fn(u32) -> T, result: fn(f32) -> f64, tolerance: f64) {
         if !T::serves() {
             return cantus_skips::not_run("products of words", "the processor has no such instructions");

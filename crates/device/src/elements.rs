@@ -2,18 +2,18 @@
 
 use super::native::{Combination, CopyShape, Number};
 
-/// Numbers that are computed from those of other tensors at the same place; the result is contiguous. They are float32, but for what the names of
-/// functions call words: the bits of i32 or u32. Inputs of one byte are unsigned bytes or truths; [`One::SignedByte`] makes signed ones of them.
+/// Numbers computed from those of other tensors at the same place; the result is contiguous. They are float32, except in functions named after
+/// words, which take the bits of i32 or u32. Inputs of one byte are unsigned bytes or truths; [`One::SignedByte`] makes signed ones of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ElementsShape {
     /// Lengths of the result's axes. A row is what lies along the last one.
     pub sides: Vec<usize>,
-    /// What is read, in these axes.
+    /// The inputs' views, in these axes.
     pub inputs: Vec<CopyShape>,
     /// Views of numbers that are their own places, without memory.
     pub places: Vec<CopyShape>,
-    /// What is made of each row in between, and the steps that give the row.
+    /// The function of each row in between, and the steps that compute its input.
     pub row: Option<(RowFunction, Vec<Step>)>,
     /// The steps to the result, which is that of the last.
     pub steps: Vec<Step>,
@@ -30,7 +30,7 @@ impl ElementsShape {
         Self { sides: sides.to_vec(), inputs, places: Vec::new(), row: None, steps, bytes: 4, more: Vec::new() }
     }
 
-    /// With a result of so many bytes for a number.
+    /// Sets the bytes of a number of the result.
     #[must_use]
     pub fn to_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
@@ -55,7 +55,7 @@ impl ElementsShape {
         self
     }
 
-    /// Operations that it takes, and so many more for each element.
+    /// The operations of the steps, plus `more` for each element.
     pub(super) fn operations(&self, more: usize) -> u64 {
         let steps = self.steps.iter().chain(self.row.iter().flat_map(|(_, steps)| steps));
         let computing = more + steps.filter(|step| step.reads().next().is_some()).count();
@@ -71,16 +71,16 @@ pub struct ReduceShape {
     pub elements: ElementsShape,
     /// Results along the first axes; elements that one of them is made of, and those beside it, follow.
     pub outer: usize,
-    /// Whether the last axis stays: elements are combined down columns.
+    /// The last axis stays: elements are combined down columns.
     pub down_columns: bool,
     /// How they are combined: not by products.
     pub by: Combination,
-    /// What they are.
+    /// The kind of numbers.
     pub number: Number,
 }
 
 impl ReduceShape {
-    /// Of elements, to so many results along the first axes, and one for each place of the last axis where it stays.
+    /// Creates a reduction to `outer` results along the first axes, and one for each place of the last axis if it stays.
     #[must_use]
     pub fn new(elements: ElementsShape, outer: usize, down_columns: bool, by: Combination, number: Number) -> Self {
         Self { elements, outer, down_columns, by, number }
@@ -109,7 +109,7 @@ pub enum Step {
     Place(u16),
     /// The float32, or the word, with these bits.
     Constant(u32),
-    /// What a function of rows made.
+    /// The result of the function of rows.
     Row,
     /// A function of one element.
     One(One, u16),

@@ -126,7 +126,7 @@ pub struct MatmulShape {
     pub a: Operand,
     /// The right operand.
     pub b: Operand,
-    /// What both are of: float32, or what else a device multiplies.
+    /// The dtype of both operands: float32, or another one that a device multiplies.
     pub dtype: DType,
 }
 
@@ -135,11 +135,11 @@ pub struct MatmulShape {
 pub struct ProductShape {
     /// Its sizes and operands.
     pub matmul: MatmulShape,
-    /// What the result is of: float32, or what it is rounded to; i32 where whole numbers are multiplied.
+    /// The dtype of the result: float32, or the one that it is rounded to; i32 for products of whole numbers.
     pub result: DType,
     /// Where a bias for each column begins, contiguous and of the result's dtype.
     pub bias: Option<usize>,
-    /// What is negative becomes 0.
+    /// Negative results become 0.
     pub relu: bool,
 }
 
@@ -220,15 +220,15 @@ pub struct Conv2dShape {
 pub struct ConvertShape {
     /// Their number.
     pub count: usize,
-    /// What they are.
+    /// The dtype before.
     pub from: DType,
-    /// What they become.
+    /// The dtype after.
     pub to: DType,
 }
 
 #[cfg(feature = "wgsl")]
 impl ConvertShape {
-    /// So many numbers of one dtype as another.
+    /// Creates a conversion of `count` numbers.
     #[doc(hidden)]
     pub fn new(count: usize, from: DType, to: DType) -> Self {
         Self { count, from, to }
@@ -241,13 +241,13 @@ impl ConvertShape {
 pub struct GreatestShape {
     /// Their number.
     pub count: usize,
-    /// What is added.
+    /// The number that is added.
     pub more: u32,
 }
 
 #[cfg(feature = "wgsl")]
 impl GreatestShape {
-    /// So many words, and what is added to each.
+    /// Creates a search over `count` words, with the number that is added to each.
     #[doc(hidden)]
     pub fn new(count: usize, more: u32) -> Self {
         Self { count, more }
@@ -275,7 +275,7 @@ impl CopyShape {
         Self { sides: sides.to_vec(), strides: strides.to_vec(), offset, bytes: 4 }
     }
 
-    /// The same of elements of so many bytes.
+    /// Sets the bytes of an element.
     #[must_use]
     pub fn of_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
@@ -300,12 +300,12 @@ impl AssembleShape {
     }
 }
 
-/// For each place of a view of places the element of another view so much further; the result is contiguous. Negative places count from the
+/// Reads, for each place in a view of places, the element of another view at that place; the result is contiguous. Negative places count from the
 /// end, and those out of range are the nearest.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GatherShape {
-    /// What is read at the place 0, in the result's axes.
+    /// The elements at place 0, in the result's axes.
     pub from: CopyShape,
     /// The places, in the same axes.
     pub places: CopyShape,
@@ -313,7 +313,7 @@ pub struct GatherShape {
     pub step: usize,
     /// How many places there are: one at least.
     pub length: usize,
-    /// Whether places are signed.
+    /// Places are signed.
     pub signed: bool,
 }
 
@@ -335,13 +335,13 @@ pub struct ScatterShape {
     pub length: usize,
     /// Values for a row.
     pub count: usize,
-    /// Whether the places are the same for all rows.
+    /// The places are the same for all rows.
     pub shared: bool,
-    /// What the elements and values are.
+    /// The dtype of the elements and values.
     pub dtype: DType,
     /// How an element and a value are combined; without it the value takes the place.
     pub by: Option<Combination>,
-    /// Whether places are signed: negative ones count from the end.
+    /// Places are signed: negative ones count from the end.
     pub signed: bool,
 }
 
@@ -398,12 +398,12 @@ pub struct ResampleShape {
     pub input: [usize; 2],
     /// Height and width of the result.
     pub output: [usize; 2],
-    /// What a new pixel is made of.
+    /// The weights of the pixels that make a new one.
     pub kernel: ResampleKernel,
 }
 
 impl ResampleShape {
-    /// Of so many planes.
+    /// Creates a resampling of this number of planes.
     #[must_use]
     pub fn new(planes: usize, input: [usize; 2], output: [usize; 2], kernel: ResampleKernel) -> Self {
         Self { planes, input, output, kernel }
@@ -416,7 +416,7 @@ impl ResampleShape {
 pub struct ResampleKernel {
     /// Pixels to each side that count: 0 for the pixel in which the place lies, 1 for straight lines, 2 for Keys's curves.
     pub reach: u8,
-    /// Whether the kernel is as wide as the new pixels where those are larger: then what lies beyond the edges does not count.
+    /// The kernel is as wide as the new pixels where those are larger. Places beyond the edges then do not count.
     pub wide: bool,
     /// The bits of the float32 that is the curves' parameter.
     pub curve: u32,
@@ -469,7 +469,7 @@ pub struct AttentionShape {
     pub depth: usize,
     /// Elements of a value.
     pub width: usize,
-    /// Whether a query sees no later keys; the last query stands where the last key does.
+    /// A query sees no later keys; the last query is aligned with the last key.
     pub causal: bool,
     /// The bits of the float32 with which products are multiplied.
     pub scale: u32,
@@ -487,7 +487,7 @@ pub struct FunctionShape {
 type Function = dyn Fn(&[&[u8]], &mut [u8]) + Send + Sync;
 
 impl FunctionShape {
-    /// Of inputs of so many bytes; the last size is the result's.
+    /// Creates a function of inputs with these sizes in bytes; the last size is the result's.
     #[doc(hidden)]
     #[must_use]
     pub fn new(sizes: Vec<usize>, function: std::sync::Arc<Function>) -> Self {
@@ -527,7 +527,7 @@ impl std::hash::Hash for FunctionShape {
     }
 }
 
-/// What contiguous rows of 32-bit numbers are.
+/// The kind of numbers in contiguous rows of 32 bits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Number {
     /// IEEE 754's binary32.
@@ -545,7 +545,7 @@ pub struct FindShape {
     pub rows: usize,
     /// Elements of a row: one at least.
     pub length: usize,
-    /// What the elements are.
+    /// The kind of the elements.
     pub number: Number,
     /// The least in place of the greatest.
     pub least: bool,
@@ -564,7 +564,7 @@ pub struct SortShape {
     pub length: usize,
     /// How many of a row's first elements are wanted.
     pub keep: usize,
-    /// What the elements are.
+    /// The kind of the elements.
     pub number: Number,
     /// The greatest comes first.
     pub descending: bool,
@@ -590,7 +590,7 @@ pub struct ScanShape {
     pub rows: usize,
     /// Elements of a row.
     pub length: usize,
-    /// What the elements are.
+    /// The kind of the elements.
     pub number: Number,
     /// How.
     pub by: Combination,

@@ -11,7 +11,7 @@ const SIGNED: Reach = (-128, 127);
 /// As far as float32 has all whole numbers, in which the steps are stated.
 const EXACT: i64 = 1 << 24;
 
-/// Whether the numbers of all of these are signed bytes; none where one of them is no byte.
+/// Returns whether the numbers of all of these are signed bytes; `None` if one of them is not a byte.
 fn sign_of(reaches: &[Reach]) -> Option<bool> {
     let all = |(least, greatest): Reach| reaches.iter().all(|&(low, high)| least <= low && high <= greatest);
     if all(UNSIGNED) { Some(false) } else { all(SIGNED).then_some(true) }
@@ -90,7 +90,7 @@ pub(super) fn signed(shape: &ElementsShape) -> Option<Vec<bool>> {
 }
 
 forms! {
-    /// Runs steps for so many bytes: `at` says where each step's lie, and `signed` which of them read signed ones.
+    /// Runs steps for this number of bytes: `at` says where each step's are, and `signed` which of them read signed ones.
     ///
     /// The caller promises that they lie there, and that what is written overlaps nothing that the same step reads.
     pub(super) unsafe fn steps(steps: &[Step], signed: &[bool], at: &[*mut u8], count: usize) = steps_by

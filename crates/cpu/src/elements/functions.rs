@@ -1,7 +1,7 @@
 //! The functions of steps, over a block of lanes, and those of whole rows. Formulas are those of `shaders/elementwise/functions.wgsl`.
 //!
-//! Loops are plain ones over slices: what stands between them and the forms' instruction sets, such as `array::map`, is not always inlined, and then
-//! knows nothing of the sets.
+//! Loops are plain ones over slices: functions between them and the forms' instruction sets, such as `array::map`, are not always inlined, and then
+//! do not use the sets.
 
 // A coefficient is written with the digits that name its f32; some start like a well-known constant.
 #![allow(clippy::excessive_precision, clippy::approx_constant, reason = "they are those of the WGSL")]
@@ -14,7 +14,7 @@ use crate::spmd::math::{self, Isa};
 const LANES: usize = 64;
 
 forms! {
-    /// Runs steps for so many elements: `at` says where each step's lie.
+    /// Runs steps for `count` elements: `at` says where each step's are.
     ///
     /// The caller promises that they lie there, and that what is written overlaps nothing that the same step reads.
     pub(super) unsafe fn steps(steps: &[Step], at: &[*mut f32], count: usize) = steps_by
@@ -48,11 +48,11 @@ forms! {
     pub(crate) fn least_of_lines(lines: &[&[f32]], totals: &mut [f64]) = least_of_lines_by
 }
 forms! {
-    /// What each `count` elements one behind the other are combined to.
+    /// Combines each `count` consecutive elements.
     pub(crate) fn fold_few(by: Combination, number: Number, elements: &[f32], count: usize, to: &mut [f32]) = fold_few_by
 }
 forms! {
-    /// What words are combined to: so few that float64 has all sums.
+    /// Combines words: few enough that float64 holds all sums.
     pub(crate) fn fold_words(by: Combination, number: Number, words: &[f32]) -> f64 = fold_words_by
 }
 forms! {

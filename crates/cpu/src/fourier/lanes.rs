@@ -54,7 +54,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// # Safety
-    /// There are [`LANES`] columns of so many rows as a transform reads, which nothing writes.
+    /// There are [`LANES`] columns with as many rows as a transform reads, and nothing writes to them.
     pub(super) unsafe fn new(start: *const Pair, step: usize) -> Self {
         Self { start, step }
     }
@@ -92,7 +92,7 @@ forms! {
     /// Turns each number by its place, and writes the columns as rows of `step` numbers.
     ///
     /// # Safety
-    /// There are [`LANES`] rows for so many numbers, which nothing else touches.
+    /// There are [`LANES`] rows of that many numbers, and nothing else uses them.
     pub(super) unsafe fn turn_and_cross(rows: &[Row], turns: &Turns, to: *mut Pair, step: usize) = turn_and_cross_by
 }
 
@@ -209,7 +209,7 @@ unsafe fn put_by<I>(rows: &[Row], scale: f32, to: *mut Pair, step: usize) {
     }
 }
 
-/// What a number of each column is turned by: the column's own root to the power of the number's place, in two steps, of which the first has
+/// The factors that the numbers of each column are turned by: the column's own root to the power of the number's place, in two steps, of which the first has
 /// `fine` powers.
 pub(super) struct Turns {
     fine: Vec<Row>,

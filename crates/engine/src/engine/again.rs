@@ -1,4 +1,4 @@
-//! What an evaluation recorded on a device, to be recorded again with other tensors of the same sizes: without planning, text, or lookups by name.
+//! The commands that an evaluation recorded on a device, to be recorded again with other tensors of the same sizes, without planning, text or lookups by name.
 //!
 //! A trace is taken while operations run as always. Whatever is more than memory for results and dispatches over known tensors spoils it, and
 //! the evaluation stays what it was.
@@ -35,7 +35,7 @@ enum Step {
         label: Arc<str>,
     },
     Dispatch(Again),
-    /// What reads the one tensor depends on places that the other one tells of.
+    /// The contents of the one tensor depend on places that the other one reports.
     Watch {
         places: usize,
         greatest: usize,
@@ -94,7 +94,7 @@ impl Taken {
         self.tensors.push(tensor.downgrade());
     }
 
-    /// Whether all is on one device so far.
+    /// Returns whether everything is on one device so far.
     fn is_on(&mut self, slot: &Arc<Slot>) -> bool {
         Arc::ptr_eq(self.slot.get_or_insert_with(|| slot.clone()), slot)
     }
@@ -163,7 +163,7 @@ impl Shared {
 }
 
 impl Engine {
-    /// Whether what is recorded here could be traced: not in a capture, nor in another trace.
+    /// Returns whether commands recorded here could be traced: not in a capture, nor in another trace.
     pub(crate) fn may_trace(&self) -> bool {
         let shared = self.shared();
         shared.current_capture().is_none() && shared.current_trace().is_none() && !shared.profiler.is_active()
@@ -184,7 +184,7 @@ impl Engine {
     }
 }
 
-/// What an evaluation recorded.
+/// The commands that an evaluation recorded.
 pub(crate) struct Traced(Taken);
 
 impl Traced {

@@ -21,14 +21,14 @@ use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
 impl super::Shared {
-    /// Whether something else than the portable kernels may run.
+    /// Returns whether native kernels may run in place of the portable ones.
     fn takes_native(&self) -> bool {
         !self.reproducible && !self.options().without_native
     }
 }
 
 impl Engine {
-    /// Whether one of the open devices runs operation graphs.
+    /// Returns whether one of the open devices runs operation graphs.
     #[cfg(feature = "graph")]
     pub(crate) fn takes_graphs(&self) -> bool {
         let shared = self.shared();
@@ -51,20 +51,20 @@ impl Engine {
         self.shared().open_slots().iter().flat_map(of).listed()
     }
 
-    /// Whether the device that work goes to first has means of its own for an operation.
+    /// Returns whether the best device has a native form of an operation.
     pub(crate) fn has_native(&self, operation: &NativeOperation) -> bool {
         let shared = self.shared();
         shared.takes_native() && shared.primary().device().native(operation).is_some()
     }
 
-    /// Whether work goes to the processor first, and its own means are asked for.
+    /// Returns whether the best device is the CPU and its native operations are enabled.
     #[cfg(feature = "wgsl")]
     pub(crate) fn is_processors(&self) -> bool {
         let shared = self.shared();
         shared.takes_native() && shared.primary().device().info().capabilities.execution == Execution::Executor
     }
 
-    /// Whether a kernel that states a product runs by a library of the vendor's, on the device where a tensor is.
+    /// Returns whether the vendor's library runs a kernel that states a product, on the device where a tensor is.
     #[cfg(feature = "wgsl")]
     pub(crate) fn takes(&self, near: &Tensor, product: &ProductShape) -> bool {
         self.shared().takes_native() && near.place().slot.device().takes(product)
@@ -76,7 +76,7 @@ impl Engine {
         self.shared().takes_native() && self.shared().primary().device().takes(product)
     }
 
-    /// Whether a native kernel runs in place of a kernel, which is made if there may be one, on the device where a tensor is.
+    /// Returns whether a native kernel runs in place of a kernel, on the device where a tensor is. `make` makes the kernel if there may be one.
     #[cfg(feature = "wgsl")]
     pub(crate) async fn is_taken_over(
         &self,

@@ -44,7 +44,7 @@ const SMALL_INVOCATIONS: u64 = 1 << 20;
 /// The batches that may be on their way before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;
 
-/// What a layer above keeps with a device, which on the web stays on its thread.
+/// State that a layer above keeps with a device; on the web it stays on its thread.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 type Beside = dyn Any + Send + Sync;
 #[cfg(all(feature = "wgsl", target_arch = "wasm32"))]
@@ -67,7 +67,7 @@ pub(crate) struct Slot {
     unreported: Mutex<Option<Error>>,
     /// Held from a graph's first input to its start.
     replays: futures_util::lock::Mutex<()>,
-    /// What a layer above keeps with the device, one for each type.
+    /// The state that layers above keep with the device, one value for each type.
     #[cfg(feature = "wgsl")]
     beside: Mutex<Vec<Box<Beside>>>,
     /// Wrong answers that were told.
@@ -108,7 +108,7 @@ pub(crate) struct Effect {
 }
 
 impl Effect {
-    /// What it writes depends on what it reads.
+    /// Passes the checks of the memory that it reads to the memory that it writes.
     pub(super) fn pass_on(&self) {
         for from in &self.reads {
             let checks = from.checks().list();
@@ -121,7 +121,7 @@ impl Effect {
         }
     }
 
-    /// Whether the commands of a turn that did not run would do the same now: no later turn wrote to what they read, or used what they write.
+    /// Returns whether the commands of a turn that did not run would compute the same now: no later turn wrote to their inputs, or used their outputs.
     fn may_run_again(&self, turn: u64) -> bool {
         self.reads.iter().all(|fate| fate.is_unwritten_since(turn))
             && self.writes.iter().all(|fate| fate.is_last_turn(turn))
@@ -169,7 +169,7 @@ impl Slot {
         &self.device
     }
 
-    /// What a layer above keeps with the device: made when it is first asked for.
+    /// Returns the state that a layer above keeps with the device; it is made on the first request.
     #[cfg(feature = "wgsl")]
     pub(crate) fn beside<T: Any + MaybeSend + MaybeSync + Default>(&self) -> Arc<T> {
         let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,7 +190,7 @@ impl Slot {
         new
     }
 
-    /// Whether the kernel is compiled for this device.
+    /// Returns whether the kernel is compiled for this device.
     #[cfg(feature = "wgsl")]
     pub(super) fn has_program(&self, kernel: &Kernel) -> bool {
         lock(&self.programs).get(kernel).is_some_and(Result::is_ok)
@@ -326,7 +326,7 @@ impl Slot {
         (work.pending.len(), work.in_flight.len())
     }
 
-    /// Whether there is work that was not concluded yet.
+    /// Returns whether there is work whose outcome is not known yet.
     pub(crate) fn is_busy(&self) -> bool {
         let work = lock(&self.work);
         !work.pending.is_empty() || !work.in_flight.is_empty()
@@ -373,7 +373,7 @@ impl Slot {
         }
     }
 
-    /// What was cancelled before it was submitted loses its own results, and nobody else's.
+    /// Removes commands that were cancelled before they were submitted. They lose their own results only.
     fn leave_out_cancelled(&self, batch: &mut Vec<Command>, effects: &mut Vec<Effect>, log: &Log) {
         if batch.iter().all(|command| command.check_cancelled().is_ok()) {
             return;

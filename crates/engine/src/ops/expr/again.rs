@@ -69,7 +69,7 @@ impl Hasher for Words {
     }
 }
 
-/// What the plan of an expression depends on, but for its tensors' contents.
+/// The properties of an expression that its plan depends on, without its tensors' contents.
 #[derive(Default)]
 struct Key {
     words: Words,
@@ -245,7 +245,7 @@ struct Whole {
     /// Operations that have no result yet, and how many nodes read each.
     operations: Vec<(Arc<Deferred>, usize)>,
     by_operation: FxHashMap<usize, usize>,
-    /// What others hold.
+    /// Nodes and operations with other holders.
     held: Vec<Held>,
 }
 
@@ -473,7 +473,7 @@ struct Plans(Mutex<State>);
 #[derive(Default)]
 struct State {
     plans: FxHashMap<Box<[u64]>, Arc<Plan>>,
-    /// What their keys stand for, all together.
+    /// The length of all keys together.
     words: usize,
     /// Tests want every plan to be used.
     twice: bool,

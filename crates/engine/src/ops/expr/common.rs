@@ -68,7 +68,7 @@ pub(super) fn shared(typed: Arc<Typed>) -> Arc<Typed> {
     found(hasher.finish(), same, || Known::Node(Arc::downgrade(&typed))).unwrap_or(typed)
 }
 
-/// What is the same among those of a hash; if there is none, `fresh` is there from now on.
+/// Returns the known value among those of a hash that is the same; if there is none, records `fresh`.
 fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() -> Known) -> Option<T> {
     let found = KNOWN.try_with(|all| {
         let mut all = all.borrow_mut();
@@ -134,7 +134,7 @@ fn is_same_view(a: &View, b: &View) -> bool {
     source && a.offset == b.offset && a.strides == b.strides
 }
 
-/// Whether two nodes are the same, over the same nodes.
+/// Returns whether two nodes are the same, over the same nodes.
 fn is_same(a: &Typed, b: &Typed) -> bool {
     let same = |all: &[(&Arc<Typed>, &Arc<Typed>)]| all.iter().all(|(a, b)| Arc::ptr_eq(a, b));
     let node = match (&a.node, &b.node) {

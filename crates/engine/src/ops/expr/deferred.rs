@@ -1,4 +1,4 @@
-//! What is computed once for all who read it: results of operations and values of expressions, and how long what they are computed from is held.
+//! Values that are computed once for all their readers: results of operations and values of expressions, and how long their inputs are held.
 
 use std::cell::RefCell;
 use std::hash::Hash;
@@ -35,7 +35,7 @@ pub(in crate::ops) struct Deferred {
     result: Mutex<Kept>,
     /// Operations in a row that hold each other to be computed again, up to this one.
     held: AtomicU32,
-    /// What would be computed for it; nothing once there is a result.
+    /// The work that computing it would take; nothing once there is a result.
     backlog: Mutex<Backlog>,
     /// An evaluation found that what reads it computes it along.
     pub(super) inlined: AtomicBool,
@@ -58,7 +58,7 @@ impl Kept {
         self.recorded.as_ref().map(|recorded| recorded.tensor())
     }
 
-    /// Whether it was computed in another capture than this work's, or in none while this is in one.
+    /// Returns whether it was computed in another capture than this work's, or in none while this is in one.
     fn is_from_elsewhere(&self) -> bool {
         let Some(tensor) = self.tensor() else { return false };
         let now = tensor.inner.engine.current_capture();
@@ -70,7 +70,7 @@ impl Kept {
     }
 }
 
-/// From so many operations in a row on, what a result was computed from is dropped: it cannot be computed again when it is lost.
+/// A result of this many operations in a row releases its inputs, and cannot be computed again when it is lost.
 const MOST_HELD: u32 = 8;
 
 impl Deferred {
@@ -105,7 +105,7 @@ impl Deferred {
         self.kept().tensor()
     }
 
-    /// What was computed, unless it was lost since: then it is computed again.
+    /// Returns the result unless it was lost since; a lost one is computed again.
     pub(in crate::ops) fn live_result(&self) -> Option<Tensor> {
         let kept = self.kept();
         let is_from_elsewhere = kept.is_from_elsewhere();
@@ -116,7 +116,7 @@ impl Deferred {
         tensor.filter(|tensor| tensor.live_place().is_ok() && !(is_elsewhere && (captured || self.is_recomputed())))
     }
 
-    /// Whether what it was computed from is still there.
+    /// Returns whether its inputs still exist, so that it is computed again.
     fn is_recomputed(&self) -> bool {
         self.operation().is_some_and(|operation| operation.is_there())
     }
@@ -131,7 +131,7 @@ impl Deferred {
         self.operation().is_some_and(|operation| operation.lowers())
     }
 
-    /// Whether an expression may end its kernel: then its own result is not written, and it goes on holding what it reads.
+    /// Returns whether an expression may end its kernel. Its own result is then not written, and it keeps its inputs.
     pub(super) fn ends_with_reader(&self) -> bool {
         self.may_be_fused.load(Ordering::Relaxed)
             && self.operation().is_some_and(|operation| operation.fusable() > 0 && would_hold(&*operation) < MOST_HELD)
@@ -145,12 +145,12 @@ impl Deferred {
         self.held.store(held, Ordering::Relaxed);
     }
 
-    /// Whether an evaluation left it to what reads it.
+    /// Returns whether an evaluation left it to its readers.
     pub(super) fn is_planned(&self) -> bool {
         self.inlined.load(Ordering::Relaxed) || self.may_be_fused.load(Ordering::Relaxed)
     }
 
-    /// Whether it is the value of an expression.
+    /// Returns whether it is the value of an expression.
     pub(super) fn is_value(&self) -> bool {
         self.operation().is_some_and(|operation| operation.expression().is_some())
     }
@@ -191,7 +191,7 @@ impl Deferred {
         }
     }
 
-    /// What was there is dropped when nothing is locked.
+    /// Replaces the operation. The old one is dropped when nothing is locked.
     fn replace(&self, operation: Option<Arc<dyn Operation>>) {
         let before = std::mem::replace(&mut *self.operation.lock().unwrap_or_else(PoisonError::into_inner), operation);
         drop_in_turn(before);
@@ -282,7 +282,7 @@ impl Drop for Deferred {
 /// overflow the stack.
 fn drop_in_turn(operation: Option<Arc<dyn Operation>>) {
     thread_local! {
-        /// What is left to drop, while something is dropped.
+        /// The operations that are left to drop, while one is being dropped.
         static LEFT: RefCell<Option<Vec<Arc<dyn Operation>>>> = const { RefCell::new(None) };
     }
     let Some(operation) = operation else { return };

@@ -39,7 +39,7 @@ struct Lowering {
     places: Vec<(Vec<usize>, usize)>,
 }
 
-/// What is read, in axes that were joined.
+/// The views of inputs, in joined axes.
 struct Views {
     sides: Vec<usize>,
     inputs: Vec<CopyShape>,
@@ -51,7 +51,7 @@ impl Views {
         ElementsShape::new(&self.sides, self.inputs, steps).with_places(self.places)
     }
 
-    /// Whether what is read lies in its order or nearly so, or rows are so short that they are taken many at a time.
+    /// Returns whether inputs are in reading order or nearly so, or rows are so short that they are taken several at a time.
     fn pays(&self, row: bool) -> bool {
         let Some((&length, outer)) = self.sides.split_last() else { return false };
         let near = |view: &CopyShape| view.strides.last().is_some_and(|&stride| stride < if row { 2 } else { NEAR });
@@ -123,7 +123,7 @@ fn two(op: Binary) -> Option<Two> {
     })
 }
 
-/// What brings a whole number into the range of a dtype of one byte.
+/// Returns the function that brings a whole number into the range of a dtype of one byte.
 fn wrapping(dtype: DType) -> Option<One> {
     match dtype {
         DType::U8 => Some(One::Byte),
@@ -157,7 +157,7 @@ type Reach = (i64, i64);
 /// Float32 has all whole numbers up to here.
 const EXACT: i64 = 1 << 24;
 
-/// What a sum, difference or product of bytes reaches, where float32 has all of that.
+/// Returns the range of a sum, difference or product of bytes, if float32 holds all of it.
 fn reach(op: Binary, (a, b): Reach, (c, d): Reach) -> Option<Reach> {
     let (low, high) = match op {
         Binary::Add => (a + c, b + d),
@@ -228,7 +228,7 @@ fn one_of(op: Unary, dtype: DType) -> Option<One> {
     }
 }
 
-/// The same of two.
+/// Returns the function of two elements.
 fn two_of(op: Binary, dtype: DType) -> Option<Two> {
     let is_comparison = matches!(op, Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge);
     match (op, dtype) {
@@ -245,7 +245,7 @@ fn two_of(op: Binary, dtype: DType) -> Option<Two> {
     }
 }
 
-/// The same of words.
+/// Returns the function of two words.
 fn two_of_words(op: Binary, signed: bool) -> Option<Two> {
     let by_sign = |[one, other]: [Two; 2]| if signed { one } else { other };
     Some(match op {

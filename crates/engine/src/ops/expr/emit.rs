@@ -101,7 +101,7 @@ impl Writer {
         text + &self.functions + body
     }
 
-    /// What is bound to `x0`, `x1`, …
+    /// The tensors that are bound to `x0`, `x1`, …
     pub(in crate::ops) fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }

@@ -77,7 +77,7 @@ pub(in crate::ops) enum Grid {
     Rows(usize),
 }
 
-/// Whether rows leave no more than a quarter of their workgroups of 256 idle, which would cost more than divisions.
+/// Returns whether rows leave at most a quarter of their workgroups of 256 idle, which would cost more than divisions.
 fn fills(width: usize) -> bool {
     width.saturating_mul(4) >= width.div_ceil(256).saturating_mul(256 * 3)
 }
@@ -292,7 +292,7 @@ async fn gathered(
     engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
 }
 
-/// From so many elements on, what lies across the order in which it is read is turned first.
+/// From this many elements on, inputs that are read across their order are transposed first.
 const TURNS_PAY: usize = 1 << 12;
 
 /// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.
@@ -399,7 +399,7 @@ pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result
     Ok(last)
 }
 
-/// Computes an expression that is lowered, but for operations that may end with it.
+/// Computes a lowered expression, except operations that may end with it.
 pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Some(tensor) = whole(typed) {

@@ -4,7 +4,7 @@ use cantus_base::listed::Listed;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What every kind of device takes, after the functions of floats.
+/// Functions for every kind of device, after the functions of floats.
 const COMMON: [&str; 3] =
     [cantus_shaders::tensor::numbers::CONVERSIONS, cantus_shaders::tensor::numbers::WIDE, COMPLEX];
 const COMPLEX: &str = cantus_shaders::tensor::numbers::COMPLEX;

@@ -20,7 +20,7 @@ use crate::ops::elementwise::{Binary, Unary};
 use crate::tensor::{DType, Kind};
 use cantus_base::listed::Listed;
 
-/// What a view reads.
+/// The source of a view's elements.
 #[derive(Clone)]
 pub(in crate::ops) enum Source {
     /// One of an operation's own.
@@ -53,7 +53,7 @@ pub(in crate::ops) struct View {
     pub(in crate::ops) strides: Vec<usize>,
 }
 
-/// What random numbers are made of Philox 4x32-10.
+/// The distribution of random numbers that are made from Philox 4x32-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) enum RandomKind {
     /// 32 bits.
@@ -64,7 +64,7 @@ pub(in crate::ops) enum RandomKind {
     Normal,
 }
 
-/// What an expression computes, element by element, in its own shape.
+/// The operation of an expression, element by element, in its own shape.
 pub(in crate::ops) enum Node {
     Read(View),
     /// As a read, `stride` times the index further; the axis of the index has `length` elements.
@@ -88,7 +88,7 @@ pub(in crate::ops) enum Node {
     },
 }
 
-/// What is recorded up to a node and not computed yet, along the way where there is most of it.
+/// The work that is recorded up to a node and not computed yet, along the path that has most of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::ops) struct Backlog {
     /// Nodes and operations one behind the other.
@@ -117,12 +117,12 @@ impl Backlog {
         Self { length: longest.length.saturating_add(1), bytes: longest.bytes.saturating_add(bytes) }
     }
 
-    /// Whether it is submitted while more is recorded: at a share of what may be.
+    /// Returns whether it is submitted while more is recorded: at a share of the bound.
     #[cfg(not(target_arch = "wasm32"))]
     fn is_due(self, share: u32) -> bool {
-        /// So many nodes one behind the other are, …
+        /// The bound on nodes in a row, …
         const MOST_NODES: u32 = 2048;
-        /// … or so many bytes that more than a few of them hold.
+        /// … and on bytes that more than a few of them hold.
         const MOST_BYTES: u64 = 1 << 28;
         const FEW_NODES: u32 = 16;
         self.length > MOST_NODES / share
@@ -138,11 +138,11 @@ pub(in crate::ops) struct Typed {
     /// Nodes on the longest way down.
     pub(in crate::ops) depth: u32,
     pub(super) backlog: Backlog,
-    /// Whether it reads a tensor: constants, places and random numbers of them belong to no engine.
+    /// It reads a tensor. Constants, places and random numbers of them belong to no engine.
     pub(super) is_rooted: bool,
     /// Its value, where views of it were made or an evaluation keeps it.
     pub(super) own: Mutex<Own>,
-    /// Whether a kernel computed it as a part of itself.
+    /// A kernel computed it as a part of itself.
     pub(super) was_met: AtomicBool,
 }
 
@@ -161,7 +161,7 @@ impl Typed {
         Arc::new(typed)
     }
 
-    /// What is contiguous in `source`.
+    /// Creates a node for the contiguous elements of `source`.
     pub(in crate::ops) fn of(source: Source, shape: &[usize], dtype: DType) -> Arc<Self> {
         let view = View { source, offset: 0, strides: shape::contiguous(shape) };
         Arc::new(Self::at_depth(Node::Read(view), shape.to_vec(), dtype, 0))
@@ -207,7 +207,7 @@ impl Typed {
         Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype)
     }
 
-    /// Whether views change nothing but where it reads.
+    /// Returns whether views change only where it reads.
     pub(in crate::ops) fn is_plain(&self) -> bool {
         match &self.node {
             Node::Read(_) | Node::Constant(_) => true,
@@ -234,7 +234,7 @@ impl Typed {
         if dtype.is_packed() { self.cast(dtype) } else { self }
     }
 
-    /// What is added up or multiplied: bools and narrow integers as words, since sums of them are larger than they are.
+    /// Returns the form that is added up or multiplied: bools and narrow integers as words, since sums of them exceed their range.
     pub(in crate::ops) fn summable(self: &Arc<Self>) -> Arc<Self> {
         if self.dtype.kind() == Kind::Float { self.clone() } else { self.widened() }
     }
@@ -440,12 +440,12 @@ pub(in crate::ops) fn is_whole(dtype: DType) -> bool {
     matches!(dtype.computed(), DType::I32 | DType::U32) && dtype != DType::Bool
 }
 
-/// What a selection takes for its condition.
+/// Returns whether a selection takes this dtype for its condition.
 pub(in crate::ops) fn is_mask(dtype: DType) -> bool {
     matches!(dtype, DType::Bool | DType::U32)
 }
 
-/// Whether a device with these features computes with a dtype.
+/// Returns whether a device with these features computes with a dtype.
 pub(in crate::ops) fn supported(dtype: DType, features: Features) -> bool {
     match dtype {
         DType::F64 | DType::Complex128 => features.float64,
@@ -473,7 +473,7 @@ impl Expr {
         result.unwrap_or_else(|error| self.failed(&error))
     }
 
-    /// What is made, if its elements can be counted.
+    /// Creates the expression that `make` returns, if its elements can be counted.
     pub(in crate::ops) fn made(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Self {
         Self::counted(engine, make())
     }
@@ -485,7 +485,7 @@ impl Expr {
         Self { engine: engine.clone(), state }
     }
 
-    /// Whether so much is recorded that evaluating it now is in place: half of what is evaluated while more is recorded. For those who wait otherwise.
+    /// Returns whether enough is recorded to evaluate it now: half of the bound at which recording evaluates by itself. For callers with a wait of their own.
     #[cfg(not(target_arch = "wasm32"))]
     #[doc(hidden)]
     #[must_use]

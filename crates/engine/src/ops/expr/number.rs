@@ -21,7 +21,7 @@ pub(in crate::ops) fn stored(dtype: DType) -> &'static str {
     if dtype.is_packed() { "u32" } else { scalar(dtype) }
 }
 
-/// What the names of the library's functions of such elements begin with.
+/// The prefix of the names of the library's functions for such elements.
 pub(in crate::ops) fn family(dtype: DType) -> &'static str {
     match dtype.computed() {
         DType::I32 => "int",

@@ -32,12 +32,12 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         std::any::type_name::<Self>()
     }
 
-    /// Whether an epilogue can be part of its kernel, and how much that saves: the larger, the better; 0 for never.
+    /// Returns how much an epilogue in its kernel saves: the larger, the better; 0 if it cannot be part of it.
     fn fusable(&self) -> u32 {
         0
     }
 
-    /// Whether what it reads may be an expression that was replaced by [`super::plan::lowered`]: it looks at no input before it asks for it by
+    /// Returns whether its inputs may be expressions that [`super::plan::lowered`] replaced: it looks at no input before it asks for it by
     /// [`Call::slim`], [`narrowed`] or [`compute`].
     fn lowers(&self) -> bool {
         false
@@ -48,7 +48,7 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         None
     }
 
-    /// Whether what it computes from is there.
+    /// Returns whether its inputs still exist.
     fn is_there(&self) -> bool {
         true
     }
@@ -64,14 +64,14 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
     }
 }
 
-/// What follows an operation in its own kernel: an expression of the operation's shape that reads its result.
+/// The expression that follows an operation in its own kernel: it has the operation's shape and reads its result.
 #[derive(Clone, Copy)]
 pub(in crate::ops) struct Epilogue<'a> {
     pub(in crate::ops) typed: &'a Arc<Typed>,
     pub(in crate::ops) of: &'a Arc<Deferred>,
 }
 
-/// What an operation is to compute.
+/// A call of an operation: the engine, the shape and dtype of its own result, and the epilogue.
 #[derive(Clone, Copy)]
 pub(in crate::ops) struct Call<'a> {
     pub(in crate::ops) engine: &'a Engine,
@@ -109,7 +109,7 @@ impl<'a> Call<'a> {
         self.engine.output(writer.tensors().first(), dtype, &self.of.shape, name).await
     }
 
-    /// What was computed by other means than a kernel of ours, with the epilogue.
+    /// Computes the epilogue over a result that came from something other than our kernels.
     pub(in crate::ops) async fn followed(&self, result: Tensor) -> Result<Tensor> {
         match self.epilogue {
             Some(epilogue) => compute(self.engine, &epilogue.typed.with_result(epilogue.of, &result)).await,
@@ -139,14 +139,14 @@ impl Composed<'_> {
         self.run_stated(engine, y, None).await
     }
 
-    /// Whether a native kernel runs in its place, where what it reads is.
+    /// Returns whether a native kernel runs in its place, on the device of its inputs.
     pub(in crate::ops) async fn is_taken_over(&self, engine: &Engine) -> Result<bool> {
         let make = || kernel(self.name, &self.writer.text(self.output, self.body));
         let Some(near) = self.writer.tensors().first() else { return Ok(false) };
         engine.is_taken_over(near, (self.name, make), &self.writer.bytes(), self.workgroups).await
     }
 
-    /// The same of a kernel that is a product: with its tensors a, b, and the bias where it has one.
+    /// Runs it as a kernel that states a product, with the product's tensors a, b, and the bias if it has one.
     pub(in crate::ops) async fn run_stated(
         &self,
         engine: &Engine,

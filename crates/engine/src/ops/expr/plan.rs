@@ -1,4 +1,4 @@
-//! What an evaluation computes on its own, and in which order: each operation, and each expression that is read in several places, unless
+//! The parts that an evaluation computes on their own, and in which order: each operation, and each expression that is read in several places, unless
 //! computing it again costs less than keeping it. Views are read through the values they are views of; where an expression has one reader, the
 //! view goes into it instead.
 //!
@@ -36,7 +36,7 @@ mod cost {
     pub(super) const LARGEST: f64 = 48.0;
 }
 
-/// What computing an element costs where it is read.
+/// The cost of computing an element where it is read.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     arithmetic: f64,
@@ -57,7 +57,7 @@ impl Cost {
     }
 }
 
-/// Whether keeping the value costs less than computing it for each reader. `uses` says for each how many elements it takes, as a multiple of all.
+/// Returns whether keeping the value costs less than computing it for each reader. `uses` has for each the elements it takes, as a multiple of all.
 fn pays(cost: Cost, count: usize, uses: &[f64]) -> bool {
     let (mut again, mut once) =
         (0.0, cost.arithmetic + cost.reads + cost::WRITTEN + cost::LAUNCH / count.max(1) as f64);
@@ -95,7 +95,7 @@ struct Pending {
     deferred: Arc<Deferred>,
     /// The nodes that read it, by number, and their kernels.
     readers: Vec<(usize, usize)>,
-    /// What it computes, where it is the value of an expression.
+    /// The part that it computes, if it is the value of an expression.
     value_of: Option<usize>,
     /// Its readers compute it as a part of themselves.
     inlined: bool,
@@ -140,7 +140,7 @@ enum Step {
 /// A tensor's address, an offset, strides, and the shape.
 type Read = (usize, usize, Vec<usize>, Vec<usize>);
 
-/// What a leaf reads, if it reads a tensor.
+/// Returns what a leaf reads, if it reads a tensor.
 fn read_of(typed: &Typed) -> Option<Read> {
     let Node::Read(view) = &typed.node else { return None };
     let tensor = match &view.source {
@@ -306,7 +306,7 @@ impl Walk {
         }
     }
 
-    /// What is bound where a part is read: `itself`, or what it reads.
+    /// Returns the bindings of a reader of a part: `itself`, or the part's own inputs.
     fn bound<'a>(&'a self, part: usize, itself: &'a [usize]) -> &'a [usize] {
         let part = &self.parts[part];
         if part.kept.is_some() || part.is_known {
@@ -322,13 +322,13 @@ impl Walk {
         }
     }
 
-    /// What a node costs with those that it reads.
+    /// Returns the cost of a node and of its inputs.
     fn cost_of(&self, typed: &Arc<Typed>) -> Cost {
         let children = typed.children().into_iter().filter_map(|child| self.part(child));
         children.fold(self.own_cost(typed), |cost, child| cost.plus(self.read_cost(child)))
     }
 
-    /// What is computed on its own.
+    /// Decides which parts are computed on their own.
     fn decide(&mut self) {
         for place in 0..self.order.len() {
             match self.order[place] {
@@ -385,7 +385,7 @@ impl Walk {
         }
     }
 
-    /// What was left to its readers once stays so: another thread's evaluation may be at it.
+    /// Keeps a value that was once left to its readers that way: another thread's evaluation may be using it.
     fn decide_pending(&mut self, number: usize) {
         let pending = &self.pending[number];
         if pending.inlined {
@@ -393,7 +393,7 @@ impl Walk {
         }
     }
 
-    /// What a node costs but for those that it reads.
+    /// Returns the cost of a node without its inputs.
     fn own_cost(&self, typed: &Arc<Typed>) -> Cost {
         let (arithmetic, reads) = match &typed.node {
             Node::Constant(_) => (0.0, 0.0),
@@ -415,7 +415,7 @@ impl Walk {
         Cost { arithmetic, reads, nodes: 1.0 }
     }
 
-    /// What a node adds to the cost of one that reads it: its own is shared by all that hold it in a kernel, which computes it once.
+    /// Returns the cost that a node adds to its reader's. All its holders in a kernel share its own cost, because the kernel computes it once.
     fn read_cost(&self, part: usize) -> Cost {
         let part = &self.parts[part];
         let in_kernel = (part.holders as f64 / part.kernels.max(1) as f64).max(1.0);
@@ -473,7 +473,7 @@ impl Walk {
         }
     }
 
-    /// Whether somebody beside this evaluation holds what an operation gives.
+    /// Returns whether something other than this evaluation holds an operation's result.
     fn is_held(&self, pending: &Pending) -> bool {
         let readers: Vec<usize> = pending.readers.iter().map(|&(reader, _)| reader).listed();
         let distinct = readers.iter().enumerate().filter(|(place, reader)| !readers[..*place].contains(reader)).count();
@@ -535,7 +535,7 @@ impl Walk {
         }
     }
 
-    /// Whether a value can be computed with those of a group.
+    /// Returns whether a value can be computed with those of a group.
     fn joins(&self, number: usize, group: &[Scheduled]) -> bool {
         let part = &self.parts[number];
         let Some(first) = group.first().and_then(|first| first.part) else { return false };
@@ -549,7 +549,7 @@ impl Walk {
     }
 }
 
-/// What is computed on its own: an operation, or the value of a part.
+/// A step of the evaluation: an operation, or the value of a part.
 struct Scheduled {
     deferred: Arc<Deferred>,
     part: Option<usize>,
@@ -567,7 +567,7 @@ pub(in crate::ops) fn lowered(typed: &Arc<Typed>) -> Arc<Typed> {
     lower(typed, None)
 }
 
-/// The same but for the expression itself, whose value is being computed.
+/// Lowers everything below an expression whose own value is being computed.
 pub(super) fn lowered_below(typed: &Arc<Typed>) -> Arc<Typed> {
     lower(typed, Some(typed))
 }
@@ -629,7 +629,7 @@ pub(super) fn known_value(node: &Typed) -> Option<Arc<Deferred>> {
     node.own_value().filter(|own| own.live_result().is_some())
 }
 
-/// What a read sees whose value is computed along, and how.
+/// Returns the expression and the view behind a read of a value that its readers compute.
 fn inlined(node: &Typed) -> Option<(Arc<Typed>, &View)> {
     let Node::Read(view) = &node.node else { return None };
     let Source::Deferred(deferred) = &view.source else { return None };

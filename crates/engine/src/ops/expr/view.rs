@@ -10,7 +10,7 @@ use super::shape::{self, broadcast_strides, contiguous};
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
-/// What a view makes of strides and offset.
+/// A change of strides and offset by a view.
 type Change<'a> = dyn Fn(&[usize], usize) -> Option<(Vec<usize>, usize)> + 'a;
 
 /// The expression with every read changed, or `None` where a read cannot be.
@@ -162,7 +162,7 @@ pub(in crate::ops) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps:
     })
 }
 
-/// What an operation makes of rows along the last axis, along another one. It keeps the shape; its float32 is narrowed for halves.
+/// Applies an operation on rows along the last axis to another axis. It keeps the shape; its float32 is narrowed for halves.
 pub(in crate::ops) fn along_last(
     typed: &Arc<Typed>,
     axis: isize,

@@ -118,7 +118,7 @@ impl Lowering {
         self.whole(typed)?.one()
     }
 
-    /// What has another shape repeated to this one, aligned at the last axis; single numbers too where `all`.
+    /// Repeats an item of another shape to this one, aligned at the last axis; also single numbers if `all`.
     fn aligned(&mut self, item: &Item, shape: &[usize], all: bool) -> Item {
         item.each(&mut |value| {
             let from = self.graph.shape(value).to_vec();

@@ -49,7 +49,7 @@ pub(in crate::ops) async fn operation(engine: &Engine, deferred: &Arc<Deferred>)
     computed(engine, &typed).await
 }
 
-/// Whether the expression is that operation's result, and nothing else.
+/// Returns whether the expression is that operation's result, and nothing else.
 fn is_of(typed: &Arc<Typed>, deferred: &Arc<Deferred>) -> bool {
     match &typed.node {
         crate::ops::expr::node::Node::Read(view) => {

@@ -57,7 +57,7 @@ impl Item {
         }
     }
 
-    /// The same of every number.
+    /// Applies a function to every number.
     pub(in crate::ops) fn each(&self, f: &mut impl FnMut(Value) -> Value) -> Self {
         match self {
             Self::One(value) => Self::One(f(*value)),
@@ -66,7 +66,7 @@ impl Item {
         }
     }
 
-    /// The same of the numbers of two, of which one may be a single number.
+    /// Applies a function to the numbers of two items, of which one may be a single number.
     fn with(&self, other: &Self, f: &mut impl FnMut(Value, Value) -> Lowered<Value>) -> Lowered<Self> {
         Ok(match (self, other) {
             (Self::One(a), Self::One(b)) => Self::One(f(*a, *b)?),
@@ -95,7 +95,7 @@ impl Item {
     }
 }
 
-/// What holds at a point of a function, relative to the branch and loop that it is in.
+/// The state at a point of a function, relative to the branch and loop around it.
 #[derive(Clone)]
 struct State {
     locals: HashMap<Handle<LocalVariable>, Item>,
@@ -122,7 +122,7 @@ struct Inliner<'a> {
     module: &'a Module,
     graph: &'a mut Graph,
     uniforms: &'a Uniforms<'a>,
-    /// What was stored to a global variable.
+    /// The value that was stored to a global variable.
     stored: Option<Item>,
     depth: usize,
 }
@@ -624,7 +624,7 @@ fn parsed(text: &str) -> Lowered<Arc<Module>> {
     Ok(module)
 }
 
-/// What the function `name` of a text makes of arguments.
+/// Returns the result of the function `name` of a text for these arguments.
 pub(in crate::ops) fn called(graph: &mut Graph, text: &str, name: &str, arguments: Vec<Item>) -> Lowered<Item> {
     let module = parsed(text)?;
     let Some((_, function)) = module.functions.iter().find(|(_, function)| function.name.as_deref() == Some(name))
@@ -638,7 +638,7 @@ pub(in crate::ops) fn called(graph: &mut Graph, text: &str, name: &str, argument
     }
 }
 
-/// What the invocations of a kernel store, one element each, at the place of their id in a result of rows and columns.
+/// Returns the elements that the invocations of a kernel store, one each, at the place of their id in a result of rows and columns.
 pub(in crate::ops) fn mapped(
     graph: &mut Graph,
     text: &str,
