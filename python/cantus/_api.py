@@ -40,7 +40,7 @@ def _default(kind: str, device: Device) -> DType:
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of numbers, nested sequences of them, a NumPy array, or what has `__dlpack__`. Python's floats become float32.
+    """Creates an array from a number, nested sequences of numbers, a NumPy array, or an object with `__dlpack__`. Python's floats become float32.
 
     >>> import cantus
     >>> cantus.asarray([[1, 2], [3, 4]])
@@ -89,7 +89,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 
 def _holds_python(obj: Any) -> bool:
-    """Whether the first number within is one of Python's."""
+    """Returns whether the first number within is one of Python's."""
     while isinstance(obj, list | tuple):
         if not obj:
             return True
@@ -98,7 +98,7 @@ def _holds_python(obj: Any) -> bool:
 
 
 def array(obj: Any, /, dtype: Any = None, *, device: Any = None) -> Array:
-    """As `asarray`, and always a copy.
+    """Creates an array as `asarray` does, always by copying.
 
     >>> import cantus
     >>> cantus.array([1.5, 2.5])
@@ -108,8 +108,8 @@ def array(obj: Any, /, dtype: Any = None, *, device: Any = None) -> Array:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of another library, in place where its memory is the host's or one of CUDA's or ROCm's devices', contiguous, and begins at a multiple
-    of 16 bytes; else a copy. While the array lives nobody may write to that memory; it is kept until then. On a GPU the host waits for nothing: the
+    """Imports another library's array, in place where its memory is the host's or a CUDA or ROCm device's, is contiguous, and begins at a multiple
+    of 16 bytes; otherwise copies it. That memory is kept, and must not be written to, while the array lives. On a GPU the host does not wait: the
     device's stream waits for the other library's.
 
     >>> import cantus, numpy as np
@@ -171,7 +171,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 def _sharing(kind: int, place: int, device: Any) -> tuple[Device, int] | None:
-    """The device whose driver an array's memory belongs to, and its stream; None where it is copied."""
+    """The device whose driver owns an array's memory, and its stream; None if the array is copied."""
     backend = {2: "cuda", 10: "hip"}.get(kind)
     if backend is None:
         return None
@@ -211,7 +211,7 @@ def _sides(shape: Any) -> tuple[int, ...]:
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One value everywhere.
+    """Creates an array filled with one value.
 
     >>> import cantus
     >>> cantus.full((2, 2), 7)
@@ -228,7 +228,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros, float32 unless said otherwise.
+    """Creates zeros; float32 by default.
 
     >>> import cantus
     >>> cantus.zeros(3)
@@ -238,7 +238,7 @@ def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """Ones, float32 unless said otherwise.
+    """Creates ones; float32 by default.
 
     >>> import cantus
     >>> cantus.ones(3)
@@ -248,7 +248,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros: memory is never shown as it was.
+    """Creates zeros; it never returns uninitialised memory.
 
     >>> import cantus
     >>> cantus.empty((2,)).shape
@@ -258,7 +258,7 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One value, in the shape, dtype and device of `x`.
+    """Creates an array filled with one value, in the shape, dtype and device of `x`.
 
     >>> import cantus
     >>> cantus.full_like(cantus.ones(2), 7)
@@ -268,7 +268,7 @@ def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = 
 
 
 def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros, in the shape, dtype and device of `x`.
+    """Creates zeros in the shape, dtype and device of `x`.
 
     >>> import cantus
     >>> cantus.zeros_like(cantus.ones(2))
@@ -278,7 +278,7 @@ def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Ones, in the shape, dtype and device of `x`.
+    """Creates ones in the shape, dtype and device of `x`.
 
     >>> import cantus
     >>> cantus.ones_like(cantus.zeros(2))
@@ -288,7 +288,7 @@ def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros, in the shape, dtype and device of `x`.
+    """Creates zeros in the shape, dtype and device of `x`.
 
     >>> import cantus
     >>> cantus.empty_like(cantus.ones(2)).dtype
@@ -298,7 +298,7 @@ def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Array:
-    """From `start` (0 where only one number is given) by `step`, below `stop`.
+    """Creates numbers from `start` (0 if only one number is given) in steps of `step`, below `stop`.
 
     >>> import cantus
     >>> cantus.arange(3), cantus.arange(1, 2, 0.25)
@@ -324,7 +324,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Array:
-    """`num` numbers from `start` to `stop`, evenly spaced, with `stop` or without.
+    """Creates `num` evenly spaced numbers from `start` to `stop`, with `stop` or without.
 
     >>> import cantus
     >>> cantus.linspace(0, 1, 5)
@@ -348,7 +348,7 @@ def linspace(
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Array:
-    """Ones on the diagonal that begins `k` columns to the right, and zeros elsewhere.
+    """Creates a matrix of zeros with ones on the diagonal that begins `k` columns to the right.
 
     >>> import cantus
     >>> cantus.eye(2)
@@ -378,7 +378,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    """The coordinates of a grid: each array along an axis of its own, broadcast to the others.
+    """Returns the coordinates of a grid: each array varies along its own axis and is broadcast to the others.
 
     >>> import cantus
     >>> [one.shape for one in cantus.meshgrid(cantus.arange(3), cantus.arange(2))]
@@ -403,7 +403,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
-    """The lower triangles of matrices, zeros above.
+    """Returns the lower triangles of matrices, with zeros above.
 
     >>> import cantus
     >>> cantus.tril(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]))
@@ -414,7 +414,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
-    """The upper triangles of matrices, zeros below.
+    """Returns the upper triangles of matrices, with zeros below.
 
     >>> import cantus
     >>> cantus.triu(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), k=1)
@@ -428,7 +428,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-    """The elements in another dtype.
+    """Converts the elements to another dtype.
 
     >>> import cantus
     >>> cantus.astype(cantus.asarray([1.7]), cantus.int32)
@@ -438,7 +438,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether a dtype (or an array's) becomes another by promotion.
+    """Returns whether promotion turns a dtype (or an array's) into another.
 
     >>> import cantus
     >>> cantus.can_cast(cantus.int8, cantus.int16), cantus.can_cast(cantus.float64, cantus.float32)
@@ -453,7 +453,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 class finfo:
-    """What a float dtype holds.
+    """Returns the limits of a float dtype.
 
     >>> import cantus
     >>> cantus.finfo(cantus.float32).bits
@@ -474,7 +474,7 @@ class finfo:
 
 
 class iinfo:
-    """What an integer dtype holds.
+    """Returns the limits of an integer dtype.
 
     >>> import cantus
     >>> cantus.iinfo(cantus.int8).max
@@ -504,7 +504,7 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is another, or of a kind (`"integral"`), or any of several.
+    """Returns whether a dtype equals another, or is of a kind (`"integral"`), or any of several.
 
     >>> import cantus
     >>> cantus.isdtype(cantus.int8, "integral")
@@ -520,7 +520,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that arrays, dtypes and numbers are promoted to.
+    """Returns the dtype that arrays, dtypes and numbers are promoted to.
 
     >>> import cantus
     >>> cantus.result_type(cantus.int8, cantus.uint8)
@@ -547,7 +547,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def _pair(x: Any, y: Any) -> tuple[Array, Any, bool]:
-    """An array, what is beside it, and whether it is the second of the two."""
+    """An array, the other operand, and whether the array is the second of the two."""
     if isinstance(x, Array):
         return x, y, False
     if isinstance(y, Array):
@@ -584,7 +584,7 @@ def _single(op: str, x: Array) -> Array:
 
 
 def divide(x1: Any, x2: Any, /) -> Array:
-    """x1 / x2; integers become floats.
+    """Divides x1 by x2; integers become floats.
 
     >>> import cantus
     >>> cantus.divide(cantus.asarray([1.0, 3.0]), cantus.asarray([2.0, 2.0]))
@@ -595,7 +595,7 @@ def divide(x1: Any, x2: Any, /) -> Array:
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Array:
-    """x1 / x2 rounded down.
+    """Divides x1 by x2 and rounds down.
 
     >>> import cantus
     >>> cantus.floor_divide(cantus.asarray([7, -7]), cantus.asarray([2, 2]))
@@ -606,7 +606,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
 
 
 def pow(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power of x2.
+    """Raises x1 to the power of x2.
 
     >>> import cantus
     >>> cantus.pow(cantus.asarray([2.0, 3.0]), cantus.asarray([3.0, 2.0]))
@@ -617,7 +617,7 @@ def pow(x1: Any, x2: Any, /) -> Array:
 
 
 def positive(x: Array, /) -> Array:
-    """x
+    """Returns x.
 
     >>> import cantus
     >>> cantus.positive(cantus.asarray([1, 2]))
@@ -627,7 +627,7 @@ def positive(x: Array, /) -> Array:
 
 
 def negative(x: Array, /) -> Array:
-    """-x; unsigned integers wrap.
+    """Returns -x; unsigned integers wrap.
 
     >>> import cantus
     >>> cantus.negative(cantus.asarray([1, -2]))
@@ -637,7 +637,7 @@ def negative(x: Array, /) -> Array:
 
 
 def signbit(x: Array, /) -> Array:
-    """Where the sign is that of a negative number, -0 included.
+    """True where the sign bit is set, -0 included.
 
     >>> import cantus
     >>> cantus.signbit(cantus.asarray([-0.0, 1.0]))
@@ -657,7 +657,7 @@ def _class_of(op: str, otherwise: bool, x: Array) -> Array:
 
 
 def isnan(x: Array, /) -> Array:
-    """Where x is NaN, in one of its parts if it is complex.
+    """True where x, or a part of a complex x, is NaN.
 
     >>> import cantus
     >>> cantus.isnan(cantus.asarray([1.0, float('nan')]))
@@ -667,7 +667,7 @@ def isnan(x: Array, /) -> Array:
 
 
 def isinf(x: Array, /) -> Array:
-    """Where x is infinite, in one of its parts if it is complex.
+    """True where x, or a part of a complex x, is infinite.
 
     >>> import cantus
     >>> cantus.isinf(cantus.asarray([1.0, float('inf')]))
@@ -677,7 +677,7 @@ def isinf(x: Array, /) -> Array:
 
 
 def isfinite(x: Array, /) -> Array:
-    """Where x is neither NaN nor infinite.
+    """True where x is neither NaN nor infinite.
 
     >>> import cantus
     >>> cantus.isfinite(cantus.asarray([1.0, float('inf')]))
@@ -687,7 +687,7 @@ def isfinite(x: Array, /) -> Array:
 
 
 def round(x: Array, /) -> Array:
-    """The nearest whole number, the even one of two.
+    """Rounds to the nearest whole number, half to even.
 
     >>> import cantus
     >>> cantus.round(cantus.asarray([0.5, 1.5, 2.4]))
@@ -699,7 +699,7 @@ def round(x: Array, /) -> Array:
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
-    """x within limits, which may be arrays; NaN stays.
+    """Limits x to a range, whose ends may be arrays; NaN stays.
 
     >>> import cantus
     >>> cantus.clip(cantus.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0)
@@ -745,7 +745,7 @@ def _axis(axis: int, rank: int) -> int:
 
 
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
-    """The elements at places along an axis.
+    """Returns the elements at these places along an axis.
 
     >>> import cantus
     >>> cantus.take(cantus.asarray([10, 20, 30]), cantus.asarray([2, 0]))
@@ -764,7 +764,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
-    """The elements at places along an axis, one list of places for each row; the other axes broadcast.
+    """Returns the elements at places along an axis, with a list of places for each row; the other axes broadcast.
 
     >>> import cantus
     >>> cantus.take_along_axis(cantus.asarray([[5, 7]]), cantus.asarray([[1, 0]]))
@@ -787,7 +787,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
-    """All of them in the shape that they broadcast to.
+    """Broadcasts all arrays to their common shape.
 
     >>> import cantus
     >>> [one.shape for one in cantus.broadcast_arrays(cantus.ones((3, 1)), cantus.ones(2))]
@@ -798,7 +798,7 @@ def broadcast_arrays(*arrays: Array) -> list[Array]:
 
 
 def broadcast_to(x: Array, /, shape: Any) -> Array:
-    """x repeated along axes of length 1, without a copy.
+    """Repeats x along axes of length 1, without a copy.
 
     >>> import cantus
     >>> cantus.broadcast_to(cantus.asarray([1, 2]), (2, 2))
@@ -809,7 +809,7 @@ def broadcast_to(x: Array, /, shape: Any) -> Array:
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
-    """One behind the other along an axis; flattened for None.
+    """Joins arrays along an axis; flattens them for None.
 
     >>> import cantus
     >>> cantus.concat([cantus.asarray([1, 2]), cantus.asarray([3])])
@@ -822,7 +822,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 
 
 def _alike(arrays: Sequence[Array]) -> list[Array]:
-    """In the dtype that holds the elements of all."""
+    """Converts all to the dtype that holds the elements of each."""
     dtypes = {x.dtype for x in arrays}
     if len(dtypes) == 1:
         return list(arrays)
@@ -831,7 +831,7 @@ def _alike(arrays: Sequence[Array]) -> list[Array]:
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
-    """One behind the other along a new axis.
+    """Joins arrays along a new axis.
 
     >>> import cantus
     >>> cantus.stack([cantus.arange(2), cantus.arange(2)]).shape
@@ -842,7 +842,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts along an axis, without it.
+    """Returns the parts along an axis, without that axis.
 
     >>> import cantus
     >>> cantus.unstack(cantus.asarray([[1, 2], [3, 4]]))[1]
@@ -852,7 +852,7 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def expand_dims(x: Array, /, axis: int = 0) -> Array:
-    """With an axis of length 1 put in.
+    """Inserts an axis of length 1.
 
     >>> import cantus
     >>> cantus.expand_dims(cantus.arange(2), axis=1).shape
@@ -864,7 +864,7 @@ def expand_dims(x: Array, /, axis: int = 0) -> Array:
 
 
 def squeeze(x: Array, /, axis: Axes) -> Array:
-    """Without axes of length 1.
+    """Removes axes of length 1.
 
     >>> import cantus
     >>> cantus.squeeze(cantus.ones((1, 2)), axis=0).shape
@@ -878,7 +878,7 @@ def squeeze(x: Array, /, axis: Axes) -> Array:
 
 
 def flip(x: Array, /, *, axis: Axes = None) -> Array:
-    """The other way round along axes; all for None.
+    """Reverses the elements along axes; along all for None.
 
     >>> import cantus
     >>> cantus.flip(cantus.arange(3))
@@ -890,7 +890,7 @@ def flip(x: Array, /, *, axis: Axes = None) -> Array:
 
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
-    """Axes moved to other places; the others stay in order.
+    """Moves axes to other places; the others stay in order.
 
     >>> import cantus
     >>> cantus.moveaxis(cantus.ones((2, 3, 4)), 0, -1).shape
@@ -907,7 +907,7 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
-    """The axes in another order.
+    """Reorders the axes.
 
     >>> import cantus
     >>> cantus.permute_dims(cantus.ones((2, 3)), (1, 0)).shape
@@ -917,7 +917,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
 
 
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
-    """Each element several times, one number for all or one for each.
+    """Repeats each element, by one number for all or one for each.
 
     >>> import cantus
     >>> cantus.repeat(cantus.asarray([1, 2]), 2)
@@ -935,7 +935,7 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
 
 
 def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
-    """The elements in another shape; one length may be -1.
+    """Changes the shape; one length may be -1.
 
     >>> import cantus
     >>> cantus.reshape(cantus.arange(6), (2, -1)).shape
@@ -951,7 +951,7 @@ def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
 
 
 def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
-    """Elements moved along axes; those that leave come in at the other end.
+    """Moves elements along axes; those that leave at one end enter at the other.
 
     >>> import cantus
     >>> cantus.roll(cantus.arange(4), 1)
@@ -970,7 +970,7 @@ def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
-    """Copies side by side.
+    """Places copies side by side.
 
     >>> import cantus
     >>> cantus.tile(cantus.asarray([1, 2]), (2,))
@@ -987,7 +987,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
 
 
 def _axes(axis: Axes, rank: int) -> list[int] | None:
-    """The axes; None for nothing to reduce."""
+    """Returns the axes to reduce; None if there are none."""
     if axis is None:
         return list(range(rank))
     axes = [_axis(one, rank) for one in ((axis,) if isinstance(axis, int) else axis)]
@@ -1012,7 +1012,7 @@ def _reduced(op: str, x: Array, axis: Axes, keepdims: bool, floats: Any = ()) ->
 
 
 def _summed(x: Array, dtype: Any) -> Array:
-    """In the dtype that sums are of."""
+    """Converts to the dtype of sums."""
     if dtype is not None:
         return x.astype(dtype, copy=False)
     if x.dtype.kind in "ib":
@@ -1057,7 +1057,7 @@ def _extreme(op: str, x: Array, axis: Axes, keepdims: bool) -> Array:
 
 
 def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The greatest along axes; NaN if one is.
+    """The greatest element along axes; NaN if one is.
 
     >>> import cantus
     >>> cantus.max(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -1067,7 +1067,7 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The least along axes; NaN if one is.
+    """The least element along axes; NaN if one is.
 
     >>> import cantus
     >>> cantus.min(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -1113,7 +1113,7 @@ def std(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bo
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Whether one is not 0.
+    """True where an element along the axes is not 0.
 
     >>> import cantus
     >>> cantus.any(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -1123,7 +1123,7 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Whether none is 0.
+    """True where no element along the axes is 0.
 
     >>> import cantus
     >>> cantus.all(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -1133,7 +1133,7 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """How many are not 0.
+    """Counts the elements that are not 0.
 
     >>> import cantus
     >>> cantus.count_nonzero(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
@@ -1159,7 +1159,7 @@ def _scanned(op: str, x: Array, axis: int | None, dtype: Any, include_initial: b
 def cumulative_sum(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
-    """Each element with the sum of those before it.
+    """The sum of each element and those before it.
 
     >>> import cantus
     >>> cantus.cumulative_sum(cantus.asarray([1, 2, 3]))
@@ -1171,7 +1171,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
-    """Each element with the product of those before it.
+    """The product of each element and those before it.
 
     >>> import cantus
     >>> cantus.cumulative_prod(cantus.asarray([1, 2, 3]))
@@ -1215,7 +1215,7 @@ def _index_of(op: str, x: Array, axis: int | None, keepdims: bool) -> Array:
 
 
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The place of the first of the greatest.
+    """The place of the first greatest element.
 
     >>> import cantus
     >>> cantus.argmax(cantus.asarray([1, 5, 3]))
@@ -1225,7 +1225,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The place of the first of the least.
+    """The place of the first least element.
 
     >>> import cantus
     >>> cantus.argmin(cantus.asarray([4, 1, 3]))
@@ -1235,7 +1235,7 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """Where x is not 0: the places along each axis.
+    """The places of elements that are not 0, an array for each axis.
 
     >>> import cantus
     >>> cantus.nonzero(cantus.asarray([0, 7, 0, 8]))
@@ -1249,7 +1249,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | None = None) -> Array:
-    """For each of x2 the place in the sorted x1 that keeps it in order, before equal elements (left) or behind them.
+    """Returns, for each element of x2, the place in the sorted x1 that keeps the order, before equal elements (left) or after them.
 
     >>> import cantus
     >>> cantus.searchsorted(cantus.asarray([1, 3, 5]), cantus.asarray([4]))
@@ -1268,7 +1268,7 @@ def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | N
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The places in the order of the elements; equal ones stay in theirs.
+    """Returns the places that sort the elements; equal ones keep their order.
 
     >>> import cantus
     >>> cantus.argsort(cantus.asarray([3, 1, 2]))
@@ -1280,7 +1280,7 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The elements in order along an axis, NaN at the end of ascending ones.
+    """Sorts the elements along an axis; NaN is last in ascending order.
 
     >>> import cantus
     >>> cantus.sort(cantus.asarray([3, 1, 2]))
@@ -1292,7 +1292,7 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
 
 
 class UniqueAll(NamedTuple):
-    """Distinct elements, where each is first, each element's place among them, and how many there are."""
+    """Distinct elements, the place of each one's first, each element's place among them, and how often each occurs."""
 
     values: Array
     indices: Array
@@ -1301,7 +1301,7 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """Distinct elements, and how many there are of each."""
+    """Distinct elements, and how often each occurs."""
 
     values: Array
     counts: Array
@@ -1323,7 +1323,7 @@ def _order(flat: Array) -> Array:
 
 
 def unique_all(x: Array, /) -> UniqueAll:
-    """The distinct elements in order, the place of each one's first, each element's place among them, and how often each is there. Each NaN is
+    """The distinct elements in order, the place of each one's first, each element's place among them, and how often each occurs. Each NaN is
     distinct.
 
     >>> import cantus
@@ -1356,7 +1356,7 @@ def _places_of(mask: Array) -> Array:
 
 
 def unique_counts(x: Array, /) -> UniqueCounts:
-    """The distinct elements in order, and how often each is there.
+    """The distinct elements in order, and how often each occurs.
 
     >>> import cantus
     >>> cantus.unique_counts(cantus.asarray([3, 1, 3])).counts
@@ -1442,18 +1442,18 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
 
 
 class _Info:
-    """What the namespace is made of, after the standard."""
+    """The capabilities of the namespace, as the standard has them."""
 
     def capabilities(self) -> dict[str, Any]:
         """Masks, shapes that depend on values, and the most axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """Where new arrays are."""
+        """The device of new arrays."""
         return _devices.default()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """What Python's numbers become."""
+        """The dtypes that Python's numbers become."""
         target = _devices.device(device)
         whole = default_int(target)
         return {"real floating": _dtypes.float32, "complex floating": _dtypes.complex64, "integral": whole, "indexing": whole}
@@ -1473,7 +1473,7 @@ class _Info:
 
 
 def __array_namespace_info__() -> _Info:
-    """What the namespace is made of: devices, dtypes, abilities."""
+    """Information on the namespace: devices, dtypes, capabilities."""
     return _Info()
 
 
@@ -1488,7 +1488,7 @@ def abs(x: Array, /) -> Array:
 
 
 def bitwise_invert(x: Array, /) -> Array:
-    """Each bit turned over.
+    """Inverts each bit.
 
     >>> import cantus
     >>> cantus.bitwise_invert(cantus.asarray([0, 5]))
@@ -1850,7 +1850,7 @@ def atan2(x1: Any, x2: Any, /) -> Array:
 
 
 def bitwise_and(x1: Any, x2: Any, /) -> Array:
-    """The bits that both have.
+    """The bitwise and.
 
     >>> import cantus
     >>> cantus.bitwise_and(cantus.asarray([6]), cantus.asarray([3]))
@@ -1870,7 +1870,7 @@ def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
 
 
 def bitwise_or(x1: Any, x2: Any, /) -> Array:
-    """The bits that one of them has.
+    """The bitwise or.
 
     >>> import cantus
     >>> cantus.bitwise_or(cantus.asarray([6]), cantus.asarray([3]))
@@ -1890,7 +1890,7 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
 
 
 def bitwise_xor(x1: Any, x2: Any, /) -> Array:
-    """The bits that just one of them has.
+    """The bitwise exclusive or.
 
     >>> import cantus
     >>> cantus.bitwise_xor(cantus.asarray([6]), cantus.asarray([3]))
@@ -2060,7 +2060,7 @@ def not_equal(x1: Any, x2: Any, /) -> Array:
 
 
 def remainder(x1: Any, x2: Any, /) -> Array:
-    """What is left of x1 by x2, with the sign of x2.
+    """The remainder of x1 / x2, with the sign of x2.
 
     >>> import cantus
     >>> cantus.remainder(cantus.asarray([7, -7]), cantus.asarray([3, 3]))

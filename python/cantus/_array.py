@@ -1,4 +1,4 @@
-"""The array: operators, indexing, conversions. Lazy: what it computes is recorded, and computed when it is read."""
+"""The array: operators, indexing, conversions. It is lazy: operations are recorded, and computed when a result is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORD = {"i", "u"}
 
 
 class Array(Methods):
-    """An array on one device, after the Python array API standard. Made by `cantus.asarray` and the other creation functions.
+    """An array on one device, after the Python array API standard. `cantus.asarray` and the other creation functions create one.
 
     Operations are recorded and become one kernel; reading (`np.asarray(x)`, `print(x)`, `float(x)`, `x.eval()`) computes them. Arrays
     do not change: `x[...] = y` makes `x` another array, and what was computed from the old one stays.
@@ -106,7 +106,7 @@ class Array(Methods):
 
     @property
     def device(self) -> Device:
-        """The device that it is on.
+        """The device that holds it.
 
         >>> import cantus
         >>> cantus.ones(2).to("cpu").device
@@ -171,7 +171,7 @@ class Array(Methods):
     # Reading.
 
     def eval(self) -> Array:
-        """Computes it now, and returns it.
+        """Computes the array now, and returns it.
 
         >>> import cantus
         >>> cantus.ones(2).eval()
@@ -181,7 +181,7 @@ class Array(Methods):
         return self
 
     def numpy(self) -> Any:
-        """A NumPy array of its own with the elements; it may be written to.
+        """Returns a writable NumPy array with a copy of the elements.
 
         >>> import cantus
         >>> cantus.ones(2).numpy()
@@ -208,7 +208,7 @@ class Array(Methods):
         return result if dtype is None else result.astype(dtype, copy=False)
 
     def item(self, *place: Any) -> Any:
-        """The only element, or that at a place, as a number of Python's.
+        """Returns the only element, or the one at a place, as a Python number.
 
         >>> import cantus
         >>> cantus.sum(cantus.ones(4)).item()
@@ -221,7 +221,7 @@ class Array(Methods):
         return self.numpy().reshape(()).item()
 
     def tolist(self) -> Any:
-        """The elements as nested lists.
+        """Returns the elements as nested lists.
 
         >>> import cantus
         >>> cantus.arange(3).tolist()
@@ -351,7 +351,7 @@ class Array(Methods):
     # Other devices and dtypes.
 
     def to(self, device: str | Device) -> Array:
-        """The array on another device.
+        """Copies the array to another device.
 
         >>> import cantus
         >>> cantus.ones(2).to("cpu").device
@@ -360,7 +360,7 @@ class Array(Methods):
         return self.to_device(device)
 
     def to_device(self, device: str | Device, /, *, stream: Any = None) -> Array:
-        """As `to`, by the name that the standard has.
+        """Copies the array to another device, under the standard's name.
 
         >>> import cantus
         >>> cantus.ones(2).to_device("cpu").device
@@ -377,7 +377,7 @@ class Array(Methods):
         return from_bytes(self.dtype, self.shape, contents, target)
 
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-        """The elements in another dtype.
+        """Converts the elements to another dtype.
 
         >>> import cantus
         >>> cantus.asarray([1.7]).astype(cantus.int32)
@@ -582,7 +582,7 @@ class Array(Methods):
         return self._x.wgsl()
 
     def show(self, colormap: str = "viridis", scale: int | None = None) -> Any:
-        """An array of two axes as a picture, for notebooks (matplotlib's colour maps where it is installed; else grey).
+        """Renders an array of two axes as a picture, for notebooks (with matplotlib's colour maps if it is installed, else in grey).
 
         >>> import cantus
         >>> cantus.ones((2, 2)).show()
@@ -594,7 +594,7 @@ class Array(Methods):
 
 
 def _stream(driver: tuple[int, int, int], stream: int | None) -> int | None:
-    """The stream that waits for an array, by DLPack's rule; None where none does."""
+    """The stream that waits for an array, by DLPack's rule; None if none does."""
     is_cuda = driver[0] == 2
     if stream is None:
         # The driver's default stream.
@@ -618,7 +618,7 @@ class _Bytes:
 
 
 class _Capsule:
-    """What NumPy asks for a capsule."""
+    """The object that NumPy asks for a capsule."""
 
     __slots__ = ("capsule",)
 
@@ -633,7 +633,7 @@ class _Capsule:
 
 
 def wrap(x: _core.Lazy, device: Device) -> Array:
-    """An array of what the core made."""
+    """Wraps an array of the core."""
     array = _new(Array)
     array._x = x
     array._device = device
@@ -641,7 +641,7 @@ def wrap(x: _core.Lazy, device: Device) -> Array:
 
 
 def address_of(array: Any) -> int:
-    """Where a NumPy array's elements begin."""
+    """The address of a NumPy array's first element."""
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
@@ -677,7 +677,7 @@ def calls(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = (
 
 
 def filled(shape: Any, value: Any, dtype: DType, device: Device) -> Array:
-    """One value everywhere."""
+    """Creates an array filled with one value."""
     sides = list(shape)
     if dtype.kind in _WORD:
         _fits(value, dtype)
@@ -689,7 +689,7 @@ def filled(shape: Any, value: Any, dtype: DType, device: Device) -> Array:
 
 
 def scalar_dtype(value: Any, dtype: DType) -> DType:
-    """The dtype of a number of Python's beside an array, by the standard's rule."""
+    """The dtype of a Python number in an operation with an array, by the standard's rule."""
     if isinstance(value, bool):
         if dtype.kind != "b":
             return dtype
@@ -705,7 +705,7 @@ def scalar_dtype(value: Any, dtype: DType) -> DType:
 
 
 def number(value: Any, beside: Array) -> Array:
-    """A number of Python's as an array beside another."""
+    """Converts a Python number to an array like another."""
     dtype = scalar_dtype(value, beside.dtype)
     return filled((), value, dtype, beside._device)
 

@@ -1,4 +1,4 @@
-"""ATen's operations as those of Cantus: one row each. What is not here stays with torch."""
+"""ATen's operations as Cantus's, one row each. Operations that are missing here stay with torch."""
 
 from __future__ import annotations
 

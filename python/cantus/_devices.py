@@ -10,7 +10,7 @@ from . import _core
 
 
 class Device:
-    """A device by name: `cpu`, `vulkan`, `wgpu:1`. As a context manager it is where new arrays are made.
+    """A device by name: `cpu`, `vulkan`, `wgpu:1`. As a context manager it receives new arrays.
 
     >>> import cantus
     >>> with cantus.device("cpu"):
@@ -37,7 +37,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The backend's name, with the device's place where it is not the first.
+        """The backend's name, with the device's number unless it is the first.
 
         >>> import cantus
         >>> cantus.device("cpu").name
@@ -62,7 +62,7 @@ class Device:
 
     @property
     def is_host(self) -> bool:
-        """Whether it computes in the host's memory.
+        """True if it computes in the host's memory.
 
         >>> import cantus
         >>> cantus.device("cpu").is_host
@@ -72,13 +72,13 @@ class Device:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """`info`, asked for once."""
+        """`info`, fetched once."""
         if self._facts is None:
             self._facts = self.engine.device
         return self._facts
 
     def has(self, dtype: Any) -> bool:
-        """Whether the device computes with a dtype.
+        """Returns whether the device computes with a dtype.
 
         >>> import cantus
         >>> cantus.device("cpu").has(cantus.float64)
@@ -146,7 +146,7 @@ def default() -> Device:
 
 
 def device(name: str | Device | None = None) -> Device:
-    """The device of a name; without one, the one that new arrays are on.
+    """Returns the device of a name; without one, the device of new arrays.
 
     >>> import cantus
     >>> cantus.device("cpu")
@@ -193,7 +193,7 @@ class Table(list[dict[str, Any]]):
 
 
 class Devices(Table):
-    """Every device of the machine, the best first; backends without one say why."""
+    """Every device of the machine, best first; backends without one say why."""
 
     columns = ("device", "name", "kind", "driver", "memory", "float64", "int64", "reason")
 

@@ -47,7 +47,7 @@ class DType:
 
     @property
     def dtype(self) -> Any:
-        """NumPy's dtype, by which NumPy takes this for one."""
+        """NumPy's dtype, through which NumPy accepts this one as a dtype."""
         return self.numpy
 
     def __getattr__(self, name: str) -> Any:
@@ -127,7 +127,7 @@ _SIGNED = {dtype.itemsize: dtype for dtype in (int8, int16, int32, int64)}
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype of what is computed from both."""
+    """The dtype of an operation on both."""
     if a is b:
         return a
     if a.kind == b.kind:
@@ -151,7 +151,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def real_of(dtype: DType) -> DType:
-    """The dtype of a complex number's parts; of others the dtype itself."""
+    """The dtype of a complex number's parts; otherwise the dtype itself."""
     return {complex64: float32, complex128: float64}.get(dtype, dtype)
 
 

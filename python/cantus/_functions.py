@@ -192,7 +192,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 
 
 def _bounded(places: Array, side: int, mode: str) -> Array:
-    """Places within an axis: counted on around it, or the nearest."""
+    """Wraps places around an axis, or clamps them to it."""
     if mode not in ("wrap", "clip"):
         raise ValueError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
     if not side:
@@ -258,7 +258,7 @@ def _along(array: Array, axis: int, start: int | None, stop: int | None, step: i
 
 
 def _ramp(array: Array, axis: int, count: int, end: Any, back: bool) -> Array:
-    """From the outermost element to a number, in `count` equal steps that begin with the number."""
+    """Returns `count` equal steps from a number to the outermost element, starting with the number."""
     edge = _along(array, axis, -1, None) if back else _along(array, axis, 0, 1)
     wide = _floating(array.dtype, array)
     parts = _api.arange(count, device=array._device).astype(wide) / max(count, 1)
@@ -282,7 +282,7 @@ def _summary(array: Array, axis: int, count: int, mode: str, length: int | None,
 
 
 def _mirrored(array: Array, axis: int, ahead: int, behind: int, twice: bool, odd: bool) -> Array:
-    """Reflected at both ends, which are there twice or once; an odd reflection goes on beyond the end as the line came to it."""
+    """Reflects the elements at both ends, with the end once or twice; an odd reflection continues the line beyond the end."""
     if array.shape[axis] == 1 and not twice:
         return call(array, "pad_edge", ints=[wide for at in range(array.ndim) for wide in ((ahead, behind) if at == axis else (0, 0))])
     while ahead or behind:
@@ -428,7 +428,7 @@ def einsum(equation: Any, *operands: Any, dtype: Any = None) -> Any:
 
 
 def _lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """An equation in letters for operands that stand before lists of their axes."""
+    """The equation in letters for operands that are followed by lists of their axes."""
 
     def letters(axes: Any) -> str:
         return "".join("..." if axis is Ellipsis else _letter(axis) for axis in axes)

@@ -46,7 +46,7 @@ def _parts(x: Array, key: Any) -> list[Any]:
 
 
 def _places(mask: Array) -> list[Array]:
-    """Where a mask is true: an array of places for each axis."""
+    """The places where a mask is true, an array for each axis."""
     rows = call(mask, "nonzero")
     return [
         call(call(rows, "slice", ints=[0, rows.shape[0], 1, axis, axis + 1, 1]), "reshape", ints=[rows.shape[0]])
@@ -119,7 +119,7 @@ def read(x: Array, key: Any) -> Array:
 
 
 def _with_places(x: Array, parts: list[Any]) -> list[Any]:
-    """Integers beside arrays of places are such arrays too."""
+    """Turns integers next to arrays of places into such arrays."""
     axis, result = 0, []
     for part in parts:
         if part is not None and not isinstance(part, Array | slice):

@@ -1,4 +1,4 @@
-"""Kernels of the user's own, in WGSL."""
+"""The user's own kernels, in WGSL."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Kernel:
         device: Any = None,
         **arguments: Any,
     ) -> None:
-        """Runs it: arrays for storage bindings, numbers (or sequences of them) for uniforms and their members, by name. A member of the only
+        """Runs the kernel: arrays for storage bindings, numbers (or sequences of them) for uniforms and their members, by name. A member of the only
         uniform structure needs its own name alone; `params__a` stands for `params.a`. Textures take a `Texture`, and those that are only read
         also an array of height x width x channels or a picture of PIL; samplers take a `Sampler`, and without one they are linear and clamp to
         the edge."""
@@ -133,7 +133,7 @@ def _extent(count: int | tuple[int, ...] | None) -> tuple[int, int, int] | None:
 
 
 def kernel(text: str, entry_point: str | None = None, overrides: dict[str, float] | None = None) -> Kernel:
-    """A kernel of WGSL text. A mistake in it is a `KernelError` that shows the place."""
+    """Creates a kernel from WGSL text. A mistake in it is a `KernelError` that shows the place."""
     return Kernel(text, entry_point, overrides)
 
 

@@ -15,12 +15,12 @@ def _protocol() -> Any:
 
 
 class Methods:
-    """What `Array` has besides the standard's attributes."""
+    """The methods of `Array` besides the standard's attributes."""
 
     __slots__ = ()
 
     def _numpy(self, name: str, *arguments: Any, **keywords: Any) -> Any:
-        """NumPy's function of that name: what it doesn't heed of the arguments is an error."""
+        """Calls the NumPy function of that name; arguments that it does not support are an error."""
         protocol = _protocol()
         return protocol.function(getattr(protocol.np, name), (self, *arguments), keywords)
 
@@ -31,7 +31,7 @@ class Methods:
         return _protocol().FUNCTIONS[name](self, keepdims=keepdims, **keywords)
 
     def _plain(self, name: str, *arguments: Any) -> Any:
-        """The same of a function whose arguments stand as NumPy's do."""
+        """Calls a function whose arguments are in NumPy's order."""
         return _protocol().FUNCTIONS[name](self, *arguments)
 
     def __array_ufunc__(self, of: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
@@ -45,7 +45,7 @@ class Methods:
         return protocol.function(of, arguments, dict(keywords))
 
     def reshape(self, *shape: Any, **keywords: Any) -> Any:
-        """The elements in another shape; one length may be -1.
+        """Changes the shape; one length may be -1.
 
         >>> import cantus
         >>> cantus.arange(4).reshape(2, 2).shape
@@ -55,7 +55,7 @@ class Methods:
         return self._numpy("reshape", tuple(whole), **keywords) if keywords else self._plain("reshape", tuple(whole))
 
     def transpose(self, *axes: Any) -> Any:
-        """The axes in another order; reversed without one.
+        """Reorders the axes; reverses them without an order.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).transpose()
@@ -66,7 +66,7 @@ class Methods:
         return self._plain("transpose", chosen)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
-        """Two axes exchanged.
+        """Exchanges two axes.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).swapaxes(0, 1)
@@ -76,7 +76,7 @@ class Methods:
         return self._plain("swapaxes", axis1, axis2)
 
     def ravel(self, order: str = "C") -> Any:
-        """One axis.
+        """Flattens to one axis.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).ravel()
@@ -87,7 +87,7 @@ class Methods:
     flatten = ravel
 
     def squeeze(self, axis: Any = None) -> Any:
-        """Without axes of length 1.
+        """Removes axes of length 1.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).squeeze().shape
@@ -96,7 +96,7 @@ class Methods:
         return self._plain("squeeze", axis)
 
     def copy(self, order: str = "C") -> Any:
-        """A copy.
+        """Returns a copy.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).copy()
@@ -106,7 +106,7 @@ class Methods:
         return self._plain("copy", order)
 
     def conj(self) -> Any:
-        """The complex conjugates.
+        """Returns the complex conjugates.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).conj()
@@ -118,7 +118,7 @@ class Methods:
         return conj(self) if self.dtype.kind == "c" else self  # type: ignore[arg-type,attr-defined]
 
     def round(self, decimals: int = 0, out: Any = None) -> Any:
-        """Rounded, half to even.
+        """Rounds, half to even.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).round()
@@ -128,7 +128,7 @@ class Methods:
         return self._plain("round", decimals) if out is None else self._numpy("round", decimals, out=out)
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None, **others: Any) -> Any:
-        """Within bounds.
+        """Limits the elements to a range.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).clip(2, 3)
@@ -138,7 +138,7 @@ class Methods:
         return self._numpy("clip", min, max, out=out, **others)
 
     def dot(self, other: Any, out: Any = None) -> Any:
-        """The product with another.
+        """Returns the product with another array.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).dot(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]))
@@ -148,7 +148,7 @@ class Methods:
         return self._plain("dot", other) if out is None else self._numpy("dot", other, out=out)
 
     def take(self, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
-        """Elements at places.
+        """Returns the elements at places.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).take([0, 3])
@@ -260,7 +260,7 @@ class Methods:
         return self._folded("all", keepdims, out, others, axis=axis)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-        """Sums of all up to each.
+        """The sum of each element and those before it.
 
         >>> import cantus
         >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).cumsum(axis=1)
@@ -270,7 +270,7 @@ class Methods:
         return self._plain("cumsum", axis, dtype) if out is None else self._numpy("cumsum", axis, dtype, out=out)
 
     def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-        """Products of all up to each.
+        """The product of each element and those before it.
 
         >>> import cantus
         >>> cantus.asarray([1.0, 2.0, 3.0]).cumprod()
@@ -279,7 +279,7 @@ class Methods:
         return self._plain("cumprod", axis, dtype) if out is None else self._numpy("cumprod", axis, dtype, out=out)
 
     def nonzero(self) -> Any:
-        """The places of what is not 0, an array for each axis.
+        """The places of elements that are not 0, an array for each axis.
 
         >>> import cantus
         >>> cantus.asarray([0.0, 2.0, 3.0]).nonzero()[0]
@@ -288,7 +288,7 @@ class Methods:
         return self._plain("nonzero")
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Any:
-        """Each element several times.
+        """Repeats each element.
 
         >>> import cantus
         >>> cantus.asarray([1.0, 2.0]).repeat(2)
@@ -297,7 +297,7 @@ class Methods:
         return self._plain("repeat", repeats, axis)
 
     def fill(self, value: Any) -> None:
-        """One value everywhere, in this array.
+        """Fills this array with one value.
 
         >>> import cantus
         >>> x = cantus.zeros(2)
@@ -308,7 +308,7 @@ class Methods:
         self[...] = value  # type: ignore[index]
 
     def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
-        """Puts this array in order along an axis.
+        """Sorts this array along an axis.
 
         >>> import cantus
         >>> x = cantus.asarray([2.0, 1.0])
@@ -321,7 +321,7 @@ class Methods:
         self._become(self._numpy("sort", axis, kind, stable=stable))  # type: ignore[attr-defined]
 
     def argsort(self, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
-        """The places of the elements in order.
+        """Returns the places that sort the elements.
 
         >>> import cantus
         >>> cantus.asarray([2.0, 1.0]).argsort()
@@ -330,7 +330,7 @@ class Methods:
         return self._numpy("argsort", axis, kind, order, stable=stable)
 
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
-        """Where elements belong in this line, which is in order.
+        """Returns the places that keep this sorted line in order when the elements are inserted.
 
         >>> import cantus
         >>> cantus.asarray([1.0, 2.0, 3.0]).searchsorted(2.5)
@@ -367,7 +367,7 @@ class Methods:
         return protocol.function(protocol.np.compress, (condition, self, axis), {"out": out})
 
     def conjugate(self) -> Any:
-        """As `conj`.
+        """Returns the complex conjugates, as `conj` does.
 
         >>> import cantus
         >>> cantus.asarray([1 + 2j]).conjugate()
@@ -376,7 +376,7 @@ class Methods:
         return self.conj()
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Changes elements at places of the flattened array.
+        """Writes elements at places of the flattened array.
 
         >>> import cantus
         >>> x = cantus.zeros(3)

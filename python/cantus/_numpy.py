@@ -59,7 +59,7 @@ def _array(value: Any, beside: Array) -> Any:
 
 
 def _common(values: Sequence[Any], beside: Array) -> DType:
-    """NumPy's dtype of what is computed from them, but that a device without float64 has float32."""
+    """NumPy's dtype of an operation on both, or float32 in place of float64 on a device without it."""
     if builtins.all(isinstance(one, Array) and one.dtype is beside.dtype for one in values):
         return beside.dtype
     if builtins.any(isinstance(one, Array) and one.dtype is _dtypes.bfloat16 for one in values):
@@ -191,7 +191,7 @@ def into(target: Any, result: Array, casting: str = "same_kind") -> Any:
 
 
 def castable(from_: Any, to: Any, casting: str, argument: str) -> None:
-    """NumPy's rule for casts that nobody asked for by `astype`."""
+    """NumPy's rule for casts without `astype`."""
     if from_ != to and not np.can_cast(_dtypes.of(from_).numpy, _dtypes.of(to).numpy, casting):  # type: ignore[arg-type]
         raise TypeError(f"{argument}: {_dtypes.of(from_)} is not cast to {_dtypes.of(to)} by the rule casting={casting!r} (x.astype first)")
 
@@ -220,7 +220,7 @@ def _ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, 
 
 
 def _scanned(name: str, x: Array, axis: int = 0, dtype: Any = None) -> Array:
-    """The reduction of all elements up to each. Whole numbers keep their dtype, as NumPy's do here, but for sums and products of small ones."""
+    """The reduction of each element and those before it. Whole numbers keep their dtype, as in NumPy, except in sums and products of small ones."""
     if not x.ndim:
         raise TypeError(f"np.{name}.accumulate goes along an axis, and this array has none")
     if dtype is not None:
@@ -282,7 +282,7 @@ def _step(x: Array, at: Any) -> Array:
 
 
 def _of_numbers(pick: Callable[[Any, Any], Array]) -> Callable[[Any, Any], Any]:
-    """Of two, of which NaN is none."""
+    """Reduces two numbers and ignores NaN."""
 
     def picked(x: Any, y: Any) -> Any:
         if x.dtype.kind not in "fc":
@@ -334,7 +334,7 @@ def _ours(of: Any) -> tuple[str, str, Callable[..., Any] | None]:
 
 
 def function(of: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
-    """A function of NumPy's that is none of elements."""
+    """A NumPy function that is not elementwise."""
     name, module, ours = _ours(of)
     if name in _READERS:
         return of(*(_read(one) for one in arguments), **{key: _read(value) for key, value in keywords.items()})
@@ -360,7 +360,7 @@ def names() -> list[str]:
 
 @functools.cache
 def named(name: str) -> Callable[..., Any] | None:
-    """NumPy's function of that name as one of `cantus`: what it is given becomes an array of Cantus's."""
+    """Returns the `cantus` form of a NumPy function of that name: its arguments become arrays of Cantus."""
     of = getattr(np, name, None)
     if of is None or name not in FUNCTIONS and not isinstance(of, np.ufunc):
         return None
@@ -387,7 +387,7 @@ _NEUTRAL = {"subok", "overwrite_input", "optimize", "like"}
 
 @functools.cache
 def _theirs(of: Any) -> dict[str, inspect.Parameter]:
-    """The parameters of a function of NumPy's; none where it doesn't tell."""
+    """The parameters of a NumPy function; none if it does not report them."""
     try:
         return dict(inspect.signature(of).parameters)
     except (TypeError, ValueError):
@@ -396,14 +396,14 @@ def _theirs(of: Any) -> dict[str, inspect.Parameter]:
 
 @functools.cache
 def taken(ours: Any) -> tuple[frozenset[str], bool]:
-    """What a function of ours takes by name, and whether it takes any name."""
+    """The names of the parameters of our function, and whether it takes any name."""
     parameters = inspect.signature(ours).parameters.values()
     names = frozenset(one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
     return names, builtins.any(one.kind is one.VAR_KEYWORD for one in parameters)
 
 
 def asks(parameter: inspect.Parameter | None, name: str, value: Any) -> bool:
-    """Whether an argument asks for anything."""
+    """Returns whether an argument requests anything."""
     if value is np._NoValue or name in _NEUTRAL or (name == "where" and value is True):
         return False
     if parameter is None or parameter.default is parameter.empty:
@@ -443,7 +443,7 @@ def _call(what: str, of: Any, ours: Any, count: int, keywords: tuple[str, ...]) 
 
 
 def _heeded(what: str, of: Any, ours: Any, arguments: Any, keywords: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """The arguments by place, and by name those that ask for something. One that ours doesn't take is an error: none is dropped in silence."""
+    """Returns the arguments by place, and by name those that request something. An argument that ours does not take is an error; none is dropped silently."""
     call = _call(what, of, ours, len(arguments), tuple(keywords))
     values, named = (*arguments, *keywords.values()), {}
     for name, place, parameter in call.named:

@@ -1,4 +1,4 @@
-"""What the device did, as a table and as a file for Perfetto; and scopes that give memory back."""
+"""A profile of the device's work, as a table and as a file for Perfetto; and scopes that free memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Profile(_devices.Table):
 
 
 def profile(work: Callable[[], Any], *, device: Any = None) -> Profile:
-    """Calls `work` and shows what the device did meanwhile. Arrays are lazy: read, or `eval`, within. Devices but the processor time their kernels where
+    """Calls `work` and shows the work of the device. Arrays are lazy, so read or `eval` them within. Devices other than the CPU time their kernels where
     the environment has CANTUS_PROFILE=1 when Cantus is first used; a RuntimeError says so.
 
     >>> import cantus
@@ -50,7 +50,7 @@ def profile(work: Callable[[], Any], *, device: Any = None) -> Profile:
 
 @contextmanager
 def memory_scope(*, device: Any = None) -> Iterator[None]:
-    """Gives the memory that is no longer used back to the system at its end.
+    """Returns unused memory to the system at its end.
 
     >>> import cantus
     >>> with cantus.memory_scope():

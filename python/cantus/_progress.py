@@ -7,7 +7,7 @@ from typing import Any
 
 
 def progress(of: Iterable[Any], what: str, wanted: bool) -> Iterable[Any]:
-    """What is iterated over, with a bar where the work is long."""
+    """Iterates over the items, with a progress bar if the work is long."""
     if not wanted:
         return of
     try:

@@ -14,7 +14,7 @@ from ._numpy import FUNCTIONS, _array, _cast, _common, _floating, _numpys
 
 
 def _masked(a: Array, where: Any, otherwise: Any) -> Array:
-    """The elements where a mask is true, and elsewhere what changes nothing."""
+    """Returns the elements where a mask is true, and elsewhere the neutral element."""
     if where is True or where is np._NoValue:
         return a
     mask = _api.asarray(where, device=a._device)
@@ -171,7 +171,7 @@ def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
 
 
 def _known(a: Array, axis: Any) -> Array:
-    """How many are numbers along axes, which stay."""
+    """Counts the numbers along axes, which stay."""
     return _api.sum(_api.logical_not(_api.isnan(a)).astype(_dtypes.real_of(a.dtype)), axis=axis, keepdims=True)
 
 

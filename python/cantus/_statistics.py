@@ -20,7 +20,7 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _rows(a: Array, axes: tuple[int, ...]) -> Array:
-    """These axes as one, the last."""
+    """Joins these axes into the last one."""
     others = [place for place in range(a.ndim) if place not in axes]
     moved = _api.permute_dims(a, (*others, *axes))
     return _api.reshape(moved, (*(a.shape[place] for place in others), math.prod(a.shape[place] for place in axes)))
@@ -43,7 +43,7 @@ def _halved(place: Any, xp: Any) -> tuple[Any, Any, Any]:
 
 
 def _stepped(place: Any, stays: Callable[[Any, Any], Any], xp: Any) -> tuple[Any, Any, Any]:
-    """One element: the one below where it stays there, else the next."""
+    """Returns one element: the one below where `stays` says so, else the next."""
     below, above, part = _apart(place, xp)
     chosen = xp.where(stays(part, below), below, above)
     return chosen, chosen, part * 0
@@ -70,7 +70,7 @@ _ELEMENTS = {"lower", "higher", "nearest", "inverted_cdf", "closest_observation"
 
 
 def _between(low: Array, high: Array, part: Any) -> Array:
-    """So far on the way from one to the other; of equals it is them, infinities too."""
+    """Interpolates between two values; equal ones, infinities included, are returned as they are."""
     if isinstance(part, float) and part in (0.0, 1.0):
         return high if part else low
     way = _api.where(low == high, low, low + (high - low) * part)
@@ -174,7 +174,7 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introsele
 
 
 def _counts(places: Array, size: int, weights: Array | None) -> Array:
-    """How many of each place below `size`, or the sums of their weights."""
+    """Counts each place below `size`, or sums the weights of each."""
     places = _api.reshape(places, (-1,)).astype(_dtypes.int32)
     if weights is None:
         return call(places, "bincount", ints=[size]).astype(_dtypes.int64)

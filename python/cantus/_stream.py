@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What is known of all elements of a stream; sums in float64, those of whole numbers exactly."""
+    """Statistics of all elements of a stream; sums are float64, those of whole numbers exact."""
 
     count: int
     sum: float
@@ -51,7 +51,7 @@ class Summary:
 
 
 class Stream:
-    """Rows to be computed with, chunk by chunk. One of its methods, or one loop, takes them.
+    """Rows for a computation chunk by chunk. One of its methods, or one loop, consumes them.
 
     `sources` are `.npy` files, NumPy arrays (memory maps among them), or iterables of arrays of whole rows. `memory` is how many bytes the stream
     may take (1 GiB by default), `chunk_rows` how many rows a chunk has at most, `overlap` how many rows of the chunks before and after it has as
@@ -102,7 +102,7 @@ class Stream:
         return self._stream.measure("max")
 
     def summary(self) -> Summary:
-        """Count, sum, mean, variance, least and greatest in one reading.
+        """Returns count, sum, mean, variance, least and greatest element after one reading.
 
         >>> import cantus, numpy as np
         >>> cantus.Stream(np.tile(np.arange(4, dtype="i4"), 1000)).summary()
@@ -111,7 +111,7 @@ class Stream:
         return Summary(*self._stream.summary())
 
     def histogram(self, bins: int, low: float, high: float) -> np.ndarray[Any, Any]:
-        """How many elements lie in each of `bins` parts of low..high.
+        """Counts the elements in each of `bins` parts of low..high.
 
         >>> import cantus, numpy as np
         >>> cantus.Stream(np.arange(1000, dtype="f4")).histogram(4, 0, 1000)
@@ -120,7 +120,7 @@ class Stream:
         return np.array(self._stream.histogram(bins, low, high), dtype=np.uint64)
 
     def map(self, work: Callable[[Chunk], Array], path: str | os.PathLike[str]) -> None:
-        """Writes what `work` makes of each chunk to a `.npy` file: as many rows as the chunk has, or with those that overlap, which are cut off.
+        """Writes the result of `work` on each chunk to a `.npy` file: as many rows as the chunk has, or with the overlapping ones, which are cut off.
 
         >>> import cantus, numpy as np, os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "roots.npy")

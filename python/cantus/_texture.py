@@ -145,7 +145,7 @@ def _made(pixels: np.ndarray[Any, Any], format: str, levels: bool, device: Any) 
 
 
 def bound(image: Any, name: str, known: list[Any], device: Any) -> _core.Texture:
-    """What a texture of a kernel is given."""
+    """Returns the texture to bind: the given one, or one made from an image."""
     reads, format, writes, _ = known
     if isinstance(image, Texture):
         return image._texture

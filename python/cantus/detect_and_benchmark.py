@@ -1,4 +1,4 @@
-"""`python -m cantus.detect_and_benchmark`: what the machine has, whether it computes right, and how fast beside NumPy."""
+"""`python -m cantus.detect_and_benchmark`: the devices of the machine, whether they compute correctly, and how fast beside NumPy."""
 
 from __future__ import annotations
 

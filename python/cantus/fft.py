@@ -20,7 +20,7 @@ def _scaled(x: Array, norm: str, count: int, inverse: bool) -> Array:
 
 
 def _length(x: Array, n: int | None, axis: int) -> Array:
-    """Cut, or padded with zeros."""
+    """Cuts, or pads with zeros."""
     if n is None or n == x.shape[axis]:
         return x
     if n < 1:
@@ -96,7 +96,7 @@ def _paired(x: Array) -> Array:
 
 
 def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The transform of real numbers: the first half of it and one.
+    """The transform of real numbers: its first half plus one element.
 
     >>> import cantus
     >>> abs(cantus.fft.rfft(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
@@ -191,7 +191,7 @@ def ifft2(x: Array, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "back
 
 
 def rfft2(x: Array, /, *, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
-    """`fft2` of real numbers: along the last axis the first half of it and one.
+    """`fft2` of real numbers: along the last axis the first half plus one element.
 
     >>> import cantus
     >>> abs(cantus.fft.rfft2(cantus.ones((2, 4)))).shape
@@ -215,7 +215,7 @@ _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The transform of what is Hermitian, which is real.
+    """The transform of a Hermitian array, which is real.
 
     >>> import cantus
     >>> cantus.fft.hfft(cantus.asarray([1 + 0j, 2 + 0j, 1 + 0j])).numpy().round(3)
@@ -261,7 +261,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 
 def fftshift(x: Array, /, *, axes: Any = None) -> Array:
-    """Frequency 0 in the middle.
+    """Moves frequency 0 to the middle.
 
     >>> import cantus
     >>> cantus.fft.fftshift(cantus.arange(4))

@@ -228,7 +228,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """x = U diag(S) Vh.
+    """Decomposes x into U diag(S) Vh.
 
     >>> import cantus
     >>> cantus.linalg.svd(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).S.numpy().round(3)
@@ -258,7 +258,7 @@ def _limit(values: Array, x: Array, rtol: Any) -> Array:
 
 
 def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
-    """How many singular values are not as good as 0.
+    """The number of singular values above the tolerance.
 
     >>> import cantus
     >>> cantus.linalg.matrix_rank(cantus.asarray([[2.0, 1.0], [1.0, 2.0]]))
@@ -288,7 +288,7 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
 
 
 def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
-    """x = Q R, with as many columns of Q as x has, or all of them (`mode="complete"`).
+    """Decomposes x into Q R, with as many columns of Q as x has, or all of them (`mode="complete"`).
 
     >>> import cantus
     >>> abs(cantus.linalg.qr(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).R).numpy().round(3)
@@ -313,7 +313,7 @@ def slogdet(x: Array, /) -> SlogdetResult:
 
 
 def solve(x1: Array, x2: Array, /) -> Array:
-    """X with x1 X = x2; NaN where x1 is singular.
+    """Solves x1 X = x2; NaN where x1 is singular.
 
     >>> import cantus
     >>> cantus.linalg.solve(cantus.asarray([[2.0, 0.0], [0.0, 4.0]]), cantus.asarray([2.0, 2.0]))
@@ -324,7 +324,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 
 class LstsqResult(NamedTuple):
-    """The solution, the sums of squares of what is left, the rank, and the singular values, descending."""
+    """The solution, the sums of squared residuals, the rank, and the singular values, descending."""
 
     x: Array
     residuals: Array

@@ -38,7 +38,7 @@ def layer_norm(x: Array, weight: Array | None = None, bias: Array | None = None,
 
 
 def group_norm(x: Array, groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
-    """As `layer_norm`, of groups of channels of (N, C, ...).
+    """`layer_norm` over groups of channels of (N, C, ...).
 
     >>> import cantus
     >>> cantus.nn.group_norm(cantus.asarray([[1.0, 3.0]]), 1).numpy().round(3)
@@ -216,7 +216,7 @@ def avg_pool1d(x: Array, kernel_size: int, stride: int | None = None, padding: i
 
 
 def embedding(indices: Array, table: Array) -> Array:
-    """The rows of a table (words, width) that integers name: (..., width).
+    """Returns the rows of a table (words, width) that integers name: (..., width).
 
     >>> import cantus
     >>> cantus.nn.embedding(cantus.asarray([1]), cantus.asarray([[1.0, 2.0], [3.0, 4.0]]))
@@ -259,7 +259,7 @@ def rope(x: Array, positions: Array, base: float = 10000.0, interleaved: bool = 
 
 
 def dropout(x: Array, p: float, seed: int) -> Array:
-    """Zeros with probability p, and the rest over 1 - p: the same for the same seed.
+    """Sets elements to 0 with probability p and divides the rest by 1 - p; the same for the same seed.
 
     >>> import cantus
     >>> cantus.nn.dropout(cantus.ones(1000), 0.5, seed=3).shape
@@ -290,7 +290,7 @@ def topk(x: Array, k: int, axis: int = -1, largest: bool = True) -> tuple[Array,
 
 
 def one_hot(indices: Array, classes: int, dtype: Any = None) -> Array:
-    """1 at each integer's place along a new last axis, and 0 elsewhere; of an integer that is no class 0 everywhere.
+    """1 at each integer's place along a new last axis, and 0 elsewhere. An integer that is not a class gives 0 everywhere.
 
     >>> import cantus
     >>> cantus.nn.one_hot(cantus.asarray([1]), 3)

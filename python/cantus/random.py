@@ -19,7 +19,7 @@ _MASK = (1 << 64) - 1
 
 
 class Key:
-    """64 bits that say which random numbers come."""
+    """64 bits that select a sequence of random numbers."""
 
     __slots__ = ("bits",)
 
@@ -49,7 +49,7 @@ def _mixed(bits: int) -> int:
 
 
 def key(seed: int) -> Key:
-    """A key of a seed.
+    """Creates a key from a seed.
 
     >>> import cantus
     >>> cantus.random.key(7) == cantus.random.key(7)
@@ -59,7 +59,7 @@ def key(seed: int) -> Key:
 
 
 def split(key: Key, count: int = 2) -> list[Key]:
-    """Independent keys of one.
+    """Derives independent keys from one.
 
     >>> import cantus
     >>> len(cantus.random.split(cantus.random.key(7)))
@@ -75,7 +75,7 @@ def _made(name: str, key: Key, shape: Any, device: Any, dtype: str) -> Array:
 
 
 def uniform(key: Key, shape: Any = (), low: float = 0.0, high: float = 1.0, *, device: Any = None) -> Array:
-    """float32 evenly from low up to high, without high.
+    """float32 uniform in [low, high).
 
     >>> import cantus
     >>> cantus.random.uniform(cantus.random.key(7), (2, 3)).shape
@@ -126,7 +126,7 @@ def bits(key: Key, shape: Any = (), *, device: Any = None) -> Array:
 
 
 def integers(key: Key, low: int, high: int, shape: Any = (), *, device: Any = None) -> Array:
-    """int32 evenly from low up to high, without high; off by at most (high - low) / 2^32 of evenness.
+    """int32 uniform in [low, high), off by at most (high - low) / 2^32.
 
     >>> import cantus
     >>> bool(cantus.all(cantus.random.integers(cantus.random.key(7), 0, 6, 100) < 6))
@@ -149,7 +149,7 @@ def permutation(key: Key, n: int, *, device: Any = None) -> Array:
 
 
 def choice(key: Key, x: Array, count: int) -> Array:
-    """Elements along the first axis, each drawn by itself.
+    """Elements along the first axis, drawn independently.
 
     >>> import cantus
     >>> cantus.random.choice(cantus.random.key(7), cantus.arange(10), 3).shape

@@ -1,4 +1,4 @@
-"""The same on Ray: Dask arrays whose chunks are arrays of Cantus, computed by Ray's workers, and kernels over many batches as Ray's tasks.
+"""Cantus on Ray: Dask arrays whose chunks are arrays of Cantus, computed by Ray's workers, and kernels over many batches as Ray's tasks.
 
 >>> import cantus.dask, cantus.ray, ray                   # doctest: +SKIP
 >>> cantus.ray.init("cuda", num_gpus=2)                   # doctest: +SKIP

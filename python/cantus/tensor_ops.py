@@ -1,4 +1,4 @@
-"""The interface `tensor_ops`: rms_norm, silu and gelu of NumPy arrays, on the best backend there is.
+"""The interface `tensor_ops`: rms_norm, silu and gelu of NumPy arrays, on the best available backend.
 
 The backends in order are `backend.json`'s `"priority"` (in the working folder, else in the user's configuration folder), or cuda, opencl, cpp,
 python; `"backend"` names one, or is `"auto"`. One that fails falls back to the next, with a warning once.
@@ -27,7 +27,7 @@ _BACKENDS = {"cuda": "cuda", "opencl": "opencl", "cpp": "cpu", "wgpu": "wgpu", "
 
 
 def settings_files() -> list[Path]:
-    """Where settings are looked for: the first that is there counts."""
+    """The places of settings; the first that exists counts."""
     folder = os.environ.get("APPDATA") or os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return [Path("backend.json"), Path(folder) / "cantus" / "backend.json"]
 
@@ -64,17 +64,17 @@ class _Python:
     name = "python"
 
     def rms_norm(self, x: Any, weight: Any, eps: float) -> Any:
-        """In float32, the mean in float64."""
+        """Computes in float32, with the mean in float64."""
         mean = np.mean(np.square(x, dtype=np.float64), axis=-1, keepdims=True)
         return (x / np.sqrt(mean + eps).astype(np.float32) * weight).astype(np.float32)
 
     def silu(self, x: Any) -> Any:
-        """Of both signs without overflow."""
+        """Computes without overflow for either sign."""
         with np.errstate(over="ignore"):
             return (x / (1 + np.exp(-x))).astype(np.float32)
 
     def gelu(self, x: Any) -> Any:
-        """By tanh."""
+        """Computes by tanh."""
         return (0.5 * x * (1 + np.tanh(np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x * x * x)))).astype(np.float32)
 
 
@@ -109,15 +109,15 @@ class _Ours:
         return into
 
     def rms_norm(self, x: Any, weight: Any, eps: float) -> Any:
-        """By the device."""
+        """Computes on the device."""
         return self._out(self._in(x).call("rms_norm", [self._in(weight)], [], [eps])[0])
 
     def silu(self, x: Any) -> Any:
-        """By the device."""
+        """Computes on the device."""
         return self._out(self._in(x).unary("silu"))
 
     def gelu(self, x: Any) -> Any:
-        """By the device."""
+        """Computes on the device."""
         return self._out(self._in(x).unary("gelu_tanh"))
 
 
@@ -244,7 +244,7 @@ def _threads() -> int:
 
 
 def get_backend_info() -> dict[str, Any]:
-    """The active backend, its device, which backends there are with the reason for each that is not, instruction set, threads and memory."""
+    """The active backend, its device, the available backends with a reason for each other one, instruction set, threads and memory."""
     active = _chosen()
     available = {name: _backend(name) is not None for name in NAMES}
     device = active.device.info if isinstance(active, _Ours) else {"name": "NumPy", "memory": None}

@@ -45,7 +45,7 @@ def _known(value: Any) -> bool:
 
 
 def computes(node: Any) -> bool:
-    """Whether Cantus computes an operation as torch does."""
+    """Returns whether Cantus computes an operation as torch does."""
     target = node.target
     if node.op != "call_function" or target not in _aten.TABLE:
         return False
@@ -148,7 +148,7 @@ class Part:
 
 
 class _Place(int):
-    """Where a value of a step stands."""
+    """The place of a step's value."""
 
 
 def _filled(of: Any, values: list[Any]) -> Any:
@@ -193,7 +193,7 @@ class _Called(torch.nn.Module):  # type: ignore[misc]
 
 
 def backend(module: Any, inputs: Sequence[Any], **keywords: Any) -> Any:
-    """What `torch.compile` calls with a program."""
+    """The backend that `torch.compile` calls with a program."""
     options = dict(keywords.pop("options", None) or {})
     chosen = options.pop("device", None)
     if options:
