@@ -245,7 +245,7 @@ impl Cut {
                 for line in lines.chunks_mut(apart) {
                     line[..columns].iter_mut().for_each(|value| *value *= self.scale);
                 }
-                // SAFETY: tasks write distinct columns of the row's transform, which has so many.
+                // SAFETY: tasks write distinct columns of the row's transform, and all of them exist.
                 unsafe {
                     let to = y.at(2 * (row * length + first)).cast::<Pair>();
                     across([count, columns], (lines.as_ptr().cast::<Pair>(), apart), (to, rows));
@@ -303,7 +303,7 @@ impl Cut {
 fn with_rows(count: usize, then: impl FnOnce(&mut [lanes::Row])) {
     with_scratch([count * 2 * lanes::LANES, 0], |[floats, _]| {
         let rows = floats.as_mut_ptr().cast::<lanes::Row>();
-        // SAFETY: a row is so many floats.
+        // SAFETY: a row has that many floats.
         then(unsafe { std::slice::from_raw_parts_mut(rows, count) });
     });
 }

@@ -258,7 +258,7 @@ impl Native {
 fn function(shape: &FunctionShape, inputs: &[Floats], y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     limits.begin().check()?;
     let [sizes @ .., size] = shape.sizes() else { return Ok(()) };
-    // SAFETY: the bindings hold so many bytes, which nothing writes to while the function runs.
+    // SAFETY: the bindings hold that many bytes, and nothing writes to them while the function runs.
     let bytes = |(of, &bytes): (&Floats, &usize)| unsafe { std::slice::from_raw_parts(of.start().cast::<u8>(), bytes) };
     let inputs: Vec<&[u8]> = inputs.iter().zip(sizes).map(bytes).listed();
     // SAFETY: as above; the result is a tensor of its own, which nothing else touches.
@@ -274,7 +274,7 @@ fn zk(
     output: Floats,
     limits: &Limits<'_>,
 ) -> Result<(), Fault> {
-    // SAFETY: the bindings hold so many words, and nothing but this operation touches them. The output is a tensor of its own.
+    // SAFETY: the bindings hold that many words, and only this operation uses them. The output is a separate tensor.
     let words = |binding: &Floats| unsafe { std::slice::from_raw_parts(binding.start().cast::<u32>(), binding.1) };
     let inputs: Vec<&[u32]> = inputs.iter().map(words).collect();
     // SAFETY: as above.

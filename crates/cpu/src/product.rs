@@ -217,7 +217,7 @@ impl std::ops::Deref for Packed {
     type Target = [Line];
 
     fn deref(&self) -> &[Line] {
-        // SAFETY: there are so many, aligned as they must be, and nothing writes to them any more.
+        // SAFETY: the buffer has that many aligned lines, and nothing writes to them any more.
         unsafe { std::slice::from_raw_parts(self.0.start().cast(), self.1) }
     }
 }
@@ -225,7 +225,7 @@ impl std::ops::Deref for Packed {
 /// Returns the lines that `make` packed, now or before: see [`Keeper::keep`].
 pub(super) fn kept(keeper: &Arc<Keeper>, form: Form, lines: usize, make: impl FnOnce(&mut [Line])) -> Option<Packed> {
     let fill = |start: *mut u8| {
-        // SAFETY: there are so many, aligned as they must be, and nothing else touches them meanwhile; any bits are floats.
+        // SAFETY: the buffer has that many aligned lines, and nothing else uses them meanwhile; any bits are floats.
         make(unsafe { std::slice::from_raw_parts_mut(start.cast(), lines) });
     };
     keeper.keep(form, size_of::<Line>() * lines, fill).map(|buffer| Packed(buffer, lines))

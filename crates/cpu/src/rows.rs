@@ -399,7 +399,7 @@ fn find_by<T: Carried + PartialOrd>(
                 let value = T::of(*value);
                 value == best || is_nan && value.partial_cmp(&value).is_none()
             };
-            // As words: LLVM 22 cannot make WebAssembly of so many truths.
+            // As words: LLVM 22 cannot compile this many bools to WebAssembly.
             let line =
                 lines.iter().position(|line| line.iter().map(|value| u32::from(is_best(value))).sum::<u32>() > 0);
             let from = line.unwrap_or(lines.len()) * TOGETHER;

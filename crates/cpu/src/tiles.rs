@@ -20,7 +20,7 @@ pub(super) struct Matrix<T> {
     pub column: usize,
 }
 
-// SAFETY: whoever makes one promises that its elements may be read (`product`), or are written by one task each.
+// SAFETY: the code that makes one promises that its elements may be read (`product`), or are written by one task each.
 unsafe impl<T> Send for Matrix<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Matrix<T> {}

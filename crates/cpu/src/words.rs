@@ -54,7 +54,7 @@ pub(super) struct Lines<T> {
     pub(super) term: usize,
 }
 
-// SAFETY: whoever makes one promises that its elements may be read.
+// SAFETY: the code that makes one promises that its elements may be read.
 unsafe impl<T> Send for Lines<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Lines<T> {}

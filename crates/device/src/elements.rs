@@ -19,12 +19,12 @@ pub struct ElementsShape {
     pub steps: Vec<Step>,
     /// Bytes of a number of the result: 4 for float32 and words, 1 for bytes and truths.
     pub bytes: usize,
-    /// Further results: the steps that they are those of, and the bytes of their numbers. They are bound before the last one's.
+    /// Further results: the step of each, and the bytes of its numbers. They are bound before the last step's result.
     pub more: Vec<(u16, usize)>,
 }
 
 impl ElementsShape {
-    /// Of steps to the result.
+    /// Creates a chain of steps that end with the result.
     #[must_use]
     pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
         Self { sides: sides.to_vec(), inputs, places: Vec::new(), row: None, steps, bytes: 4, more: Vec::new() }
@@ -36,19 +36,19 @@ impl ElementsShape {
         Self { bytes, ..self }
     }
 
-    /// With views of places.
+    /// Adds views of places.
     #[must_use]
     pub fn with_places(self, places: Vec<CopyShape>) -> Self {
         Self { places, ..self }
     }
 
-    /// With further results.
+    /// Adds further results.
     #[must_use]
     pub fn and(self, more: Vec<(u16, usize)>) -> Self {
         Self { more, ..self }
     }
 
-    /// With a function of rows before the steps, which read it by [`Step::Row`].
+    /// Adds a function of rows before the steps, which read it by [`Step::Row`].
     #[must_use]
     pub fn after_rows(mut self, function: RowFunction, steps: Vec<Step>) -> Self {
         self.row = Some((function, steps));
@@ -103,7 +103,7 @@ pub enum RowFunction {
 /// A step: it makes an element of those that earlier ones made, which it names by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// That of an input.
+    /// The element of an input.
     Input(u16),
     /// The place in a view of places, as a word.
     Place(u16),

@@ -170,19 +170,19 @@ impl MatmulShape {
     }
 }
 
-/// Where the elements of an operand lie, counted in elements.
+/// The layout of an operand, counted in elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Operand {
     /// The first element of each batch.
     pub offsets: Vec<usize>,
-    /// From one row to the next.
+    /// The distance from one row to the next.
     pub row: usize,
-    /// From one column to the next.
+    /// The distance from one column to the next.
     pub column: usize,
 }
 
 impl Operand {
-    /// Elements up to the last one, of an operand of such sides.
+    /// Returns the number of elements up to the last one, for an operand of these sides.
     #[doc(hidden)]
     pub fn reach(&self, rows: usize, columns: usize) -> Option<usize> {
         let down = rows.checked_sub(1)?.checked_mul(self.row)?;
@@ -254,7 +254,7 @@ impl GreatestShape {
     }
 }
 
-/// A view whose elements are copied to lie one behind the other.
+/// A view whose elements are copied to contiguous memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CopyShape {
@@ -269,7 +269,7 @@ pub struct CopyShape {
 }
 
 impl CopyShape {
-    /// Of a view of elements of 4 bytes.
+    /// Creates a view of elements of 4 bytes.
     #[must_use]
     pub fn new(sides: &[usize], strides: &[usize], offset: usize) -> Self {
         Self { sides: sides.to_vec(), strides: strides.to_vec(), offset, bytes: 4 }
@@ -293,7 +293,7 @@ pub struct AssembleShape {
 }
 
 impl AssembleShape {
-    /// Of parts.
+    /// Creates a copy of parts.
     #[must_use]
     pub fn new(sides: &[usize], parts: Vec<(CopyShape, Vec<usize>)>) -> Self {
         Self { sides: sides.to_vec(), parts }
@@ -309,7 +309,7 @@ pub struct GatherShape {
     pub from: CopyShape,
     /// The places, in the same axes.
     pub places: CopyShape,
-    /// From one place to the next, in elements of what is read.
+    /// The distance from one place to the next, in elements of the source.
     pub step: usize,
     /// How many places there are: one at least.
     pub length: usize,
@@ -318,14 +318,14 @@ pub struct GatherShape {
 }
 
 impl GatherShape {
-    /// Of two views of the same axes.
+    /// Creates a gather from two views of the same axes.
     #[must_use]
     pub fn new(from: CopyShape, places: CopyShape, [step, length]: [usize; 2], signed: bool) -> Self {
         Self { from, places, step, length, signed }
     }
 }
 
-/// Contiguous rows with values for places of theirs, in the order of the values. Places from `length` on have no effect.
+/// Contiguous rows, and values that are combined with elements of theirs in the order of the values. Places from `length` on have no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ScatterShape {
@@ -346,7 +346,7 @@ pub struct ScatterShape {
 }
 
 impl ScatterShape {
-    /// Of rows, with `count` values for the `length` elements of each.
+    /// Creates a scatter into rows, with `count` values for the `length` elements of each.
     #[must_use]
     pub fn new([rows, length, count]: [usize; 3], shared: bool, dtype: DType, by: Option<Combination>) -> Self {
         Self { rows, length, count, shared, dtype, by, signed: false }
@@ -354,7 +354,7 @@ impl ScatterShape {
 }
 
 impl ScatterShape {
-    /// With places that may be negative.
+    /// Allows negative places.
     #[must_use]
     pub fn by_signed(self) -> Self {
         Self { signed: true, ..self }
@@ -370,18 +370,18 @@ pub struct CountShape {
     /// Bins.
     pub bins: usize,
     /// The bits of the float32 that is still in the last bin. Then the numbers are float32, and a bin goes from its edge (of `bins` + 1, ascending)
-    /// to below the next; otherwise they are u32, each the number of its bin. What has no bin is not counted.
+    /// to below the next; otherwise they are u32, each the number of its bin. Numbers without a bin are not counted.
     pub last: Option<u32>,
 }
 
 impl CountShape {
-    /// Of whole numbers.
+    /// Creates a count of whole numbers.
     #[must_use]
     pub fn whole(count: usize, bins: usize) -> Self {
         Self { count, bins, last: None }
     }
 
-    /// Of float32, by edges; `last` still belongs to the last bin.
+    /// Creates a count of float32 by edges; `last` still belongs to the last bin.
     #[must_use]
     pub fn by_edges(count: usize, bins: usize, last: f32) -> Self {
         Self { count, bins, last: Some(last.to_bits()) }
@@ -423,7 +423,7 @@ pub struct ResampleKernel {
 }
 
 impl ResampleKernel {
-    /// Of a reach.
+    /// Creates a kernel of this reach.
     #[must_use]
     pub fn new(reach: u8, wide: bool, curve: f32) -> Self {
         Self { reach, wide, curve: curve.to_bits() }
@@ -483,7 +483,7 @@ pub struct FunctionShape {
     function: std::sync::Arc<Function>,
 }
 
-/// From the bytes of the inputs those of the result.
+/// Computes the bytes of the result from those of the inputs.
 type Function = dyn Fn(&[&[u8]], &mut [u8]) + Send + Sync;
 
 impl FunctionShape {

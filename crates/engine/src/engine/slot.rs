@@ -418,7 +418,7 @@ impl Slot {
 
     fn resolve_ready(&self, work: &mut Work, log: &Log) {
         while let Some(first) = work.in_flight.front() {
-            // A shared future that nobody polls makes no progress of its own; polling once is free of waiting.
+            // A shared future makes no progress unless it is polled; polling once does not wait.
             let Some(outcome) = first.outcome.clone().now_or_never() else { return };
             if let Some(submission) = work.in_flight.pop_front() {
                 self.conclude(work, &submission, outcome, log);

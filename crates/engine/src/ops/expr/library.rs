@@ -98,7 +98,7 @@ mod tests {
     fn a_body_takes_what_it_calls() {
         let [portable, native] = linked("fn main() { y = float_sigmoid(x); }");
         let functions = |text: &str| text.matches("fn ").count();
-        // The sigmoid, and the exponential beneath it, which on portable devices looks for what is no finite number.
+        // The sigmoid, and the exponential beneath it, which on portable devices looks for numbers that are not finite.
         assert_eq!((functions(&portable), functions(&native)), (8, 3), "{portable}\n{native}");
         assert!(portable.contains("fn accurate_exp") && !portable.contains("fn accurate_log"));
         assert_eq!(linked("fn main() {}")[0], "fn main() {}");

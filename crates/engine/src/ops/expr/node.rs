@@ -535,7 +535,7 @@ impl Expr {
     #[must_use]
     pub fn constant(&self, value: f64) -> Self {
         self.derived(|typed| {
-            // What is no number, or is beyond every integer, is beyond these too.
+            // NaN and numbers beyond every integer are beyond these as well.
             let fits = typed
                 .dtype
                 .limits()

@@ -228,7 +228,7 @@ impl Lowering {
                 let part = if dtype == DType::Complex64 { DType::F32 } else { DType::F64 };
                 Item::Many([value, 0.0].map(|number| Item::One(self.graph.float(number, part))).to_vec())
             }
-            // Integers are exact in float64, but for those of 64 bits beyond 2^53, which saturate as casts do.
+            // Integers are exact in float64, except those of 64 bits beyond 2^53, which saturate as casts do.
             _ => Item::One(self.graph.float(value, dtype.computed())),
         }
     }
