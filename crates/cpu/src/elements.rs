@@ -143,12 +143,12 @@ impl Lane for u8 {
     }
 }
 
-/// Where what a step makes lies, for a block.
+/// The place of a step's result, for a block.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     /// In the memory of an input, as it is.
     Direct(u16),
-    /// In a block of its own, which holds the same value for as long as a row lasts.
+    /// In a separate block, which holds the same value for a whole row.
     Row(u16, usize),
     /// In a block that an input's elements are copied to.
     Copied(u16, usize),
@@ -171,7 +171,7 @@ pub(super) struct Plan<'a> {
     pub(super) flat: bool,
     /// Some value stays the same along a row.
     by_rows: bool,
-    /// Of steps of bytes, whether they read signed ones.
+    /// For each step of bytes, whether it reads signed ones.
     signed: Vec<bool>,
 }
 

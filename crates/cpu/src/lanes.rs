@@ -32,7 +32,7 @@ pub(super) trait Lanes {
     unsafe fn prefetch(_: *const f32) {}
 }
 
-/// Those of floats.
+/// The operations on vectors of floats.
 ///
 /// # Safety
 /// As [`Lanes`].

@@ -25,7 +25,7 @@ pub(super) struct Block {
     source: Source,
 }
 
-/// Where a block is from.
+/// The origin of a block.
 enum Source {
     Heap(Layout),
     /// A mapping, whose start and length this is.
@@ -93,7 +93,7 @@ impl Drop for Block {
     }
 }
 
-/// Where buffers come from, and what is kept beside them.
+/// The memory of buffers, and the results that are kept with them.
 struct Store {
     pool: Pool<Block>,
     keepers: Mutex<Vec<Weak<Keeper>>>,
@@ -138,10 +138,10 @@ pub(super) struct CpuBuffer {
     keeper: OnceLock<Arc<Keeper>>,
 }
 
-/// Of what part of a buffer something is made, and how: what makes it, its sizes, the start and steps of what it is made of.
+/// Identifies a result that is kept with a buffer: the code that made it, its type and sizes, the start and steps of the part that it was made from.
 pub(super) type Form = (&'static str, TypeId, [usize; 3], [usize; 3]);
 
-/// Keeps what operations make of a buffer's contents, from the second time that the same is asked for until something may have written there.
+/// Keeps results that operations made from a buffer's contents, from the second request for the same one until something may have written there.
 pub(super) struct Keeper {
     store: Weak<Store>,
     state: Mutex<Kept>,

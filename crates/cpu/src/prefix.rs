@@ -18,7 +18,7 @@ pub(super) unsafe fn sums(start: f64, values: &[f32], to: *mut f32) -> f64 {
     unsafe { plain(start, values, to) }
 }
 
-/// By four at a time.
+/// Computes the sums four at a time.
 ///
 /// # Safety
 /// As [`sums`].

@@ -98,7 +98,7 @@ fn part_of(whole: usize, most: usize, step: usize) -> usize {
 /// How a product is done.
 #[derive(Clone, Copy, Default)]
 pub(super) struct How<'a> {
-    /// On all threads, or on this one.
+    /// Run on all threads, not only on this one.
     pub parallel: bool,
     /// The keeper of the right operand's panels, if its contents may stay.
     pub keeper: Option<&'a Arc<Keeper>>,
@@ -117,7 +117,7 @@ pub(super) unsafe trait Columns: Copy + Sync {
     /// The floats, where tiles may read them as they lie.
     fn there(&self) -> Option<Matrix<*const f32>>;
 
-    /// Its start and steps, by which a keeper knows it.
+    /// Returns its start and steps, by which a keeper identifies it.
     fn place(&self) -> [usize; 3];
 
     /// Packs some columns, at most a tile's, of some terms: the line that sums begin with, if there is one, then a tile's columns for each term,

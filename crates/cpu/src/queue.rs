@@ -38,12 +38,12 @@ pub(super) struct Shared {
     times: Mutex<Vec<KernelTime>>,
 }
 
-/// How long work may take.
+/// Limits on the time that work may take.
 #[derive(Clone, Copy)]
 pub(super) struct TimeLimits {
-    /// On a batch.
+    /// The limit on a batch.
     pub(super) timeout: Option<Duration>,
-    /// On workgroups that run together.
+    /// The limit on workgroups that run together.
     pub(super) stall: Option<Duration>,
 }
 

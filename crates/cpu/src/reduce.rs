@@ -29,7 +29,7 @@ pub(super) fn serves(shape: &ReduceShape) -> bool {
         && (shape.number == Number::F32 || !shape.down_columns || work(shape) / shape.outer < MOST_WORDS)
 }
 
-/// For each result along the first axes: rows, and elements of a row. `None` where the sizes do not hold together.
+/// Returns the rows and the elements of a row for each result along the first axes. `None` if the sizes do not fit together.
 fn lengths(shape: &ReduceShape) -> Option<[usize; 2]> {
     let (&length, rows) = shape.elements.sides.split_last()?;
     let rows = rows.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;

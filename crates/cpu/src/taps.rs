@@ -9,15 +9,15 @@ pub(super) const BEHIND: usize = 32;
 /// Planes of the result that are added up together.
 pub(super) const TOGETHER: usize = 4;
 
-/// Where the weights of one group meet an image with its zeros.
+/// The places of an image, with its zeros, that one group's weights apply to.
 pub(super) struct Taps {
-    /// For each weight of a plane, how far it is from the first.
+    /// The distance of each weight of a plane from the first.
     pub(super) offsets: Vec<usize>,
     /// Planes that a group reads.
     pub(super) planes: usize,
-    /// From one plane to the next.
+    /// The distance from one plane to the next.
     pub(super) plane: usize,
-    /// From one row of the result to the next.
+    /// The distance from one row of the result to the next.
     pub(super) row: usize,
     /// Rows and columns of the result.
     pub(super) size: [usize; 2],

@@ -244,7 +244,7 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Of `bytes` bytes from `start` on, which `owner` keeps.
+    /// Describes `bytes` bytes from `start` on, which `owner` keeps alive.
     ///
     /// # Safety
     /// The memory is valid for reads by any thread, and nobody writes to it, until `owner` is dropped. It may be written where a kernel binds
@@ -320,15 +320,15 @@ impl CancelFlag {
     pub fn new() -> Self {
         Self::default()
     }
-    /// Raises it.
+    /// Raises the flag.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
-    /// Lowers it, so that it can be used again.
+    /// Lowers the flag, so that it can be used again.
     pub fn reset(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
-    /// Is it raised?
+    /// Returns whether the flag is raised.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -454,7 +454,7 @@ pub struct TakeoverFigures {
 }
 
 impl TakeoverFigures {
-    /// Nothing so far.
+    /// Creates figures without launches.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self { name, launches: 0, refusal: None }

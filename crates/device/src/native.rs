@@ -55,7 +55,7 @@ pub enum NativeOperation {
 }
 
 impl NativeOperation {
-    /// Results: the last ones of the bindings.
+    /// Returns the number of results, which are the last bindings.
     #[must_use]
     pub fn results(&self) -> usize {
         match self {
@@ -144,7 +144,7 @@ pub struct ProductShape {
 }
 
 impl ProductShape {
-    /// A product of float32 that nothing follows.
+    /// Creates a product of float32 that nothing follows.
     #[must_use]
     pub fn new(matmul: MatmulShape) -> Self {
         Self { matmul, result: DType::F32, bias: None, relu: false }

@@ -38,7 +38,7 @@ impl Refusal {
         }
     }
 
-    /// Of a batch of which nothing ran.
+    /// Creates the refusal of a batch of which nothing ran.
     #[must_use]
     pub fn whole(error: Error, batch: Vec<Command>) -> Self {
         Self { error: Arc::new(error), ran: Ran::Nothing(batch) }
@@ -46,7 +46,7 @@ impl Refusal {
 }
 
 impl From<Error> for Refusal {
-    /// Of a batch of which nobody knows what ran.
+    /// Creates the refusal of a batch of which it is unknown what ran.
     fn from(error: Error) -> Self {
         Self { error: Arc::new(error), ran: Ran::Unknown }
     }

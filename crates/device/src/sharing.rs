@@ -59,7 +59,7 @@ pub struct DriverMemory {
 }
 
 impl DriverMemory {
-    /// Of `bytes` bytes from `address` on, which `owner` keeps.
+    /// Describes `bytes` bytes from `address` on, which `owner` keeps alive.
     ///
     /// # Safety
     /// The memory is the device's that is asked to import it, and valid until `owner` is dropped. Until then nobody writes to it, except kernels

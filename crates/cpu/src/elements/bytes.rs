@@ -17,7 +17,7 @@ fn sign_of(reaches: &[Reach]) -> Option<bool> {
     if all(UNSIGNED) { Some(false) } else { all(SIGNED).then_some(true) }
 }
 
-/// For each step whether it reads signed bytes; nothing where a chain is more than bytes.
+/// Returns for each step whether it reads signed bytes; `None` if a chain has wider numbers.
 pub(super) fn signed(shape: &ElementsShape) -> Option<Vec<bool>> {
     let wide = |bytes: usize| bytes != 1;
     if wide(shape.bytes)
@@ -135,7 +135,7 @@ fn pairs([x, y]: [&[u8]; 2], to: &mut [u8], of: impl Fn(u8, u8) -> u8) {
     }
 }
 
-/// In the order of signed or unsigned bytes.
+/// Applies a function of two bytes that depends on their order only, signed or unsigned.
 #[inline(always)]
 fn ordered(xs: [&[u8]; 2], to: &mut [u8], signed: bool, of: impl Fn(u8, u8) -> u8) {
     // Signed bytes with their first bit turned have the order of unsigned ones.

@@ -116,7 +116,7 @@ fn add_up(row: &[f32], of: impl Fn(f32) -> f32) -> f64 {
     all
 }
 
-/// By halves, each of a width that is known: in registers.
+/// Adds the lanes by halves of known widths, in registers.
 #[inline(always)]
 fn total(sums: &[f32; LANES]) -> f32 {
     let sums: [f32; 32] = halved(sums);

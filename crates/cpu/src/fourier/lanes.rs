@@ -33,7 +33,7 @@ impl Row {
     }
 }
 
-/// Where the numbers of the columns come from.
+/// The source of the columns' numbers.
 trait Source: Copy {
     fn row(&self, place: usize) -> Row;
 }
@@ -217,7 +217,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Those of the first columns, by e^(∓2πi n / length).
+    /// Creates the turns of the first columns from the roots e^(∓2πi n / length).
     pub(super) fn new(rows: usize, fine: usize, root: impl Fn(usize) -> C) -> Self {
         let row = |place: usize| {
             let mut row = Row::ZERO;
@@ -232,7 +232,7 @@ impl Turns {
         }
     }
 
-    /// Those of columns from `first` on.
+    /// Returns the turns of columns from `first` on.
     pub(super) fn from(&self, first: usize, root: impl Fn(usize) -> C) -> Self {
         let turned = |(rows, step): (&[Row], usize)| {
             let mut rows = rows.to_vec();

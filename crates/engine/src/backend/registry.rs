@@ -11,13 +11,13 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// No backend at all.
+    /// Creates a registry without backends.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// The backends built into this library.
+    /// Creates a registry of the backends built into this library.
     #[must_use]
     pub fn with_defaults() -> Self {
         #[allow(unused_mut, reason = "without the features there is nothing to add")]

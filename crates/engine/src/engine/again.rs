@@ -71,7 +71,7 @@ pub(super) struct Trace(Mutex<Taken>);
 struct Taken {
     /// Not held: memory that nothing needs any more goes back while the trace is taken.
     tensors: Vec<Weak<Inner>>,
-    /// By address.
+    /// The tensors' numbers by address.
     numbers: FxHashMap<usize, usize>,
     slot: Option<Arc<Slot>>,
     steps: Vec<Step>,

@@ -58,7 +58,7 @@ pub(crate) struct Slot {
     /// Limits on a driver's compiler: of time, and of the processor's time.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "there is no thread to leave behind"))]
     limits: [Option<Duration>; 2],
-    /// Those that were compiled, and the reasons of those that the device cannot run.
+    /// The compiled kernels, and the reason for each one that the device cannot run.
     programs: Mutex<FxHashMap<Kernel, Result<Arc<dyn Program>>>>,
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
@@ -89,7 +89,7 @@ struct Work {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Size {
     pub(crate) invocations: u64,
-    /// By an estimate; none where no driver is to be spared.
+    /// An estimate; 0 if there is no driver whose limits matter.
     pub(crate) operations: u64,
 }
 
@@ -132,7 +132,7 @@ impl Effect {
 struct Submission {
     outcome: Outcome,
     effects: Arc<[Effect]>,
-    /// Its turn, and that of the batch that it was first part of.
+    /// Its turn, and the turn of the batch that it was first part of.
     turn: u64,
     first: u64,
 }

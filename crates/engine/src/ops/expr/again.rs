@@ -73,7 +73,7 @@ impl Hasher for Words {
 #[derive(Default)]
 struct Key {
     words: Words,
-    /// Those that it reads.
+    /// The tensors that it reads.
     tensors: Vec<Tensor>,
     /// Operations that have no result yet; who holds them matters to a plan.
     operations: Vec<Weak<Deferred>>,
@@ -86,7 +86,7 @@ struct Key {
 const FEW: usize = 32;
 
 impl Key {
-    /// With room for a usual expression: memory that grows by and by counts where an operation is small.
+    /// Reserves room for a usual expression, because growing step by step costs time in a small operation.
     fn with_room() -> Self {
         Self {
             words: Words::with_room(),
@@ -231,10 +231,10 @@ impl Digest {
     }
 }
 
-/// The key of a long evaluation. Only what somebody beside the evaluation holds keeps its value.
+/// The key of a long evaluation. Only nodes and operations with other holders keep their values.
 #[derive(Default)]
 struct Whole {
-    /// Those of the last node, and what became of all before.
+    /// The words of the last node, and the digest of all before.
     words: Words,
     digest: Digest,
     tensors: Vec<Tensor>,

@@ -26,7 +26,7 @@ enum Known {
     #[default]
     Nothing,
     Node(Weak<Typed>),
-    /// With all that it depends on.
+    /// An operation, with everything that it depends on.
     Operation(Weak<Deferred>, Words),
 }
 

@@ -37,11 +37,11 @@ pub(in crate::ops) struct Deferred {
     held: AtomicU32,
     /// The work that computing it would take; nothing once there is a result.
     backlog: Mutex<Backlog>,
-    /// An evaluation found that what reads it computes it along.
+    /// An evaluation left it to its readers to compute.
     pub(super) inlined: AtomicBool,
     /// An evaluation found that an expression, its only reader, may end its kernel.
     pub(super) may_be_fused: AtomicBool,
-    /// It was, and its own result was not written.
+    /// An expression ended its kernel, and its own result was not written.
     pub(super) was_fused: AtomicBool,
 }
 

@@ -46,7 +46,7 @@ pub(in crate::ops) fn kernel(name: &str, body: &str) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// The kernels put together so far, by text.
+/// The kernels that were composed so far, by text.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub fn composed() -> Vec<Kernel> {
@@ -56,7 +56,7 @@ pub fn composed() -> Vec<Kernel> {
     sorted.into_iter().map(|(_, kernel)| kernel.clone()).collect()
 }
 
-/// Forgets them.
+/// Forgets the composed kernels.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub fn forget_composed() {
@@ -484,11 +484,11 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
 }
 
 impl Expr {
-    /// Computes all that was recorded, in as few kernels as can be: chains of elementwise operations are one, together with the matrix
-    /// product, convolution, normalisation or reduction before them. What is not read contiguously is gathered on the way: no input is
+    /// Computes the expression in as few kernels as possible: a chain of elementwise operations is one kernel, together with the matrix
+    /// product, convolution, normalisation or reduction before it. Inputs that are not contiguous are gathered while they are read, not
     /// copied first.
     ///
-    /// What several parts of the expression read is computed once, unless computing it again costs less than keeping it. A part that another
+    /// A value that several parts of the expression read is computed once, unless computing it again costs less than keeping it. A part that another
     /// evaluation computed is kept when this one asks for it as well, for as long as its own `Expr` lives.
     ///
     /// # Errors
@@ -515,7 +515,7 @@ impl Expr {
         crate::engine::blocking::block_on(self.eval_async())
     }
 
-    /// The WGSL that [`Expr::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
+    /// Returns the WGSL that [`Expr::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
     /// are computed for it.
     ///
     /// ```

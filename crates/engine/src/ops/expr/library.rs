@@ -22,7 +22,7 @@ const TEXTS: [&str; 2] =
 /// A function or a constant.
 struct Item {
     text: &'static str,
-    /// Its places in the library that its text names, its own among them.
+    /// The places in the library of the items that its text names, its own among them.
     names: Vec<usize>,
 }
 
@@ -31,13 +31,13 @@ struct Library {
     places: HashMap<&'static str, usize>,
 }
 
-/// The identifiers in a text, and whatever else is made of their characters.
+/// Returns the identifiers in a text, and other words of the same characters.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'))
 }
 
 impl Library {
-    /// Of texts in which each item begins a line, and nothing else begins one with its keyword.
+    /// Parses texts in which each item begins a line, and nothing else begins one with its keyword.
     fn new(texts: &[&'static str]) -> Self {
         let texts: Vec<&str> = texts.iter().copied().flat_map(Self::split).listed();
         let places: HashMap<&str, usize> =

@@ -35,7 +35,7 @@ impl Tensor {
         self.expr().r#where(condition, other)
     }
 
-    /// The tensor as the beginning of an expression.
+    /// Returns an expression that reads the tensor.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

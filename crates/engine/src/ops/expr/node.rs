@@ -45,7 +45,7 @@ impl Source {
     }
 }
 
-/// Where elements lie in what is read, without a copy.
+/// The layout of elements in a source, without a copy.
 #[derive(Clone)]
 pub(in crate::ops) struct View {
     pub(in crate::ops) source: Source,
@@ -98,12 +98,12 @@ pub(in crate::ops) struct Backlog {
 }
 
 impl Backlog {
-    /// A tensor's.
+    /// Returns the backlog of a tensor.
     pub(super) fn of(bytes: u64) -> Self {
         Self { length: 0, bytes }
     }
 
-    /// That of what reads others.
+    /// Returns the backlog of a node that reads others.
     pub(super) fn above(read: impl Iterator<Item = Self>) -> Self {
         let (mut longest, mut bytes) = (Self::default(), 0_u64);
         for one in read {
@@ -140,13 +140,13 @@ pub(in crate::ops) struct Typed {
     pub(super) backlog: Backlog,
     /// It reads a tensor. Constants, places and random numbers of them belong to no engine.
     pub(super) is_rooted: bool,
-    /// Its value, where views of it were made or an evaluation keeps it.
+    /// Its value, if views of it were made or an evaluation keeps it.
     pub(super) own: Mutex<Own>,
     /// A kernel computed it as a part of itself.
     pub(super) was_met: AtomicBool,
 }
 
-/// From so deep on an expression is computed on its own: kernels stay of a reasonable size.
+/// The depth from which on an expression is computed on its own, so that kernels stay of a reasonable size.
 const DEEPEST: u32 = 64;
 
 impl Typed {
@@ -523,7 +523,7 @@ impl Expr {
         self.state.as_ref().map(|typed| typed.dtype).map_err(Clone::clone)
     }
 
-    /// The same value everywhere, of the dtype of `self`, to be combined with it. For integers it must be one.
+    /// Returns a constant of the dtype of `self`, to be combined with it. For integers it must be a whole number.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -562,7 +562,7 @@ impl Expr {
         Ok(typed.shared())
     }
 
-    /// Where this (bool, or u32) is not 0 `a`, and elsewhere `b`, whose dtypes are promoted.
+    /// Selects `a` where this (bool, or u32) is not 0, and `b` elsewhere; their dtypes are promoted.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -588,7 +588,7 @@ impl Expr {
         })
     }
 
-    /// This where a condition (bool, or u32) is not 0, and elsewhere `other`: [`Expr::select`] from the side of the values, as PyTorch's `x.where(…)`.
+    /// Selects this where a condition (bool, or u32) is not 0, and `other` elsewhere: [`Expr::select`] as a method of the values, like PyTorch's `x.where(…)`.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -601,7 +601,7 @@ impl Expr {
         condition.into().select(self, other.into().beside(self))
     }
 
-    /// The point between this (for a weight of 0) and `end` (for 1): x + w (end - x). Exact at both ends. For floats.
+    /// Interpolates between this (for a weight of 0) and `end` (for 1): x + w (end - x). Exact at both ends. For floats.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -627,8 +627,8 @@ impl Expr {
         weight.binary(Binary::Lt, 0.5).select(from_start, from_end)
     }
 
-    /// Converts. Floats to integers towards zero, saturating, and NaN to 0; integers to narrower ones wrap; to bool what is not 0 is true; of
-    /// a complex number the real part.
+    /// Converts to another dtype. Floats become integers towards zero, saturating, and NaN becomes 0. Integers wrap to narrower ones. Numbers other
+    /// than 0 are true. A complex number gives its real part.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -77,14 +77,14 @@ struct Part {
     kernels: usize,
     /// Places that hold it.
     holders: usize,
-    /// How many elements of a node that reads it there are for each of its own, at most.
+    /// The most elements of a reader for each of its own elements.
     repeated: f64,
     cost: Cost,
-    /// Its value was computed before: what it was made of takes no part.
+    /// Its value was computed before, so its inputs take no part.
     is_known: bool,
-    /// Those of which a kernel that computes it binds the tensors.
+    /// The parts whose tensors a kernel that computes it binds.
     inputs: Vec<usize>,
-    /// Its value, where it is computed on its own.
+    /// Its value, if it is computed on its own.
     kept: Option<Arc<Deferred>>,
     /// The kernel that computes it in the end.
     place: Place,
@@ -102,7 +102,7 @@ struct Pending {
     place: Place,
 }
 
-/// Where something is computed, as far as known.
+/// The kernel that computes something, as far as known.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Unknown,

@@ -175,14 +175,14 @@ pub(in crate::ops) fn along_last(
     Ok(with_last(&make(to_last(typed, axis)), axis).narrowed(typed.dtype))
 }
 
-/// With an axis moved behind the others.
+/// Moves an axis behind the others.
 pub(in crate::ops) fn to_last(typed: &Arc<Typed>, axis: usize) -> Arc<Typed> {
     let mut order: Vec<usize> = (0..typed.shape.len()).filter(|&other| other != axis).listed();
     order.push(axis);
     permuted(typed, &order)
 }
 
-/// With the last axis moved to where another one is.
+/// Moves the last axis to the place of another one.
 pub(in crate::ops) fn with_last(typed: &Arc<Typed>, axis: usize) -> Arc<Typed> {
     let mut order: Vec<usize> = (0..typed.shape.len() - 1).listed();
     order.insert(axis, typed.shape.len() - 1);
@@ -240,7 +240,7 @@ impl Expr {
         })
     }
 
-    /// The same elements in another shape, row-major.
+    /// Changes the shape; the elements stay in row-major order.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -265,7 +265,7 @@ impl Expr {
         })
     }
 
-    /// The axes in another order: axis i of the result is axis `axes[i]`.
+    /// Reorders the axes: axis i of the result is axis `axes[i]`.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -290,7 +290,7 @@ impl Expr {
         })
     }
 
-    /// The last two axes exchanged.
+    /// Exchanges the last two axes.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -314,7 +314,7 @@ impl Expr {
         })
     }
 
-    /// A part: one range for each of the first axes; the others stay whole.
+    /// Selects a part: one range for each of the first axes; the others stay whole.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -327,7 +327,7 @@ impl Expr {
         self.slice_steps(ranges, &vec![1; ranges.len()])
     }
 
-    /// A part with steps: every `steps[i]`-th element of `ranges[i]`.
+    /// Selects a part with steps: every `steps[i]`-th element of `ranges[i]`.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -361,7 +361,7 @@ impl Expr {
         })
     }
 
-    /// With an axis of length 1 put in before `axis` (`-1`: at the end).
+    /// Inserts an axis of length 1 before `axis` (`-1`: at the end).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -379,7 +379,7 @@ impl Expr {
         })
     }
 
-    /// Without an axis of length 1.
+    /// Removes an axis of length 1.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -60,8 +60,8 @@ fn is_of(typed: &Arc<Typed>, deferred: &Arc<Deferred>) -> bool {
 }
 
 impl Expr {
-    /// All that was recorded as an operation graph: its arguments are the tensors that are read, in the order of the second part; its one result
-    /// is what [`Expr::eval`] computes. Nothing runs.
+    /// Returns the expression as an operation graph, and the graph's arguments: the tensors that it reads, in order. The graph's one result is the
+    /// one that [`Expr::eval`] computes. Nothing runs.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
