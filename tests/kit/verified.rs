@@ -42,7 +42,7 @@ pub const TABLE: &[Verified] = &[
     },
     Verified {
         target: "`wgpu`",
-        words: "run on hardware: NVIDIA H100 (Vulkan); in CI on llvmpipe (Vulkan); Metal and DX12 not run",
+        words: "run on hardware: NVIDIA H100 (Vulkan); in CI on llvmpipe (Vulkan) and SwiftShader (WebGPU); Metal and DX12 not run",
         how: How::Hardware,
         devices: &[&["wgpu: ", "llvmpipe", "(vulkan)"]],
         reported: &[&["wgpu: ", "h100", "(vulkan)"]],
