@@ -58,6 +58,9 @@ fn large_variables_and_constants() {
         format!("{OUT}@compute @workgroup_size(1) fn main() {{\nvar a: array<u32, 262144>; y[0] = a[y[1]];\n}}");
     says!(local, Some(3), "`a`", "262144 bytes");
     says!(format!("{OUT}var<workgroup> a: array<u32, 10000000>;\n{main}"), Some(2), "`a`", "workgroup");
+    // What is rewritten for naga in front of it moves no place.
+    let behind = format!("enable subgroups; {OUT}var<workgroup> a: array<u32, 10000000>;\n{main}");
+    says!(behind, Some(2), ":2:16\n", "too large");
     let doubling: String = (1..24).map(|at| format!("const c{at} = array(c{0}, c{0});\n", at - 1)).collect();
     let doubling = format!("{OUT}const c0 = array(1u, 2u);\n{doubling}{main}");
     let (message, line) = refused(&doubling);

@@ -93,9 +93,9 @@ impl Source {
         SourcePlace::of(&self.text, self.span(span).to_range()?)
     }
 
-    /// A place of the author's text marked, in naga's form.
+    /// A place of the edited text marked in the author's, in naga's form.
     pub(crate) fn report(&self, message: String, span: Span, label: String) -> String {
-        report::emit(&self.file, &self.text, message, vec![(span, label)])
+        report::emit(&self.file, &self.text, message, vec![(self.span(span), label)])
     }
 
     /// Returns the report of a fault that our own reader found, with each place marked.
