@@ -111,6 +111,26 @@ fn messages_have_no_handles_and_no_long_lines() {
     assert!(!said.contains('[') && !message.contains("naga::"), "{message}");
 }
 
+/// What naga says without a place has the declaration that it is about.
+#[test]
+fn messages_have_a_place() {
+    let main = |inputs: &str| format!("{OUT}\n@compute @workgroup_size(64)\nfn main({inputs}) {{ y[0] = 1; }}");
+    let id = main("@builtin(global_invocation_id) id: u32");
+    let (message, _) = refused(&id);
+    assert!(!message.contains("Scalar"), "{message}");
+    says!(id, Some(3), "main", "argument 1", "@builtin(global_invocation_id) is of the type vec3<u32>", "fn main(");
+    let index = main("@builtin(workgroup_id) at: vec3u, @builtin(local_invocation_index) i: f32");
+    says!(index, Some(3), "argument 2", "@builtin(local_invocation_index) is of the type u32");
+    says!(main("@builtin(num_workgroups) n: atomic<u32>"), Some(3), "main", "can't be passed");
+    says!(main("").replace("64", "1048576"), Some(3), "main", "Workgroup size is out of range");
+    says!(
+        format!("{OUT}{}\nstruct S {{ @align(n) a: u32 }}\noverride n = 4;", main("")),
+        Some(5),
+        "@align",
+        "struct S"
+    );
+}
+
 /// A uniform variable with a layout of storage, and immediates, run as what devices have.
 #[test]
 fn spaces_that_devices_lack() {

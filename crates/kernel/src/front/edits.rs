@@ -123,7 +123,7 @@ impl Source {
         let mut message = report::without_handles(&error.as_inner().to_string());
         let mut cause = error.as_inner().source();
         while let Some(inner) = cause {
-            message = format!("{message}: {}", report::without_handles(&inner.to_string()));
+            message = format!("{message}: {}", report::of_cause(inner));
             cause = inner.source();
         }
         let label =
