@@ -114,7 +114,9 @@ fn messages_have_no_handles_and_no_long_lines() {
 /// What naga says without a place has the declaration that it is about.
 #[test]
 fn messages_have_a_place() {
-    let main = |inputs: &str| format!("{OUT}\n@compute @workgroup_size(64)\nfn main({inputs}) {{ y[0] = 1; }}");
+    let main = |inputs: &str| {
+        format!("{OUT}// of the kernel\n@compute @workgroup_size(64)\nfn main({inputs}) {{ y[0] = 1; }}")
+    };
     let id = main("@builtin(global_invocation_id) id: u32");
     let (message, _) = refused(&id);
     assert!(!message.contains("Scalar"), "{message}");

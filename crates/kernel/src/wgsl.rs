@@ -80,7 +80,7 @@ const MAX_SEARCHED: usize = 64 << 10;
 
 impl Parsed {
     pub(crate) fn new(file: &str, text: &str) -> Result<Self> {
-        match deep_stack::run("cantus-wgsl", || Self::parse(file, text)) {
+        match deep_stack::run("cantus-wgsl", || Self::parse(file, text, &|warning| tracing::warn!("{warning}"))) {
             Ok(Err(Error::InvalidWgsl { kernel, report, place: None })) => Err(Self::placed(kernel, report, text)),
             Ok(outcome) => outcome,
             Err(Failure::Panic(_)) => Err(Self::blamed(file, text)),
@@ -90,7 +90,8 @@ impl Parsed {
 
     /// The error for a text at which naga panics, with the first declaration without which it doesn't.
     fn blamed(file: &str, text: &str) -> Error {
-        let panics = |part: &str| deep_stack::run("cantus-wgsl", || Self::parse(file, part).map(|_| ())).is_err();
+        let panics =
+            |part: &str| deep_stack::run("cantus-wgsl", || Self::parse(file, part, &|_| ()).map(|_| ())).is_err();
         Self::marked(file.to_owned(), FAILED, text, &panics).unwrap_or_else(|| Error::InvalidWgsl {
             kernel: file.to_owned(),
             report: FAILED.to_owned(),
@@ -102,7 +103,7 @@ impl Parsed {
     fn placed(file: String, report: String, text: &str) -> Error {
         let message = report.strip_prefix("error: ").unwrap_or(&report).trim_end();
         let fails = |part: &str| {
-            let outcome = deep_stack::run("cantus-wgsl", || Self::parse(&file, part).map(|_| ()));
+            let outcome = deep_stack::run("cantus-wgsl", || Self::parse(&file, part, &|_| ()).map(|_| ()));
             matches!(outcome, Ok(Err(Error::InvalidWgsl { place: None, .. })))
         };
         let small = text.len() <= MAX_SEARCHED;
@@ -111,7 +112,7 @@ impl Parsed {
     }
 
     /// A message with the head of the first declaration with which a text fails.
-    fn marked(file: String, message: &str, text: &str, fails: &dyn Fn(&str) -> bool) -> Option<Error> {
+    fn marked(file: String, message: &str, text: &str, fails: &(dyn Fn(&str) -> bool + Sync)) -> Option<Error> {
         let span = deep_stack::run("cantus-wgsl", || {
             let front = Front::read(text)?;
             let ends = front.ends();
@@ -126,9 +127,9 @@ impl Parsed {
                     sound = middle;
                 }
             }
-            let declaration = text.get(until(sound)..until(broken))?;
-            let start = until(sound) + (declaration.len() - declaration.trim_start().len());
-            let head = declaration.trim_start().split('{').next()?.trim_end();
+            let declaration = without_comments(text.get(until(sound)..until(broken))?);
+            let start = until(broken) - declaration.len();
+            let head = declaration.split('{').next()?.trim_end();
             Some(naga::Span::new(u32::try_from(start).ok()?, u32::try_from(start + head.len()).ok()?))
         });
         let span = span.ok().flatten().filter(|span| span.to_range().is_some_and(|range| !range.is_empty()))?;
@@ -137,7 +138,7 @@ impl Parsed {
         Some(Error::InvalidWgsl { kernel: file, report, place: source.place(span) })
     }
 
-    pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
+    pub(super) fn parse(file: &str, text: &str, warn: &dyn Fn(&str)) -> Result<Self> {
         let plain = || Source::plain(file, text);
         // What is left of bitcasts is judged after the rewriting.
         if let Err(fault) = bounds::check(text)
@@ -179,7 +180,7 @@ impl Parsed {
         })?;
         let (fault, reported) = front.uniformity();
         for fault in reported {
-            tracing::warn!("{}", plain().fault(fault).0.trim_end());
+            warn(plain().fault(fault).0.trim_end());
         }
         if let Some(fault) = fault {
             let (report, place) = plain().fault(fault);
@@ -390,7 +391,7 @@ impl Parsed {
             Some((known.name.clone()?, literal))
         });
         let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
-        on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text)).ok()
+        on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text, &|_| ())).ok()
     }
 
     /// Returns its demands on a driver and on a device.
@@ -646,6 +647,22 @@ impl Parsed {
     fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
         let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
         self.source.report("not supported on this device".to_owned(), span, label.to_owned())
+    }
+}
+
+/// A text without the comments and spaces that it begins with.
+fn without_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    loop {
+        let comment = match rest.get(..2) {
+            Some("//") => rest.split_once('\n'),
+            Some("/*") => rest.split_once("*/"),
+            _ => None,
+        };
+        match comment {
+            Some((_, behind)) => rest = behind.trim_start(),
+            None => return rest,
+        }
     }
 }
 
