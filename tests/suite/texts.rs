@@ -133,6 +133,37 @@ fn messages_have_a_place() {
     );
 }
 
+/// What naga shows of its module is said in WGSL's words.
+#[test]
+fn messages_are_wgsls() {
+    let body = |body: &str| format!("{OUT}@compute @workgroup_size(1) fn main() {{\n{body}\n}}");
+    let cases = [
+        (body("let a = 1.0f + y[0];"), 3, "`+` takes no f32 with u32 (convert one of them)"),
+        (body("let a = vec3f() * mat2x2f();"), 3, "`*` takes no vec3<f32> with mat2x2<f32>"),
+        (body("let a = y[0] && true;"), 3, "`&&` takes no u32 with bool"),
+        (body("var b = true; let a = -b;"), 3, "`-` takes no value of this type"),
+        (format!("fn f(a: u32) -> u32 {{ return a; }}\n{}", body("y[0] = f(1u, 2u);")), 4, "1 arguments and gets 2"),
+        (
+            format!("fn f(a: f32) {{ }}\n{}", body("f(y[0]);")),
+            4,
+            "argument 1 has another type than the function declares",
+        ),
+        (format!("fn f() -> f32 {{ return 1u; }}\n{}", body("")), 1, "another type than it declares"),
+        (format!("@group(0) @binding(1) var<uniform> u: bool;\n{}", body("")), 1, "(use u32)"),
+        (
+            format!("@group(0) @binding(0) var<storage> x: array<u32>;\n{}", body("y[0] = x[0];")),
+            2,
+            "same @group and @binding",
+        ),
+    ];
+    for (text, line, part) in cases {
+        let (message, place) = refused(&text);
+        let said = message.split('┌').next().unwrap();
+        assert!(place == Some(line) && said.contains(part), "{message}");
+        assert!(!["Scalar", "TypeFlags", "{", " is invalid: Call"].iter().any(|word| said.contains(word)), "{message}");
+    }
+}
+
 /// A uniform variable with a layout of storage, and immediates, run as what devices have.
 #[test]
 fn spaces_that_devices_lack() {

@@ -2,7 +2,7 @@
 
 use naga::{Span, WithSpan};
 
-use super::{Fault, report};
+use super::{Fault, report, said};
 use crate::error::{Error, SourcePlace};
 use cantus_base::listed::{Listed, Ordered};
 
@@ -123,7 +123,7 @@ impl Source {
         let mut message = report::without_handles(&error.as_inner().to_string());
         let mut cause = error.as_inner().source();
         while let Some(inner) = cause {
-            message = format!("{message}: {}", report::of_cause(inner));
+            message = format!("{message}: {}", said::of_cause(inner));
             cause = inner.source();
         }
         let label =

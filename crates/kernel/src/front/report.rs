@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use naga::valid::{EntryPointError, VaryingError};
-use naga::{BuiltIn, Span, WithSpan};
+use naga::{Span, WithSpan};
 
 use crate::error::SourcePlace;
 
@@ -100,33 +99,6 @@ fn border(text: &str, mut at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-/// What naga says of a cause, with WGSL's names in place of its own.
-pub(super) fn of_cause(cause: &(dyn std::error::Error + 'static)) -> String {
-    if let Some(EntryPointError::Argument(index, _)) = cause.downcast_ref() {
-        return format!("argument {}", index + 1);
-    }
-    let builtin = match cause.downcast_ref() {
-        Some(VaryingError::InvalidBuiltInType(builtin, _)) => Some(builtin),
-        _ => None,
-    };
-    let declared = builtin.and_then(|builtin| match builtin {
-        BuiltIn::GlobalInvocationId => Some(("global_invocation_id", "vec3<u32>")),
-        BuiltIn::LocalInvocationId => Some(("local_invocation_id", "vec3<u32>")),
-        BuiltIn::WorkGroupId => Some(("workgroup_id", "vec3<u32>")),
-        BuiltIn::NumWorkGroups => Some(("num_workgroups", "vec3<u32>")),
-        BuiltIn::LocalInvocationIndex => Some(("local_invocation_index", "u32")),
-        BuiltIn::SubgroupInvocationId => Some(("subgroup_invocation_id", "u32")),
-        BuiltIn::SubgroupId => Some(("subgroup_id", "u32")),
-        BuiltIn::SubgroupSize => Some(("subgroup_size", "u32")),
-        BuiltIn::NumSubgroups => Some(("num_subgroups", "u32")),
-        _ => None,
-    });
-    match declared {
-        Some((name, ty)) => format!("@builtin({name}) is of the type {ty}"),
-        None => without_handles(&cause.to_string()),
-    }
 }
 
 /// A message of naga's without the numbers that it gives to what is in a module, and without empty names.
