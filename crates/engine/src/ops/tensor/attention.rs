@@ -184,7 +184,7 @@ impl Tiles {
         let loads = looped(block * depth / lanes, 0) + looped(block * width / lanes, 0);
         let sums = 2 * looped(block, 0) + looped(own, looped(parts, 0)) + looped(block, rows + looped(parts, rows));
         let around = looped(4 * own * depth / lanes, 0) + looped(own, looped(parts, 0));
-        looped(keys.div_ceil(block), products + loads + sums) + around
+        looped(keys.div_ceil(block), products + loads + sums).saturating_add(around)
     }
 }
 
@@ -253,7 +253,7 @@ impl Operation for Attend {
                 None => {
                     let (chunk, parts) = (looped(64, 0), width.div_ceil(64));
                     let each = looped(depth, 0) + 2 * chunk + looped(parts, chunk);
-                    looped(keys.div_ceil(64), each) + looped(depth, 0) + looped(parts, 0)
+                    looped(keys.div_ceil(64), each).saturating_add(looped(depth, 0) + looped(parts, 0))
                 }
             };
             Composed { name, writer: &writer, output: "f32", body: &body, workgroups, flops, rounds }
