@@ -127,7 +127,7 @@ impl CantusError {
 impl From<cantus::Error> for CantusError {
     fn from(error: cantus::Error) -> Self {
         use cantus::Error as E;
-        let text = error.to_string();
+        let text = cantus::error::without_remedies(&error.to_string());
         match error {
             E::InvalidWgsl { report, .. } => Self::InvalidWgsl { text, report },
             E::EntryPoint { available, .. } => Self::EntryPoint { text, available },

@@ -50,7 +50,7 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> cantus::R
 /// The exception for an error: its class says what kind it is, its text what to do.
 pub(crate) fn exception(error: cantus::Error) -> PyErr {
     use cantus::Error as E;
-    let text = error.to_string();
+    let text = cantus::error::without_remedies(&error.to_string());
     match error {
         E::InvalidWgsl { .. } | E::EntryPoint { .. } | E::Override { .. } | E::Binding { .. } => {
             Python::attach(|py| match kernel_error(py) {

@@ -4,6 +4,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cantus::Error;
+use cantus::error::without_remedies;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -183,7 +184,9 @@ impl Problem {
             | Error::Override { .. }
             | Error::Binding { .. }
             | Error::InvalidSize { .. }
-            | Error::InvalidInput { .. } => Self::invalid(error.to_string().chars().take(2000).collect::<String>()),
+            | Error::InvalidInput { .. } => {
+                Self::invalid(without_remedies(&error.to_string()).chars().take(2000).collect::<String>())
+            }
             _ => Self::internal(),
         };
         problem.place = error.place().map(|place| Place { line: place.line, column: place.column });

@@ -173,6 +173,8 @@ def test_kernels(service):
     for workgroups in ([0], [65535, 65535, 65535], [2**31, 2]):
         assert service.compute(kernel(workgroups=workgroups)).json["pointer"] == "/workgroups"
     assert service.compute(kernel(overrides={"scale": 2**53 + 1})).json["pointer"] == "/overrides/scale"
+    unset = service.compute(kernel(KERNEL.replace(" = 1.0;", ";"), overrides={})).json
+    assert unset["detail"] == 'the override "scale" cannot be set: it has no default and no value was set', unset
     assert service.compute(kernel("x" * 70_000)).json["pointer"] == "/wgsl"
     assert service.compute(kernel(zeros={"y": {"dtype": "f32", "shape": [1 << 30]}})).status == 413
 

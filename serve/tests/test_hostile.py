@@ -9,6 +9,7 @@ import pathlib
 import random
 import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -239,6 +240,26 @@ def test_kernels_of_strangers_beside_a_client(begin, stranger):
         return subprocess.run(["ps", "--ppid", str(service.process.pid), "-o", "pid="], capture_output=True, text=True).stdout.strip()
 
     eventually(lambda: not children(), children)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes yield on Linux alone")
+def test_kernels_yield_once_they_have_had_their_moment(begin):
+    """A kernel's process begins with the service's priority, before what others have long computed, and soon has the lowest."""
+    service = begin("--kernels", "--kernel-time", "1")
+    work, _ = STRANGERS["without end"]
+    own = os.getpriority(os.PRIO_PROCESS, service.process.pid)
+
+    def seen():
+        thread, seen = threading.Thread(target=service.compute, args=(work,)), set()
+        thread.start()
+        while thread.is_alive():
+            children = subprocess.run(["pgrep", "-P", str(service.process.pid)], capture_output=True, text=True).stdout.split()
+            with contextlib.suppress(OSError):
+                seen |= {os.getpriority(os.PRIO_PROCESS, int(child)) for child in children}
+        return seen
+
+    # A busy machine may look too late at one, not at each.
+    eventually(lambda: seen() == {own, 19})
 
 
 def test_kernels_that_take_memory(begin):

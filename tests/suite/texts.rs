@@ -58,6 +58,9 @@ fn large_variables_and_constants() {
         format!("{OUT}@compute @workgroup_size(1) fn main() {{\nvar a: array<u32, 262144>; y[0] = a[y[1]];\n}}");
     says!(local, Some(3), "`a`", "262144 bytes");
     says!(format!("{OUT}var<workgroup> a: array<u32, 10000000>;\n{main}"), Some(2), "`a`", "workgroup");
+    // What is rewritten for naga in front of it moves no place.
+    let behind = format!("enable subgroups; {OUT}var<workgroup> a: array<u32, 10000000>;\n{main}");
+    says!(behind, Some(2), ":2:16\n", "too large");
     let doubling: String = (1..24).map(|at| format!("const c{at} = array(c{0}, c{0});\n", at - 1)).collect();
     let doubling = format!("{OUT}const c0 = array(1u, 2u);\n{doubling}{main}");
     let (message, line) = refused(&doubling);
@@ -106,6 +109,59 @@ fn messages_have_no_handles_and_no_long_lines() {
     // Before the marked place, which is the author's text.
     let said = message.split('┌').next().unwrap();
     assert!(!said.contains('[') && !message.contains("naga::"), "{message}");
+}
+
+/// What naga says without a place has the declaration that it is about.
+#[test]
+fn messages_have_a_place() {
+    let main = |inputs: &str| {
+        format!("{OUT}// of the kernel\n@compute @workgroup_size(64)\nfn main({inputs}) {{ y[0] = 1; }}")
+    };
+    let id = main("@builtin(global_invocation_id) id: u32");
+    let (message, _) = refused(&id);
+    assert!(!message.contains("Scalar"), "{message}");
+    says!(id, Some(3), "main", "argument 1", "@builtin(global_invocation_id) is of the type vec3<u32>", "fn main(");
+    let index = main("@builtin(workgroup_id) at: vec3u, @builtin(local_invocation_index) i: f32");
+    says!(index, Some(3), "argument 2", "@builtin(local_invocation_index) is of the type u32");
+    says!(main("@builtin(num_workgroups) n: atomic<u32>"), Some(3), "main", "can't be passed");
+    says!(main("").replace("64", "1048576"), Some(3), "main", "Workgroup size is out of range");
+    says!(
+        format!("{OUT}{}\nstruct S {{ @align(n) a: u32 }}\noverride n = 4;", main("")),
+        Some(5),
+        "@align",
+        "struct S"
+    );
+}
+
+/// What naga shows of its module is said in WGSL's words.
+#[test]
+fn messages_are_wgsls() {
+    let body = |body: &str| format!("{OUT}@compute @workgroup_size(1) fn main() {{\n{body}\n}}");
+    let cases = [
+        (body("let a = 1.0f + y[0];"), 3, "`+` takes no f32 with u32 (convert one of them)"),
+        (body("var v = vec3f(); let a = v * mat2x2f();"), 3, "`*` takes no vec3<f32> with mat2x2<f32>"),
+        (body("let a = y[0] && true;"), 3, "`&&` takes no u32 with bool"),
+        (body("var b = true; let a = -b;"), 3, "`-` takes no value of this type"),
+        (format!("fn f(a: u32) -> u32 {{ return a; }}\n{}", body("y[0] = f(1u, 2u);")), 4, "1 arguments and gets 2"),
+        (
+            format!("fn f(a: f32) {{ }}\n{}", body("f(y[0]);")),
+            4,
+            "argument 1 has another type than the function declares",
+        ),
+        (format!("fn f() -> f32 {{ return 1u; }}\n{}", body("")), 1, "another type than it declares"),
+        (format!("@group(0) @binding(1) var<uniform> u: bool;\n{}", body("")), 1, "(use u32)"),
+        (
+            format!("@group(0) @binding(0) var<storage> x: array<u32>;\n{}", body("y[0] = x[0];")),
+            2,
+            "same @group and @binding",
+        ),
+    ];
+    for (text, line, part) in cases {
+        let (message, place) = refused(&text);
+        let said = message.split('┌').next().unwrap();
+        assert!(place == Some(line) && said.contains(part), "{message}");
+        assert!(!["Scalar", "TypeFlags", "{", " is invalid: Call"].iter().any(|word| said.contains(word)), "{message}");
+    }
 }
 
 /// A uniform variable with a layout of storage, and immediates, run as what devices have.

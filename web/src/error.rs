@@ -1,6 +1,7 @@
 //! Errors as JavaScript has them: an `Error` named `CantusError` with a code, and the place in the WGSL text where there is one.
 
 use cantus::Error;
+use cantus::error::without_remedies;
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;
 
@@ -42,7 +43,7 @@ fn set(value: &js_sys::Error, name: &str, content: JsValue) {
 
 /// The error as a JavaScript value to be thrown.
 pub(crate) fn thrown(error: &Error) -> JsValue {
-    let value = coded(&error.to_string(), code(error));
+    let value = coded(&without_remedies(&error.to_string()), code(error));
     if let Some(place) = error.place() {
         set(&value, "line", place.line.into());
         set(&value, "column", place.column.into());

@@ -21,6 +21,7 @@ use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::time::Instant;
 
+use cantus::error::without_remedies;
 use cantus::kernel::Access;
 use cantus::{DType, Engine, Error, Kernel, Result};
 use serde_json::{Value, json};
@@ -69,7 +70,7 @@ pub fn serve(global: &Global) -> Result<()> {
                 if matches!(error, Error::DeviceLost { .. } | Error::Timeout { .. } | Error::TensorLost { .. }) {
                     engine = global.engine()?;
                 }
-                (json!({ "error": error.to_string() }), Vec::new())
+                (json!({ "error": without_remedies(&error.to_string()) }), Vec::new())
             }
         };
         let sent = writeln!(output, "{head}")

@@ -219,6 +219,8 @@ fn requests_are_answered_until_they_end() {
     let mut input = request(kernel, "multiply");
     input.extend(request("fn (", "multiply"));
     input.extend(request(kernel, "nowhere"));
+    let unset = format!("override C: u32; {}", kernel.replace("* BY", "* BY * C"));
+    input.extend(request(&unset, "multiply"));
     input.extend(request(kernel, "clear"));
     let done = place.serve("--backend cpu run --serve", &input);
     assert_eq!(done.0, Some(0), "{}", done.2);
@@ -232,12 +234,14 @@ fn requests_are_answered_until_they_end() {
         answers.push((head, bytes.to_vec()));
         rest = others;
     }
-    assert_eq!(answers.len(), 4, "{answers:?}");
+    assert_eq!(answers.len(), 5, "{answers:?}");
     assert_eq!(answers[0].0["written"], serde_json::json!([{ "group": 1, "binding": 3, "bytes": 10 }]));
     assert_eq!(answers[0].1, [15, 0, 0, 0, 30, 0, 0, 0, 22, 0]);
     assert!(answers[1].0["error"].as_str().unwrap().contains("expected"), "{answers:?}");
     assert!(answers[2].0["error"].as_str().unwrap().contains("clear"), "{answers:?}");
-    assert_eq!(answers[3].1, [0; 10]);
+    let unset = answers[3].0["error"].as_str().unwrap();
+    assert!(unset.ends_with("no value was set"), "in the program's words, not the library's: {unset}");
+    assert_eq!(answers[4].1, [0; 10]);
     let cut = request(kernel, "multiply");
     for (fault, says) in
         [(&b"{}\n"[..], "workgroups"), (b"nothing\n", "expected"), (&cut[..cut.len() - 3], "ends within")]

@@ -77,3 +77,27 @@ pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without a text").lines().map(str::trim).listed().join(" ")
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::{Failure, run};
+
+    /// Of other panics whoever set a hook before hears.
+    #[test]
+    fn nothing_is_printed_of_panics_here() {
+        static PRINTED: AtomicU32 = AtomicU32::new(0);
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PRINTED.fetch_add(1, Ordering::Relaxed);
+            before(panic);
+        }));
+        let failed = run("deep", || run::<u32>("deeper", || std::panic::panic_any("on\n  two lines")));
+        assert!(matches!(failed, Ok(Err(Failure::Panic(text))) if text == "on two lines"));
+        assert!(matches!(run::<u32>("deep", || panic!("{}", 1)), Err(Failure::Panic(text)) if text == "1"));
+        assert_eq!(PRINTED.load(Ordering::Relaxed), 0);
+        assert!(std::thread::spawn(|| std::panic::panic_any(0)).join().is_err());
+        assert_eq!(PRINTED.load(Ordering::Relaxed), 1);
+    }
+}

@@ -75,50 +75,70 @@ pub fn validator(capabilities: Capabilities) -> Validator {
     validator
 }
 
+/// Bytes of a text in which the declaration is searched that an error is about.
+const MAX_SEARCHED: usize = 64 << 10;
+
 impl Parsed {
     pub(crate) fn new(file: &str, text: &str) -> Result<Self> {
-        deep_stack::run("cantus-wgsl", || Self::parse(file, text)).unwrap_or_else(|failure| match failure {
-            Failure::Panic(_) => Err(Self::blamed(file, text)),
-            Failure::NoThread(_) => Err(failed(file, &failure)),
-        })
+        match deep_stack::run("cantus-wgsl", || Self::parse(file, text, &|warning| tracing::warn!("{warning}"))) {
+            Ok(Err(Error::InvalidWgsl { kernel, report, place: None })) => Err(Self::placed(kernel, report, text)),
+            Ok(outcome) => outcome,
+            Err(Failure::Panic(_)) => Err(Self::blamed(file, text)),
+            Err(failure @ Failure::NoThread(_)) => Err(failed(file, &failure)),
+        }
     }
 
     /// The error for a text at which naga panics, with the first declaration without which it doesn't.
     fn blamed(file: &str, text: &str) -> Error {
-        let found = deep_stack::run("cantus-wgsl", || {
+        let panics =
+            |part: &str| deep_stack::run("cantus-wgsl", || Self::parse(file, part, &|_| ()).map(|_| ())).is_err();
+        Self::marked(file.to_owned(), FAILED, text, &panics).unwrap_or_else(|| Error::InvalidWgsl {
+            kernel: file.to_owned(),
+            report: FAILED.to_owned(),
+            place: None,
+        })
+    }
+
+    /// An error without a place, with the first declaration without which the text hasn't got it.
+    fn placed(file: String, report: String, text: &str) -> Error {
+        let message = report.strip_prefix("error: ").unwrap_or(&report).trim_end();
+        let fails = |part: &str| {
+            let outcome = deep_stack::run("cantus-wgsl", || Self::parse(&file, part, &|_| ()).map(|_| ()));
+            matches!(outcome, Ok(Err(Error::InvalidWgsl { place: None, .. })))
+        };
+        let small = text.len() <= MAX_SEARCHED;
+        let marked = small.then(|| Self::marked(file.clone(), message, text, &fails)).flatten();
+        marked.unwrap_or(Error::InvalidWgsl { kernel: file, report, place: None })
+    }
+
+    /// A message with the head of the first declaration with which a text fails.
+    fn marked(file: String, message: &str, text: &str, fails: &(dyn Fn(&str) -> bool + Sync)) -> Option<Error> {
+        let span = deep_stack::run("cantus-wgsl", || {
             let front = Front::read(text)?;
             let ends = front.ends();
             let until =
                 |count: usize| count.checked_sub(1).and_then(|last| ends.get(last)).map_or(0, |&end| end as usize);
-            let fails = |count: usize| {
-                let part = text.get(..until(count)).unwrap_or_default();
-                deep_stack::run("cantus-wgsl", || Self::parse(file, part).map(|_| ())).is_err()
-            };
             let (mut sound, mut broken) = (0, ends.len());
             while sound + 1 < broken {
                 let middle = usize::midpoint(sound, broken);
-                if fails(middle) {
+                if fails(text.get(..until(middle)).unwrap_or_default()) {
                     broken = middle;
                 } else {
                     sound = middle;
                 }
             }
-            let range = until(sound)..until(broken);
-            let lead = text.get(range.clone())?;
-            let start = range.start + (lead.len() - lead.trim_start().len());
-            Some(naga::Span::new(u32::try_from(start).ok()?, u32::try_from(range.end).ok()?))
+            let declaration = without_comments(text.get(until(sound)..until(broken))?);
+            let start = until(broken) - declaration.len();
+            let head = declaration.split('{').next()?.trim_end();
+            Some(naga::Span::new(u32::try_from(start).ok()?, u32::try_from(start + head.len()).ok()?))
         });
-        match found {
-            Ok(Some(span)) => {
-                let source = Source::plain(file, text);
-                let report = source.report(FAILED.to_owned(), span, "at this declaration".to_owned());
-                Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) }
-            }
-            _ => Error::InvalidWgsl { kernel: file.to_owned(), report: FAILED.to_owned(), place: None },
-        }
+        let span = span.ok().flatten().filter(|span| span.to_range().is_some_and(|range| !range.is_empty()))?;
+        let source = Source::plain(&file, text);
+        let report = source.report(message.to_owned(), span, "at this declaration".to_owned());
+        Some(Error::InvalidWgsl { kernel: file, report, place: source.place(span) })
     }
 
-    pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
+    pub(super) fn parse(file: &str, text: &str, warn: &dyn Fn(&str)) -> Result<Self> {
         let plain = || Source::plain(file, text);
         // What is left of bitcasts is judged after the rewriting.
         if let Err(fault) = bounds::check(text)
@@ -160,7 +180,7 @@ impl Parsed {
         })?;
         let (fault, reported) = front.uniformity();
         for fault in reported {
-            tracing::warn!("{}", plain().fault(fault).0.trim_end());
+            warn(plain().fault(fault).0.trim_end());
         }
         if let Some(fault) = fault {
             let (report, place) = plain().fault(fault);
@@ -330,7 +350,7 @@ impl Parsed {
             return Ok(());
         }
         let kind = scalar.map_or("its type", Scalar::name);
-        Err(fault(format!("{value} is not a value of {kind}")))
+        Err(fault(format!("{} is not a value of {kind}", shown(value))))
     }
 
     /// Applies the overrides and finds the entry point.
@@ -371,7 +391,7 @@ impl Parsed {
             Some((known.name.clone()?, literal))
         });
         let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
-        on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text)).ok()
+        on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text, &|_| ())).ok()
     }
 
     /// Returns its demands on a driver and on a device.
@@ -628,6 +648,27 @@ impl Parsed {
         let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
         self.source.report("not supported on this device".to_owned(), span, label.to_owned())
     }
+}
+
+/// A text without the comments and spaces that it begins with.
+fn without_comments(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    loop {
+        let comment = match rest.get(..2) {
+            Some("//") => rest.split_once('\n'),
+            Some("/*") => rest.split_once("*/"),
+            _ => None,
+        };
+        match comment {
+            Some((_, behind)) => rest = behind.trim_start(),
+            None => return rest,
+        }
+    }
+}
+
+/// A number as a person writes it: a large one without its zeros.
+pub(super) fn shown(number: f64) -> String {
+    if number.abs() < 1e16 { number.to_string() } else { format!("{number:e}") }
 }
 
 /// An error for what is beyond a bound.

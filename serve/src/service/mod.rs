@@ -201,7 +201,8 @@ impl Service {
                 batch: 1,
                 count: settings.queue.min(1000),
                 threads: settings.kernel_processes,
-                yields: Yields::Priority,
+                // A process has the priority of the thread that begins it: a key's first moments go before what others have long computed.
+                yields: Yields::Nothing,
                 ..bounds
             };
             let opener = {

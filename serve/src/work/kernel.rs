@@ -1,4 +1,4 @@
-//! Callers' kernels. Each runs in a process of its own, with limits on memory and processor time, and a lower
+//! Callers' kernels. Each runs in a process of its own, with limits on memory and processor time, and soon a lower
 //! priority: what a kernel does to it, it does to itself. The process gets the work on its stdin and answers on its stdout, both a line of JSON and
 //! bytes behind it. It ends with the service, however that ends.
 

@@ -152,7 +152,7 @@ fn memory(_process: u32) -> Option<u64> {
     None
 }
 
-/// Limits this process: it ends with the one that began it; memory, the processor's time, files; and whatever else runs goes first.
+/// Limits this process: it ends with the one that began it; memory, the processor's time, files; and one processor is left to others.
 ///
 /// # Errors
 /// In words, when the system refuses a limit.
@@ -185,8 +185,7 @@ pub(super) fn limit(memory: u64, seconds: u64, device: &str, parent: Option<u32>
     // A driver keeps what it compiles in files.
     set(libc::RLIMIT_FSIZE, if is_processor(device) { 0 } else { 64 << 20 })?;
     set(libc::RLIMIT_CORE, 0)?;
-    // SAFETY: the call takes and gives numbers alone. A low priority is not worth an error.
-    let _ = unsafe { libc::nice(10) };
+    // Its priority is the service's until it has run for a while: then the service lowers it.
     crate::priority::leave_a_core();
     Ok(())
 }
@@ -217,4 +216,28 @@ fn end_with(parent: u32) -> Result<(), String> {
         std::process::abort();
     };
     std::thread::Builder::new().name("parent".to_owned()).spawn(watch).map(drop).map_err(|error| error.to_string())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn nice(process: u32) -> i64 {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        // The name may hold anything but is the last thing in brackets; the 17th field behind it.
+        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn a_process_lets_others_go_first_once_it_has_had_its_moment() {
+        let command = ["sh", "-c", "sleep 60; true"].map(Into::into).to_vec();
+        let (time, folder) = (Duration::from_secs(60), std::env::temp_dir());
+        let limits = KernelLimits { memory: 1 << 30, time, text: 0, device: "cpu".to_owned(), command, folder };
+        let mut process = Process::begin(&limits).unwrap();
+        assert!(process.exceeded(&limits).is_none());
+        assert_eq!(nice(process.child.id()), nice(std::process::id()));
+        process.begun -= 2 * FRESH;
+        assert!(process.exceeded(&limits).is_none());
+        assert_eq!(nice(process.child.id()), 19);
+    }
 }

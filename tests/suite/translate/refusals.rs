@@ -41,6 +41,16 @@ fn opencl_without_subgroups() {
     assert!(report.contains("wgsl:4:"), "{report}");
 }
 
+/// Places are the author's, though what is in front of them is rewritten for naga.
+#[test]
+fn places_behind_what_is_rewritten() {
+    let wgsl = "enable subgroups; @group(0) @binding(0) var<storage, read_write> out: array<u32>; \
+                @compute @workgroup_size(32) fn main() { let z = 0u; out[4 / z] = subgroupAdd(1u); }";
+    let (_, report) = refusal(wgsl, Dialect::OpenCl, &CORE);
+    let column = wgsl.find("subgroupAdd").unwrap() + 1;
+    assert!(report.contains(&format!("wgsl:1:{column}\n")), "{report}");
+}
+
 #[test]
 fn opencl_without_wide_atomics() {
     let wgsl = "@group(0) @binding(0) var<storage, read_write> n: atomic<u64>;\n\

@@ -238,7 +238,10 @@ impl Shared {
         };
         let Some(next) = self.next_best(tried, &full).await else { return Err(error.clone()) };
         let failed = tried.last().map_or("", |slot| slot.name());
-        let message = format!("{what} goes from {failed} to {}: {error}", next.name());
+        // The places in a kernel's text were told when it failed.
+        let reason = error.to_string();
+        let reason = reason.lines().next().unwrap_or_default();
+        let message = format!("{what} goes from {failed} to {}: {reason}", next.name());
         self.events.push(EventKind::FellBack, next.name(), &message);
         Ok(next)
     }

@@ -70,7 +70,7 @@ pub(super) fn beyond_half(tree: &Tree<'_>) -> Option<(Place, String)> {
             return None;
         }
         tree.list(arguments).iter().find_map(|&argument| {
-            let number = evaluator.beyond_half(argument)?;
+            let number = crate::wgsl::shown(evaluator.beyond_half(argument)?);
             Some((tree.expr(argument).place, format!("{number} is not a value of f16 (at most 65504 in magnitude)")))
         })
     })

@@ -2,7 +2,7 @@
 
 use naga::{Span, WithSpan};
 
-use super::{Fault, report};
+use super::{Fault, report, said};
 use crate::error::{Error, SourcePlace};
 use cantus_base::listed::{Listed, Ordered};
 
@@ -93,9 +93,9 @@ impl Source {
         SourcePlace::of(&self.text, self.span(span).to_range()?)
     }
 
-    /// A place of the author's text marked, in naga's form.
+    /// A place of the edited text marked in the author's, in naga's form.
     pub(crate) fn report(&self, message: String, span: Span, label: String) -> String {
-        report::emit(&self.file, &self.text, message, vec![(span, label)])
+        report::emit(&self.file, &self.text, message, vec![(self.span(span), label)])
     }
 
     /// Returns the report of a fault that our own reader found, with each place marked.
@@ -123,7 +123,7 @@ impl Source {
         let mut message = report::without_handles(&error.as_inner().to_string());
         let mut cause = error.as_inner().source();
         while let Some(inner) = cause {
-            message = format!("{message}: {}", report::without_handles(&inner.to_string()));
+            message = format!("{message}: {}", said::of_cause(inner));
             cause = inner.source();
         }
         let label =

@@ -14,6 +14,7 @@ mod lex;
 mod parse;
 mod report;
 mod rewrite;
+mod said;
 mod tree;
 mod uniformity;
 

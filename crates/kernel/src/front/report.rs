@@ -122,7 +122,11 @@ pub(super) fn without_handles(message: &str) -> String {
         }
     }
     clean.push_str(rest);
-    let clean = clean.replace(" \'\'", "").replace("Some()", "another type").replace(" at Compute is", " is");
+    let clean = clean
+        .replace(" \'\'", "")
+        .replace("Some()", "another type")
+        .replace(" at Compute is", " is")
+        .replace(" like must", " must");
     clean.trim_end().to_owned()
 }
 

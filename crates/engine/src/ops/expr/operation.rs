@@ -118,6 +118,12 @@ impl<'a> Call<'a> {
     }
 }
 
+/// The rounds of a loop, in each of which loops of its own make `each`. The look at which a loop ends counts as one: drivers that end loops
+/// early count it.
+pub(in crate::ops) fn looped(rounds: usize, each: usize) -> usize {
+    rounds.saturating_mul(each.saturating_add(1)).saturating_add(1)
+}
+
 /// One kernel to run: a body for what a writer wrote.
 pub(in crate::ops) struct Composed<'a> {
     /// The frame's name.
@@ -129,7 +135,7 @@ pub(in crate::ops) struct Composed<'a> {
     pub(in crate::ops) workgroups: [usize; 3],
     /// Floating-point operations, for profiles; 0 where counting them says little.
     pub(in crate::ops) flops: usize,
-    /// The most rounds that the loops of an invocation make together, where they grow with the sizes; 0 where they are few.
+    /// The most rounds that the loops of an invocation make together ([`looped`]), where they grow with the sizes; 0 where they are few.
     pub(in crate::ops) rounds: usize,
 }
 

@@ -10,7 +10,7 @@ use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -78,7 +78,7 @@ impl Operation for Product {
             let flops = product(&[2, self.values.count(), width]);
             word(product(&[rows, width]))?;
             // All elements may be in one row.
-            let rounds = self.values.count();
+            let rounds = looped(self.values.count(), 0);
             Composed {
                 name: "csr_matmul",
                 writer: &writer,

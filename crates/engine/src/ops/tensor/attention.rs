@@ -12,7 +12,7 @@ use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -179,10 +179,12 @@ impl Tiles {
     fn rounds(&self, keys: usize) -> usize {
         let Self { own, each, depth, width } = *self;
         let (block, parts, lanes) = (16 * each, width / 16, 64);
-        let products = depth * (1 + own + each * (1 + own)) + own * (1 + each);
-        let loads = block * (depth + width) / lanes;
-        let sums = 2 * block + own * (1 + parts) + block * (1 + own + parts * (1 + own));
-        keys.div_ceil(block).saturating_mul(1 + products + loads + sums)
+        let rows = looped(own, 0);
+        let products = looped(depth, rows + looped(each, rows)) + looped(own, looped(each, 0));
+        let loads = looped(block * depth / lanes, 0) + looped(block * width / lanes, 0);
+        let sums = 2 * looped(block, 0) + looped(own, looped(parts, 0)) + looped(block, rows + looped(parts, rows));
+        let around = looped(4 * own * depth / lanes, 0) + looped(own, looped(parts, 0));
+        looped(keys.div_ceil(block), products + loads + sums).saturating_add(around)
     }
 }
 
@@ -248,7 +250,11 @@ impl Operation for Attend {
             let rounds = match &tiles {
                 Some(tiles) => tiles.rounds(keys),
                 // For each chunk of 64 keys: its scores, their greatest and their sum, and the values' parts.
-                None => keys.div_ceil(64).saturating_mul(130 + depth + 66 * width.div_ceil(64)) + depth,
+                None => {
+                    let (chunk, parts) = (looped(64, 0), width.div_ceil(64));
+                    let each = looped(depth, 0) + 2 * chunk + looped(parts, chunk);
+                    looped(keys.div_ceil(64), each).saturating_add(looped(depth, 0) + looped(parts, 0))
+                }
             };
             Composed { name, writer: &writer, output: "f32", body: &body, workgroups, flops, rounds }
                 .run(call.engine, &output)

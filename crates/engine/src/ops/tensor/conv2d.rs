@@ -18,7 +18,7 @@ use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -114,7 +114,7 @@ impl Conv2d {
         let body = text + CONV2D;
         let flops = usize::try_from(shape.flops()).unwrap_or(0);
         let inputs = shape.channels[0] / shape.groups.max(1);
-        let rounds = product(&[shape.kernel[0], 1 + product(&[shape.kernel[1], 1 + inputs])]);
+        let rounds = looped(shape.kernel[0], looped(shape.kernel[1], looped(inputs, 0)));
         Composed { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops, rounds }
             .run(call.engine, &output)
             .await?;

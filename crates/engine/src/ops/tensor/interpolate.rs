@@ -14,7 +14,7 @@ use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{to_last, with_last};
 use crate::tensor::DType;
@@ -109,7 +109,7 @@ impl Operation for Interpolate {
                 workgroups,
                 flops: 0,
                 // As wide as the step, by two pixels to each side at most.
-                rounds: length.min(4 * (step.ceil() as usize).saturating_add(1)),
+                rounds: looped(length.min(4 * (step.ceil() as usize).saturating_add(1)), 0),
             }
             .run(call.engine, &output)
             .await?;

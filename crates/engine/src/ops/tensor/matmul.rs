@@ -17,7 +17,7 @@ use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
-use crate::ops::expr::operation::{Call, Composed, Epilogue, Operation};
+use crate::ops::expr::operation::{Call, Composed, Epilogue, Operation, looped};
 use crate::ops::expr::shape::{broadcast, contiguous, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::host;
@@ -228,7 +228,8 @@ impl Matmul {
         let flops = product(&[2, batches, m, n, k]);
         // Of each step's loops: what is loaded of the two, and the steps' own.
         let depth = usize::from(depth);
-        let rounds = k.div_ceil(depth.max(1)).saturating_mul(1 + 2 * (depth * parts).div_ceil(side.max(1)) + depth);
+        let loads = 2 * looped((depth * parts).div_ceil(side.max(1)), 0);
+        let rounds = looped(k.div_ceil(depth.max(1)), loads + looped(depth, 0));
         Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops, rounds }
             .run_stated(engine, &output, stated)
             .await?;

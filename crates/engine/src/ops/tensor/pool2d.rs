@@ -13,7 +13,7 @@ use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::tensor::DType;
 
 const POOL2D: &str = cantus_shaders::tensor::POOL2D;
@@ -66,7 +66,7 @@ impl Pool2d {
         };
         let output = call.output(&writer, dtype, "pool2d").await?;
         let workgroups = [(height * width).div_ceil(64), channels, images];
-        let rounds = self.kernel[0].saturating_mul(1 + self.kernel[1]);
+        let rounds = looped(self.kernel[0], looped(self.kernel[1], 0));
         Composed { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0, rounds }
             .run(call.engine, &output)
             .await?;

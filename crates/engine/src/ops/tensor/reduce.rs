@@ -22,7 +22,7 @@ use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
 use crate::ops::expr::number::scalar;
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 #[cfg(feature = "graph")]
 use crate::ops::expr::shape::contiguous;
 use crate::ops::expr::shape::product;
@@ -260,7 +260,10 @@ impl Reduce {
         let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
         let flops = rows.saturating_mul(length);
         // Down a column an invocation reads a part alone, along a row at least 64 read one together.
-        let rounds = if cut.down_columns { cut.part + cut.part.div_ceil(16) } else { cut.part.div_ceil(64) + 64 };
+        let rounds = match cut.down_columns {
+            true => looped(cut.part.div_ceil(16), looped(cut.part.min(16), 0)),
+            false => looped(cut.part.div_ceil(64), 0) + 64,
+        };
         Composed { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops, rounds }
             .run(call.engine, &output)
             .await?;

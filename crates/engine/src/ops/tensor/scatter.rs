@@ -19,7 +19,7 @@ use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
 use crate::ops::expr::number::{scalar, stored};
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
 use crate::tensor::DType;
@@ -80,7 +80,7 @@ impl Operation for Scatter {
             let output = call.output(&writer, dtype, "scatter").await?;
             let workgroups = [length.div_ceil(64), rows, 1];
             // All values may be for one place; before that the first of them is looked for.
-            let rounds = values.shape[rank - 1].saturating_add(32);
+            let rounds = looped(values.shape[rank - 1], 0).saturating_add(looped(32, 0));
             Composed {
                 name: "scatter",
                 writer: &writer,

@@ -1,0 +1,163 @@
+//! What naga's validator says, in WGSL's words: its own show how its module looks.
+
+use std::error::Error;
+
+use naga::valid::{
+    CallError, EntryPointError, ExpressionError, FunctionError, GlobalVariableError, TypeFlags, VaryingError,
+};
+use naga::{BinaryOperator, BuiltIn, Scalar, ScalarKind, TypeInner, UnaryOperator};
+
+use super::report::without_handles;
+
+/// What a cause says.
+pub(super) fn of_cause(cause: &(dyn Error + 'static)) -> String {
+    let said = cause.downcast_ref().and_then(of_entry);
+    let said = said.or_else(|| cause.downcast_ref().and_then(of_varying));
+    let said = said.or_else(|| cause.downcast_ref().and_then(of_variable));
+    let said = said.or_else(|| cause.downcast_ref().and_then(of_function));
+    let said = said.or_else(|| cause.downcast_ref().and_then(of_call));
+    let said = said.or_else(|| cause.downcast_ref().and_then(of_expression));
+    said.unwrap_or_else(|| without_handles(&cause.to_string()))
+}
+
+fn of_entry(error: &EntryPointError) -> Option<String> {
+    match error {
+        EntryPointError::Argument(index, _) => Some(format!("argument {}", index + 1)),
+        EntryPointError::BindingCollision(_) => {
+            Some("it uses two variables with the same @group and @binding".to_owned())
+        }
+        EntryPointError::Function(error) => of_function(error),
+        EntryPointError::Result(error) => of_varying(error),
+        _ => None,
+    }
+}
+
+fn of_varying(error: &VaryingError) -> Option<String> {
+    let VaryingError::InvalidBuiltInType(builtin, _) = error else { return None };
+    let (name, ty) = match builtin {
+        BuiltIn::GlobalInvocationId => ("global_invocation_id", "vec3<u32>"),
+        BuiltIn::LocalInvocationId => ("local_invocation_id", "vec3<u32>"),
+        BuiltIn::WorkGroupId => ("workgroup_id", "vec3<u32>"),
+        BuiltIn::NumWorkGroups => ("num_workgroups", "vec3<u32>"),
+        BuiltIn::LocalInvocationIndex => ("local_invocation_index", "u32"),
+        BuiltIn::SubgroupInvocationId => ("subgroup_invocation_id", "u32"),
+        BuiltIn::SubgroupId => ("subgroup_id", "u32"),
+        BuiltIn::SubgroupSize => ("subgroup_size", "u32"),
+        BuiltIn::NumSubgroups => ("num_subgroups", "u32"),
+        _ => return None,
+    };
+    Some(format!("@builtin({name}) is of the type {ty}"))
+}
+
+fn of_variable(error: &GlobalVariableError) -> Option<String> {
+    let GlobalVariableError::MissingTypeFlags { required, seen } = error else { return None };
+    let missing = required.difference(*seen);
+    let reason = if missing.contains(TypeFlags::HOST_SHAREABLE) {
+        "buffers hold no values of its type, as none of bool (use u32)"
+    } else if missing.contains(TypeFlags::SIZED) {
+        "its type has no size here (say how many elements it has)"
+    } else if missing.contains(TypeFlags::CONSTRUCTIBLE) {
+        "its type has no values that could be kept here (no atomic numbers, and sizes that are known)"
+    } else {
+        "its type does not belong into this address space"
+    };
+    Some(reason.to_owned())
+}
+
+fn of_function(error: &FunctionError) -> Option<String> {
+    match error {
+        FunctionError::InvalidCall { .. } => Some("a call".to_owned()),
+        FunctionError::InvalidReturnType { expected_ty: None, .. } => {
+            Some("it returns a value, and declares no type of one (write -> and the type)".to_owned())
+        }
+        FunctionError::InvalidReturnType { .. } => Some("it returns another type than it declares".to_owned()),
+        _ => None,
+    }
+}
+
+fn of_call(error: &CallError) -> Option<String> {
+    match error {
+        CallError::ArgumentCount { required, seen } => Some(format!("it takes {required} arguments and gets {seen}")),
+        CallError::ArgumentType { index, .. } => {
+            Some(format!("argument {} has another type than the function declares", index + 1))
+        }
+        _ => None,
+    }
+}
+
+fn of_expression(error: &ExpressionError) -> Option<String> {
+    match error {
+        ExpressionError::InvalidBinaryOperandTypes { op, lhs_type, rhs_type, .. } => {
+            let (left, right) = (of_type(lhs_type), of_type(rhs_type));
+            let remedy = if left == right { "" } else { " (convert one of them)" };
+            Some(format!("`{}` takes no {left} with {right}{remedy}", binary(*op)))
+        }
+        ExpressionError::InvalidUnaryOperandType(op, _) => {
+            let sign = match op {
+                UnaryOperator::Negate => "-",
+                UnaryOperator::LogicalNot => "!",
+                UnaryOperator::BitwiseNot => "~",
+            };
+            Some(format!("`{sign}` takes no value of this type"))
+        }
+        ExpressionError::SelectValuesTypeMismatch { accept, reject } => Some(format!(
+            "`select` takes two values of one type, and these are {} and {}",
+            of_type(reject),
+            of_type(accept)
+        )),
+        ExpressionError::SelectConditionNotABool { actual } => {
+            Some(format!("`select` decides by a bool, and this is {}", of_type(actual)))
+        }
+        _ => None,
+    }
+}
+
+fn binary(op: BinaryOperator) -> &'static str {
+    match op {
+        BinaryOperator::Add => "+",
+        BinaryOperator::Subtract => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::Equal => "==",
+        BinaryOperator::NotEqual => "!=",
+        BinaryOperator::Less => "<",
+        BinaryOperator::LessEqual => "<=",
+        BinaryOperator::Greater => ">",
+        BinaryOperator::GreaterEqual => ">=",
+        BinaryOperator::And => "&",
+        BinaryOperator::ExclusiveOr => "^",
+        BinaryOperator::InclusiveOr => "|",
+        BinaryOperator::LogicalAnd => "&&",
+        BinaryOperator::LogicalOr => "||",
+        BinaryOperator::ShiftLeft => "<<",
+        BinaryOperator::ShiftRight => ">>",
+    }
+}
+
+fn of_type(ty: &TypeInner) -> String {
+    match ty {
+        TypeInner::Scalar(scalar) => of_scalar(*scalar),
+        TypeInner::Vector { size, scalar } => format!("vec{}<{}>", *size as u8, of_scalar(*scalar)),
+        TypeInner::Matrix { columns, rows, scalar } => {
+            format!("mat{}x{}<{}>", *columns as u8, *rows as u8, of_scalar(*scalar))
+        }
+        TypeInner::Atomic(scalar) => format!("atomic<{}>", of_scalar(*scalar)),
+        TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. } => "pointer".to_owned(),
+        TypeInner::Array { .. } | TypeInner::BindingArray { .. } => "array".to_owned(),
+        TypeInner::Struct { .. } => "structure".to_owned(),
+        _ => "value of this type".to_owned(),
+    }
+}
+
+fn of_scalar(scalar: Scalar) -> String {
+    let kind = match scalar.kind {
+        ScalarKind::Sint => "i",
+        ScalarKind::Uint => "u",
+        ScalarKind::Float => "f",
+        ScalarKind::Bool => return "bool".to_owned(),
+        ScalarKind::AbstractInt => return "whole number".to_owned(),
+        ScalarKind::AbstractFloat => return "decimal number".to_owned(),
+    };
+    format!("{kind}{}", u32::from(scalar.width) * 8)
+}
