@@ -133,7 +133,7 @@ fn messages_have_a_place() {
     );
 }
 
-/// What naga shows of its module is said in WGSL's words.
+/// Errors of naga name types and values in WGSL's words.
 #[test]
 fn messages_are_wgsls() {
     let body = |body: &str| format!("{OUT}@compute @workgroup_size(1) fn main() {{\n{body}\n}}");

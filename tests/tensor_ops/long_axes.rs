@@ -52,7 +52,7 @@ fn along([long, high, wide]: Long, engine: &Engine) -> Vec<(&'static str, Expr, 
     ]
 }
 
-/// What else goes along an axis.
+/// The other operations along an axis.
 fn others(long: usize, engine: &Engine) -> Vec<(&'static str, Expr, f64)> {
     let ones = |shape: &[usize]| full(engine, shape, 1.0, DType::F32);
     let counted = || arange(engine, 0.0, long as f64, 1.0, DType::F32);
