@@ -44,6 +44,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
 use cantus::Kernel;
+use cantus::link::Linker;
 
 /// Why shaders were not compiled. `Debug` gives the text as well, as a build script's `main` prints that.
 #[derive(thiserror::Error)]
@@ -154,7 +155,12 @@ pub unsafe fn write(root: &Path, patterns: &[&str], out: &Path) -> Result<Writte
         }
         let shown = file.strip_prefix(root).unwrap_or(file).display().to_string().replace('\\', "/");
         let wgsl = fs::read_to_string(file).map_err(|source| Error::File { path: file.clone(), source })?;
-        let whole = Kernel::from_named_wgsl(&shown, &wgsl).map_err(Error::Kernel)?;
+        let whole = if Linker::is_needed(&wgsl) {
+            Kernel::linked_file(&Linker::new(), file)
+        } else {
+            Kernel::from_named_wgsl(&shown, &wgsl)
+        };
+        let whole = whole.map_err(Error::Kernel)?;
         let entries = whole.entry_points().map_err(Error::Kernel)?;
         let mut parts = String::new();
         for entry in &entries {

@@ -30,6 +30,9 @@ pub struct Arguments {
     /// Set an override constant; true and false are 1 and 0
     #[arg(long, value_name = "OVERRIDE=VALUE", allow_hyphen_values = true)]
     set: Vec<Assignment>,
+    /// Turn on a feature of the kernel's conditions: @if(NAME)
+    #[arg(long = "feature", value_name = "NAME")]
+    features: Vec<String>,
     /// The architecture: compute_75 and the like for ptx, sm_90 and the like for cubin
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
@@ -170,7 +173,7 @@ fn of_operation(arguments: &Arguments) -> Result<Vec<u8>> {
 }
 
 fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
-    let mut kernel = super::run::from_file(Path::new(&arguments.kernel))?;
+    let mut kernel = super::run::from_file(Path::new(&arguments.kernel), &arguments.features)?;
     if let Some(entry) = &arguments.entry {
         kernel = kernel.with_entry_point(entry)?;
     }

@@ -14,6 +14,7 @@ mod from_wgpu;
 mod graph;
 mod group;
 mod hostile;
+mod library;
 mod math_accuracy;
 mod misuse;
 mod naga;

@@ -9,7 +9,7 @@ use naga::{Handle, Module, Type, TypeInner};
 
 use super::amend;
 use super::bounds::{self, Excess};
-use super::front::{self, Attributes, Front, Source};
+use super::front::{self, Attributes, File, Front, Source};
 use super::limit;
 use super::textures;
 use crate::deep_stack::{self, Failure};
@@ -76,7 +76,7 @@ pub fn validator(capabilities: Capabilities) -> Validator {
 }
 
 impl Parsed {
-    pub(crate) fn new(file: &str, text: &str) -> Result<Self> {
+    pub(crate) fn new(file: &File, text: &str) -> Result<Self> {
         deep_stack::run("cantus-wgsl", || Self::parse(file, text)).unwrap_or_else(|failure| match failure {
             Failure::Panic(_) => Err(Self::blamed(file, text)),
             Failure::NoThread(_) => Err(failed(file, &failure)),
@@ -84,7 +84,7 @@ impl Parsed {
     }
 
     /// The error for a text at which naga panics, with the first declaration without which it doesn't.
-    fn blamed(file: &str, text: &str) -> Error {
+    fn blamed(file: &File, text: &str) -> Error {
         let found = deep_stack::run("cantus-wgsl", || {
             let front = Front::read(text)?;
             let ends = front.ends();
@@ -112,13 +112,13 @@ impl Parsed {
             Ok(Some(span)) => {
                 let source = Source::plain(file, text);
                 let report = source.report(FAILED.to_owned(), span, "at this declaration".to_owned());
-                Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) }
+                Error::InvalidWgsl { kernel: file.name.clone(), report, place: source.place(span) }
             }
-            _ => Error::InvalidWgsl { kernel: file.to_owned(), report: FAILED.to_owned(), place: None },
+            _ => Error::InvalidWgsl { kernel: file.name.clone(), report: FAILED.to_owned(), place: None },
         }
     }
 
-    pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
+    pub(super) fn parse(file: &File, text: &str) -> Result<Self> {
         let plain = || Source::plain(file, text);
         // What is left of bitcasts is judged after the rewriting.
         if let Err(fault) = bounds::check(text)
@@ -129,24 +129,24 @@ impl Parsed {
         let Some(front) = Front::read(text) else {
             if front::may_have_attributes(text) {
                 let reason = "its @align and @size cannot be checked: the text cannot be followed".to_owned();
-                return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+                return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
             }
             let parsed = Self::of_source(plain(), &Attributes::new())?;
             if front::may_be_collective(text) {
                 let reason =
                     "its barriers and subgroup operations cannot be checked: the text cannot be followed".to_owned();
-                return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+                return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
             }
             return Ok(parsed);
         };
         if let Some((span, reason)) = front.excess().or_else(|| front.refusal()) {
             let source = plain();
             let report = source.report(reason, span, "here".to_owned());
-            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) });
+            return Err(Error::InvalidWgsl { kernel: file.name.clone(), report, place: source.place(span) });
         }
         let Some(attributes) = front.attributes() else {
             let reason = "an @align or a @size that is no constant number known here: write the number".to_owned();
-            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+            return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
         };
         // A text that naga takes keeps its bytes, except for what naga gets wrong.
         let parsed = Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
@@ -164,14 +164,14 @@ impl Parsed {
         }
         if let Some(fault) = fault {
             let (report, place) = plain().fault(fault);
-            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place });
+            return Err(Error::InvalidWgsl { kernel: file.name.clone(), report, place });
         }
         Ok(Self { is_plain: true, ..parsed })
     }
 
     fn of_source(source: Source, attributes: &Attributes) -> Result<Self> {
         let invalid = |report: String, span: Option<naga::Span>| Error::InvalidWgsl {
-            kernel: source.file.clone(),
+            kernel: source.file.name.clone(),
             report,
             place: span.and_then(|span| source.place(span)),
         };
@@ -222,7 +222,7 @@ impl Parsed {
     pub(super) fn reproducible(&self) -> Result<Self> {
         on_deep_stack(&self.source.file, || {
             let refuse = |construct: String, span: naga::Span| Error::Unsupported {
-                kernel: self.source.file.clone(),
+                kernel: self.source.file.name.clone(),
                 device: "reproducible mode".to_owned(),
                 report: span.to_range().map(|span| self.report(span, &construct)).unwrap_or_default(),
                 construct,
@@ -371,7 +371,7 @@ impl Parsed {
             Some((known.name.clone()?, literal))
         });
         let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
-        on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text)).ok()
+        on_deep_stack(&self.source.file, || Self::parse(&File::named(&self.source.file), &text)).ok()
     }
 
     /// Returns its demands on a driver and on a device.
@@ -388,7 +388,7 @@ impl Parsed {
             },
             PipelineConstantError::ValidationError(error) => self.source.invalid(&error),
             other => Error::InvalidWgsl {
-                kernel: self.source.file.clone(),
+                kernel: self.source.file.name.clone(),
                 report: format!("with its overrides: {other}"),
                 place: None,
             },
@@ -432,7 +432,7 @@ impl Parsed {
             places.array_windows().find(|[first, second]| (first.0, first.1) == (second.0, second.1))
         {
             return Err(Error::InvalidWgsl {
-                kernel: self.source.file.clone(),
+                kernel: self.source.file.name.clone(),
                 report: format!(
                     "the variables \"{}\" and \"{}\" share @group({}) @binding({})",
                     first.2, second.2, first.0, first.1
@@ -481,7 +481,7 @@ impl Parsed {
     fn layout(&self, module: &Module, handle: Handle<Type>) -> Result<Layout> {
         let ty = &module.types[handle];
         let refuse = || Error::InvalidWgsl {
-            kernel: self.source.file.clone(),
+            kernel: self.source.file.name.clone(),
             report: format!("the type {} cannot be bound to a buffer", ty.name.as_deref().unwrap_or("of a binding")),
             place: self.source.place(module.types.get_span(handle)),
         };
@@ -635,7 +635,7 @@ fn beyond(source: &Source, fault: &bounds::Fault) -> Error {
     let number = |place: usize| u32::try_from(place).unwrap_or(0);
     let span = naga::Span::new(number(fault.span.start), number(fault.span.end));
     let report = source.report(fault.kind.to_string(), span, "here".to_owned());
-    Error::InvalidWgsl { kernel: source.file.clone(), report, place: source.place(span) }
+    Error::InvalidWgsl { kernel: source.file.name.clone(), report, place: source.place(span) }
 }
 
 /// Members of a structure, and of the structures in it.
