@@ -73,6 +73,8 @@
 #[doc(hidden)]
 pub mod testing;
 
+pub mod typed;
+
 #[doc(inline)]
 pub use cantus_base::{config, error, tensor};
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]

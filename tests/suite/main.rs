@@ -30,4 +30,5 @@ mod texts;
 mod textures;
 mod third_party;
 mod translate;
+mod typed;
 mod weights;

@@ -82,6 +82,41 @@ fn a_type_that_a_language_lacks_is_named() {
     assert!(refused.code != Some(0) && refused.stderr.contains("GLSL has no f16"), "{}", refused.stderr);
 }
 
+const SAXPY: &str = "
+struct Params { a: f32, shift: vec2f }
+override SCALE: f32 = 2.0;
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) { y[id.x] += SCALE * params.a * x[id.x] + params.shift.x; }
+}
+";
+
+#[test]
+fn types_of_arguments_come_out() {
+    let place = Place::new();
+    std::fs::write(place.path("k.wgsl"), SAXPY).unwrap();
+    let script = place.succeed("compile k.wgsl --types ts");
+    for line in [
+        "export interface Saxpy<T> extends DispatchOptions<T> {",
+        "    x: T;",
+        "    \"params.a\": number;",
+        "    \"params.shift\": readonly number[];",
+        "    SCALE?: number;",
+    ] {
+        assert!(script.contains(line), "{line}: {script}");
+    }
+    let stub = place.succeed("compile k.wgsl --types py");
+    for line in
+        ["class Saxpy(Protocol):", "        a: float,  # f32", "        x: ArrayLike,", "        y: cantus.Array,"]
+    {
+        assert!(stub.contains(line), "{line}: {stub}");
+    }
+    let both = place.run("compile k.wgsl --types py --target cuda");
+    assert_eq!(both.code, Some(2), "{}", both.stderr);
+}
+
 #[test]
 fn imports_are_linked() {
     let place = Place::new();
