@@ -16,7 +16,7 @@ missing() {
     [ "${CI:-}" != true ]
 }
 
-build=(--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --features "${CANTUS_FEATURES:-service,zk,traces}")
+build=(--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --exclude cantus-example-typed --features "${CANTUS_FEATURES:-service,zk,traces}")
 # CI has had both for the whole workspace, with these features.
 if [ -z "${CANTUS_FEATURES:-}" ]; then
     cargo clippy "${build[@]}" --bin cantus-serve --example load -- --deny warnings

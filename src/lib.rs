@@ -55,6 +55,7 @@
 //! | `npy` | NumPy's `.npy` files | +13 |
 //! | `stream` | data larger than memory, chunk by chunk | `npy` and `wgsl` |
 //! | `trace` | profiles as traces for Chrome's and Perfetto's viewers | +8 |
+//! | `link` | kernels that import from other files and from the library, in WESL's syntax: `Kernel::linked`, `link` | `wgsl` and 11 |
 //! | `translate` | kernels as CUDA, HIP, OpenCL C and C | `wgsl` |
 //! | `writers` | kernels as SPIR-V, MSL, HLSL and GLSL | `wgsl` and 1 |
 //! | `fft` | Fourier transforms on the CPU by `rustfft`, about ten times as fast as kernels | `cpu` |
@@ -72,6 +73,8 @@
 #[doc(hidden)]
 pub mod testing;
 
+pub mod typed;
+
 #[doc(inline)]
 pub use cantus_base::{config, error, tensor};
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
@@ -87,6 +90,9 @@ pub use cantus_engine::{backend, engine, ops};
 pub use cantus_graph as graph;
 #[doc(inline)]
 pub use cantus_kernel as kernel;
+#[cfg(feature = "link")]
+#[doc(inline)]
+pub use cantus_link as link;
 #[doc(inline)]
 pub use cantus_spmd::{self as spmd, ahead};
 #[cfg(feature = "translate")]

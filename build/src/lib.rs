@@ -1,4 +1,38 @@
-//! Kernels of an app compiled ahead: WGSL becomes Rust in its build script, for the plain CPU beside every GPU.
+//! WGSL becomes Rust in an app's build script: kernels with types ([`kernels()`]), and code for the plain CPU beside every GPU ([`ahead()`]).
+//!
+//! # Kernels with types
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> Result<(), cantus_build::Error> {
+//!     cantus_build::kernels("shaders/*.wgsl")
+//! }
+//! ```
+//!
+//! Every file is linked with what it imports, checked and reflected. `shaders/blur.wgsl` with an entry point `blur` becomes a function and the
+//! structure of its bindings:
+//!
+//! ```ignore
+//! mod kernels {
+//!     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+//! }
+//!
+//! let image = TensorOf::new(&engine, &pixels)?;
+//! let blurred = TensorOf::zeros(&engine, pixels.len())?;
+//! kernels::blur(&engine, kernels::Blur { image: &image, radius: 3, out: &blurred }).invocations(pixels.len()).run()?;
+//! ```
+//!
+//! - A binding that is missing, of another type, or gone from the WGSL is rustc's error. A mistake in the WGSL is one too, with its own file, line and
+//!   column.
+//! - Storage takes `cantus::typed::TensorOf<T>`: of numbers, `[f32; 2]` for `vec2f`, and the structures that are written beside it, `#[repr(C)]` in
+//!   WGSL's layout. Uniforms are values. What has no such type (a structure that ends in an array of any length) takes a `Tensor` of its bytes.
+//! - Overrides are `BlurOverrides`: `kernels::blur_with(&engine, &BlurOverrides { .. }.kernel()?, …)`.
+//! - The app needs no WGSL front end (`cantus` without its feature `wgsl`), except for textures and other overrides.
+//! - An entry point `main`, and what several files have, goes by its file's name.
+//!
+//! `examples/typed` is a whole app. The same reflection gives TypeScript and Python their types: `cantus compile KERNEL --types ts`.
+//!
+//! # Kernels compiled ahead
 //!
 //! The build script names the shaders:
 //!
@@ -40,10 +74,18 @@
 //!   valid ends the build with naga's report.
 //! - Both crates must be of one version.
 
+mod declare;
+mod kernels;
+mod rust;
+
+pub use declare::{python, typescript};
+pub use kernels::Kernels;
+
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
 use cantus::Kernel;
+use cantus::link::Linker;
 
 /// Why shaders were not compiled. `Debug` gives the text as well, as a build script's `main` prints that.
 #[derive(thiserror::Error)]
@@ -120,7 +162,15 @@ pub unsafe fn ahead(pattern: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The result of [`write()`].
+/// Writes `OUT_DIR/kernels.rs`: a function and types for each kernel that a pattern names (relative to the package). [`Kernels`] says more.
+///
+/// # Errors
+/// As [`Kernels::build`].
+pub fn kernels(pattern: &str) -> Result<(), Error> {
+    Kernels::new(pattern).build()
+}
+
+/// What [`write()`] or [`Kernels::write`] did.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Written {
@@ -154,7 +204,12 @@ pub unsafe fn write(root: &Path, patterns: &[&str], out: &Path) -> Result<Writte
         }
         let shown = file.strip_prefix(root).unwrap_or(file).display().to_string().replace('\\', "/");
         let wgsl = fs::read_to_string(file).map_err(|source| Error::File { path: file.clone(), source })?;
-        let whole = Kernel::from_named_wgsl(&shown, &wgsl).map_err(Error::Kernel)?;
+        let whole = if Linker::is_needed(&wgsl) {
+            Kernel::linked_file(&Linker::new(), file)
+        } else {
+            Kernel::from_named_wgsl(&shown, &wgsl)
+        };
+        let whole = whole.map_err(Error::Kernel)?;
         let entries = whole.entry_points().map_err(Error::Kernel)?;
         let mut parts = String::new();
         for entry in &entries {

@@ -22,8 +22,14 @@ pub struct Arguments {
     #[arg(value_name = "KERNEL.wgsl")]
     kernel: String,
     /// The language; `all` writes every language available here into the folder of -o
-    #[arg(short, long, value_enum)]
-    target: Target,
+    #[arg(short, long, value_enum, required_unless_present = "types", conflicts_with = "types")]
+    target: Option<Target>,
+    /// Write the types of its arguments instead: TypeScript or a Python stub (Rust's are the crate cantus-build's)
+    #[arg(long, value_enum)]
+    types: Option<Types>,
+    /// Turn on a feature of the kernel's conditions: @if(NAME)
+    #[arg(long = "feature", value_name = "NAME")]
+    features: Vec<String>,
     /// The entry point; needed when there are several
     #[arg(long, value_name = "NAME")]
     entry: Option<String>,
@@ -52,6 +58,7 @@ Examples:
   cantus compile softmax --target stablehlo --shape 37x53 -o softmax.mlir
   cantus compile matmul --target plan --shape 1024x1024
       how a device of tiles would share it out
+  cantus compile saxpy.wgsl --types ts -o saxpy.d.ts
   cantus compile saxpy.wgsl --target all -o saxpy/
       a file for each language, and why the others cannot be had
 
@@ -80,6 +87,13 @@ enum Target {
     Stablehlo,
     Plan,
     All,
+}
+
+/// A language to declare arguments in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Types {
+    Ts,
+    Py,
 }
 
 const EVERY: [Target; 12] = [
@@ -132,10 +146,13 @@ impl Target {
 /// # Errors
 /// As the library; [`Error::Unsupported`] when the language cannot express the kernel.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let code = match arguments.target {
-        Target::Stablehlo | Target::Plan => of_operation(arguments)?,
-        Target::All => return every(&read_kernel(arguments)?, arguments),
-        target => make(&read_kernel(arguments)?, target, arguments)?,
+    let code = match (arguments.target, arguments.types) {
+        (Some(target @ (Target::Stablehlo | Target::Plan)), _) => of_operation(target, arguments)?,
+        (Some(Target::All), _) => return every(&read_kernel(arguments)?, arguments),
+        (Some(target), _) => make(&read_kernel(arguments)?, target, arguments)?,
+        (None, Some(Types::Py)) => cantus_build::python(read_kernel(arguments)?.reflection()?).into_bytes(),
+        // clap asks for one of both.
+        (None, _) => cantus_build::typescript(read_kernel(arguments)?.reflection()?).into_bytes(),
     };
     match &arguments.output {
         Some(path) => write(path, &code)?,
@@ -149,20 +166,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// An operation's graph, or its plan.
-fn of_operation(arguments: &Arguments) -> Result<Vec<u8>> {
+fn of_operation(target: Target, arguments: &Arguments) -> Result<Vec<u8>> {
     let all = super::bench_ops::ops();
     let Some(op) = all.iter().find(|op| op.name == arguments.kernel) else {
         let names: Vec<&str> = all.iter().map(|op| op.name).collect();
         return Err(Error::InvalidInput {
             what: format!("the operation {}", arguments.kernel),
-            reason: format!("--target {} takes one of {}", arguments.target.name(), names.join(", ")),
+            reason: format!("--target {} takes one of {}", target.name(), names.join(", ")),
         });
     };
     let engine = Engine::builder().backend("cpu").build()?;
     // Rows come first in a shape, and last in the size of a picture.
     let size = Size { width: arguments.shape.height, height: arguments.shape.width };
     let graph = op.graph(&engine, size)?;
-    Ok(match arguments.target {
+    Ok(match target {
         Target::Plan => cantus::graph::plan::describe(&graph, &Machine::default(), Precision::Bf16),
         _ => graph.stablehlo(),
     }
@@ -170,7 +187,7 @@ fn of_operation(arguments: &Arguments) -> Result<Vec<u8>> {
 }
 
 fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
-    let mut kernel = super::run::from_file(Path::new(&arguments.kernel))?;
+    let mut kernel = super::run::from_file(Path::new(&arguments.kernel), &arguments.features)?;
     if let Some(entry) = &arguments.entry {
         kernel = kernel.with_entry_point(entry)?;
     }
@@ -258,7 +275,8 @@ fn nvrtc(translation: &cantus::translate::Translation, target: Target, arguments
         _ => ("sm_", CUBIN_ARCHITECTURE),
     };
     // `all` with one --arch serves the target that it fits.
-    let given = arguments.arch.as_deref().filter(|arch| arguments.target != Target::All || arch.starts_with(kind));
+    let given =
+        arguments.arch.as_deref().filter(|arch| arguments.target != Some(Target::All) || arch.starts_with(kind));
     let architecture = given.unwrap_or(default);
     if !architecture.starts_with(kind) {
         return Err(Error::InvalidInput {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection};
 use cantus::ops::{self, ShippedKernel};
-use cantus::{Error, Kernel, Result};
+use cantus::{Error, Kernel, Result, link};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -17,6 +17,9 @@ use super::{parse, report};
 pub struct Arguments {
     /// The kernel to print; what is printed is valid WGSL
     name: Option<String>,
+    /// List what kernels may import from the library: import cantus::random::uniform; or print the module NAME
+    #[arg(long)]
+    library: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -25,13 +28,19 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus kernels
-  cantus kernels field > field.wgsl";
+  cantus kernels field > field.wgsl
+  cantus kernels --library
+      modules that every kernel may import from
+  cantus kernels --library random";
 
 /// Runs the subcommand.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] when there is no kernel of that name.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.library {
+        return of_library(arguments);
+    }
     let kernels = ops::kernels();
     let Some(name) = &arguments.name else {
         return if arguments.json {
@@ -64,6 +73,39 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         text.push('\n');
     }
     report::print(&text)
+}
+
+/// What apps' kernels may import.
+fn of_library(arguments: &Arguments) -> Result<ExitCode> {
+    let modules = link::library();
+    if let Some(name) = &arguments.name {
+        let known: Vec<&str> = modules.iter().map(|module| module.name).collect();
+        let Some(module) = modules.iter().find(|module| module.name == name) else {
+            return Err(Error::InvalidInput {
+                what: format!("the module \"{name}\""),
+                reason: format!("the library has {}{}", known.join(", "), parse::closest(name, &known)),
+            });
+        };
+        if !arguments.json {
+            return report::print(module.text);
+        }
+    }
+    let chosen = modules.iter().filter(|module| arguments.name.as_deref().is_none_or(|name| name == module.name));
+    if arguments.json {
+        let function = |function: &link::Function| json!({ "name": function.name, "signature": function.signature, "about": function.about });
+        let module = |module: &link::LibraryModule| {
+            let functions: Vec<Value> = module.functions().iter().map(function).collect();
+            json!({ "name": module.name, "about": module.about(), "functions": functions })
+        };
+        return report::print_json(&json!({ "modules": chosen.map(module).collect::<Vec<Value>>() }));
+    }
+    let mut rows = Vec::new();
+    for module in chosen {
+        rows.extend(module.functions().into_iter().map(|function| {
+            vec![format!("cantus::{}::{}", module.name, function.name), function.signature.to_owned(), function.about]
+        }));
+    }
+    report::print(&report::fitted_table(&["IMPORT", "SIGNATURE", "WHAT IT IS"], &rows, 2))
 }
 
 fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {

@@ -1,3 +1,4 @@
+from os import PathLike
 from typing import Any, Callable
 
 __version__: str
@@ -41,7 +42,15 @@ class Lazy:
     def imported(capsule: Any) -> tuple[str, list[int], list[int] | None, int, tuple[int, int] | None, Any]: ...
 
 class Kernel:
-    def __new__(cls, text: str, entry_point: str | None = None, overrides: list[tuple[str, float]] = ...) -> Kernel: ...
+    def __new__(
+        cls,
+        text: str,
+        entry_point: str | None = None,
+        overrides: list[tuple[str, float]] = ...,
+        path: str | PathLike[str] | None = None,
+        features: list[str] = ...,
+    ) -> Kernel: ...
+    def wgsl(self) -> str: ...
     def reflection(self) -> dict[str, Any]: ...
 
 class Texture:

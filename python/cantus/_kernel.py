@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -30,9 +32,20 @@ class Kernel:
     array([2., 2., 2.], dtype=float32)
     """
 
-    def __init__(self, text: str, entry_point: str | None = None, overrides: dict[str, float] | None = None) -> None:
-        self.text = text
-        self._kernel = _core.Kernel(text, entry_point, [(name, float(value)) for name, value in (overrides or {}).items()])
+    def __init__(
+        self,
+        text: str = "",
+        entry_point: str | None = None,
+        overrides: dict[str, float] | None = None,
+        *,
+        path: str | PathLike[str] | None = None,
+        features: Iterable[str] = (),
+    ) -> None:
+        if bool(text) == (path is not None):
+            raise ValueError("give the kernel either as text or as path=...")
+        values = [(name, float(value)) for name, value in (overrides or {}).items()]
+        self._kernel = _core.Kernel(text, entry_point, values, path, list(features))
+        self.text = text or self._kernel.wgsl()
         self.reflection: dict[str, Any] = self._kernel.reflection()
         self._bindings = {name: (space, writes) for name, _, _, space, writes, _ in self.reflection["bindings"]}
         self._textures = {name: rest for name, _, _, *rest in self.reflection["textures"]}
@@ -132,8 +145,16 @@ def _extent(count: int | tuple[int, ...] | None) -> tuple[int, int, int] | None:
     return (*sides, 1, 1, 1)[:3]  # type: ignore[return-value]
 
 
-def kernel(text: str, entry_point: str | None = None, overrides: dict[str, float] | None = None) -> Kernel:
-    """Creates a kernel from WGSL text. A mistake in it is a `KernelError` that shows the place."""
-    return Kernel(text, entry_point, overrides)
+def kernel(
+    text: str = "",
+    entry_point: str | None = None,
+    overrides: dict[str, float] | None = None,
+    *,
+    path: str | PathLike[str] | None = None,
+    features: Iterable[str] = (),
+) -> Kernel:
+    """Creates a kernel from WGSL text, or from a file. It may import from the library (`import cantus::random::uniform;`), and a file from other files; `features`
+    are on in its conditions (`@if(name)`). A mistake in it is a `KernelError` that shows the file and the place."""
+    return Kernel(text, entry_point, overrides, path=path, features=features)
 
 

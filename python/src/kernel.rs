@@ -3,6 +3,7 @@
 use cantus::Tensor;
 use cantus::engine::Extent;
 use cantus::kernel::StorageTextureAccess;
+use cantus::link::Linker;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -55,10 +56,22 @@ impl Kernel {
 #[pymethods]
 impl Kernel {
     #[new]
-    #[pyo3(signature = (text, entry_point=None, overrides=Vec::new()))]
-    fn new(py: Python<'_>, text: &str, entry_point: Option<&str>, overrides: Vec<(String, f64)>) -> PyResult<Self> {
+    #[pyo3(signature = (text, entry_point=None, overrides=Vec::new(), path=None, features=Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        text: &str,
+        entry_point: Option<&str>,
+        overrides: Vec<(String, f64)>,
+        path: Option<std::path::PathBuf>,
+        features: Vec<String>,
+    ) -> PyResult<Self> {
         let kernel = detached(py, || {
-            let mut kernel = cantus::Kernel::from_wgsl(text)?;
+            let linker = features.iter().fold(Linker::new(), |linker, feature| linker.feature(feature, true));
+            let mut kernel = match path {
+                Some(path) => cantus::Kernel::linked_file(&linker, path)?,
+                None if Linker::is_needed(text) => cantus::Kernel::linked(&linker, "wgsl", text)?,
+                None => cantus::Kernel::from_wgsl(text)?,
+            };
             if let Some(name) = entry_point {
                 kernel = kernel.with_entry_point(name)?;
             }
@@ -70,6 +83,11 @@ impl Kernel {
         });
         note_kernel();
         Ok(Self { kernel: kernel? })
+    }
+
+    /// Returns the WGSL that runs, with what it imports.
+    fn wgsl(&self) -> String {
+        self.kernel.wgsl().to_owned()
     }
 
     /// Returns the kernel's reflection: entry point, workgroup size, bindings (name, group, binding, space, access, layout),

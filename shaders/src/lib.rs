@@ -13,6 +13,16 @@ macro_rules! files {
 /// Functions for textures over buffers of texels: `lib/texture.wgsl`.
 pub const TEXTURE: &str = include_str!("../lib/texture.wgsl");
 
+/// The modules that apps' kernels may import from the package `cantus`, by name.
+pub const LIBRARY: &[(&str, &str)] = &[
+    ("convert", include_str!("../lib/convert.wgsl")),
+    ("functions", include_str!("../elementwise/functions.wgsl")),
+    ("math", include_str!("../lib/math.wgsl")),
+    ("random", include_str!("../lib/random.wgsl")),
+    ("safe", include_str!("../lib/safe.wgsl")),
+    ("workgroup", include_str!("../lib/workgroup.wgsl")),
+];
+
 /// Kernels with known answers, which show what a driver computes.
 pub mod answers {
     files! {

@@ -39,7 +39,7 @@ impl Part {
 
 /// Cargo's arguments for all tests: one set of features and one profile, so that nothing is compiled twice.
 const WORKSPACE: &str =
-    "--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --features $CANTUS_FEATURES";
+    "--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --exclude cantus-example-typed --features $CANTUS_FEATURES";
 
 fn tests(arguments: &str) -> String {
     format!("cargo test {WORKSPACE} {arguments}")
@@ -194,6 +194,7 @@ pub fn parts() -> Vec<Part> {
                     15,
                     "cargo run --locked --quiet -p cantus-example-ahead",
                 ),
+                stage("an app whose kernels have types", 15, "cargo run --locked --quiet -p cantus-example-typed"),
             ],
         },
         Part {

@@ -302,7 +302,7 @@ fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<Wh
         }
         let beside = folder.join(kernel);
         let path = if beside.exists() || kernel.contains(['/', '.']) { beside } else { PathBuf::from(kernel) };
-        let kernel = read_kernel(&path, table.entry.as_deref())?;
+        let kernel = read_kernel(&path, table.entry.as_deref(), &[])?;
         let step = Step::new(kernel, &file::settings(&table.set)?, amount)?;
         let storage = step.reflection().bindings.iter().filter(|binding| binding.space == AddressSpace::Storage);
         let storage: Vec<&str> = storage.map(|binding| binding.name.as_str()).collect();

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use cantus::backend::{DeviceInfo, Registry};
 use cantus::config::Fallback;
+use cantus::link::{Linked, Linker};
 use cantus::tensor::npy::Array;
 use cantus::{Engine, Error, Kernel, Result};
 use clap::{ArgGroup, Args};
@@ -80,6 +81,9 @@ pub struct Given {
     /// The entry point; needed when there are several
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
+    /// Turn on a feature of the kernel's conditions: @if(NAME)
+    #[arg(long = "feature", value_name = "NAME")]
+    pub features: Vec<String>,
     /// Fill a binding from a file (.npy, .csv, .png, .jpg, .safetensors[#TENSOR], .bin: bytes in WGSL's layout), from standard input (-, a .npy), or
     /// with zeros, iota (0, 1, 2 …), random:SEED (floats from 0 to 1, integers over their whole range) or random:SEED:N (below N): one number
     /// per invocation, or a shape as in iota[480,640]
@@ -168,7 +172,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 
 /// Runs the kernel, on an engine that is there or a new one.
 fn once(global: &Global, file: &Path, arguments: &Arguments, engine: Option<&Engine>) -> Result<ExitCode> {
-    let kernel = read_kernel(file, arguments.given.entry.as_deref())?;
+    let kernel = read_kernel(file, arguments.given.entry.as_deref(), &arguments.given.features)?;
     let mut job = Job::new(kernel, &arguments.given)?;
     // Without a file to write, a person sees the first numbers, unless they are too many to fetch.
     let summarised = arguments.outputs.is_empty() && !arguments.json && job.written_bytes() <= SUMMARISED;
@@ -236,14 +240,20 @@ fn dropped(job: &Job, outcome: &Outcome) {
     }
 }
 
-/// The kernel of a file, or the shipped one of that name.
+/// The kernel of a file with what it imports, or the shipped one of that name.
 ///
 /// # Errors
-/// As [`Kernel::from_file`].
-pub fn from_file(path: &Path) -> Result<Kernel> {
+/// As [`Kernel::linked_file`]; [`Error::InvalidInput`] for features that no condition names.
+pub fn from_file(path: &Path, features: &[String]) -> Result<Kernel> {
     if path.exists() || path.components().count() > 1 || path.extension().is_some() {
-        return Kernel::from_file(path);
+        if features.is_empty() {
+            return Kernel::from_file(path);
+        }
+        let linker = linker(features);
+        let kernel = Kernel::linked_file(&linker, path)?;
+        return known_features(linker.link_file(path).ok().as_ref(), features).map(|()| kernel);
     }
+    known_features(None, features)?;
     let shipped = cantus::ops::kernels();
     let name = shown(path);
     if let Some(kernel) = shipped.iter().find(|kernel| kernel.name() == name) {
@@ -257,16 +267,52 @@ pub fn from_file(path: &Path) -> Result<Kernel> {
     })
 }
 
+fn linker(features: &[String]) -> Linker {
+    features.iter().fold(Linker::new(), |linker, feature| linker.feature(feature, true))
+}
+
+/// A feature that no condition names is a slip of the pen.
+fn known_features(linked: Option<&Linked>, features: &[String]) -> Result<()> {
+    let known: Vec<&str> = linked.map(|linked| linked.features().collect()).unwrap_or_default();
+    let Some(unknown) = features.iter().find(|feature| !known.contains(&feature.as_str())) else { return Ok(()) };
+    let there = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+    Err(Error::InvalidInput {
+        what: format!("--feature {unknown}"),
+        reason: format!("no condition of the kernel names it{} ({there})", parse::closest(unknown, &known)),
+    })
+}
+
+/// The files that a kernel's file imports from.
+pub fn imported(path: &Path, features: &[String]) -> Vec<PathBuf> {
+    let needs = std::fs::read_to_string(path).is_ok_and(|text| Linker::is_needed(&text));
+    let linked = needs.then(|| linker(features).link_file(path).ok()).flatten();
+    linked.map(|linked| linked.files().to_vec()).unwrap_or_default()
+}
+
 /// The kernel of a file, of a shipped kernel's name, or of standard input (`-`), at an entry point if one is named.
 ///
 /// # Errors
-/// As [`Kernel::from_file`] and [`Kernel::with_entry_point`].
-pub fn read_kernel(path: &Path, entry: Option<&str>) -> Result<Kernel> {
-    let kernel = if path == Path::new("-") { Kernel::from_wgsl(&contents::stdin_text()?)? } else { from_file(path)? };
+/// As [`from_file`] and [`Kernel::with_entry_point`].
+pub fn read_kernel(path: &Path, entry: Option<&str>, features: &[String]) -> Result<Kernel> {
+    let kernel = if path == Path::new("-") {
+        from_text(&contents::stdin_text()?, features)?
+    } else {
+        from_file(path, features)?
+    };
     match entry {
         Some(entry) => kernel.with_entry_point(entry),
         None => Ok(kernel),
     }
+}
+
+/// Text from elsewhere may import from the library.
+fn from_text(text: &str, features: &[String]) -> Result<Kernel> {
+    if features.is_empty() && !Linker::is_needed(text) {
+        return Kernel::from_wgsl(text);
+    }
+    let linker = linker(features);
+    let kernel = Kernel::linked(&linker, "wgsl", text)?;
+    known_features(linker.link("wgsl", text).ok().as_ref(), features).map(|()| kernel)
 }
 
 fn compare(

@@ -120,7 +120,7 @@ enum Bound {
 /// Runs the kernel over all rows.
 pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) -> Result<ExitCode> {
     let rows = &arguments.rows;
-    let kernel = read_kernel(file, arguments.given.entry.as_deref())?;
+    let kernel = read_kernel(file, arguments.given.entry.as_deref(), &arguments.given.features)?;
     let is_streamed = |name: &str| rows.stream.iter().any(|streamed| streamed == name);
     // What is there once is what a run of one dispatch would be given.
     let mut given = Given { invocations: Some(Invocations::Counts([1; 3])), ..arguments.given.clone() };

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(150);
 /// # Errors
 /// When no file can be watched, or no device opens.
 pub fn again_and_again(global: &Global, kernel: &Path, arguments: &Arguments) -> Result<ExitCode> {
-    let files = files(kernel, arguments);
+    let mut files = files(kernel, arguments);
     if let Some(stream) = files.iter().find(|file| file.as_path() == Path::new("-")) {
         return Err(Error::InvalidInput {
             what: "--watch".to_owned(),
@@ -41,6 +41,8 @@ pub fn again_and_again(global: &Global, kernel: &Path, arguments: &Arguments) ->
         }
         report::done("waiting for a change (Ctrl-C ends)");
         await_change(&files, &seen);
+        // It may import from other files now.
+        files = self::files(kernel, arguments);
     }
 }
 
@@ -68,7 +70,9 @@ fn files(kernel: &Path, arguments: &Arguments) -> Vec<PathBuf> {
         Source::Stdin => Some("-".into()),
         Source::Made(..) => None,
     });
-    std::iter::once(kernel.to_owned()).chain(inputs).collect()
+    let mut files: Vec<PathBuf> = std::iter::once(kernel.to_owned()).chain(inputs).collect();
+    files.extend(super::imported(kernel, &arguments.given.features));
+    files
 }
 
 /// The state of a file, which tells that it has changed: when it was written, and its length. None of a file that isn't

@@ -179,7 +179,7 @@ impl KernelFile {
     /// # Errors
     /// As `cantus run`; [`Error::InvalidInput`] when there is nothing to show.
     pub fn load(&self, size: Size) -> Result<KernelSource> {
-        let kernel = read_kernel(&self.path, self.given.entry.as_deref())?;
+        let kernel = read_kernel(&self.path, self.given.entry.as_deref(), &self.given.features)?;
         let mut given = self.given.clone();
         let reflection = kernel.reflection()?;
         let (shown, pixels) = self.shown(reflection)?;

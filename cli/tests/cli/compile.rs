@@ -81,3 +81,70 @@ fn a_type_that_a_language_lacks_is_named() {
     let refused = place.run("compile half.wgsl --target glsl");
     assert!(refused.code != Some(0) && refused.stderr.contains("GLSL has no f16"), "{}", refused.stderr);
 }
+
+const SAXPY: &str = "
+struct Params { a: f32, shift: vec2f }
+override SCALE: f32 = 2.0;
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) { y[id.x] += SCALE * params.a * x[id.x] + params.shift.x; }
+}
+";
+
+#[test]
+fn types_of_arguments_come_out() {
+    let place = Place::new();
+    std::fs::write(place.path("k.wgsl"), SAXPY).unwrap();
+    let script = place.succeed("compile k.wgsl --types ts");
+    for line in [
+        "export interface Saxpy<T> extends DispatchOptions<T> {",
+        "    x: T;",
+        "    \"params.a\": number;",
+        "    \"params.shift\": readonly number[];",
+        "    SCALE?: number;",
+    ] {
+        assert!(script.contains(line), "{line}: {script}");
+    }
+    let stub = place.succeed("compile k.wgsl --types py");
+    for line in
+        ["class Saxpy(Protocol):", "        a: float,  # f32", "        x: ArrayLike,", "        y: cantus.Array,"]
+    {
+        assert!(stub.contains(line), "{line}: {stub}");
+    }
+    let both = place.run("compile k.wgsl --types py --target cuda");
+    assert_eq!(both.code, Some(2), "{}", both.stderr);
+}
+
+#[test]
+fn imports_are_linked() {
+    let place = Place::new();
+    std::fs::write(place.path("scale.wgsl"), "@if(big) const BY = 3u; @else const BY = 2u;\nfn scaled(x: u32) -> u32 {\n    return x * BY;\n}\nfn wrong() -> u32 { return 1.0; }").unwrap();
+    let kernel = KERNEL.replace("*= N", "= scaled(N)");
+    std::fs::write(place.path("k.wgsl"), format!("import package::scale::scaled;\n{kernel}")).unwrap();
+    let run = "run k.wgsl --in y=zeros[4] --invocations @y";
+    assert!(place.succeed(run).contains('8'));
+    assert!(place.succeed(&format!("{run} --feature big")).contains("12"));
+    assert!(place.succeed("compile k.wgsl --target cuda --feature big").contains("scaled"));
+    let unknown = place.run(&format!("{run} --feature bog"));
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("did you mean \"big\"?"), "{}", unknown.stderr);
+    std::fs::write(
+        place.path("k.wgsl"),
+        format!("import package::scale::wrong;\n{}", KERNEL.replace("*= N", "= wrong()")),
+    )
+    .unwrap();
+    let wrong = place.run(run);
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("scale.wgsl:5:"), "{}", wrong.stderr);
+}
+
+#[test]
+fn the_library_is_listed() {
+    let place = Place::new();
+    let list = place.succeed("kernels --library");
+    assert!(list.contains("cantus::random::uniform") && list.contains("uniform(n: u32, seed: vec2u) -> f32"), "{list}");
+    assert!(place.succeed("kernels --library random").contains("fn uniform("));
+    assert!(place.succeed("kernels --library --json").contains("\"signature\""));
+    let unknown = place.run("kernels --library randem");
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("random"), "{}", unknown.stderr);
+}

@@ -104,7 +104,7 @@ fn rewritten(parsed: &Parsed, overrides: &[Handle<Override>]) -> Option<Parsed> 
         done = end;
     }
     text.push_str(source.get(done..)?);
-    Parsed::parse(&parsed.source.file, &text, &|_| ()).ok()
+    Parsed::parse(&crate::front::File::named(&parsed.source.file), &text, &|_| ()).ok()
 }
 
 /// Where the `@id(…)` begins that ends a text.

@@ -138,6 +138,21 @@ struct Inner {
     hash: u64,
 }
 
+/// What kept modules from being linked, as an error of the kernel's.
+#[cfg(feature = "link")]
+fn not_linked(error: cantus_link::Error) -> Error {
+    use cantus_link::Error as Link;
+    match error {
+        Link::Text { ref file, ref text, ref place, .. } => Error::InvalidWgsl {
+            kernel: file.clone(),
+            place: error::SourcePlace::of(text, place.clone()),
+            report: error.to_string(),
+        },
+        Link::Unreadable { path, reason } => Error::Unreadable { path, reason },
+        other => Error::InvalidInput { what: "a kernel's package".to_owned(), reason: other.to_string() },
+    }
+}
+
 impl Kernel {
     /// Creates a kernel from WGSL text. A single compute entry point is chosen; among several, choose with [`Kernel::with_entry_point`].
     ///
@@ -171,7 +186,7 @@ impl Kernel {
     /// As [`Kernel::from_wgsl`].
     #[cfg(feature = "wgsl")]
     pub fn from_named_wgsl(file: &str, text: &str) -> Result<Self> {
-        let parsed = Arc::new(wgsl::Parsed::new(file, text)?);
+        let parsed = Arc::new(wgsl::Parsed::new(&front::File::named(file), text)?);
         let text: Arc<str> = text.into();
         let kernel = Self::assemble(file.into(), text.clone(), text, None, BTreeMap::new(), None);
         // A fresh cell: `set` cannot fail.
@@ -179,7 +194,8 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Creates a kernel from a WGSL file.
+    /// Creates a kernel from a WGSL file. With the feature `link` it may import from other files, as
+    /// `Kernel::linked_file` does.
     ///
     /// # Errors
     /// [`Error::Unreadable`] when the file cannot be read, else as [`Kernel::from_wgsl`].
@@ -187,7 +203,59 @@ impl Kernel {
     pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
+        #[cfg(feature = "link")]
+        if cantus_link::Linker::is_needed(&text) {
+            return Self::linked_file(&cantus_link::Linker::new(), path);
+        }
         Self::from_named_wgsl(&path.display().to_string(), &text)
+    }
+
+    /// A kernel whose text imports from other files: they are linked first. `file` is its name in error reports; what is at fault in another file
+    /// is shown there, with line and column.
+    ///
+    /// ```
+    /// use cantus::link::Linker;
+    ///
+    /// let linker = Linker::new().module("package::noise", "noise.wgsl", "fn value(x: u32) -> f32 { return x; }");
+    /// let error = cantus::Kernel::linked(&linker, "fill.wgsl", "
+    ///     import package::noise::value;
+    ///     @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+    ///     @compute @workgroup_size(64) fn fill(@builtin(global_invocation_id) id: vec3u) { y[id.x] = value(id.x); }
+    /// ").unwrap_err();
+    /// assert!(error.to_string().contains("noise.wgsl:1:"), "{error}");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] for imports that lead nowhere as well; else as [`Kernel::from_wgsl`].
+    #[cfg(feature = "link")]
+    pub fn linked(linker: &cantus_link::Linker, file: &str, text: &str) -> Result<Self> {
+        Self::from_linked(&linker.link(file, text).map_err(not_linked)?)
+    }
+
+    /// As [`Kernel::linked`], of a file: imports are of its package, which begins at the next `wesl.toml` above it, else at its folder.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] for files, [`Error::InvalidInput`] for a `wesl.toml`, else as [`Kernel::linked`].
+    #[cfg(feature = "link")]
+    pub fn linked_file(linker: &cantus_link::Linker, path: impl AsRef<std::path::Path>) -> Result<Self> {
+        Self::from_linked(&linker.link_file(path).map_err(not_linked)?)
+    }
+
+    /// A kernel from what a [`Linker`](cantus_link::Linker) made.
+    ///
+    /// # Errors
+    /// As [`Kernel::from_wgsl`].
+    #[cfg(feature = "link")]
+    pub fn from_linked(linked: &cantus_link::Linked) -> Result<Self> {
+        let file = linked.file();
+        let named = front::File { name: file.to_owned(), origins: Some(linked.origins().clone()) };
+        let parsed = Arc::new(wgsl::Parsed::new(&named, linked.text())?);
+        let text = linked.text().clone();
+        let kernel = Self::assemble(file.into(), text.clone(), text, None, BTreeMap::new(), None);
+        // A fresh cell: `set` cannot fail.
+        let _ = kernel.inner.parsed.set(Ok(parsed));
+        Ok(kernel)
     }
 
     fn assemble(
@@ -878,7 +946,7 @@ impl Kernel {
         if self.inner.native_wgsl == self.inner.wgsl {
             return self.parsed().cloned();
         }
-        wgsl::Parsed::new(&self.inner.file, &self.inner.native_wgsl).map(Arc::new)
+        wgsl::Parsed::new(&front::File::named(&self.inner.file), &self.inner.native_wgsl).map(Arc::new)
     }
 
     /// Returns the plain WGSL that runs, imports linked.
@@ -973,8 +1041,10 @@ impl Kernel {
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn parsed(&self) -> Result<&Arc<wgsl::Parsed>> {
-        let parsed =
-            self.inner.parsed.get_or_init(|| wgsl::Parsed::new(&self.inner.file, &self.inner.wgsl).map(Arc::new));
+        let parsed = self
+            .inner
+            .parsed
+            .get_or_init(|| wgsl::Parsed::new(&front::File::named(&self.inner.file), &self.inner.wgsl).map(Arc::new));
         parsed.as_ref().map_err(Clone::clone)
     }
 }

@@ -9,7 +9,7 @@ use naga::{Handle, Module, Type, TypeInner};
 
 use super::amend;
 use super::bounds::{self, Excess};
-use super::front::{self, Attributes, Front, Source};
+use super::front::{self, Attributes, File, Front, Source};
 use super::limit;
 use super::textures;
 use crate::deep_stack::{self, Failure};
@@ -79,9 +79,9 @@ pub fn validator(capabilities: Capabilities) -> Validator {
 const MAX_SEARCHED: usize = 64 << 10;
 
 impl Parsed {
-    pub(crate) fn new(file: &str, text: &str) -> Result<Self> {
+    pub(crate) fn new(file: &File, text: &str) -> Result<Self> {
         match deep_stack::run("cantus-wgsl", || Self::parse(file, text, &|warning| tracing::warn!("{warning}"))) {
-            Ok(Err(Error::InvalidWgsl { kernel, report, place: None })) => Err(Self::placed(kernel, report, text)),
+            Ok(Err(Error::InvalidWgsl { report, place: None, .. })) => Err(Self::placed(file, report, text)),
             Ok(outcome) => outcome,
             Err(Failure::Panic(_)) => Err(Self::blamed(file, text)),
             Err(failure @ Failure::NoThread(_)) => Err(failed(file, &failure)),
@@ -89,30 +89,30 @@ impl Parsed {
     }
 
     /// The error for a text at which naga panics, with the first declaration without which it doesn't.
-    fn blamed(file: &str, text: &str) -> Error {
+    fn blamed(file: &File, text: &str) -> Error {
         let panics =
             |part: &str| deep_stack::run("cantus-wgsl", || Self::parse(file, part, &|_| ()).map(|_| ())).is_err();
-        Self::marked(file.to_owned(), FAILED, text, &panics).unwrap_or_else(|| Error::InvalidWgsl {
-            kernel: file.to_owned(),
+        Self::marked(file, FAILED, text, &panics).unwrap_or_else(|| Error::InvalidWgsl {
+            kernel: file.name.clone(),
             report: FAILED.to_owned(),
             place: None,
         })
     }
 
     /// An error without a place, with the first declaration without which the text hasn't got it.
-    fn placed(file: String, report: String, text: &str) -> Error {
+    fn placed(file: &File, report: String, text: &str) -> Error {
         let message = report.strip_prefix("error: ").unwrap_or(&report).trim_end();
         let fails = |part: &str| {
-            let outcome = deep_stack::run("cantus-wgsl", || Self::parse(&file, part, &|_| ()).map(|_| ()));
+            let outcome = deep_stack::run("cantus-wgsl", || Self::parse(file, part, &|_| ()).map(|_| ()));
             matches!(outcome, Ok(Err(Error::InvalidWgsl { place: None, .. })))
         };
         let small = text.len() <= MAX_SEARCHED;
-        let marked = small.then(|| Self::marked(file.clone(), message, text, &fails)).flatten();
-        marked.unwrap_or(Error::InvalidWgsl { kernel: file, report, place: None })
+        let marked = small.then(|| Self::marked(file, message, text, &fails)).flatten();
+        marked.unwrap_or(Error::InvalidWgsl { kernel: file.name.clone(), report, place: None })
     }
 
     /// A message with the head of the first declaration with which a text fails.
-    fn marked(file: String, message: &str, text: &str, fails: &(dyn Fn(&str) -> bool + Sync)) -> Option<Error> {
+    fn marked(file: &File, message: &str, text: &str, fails: &(dyn Fn(&str) -> bool + Sync)) -> Option<Error> {
         let span = deep_stack::run("cantus-wgsl", || {
             let front = Front::read(text)?;
             let ends = front.ends();
@@ -133,12 +133,12 @@ impl Parsed {
             Some(naga::Span::new(u32::try_from(start).ok()?, u32::try_from(start + head.len()).ok()?))
         });
         let span = span.ok().flatten().filter(|span| span.to_range().is_some_and(|range| !range.is_empty()))?;
-        let source = Source::plain(&file, text);
+        let source = Source::plain(file, text);
         let report = source.report(message.to_owned(), span, "at this declaration".to_owned());
-        Some(Error::InvalidWgsl { kernel: file, report, place: source.place(span) })
+        Some(Error::InvalidWgsl { kernel: file.name.clone(), report, place: source.place(span) })
     }
 
-    pub(super) fn parse(file: &str, text: &str, warn: &dyn Fn(&str)) -> Result<Self> {
+    pub(super) fn parse(file: &File, text: &str, warn: &dyn Fn(&str)) -> Result<Self> {
         let plain = || Source::plain(file, text);
         // What is left of bitcasts is judged after the rewriting.
         if let Err(fault) = bounds::check(text)
@@ -149,24 +149,24 @@ impl Parsed {
         let Some(front) = Front::read(text) else {
             if front::may_have_attributes(text) {
                 let reason = "its @align and @size cannot be checked: the text cannot be followed".to_owned();
-                return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+                return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
             }
             let parsed = Self::of_source(plain(), &Attributes::new())?;
             if front::may_be_collective(text) {
                 let reason =
                     "its barriers and subgroup operations cannot be checked: the text cannot be followed".to_owned();
-                return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+                return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
             }
             return Ok(parsed);
         };
         if let Some((span, reason)) = front.excess().or_else(|| front.refusal()) {
             let source = plain();
             let report = source.report(reason, span, "here".to_owned());
-            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) });
+            return Err(Error::InvalidWgsl { kernel: file.name.clone(), report, place: source.place(span) });
         }
         let Some(attributes) = front.attributes() else {
             let reason = "an @align or a @size that is no constant number known here: write the number".to_owned();
-            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+            return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
         };
         // A text that naga takes keeps its bytes, except for what naga gets wrong.
         let parsed = Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
@@ -184,14 +184,14 @@ impl Parsed {
         }
         if let Some(fault) = fault {
             let (report, place) = plain().fault(fault);
-            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place });
+            return Err(Error::InvalidWgsl { kernel: file.name.clone(), report, place });
         }
         Ok(Self { is_plain: true, ..parsed })
     }
 
     fn of_source(source: Source, attributes: &Attributes) -> Result<Self> {
         let invalid = |report: String, span: Option<naga::Span>| Error::InvalidWgsl {
-            kernel: source.file.clone(),
+            kernel: source.file.name.clone(),
             report,
             place: span.and_then(|span| source.place(span)),
         };
@@ -242,7 +242,7 @@ impl Parsed {
     pub(super) fn reproducible(&self) -> Result<Self> {
         on_deep_stack(&self.source.file, || {
             let refuse = |construct: String, span: naga::Span| Error::Unsupported {
-                kernel: self.source.file.clone(),
+                kernel: self.source.file.name.clone(),
                 device: "reproducible mode".to_owned(),
                 report: span.to_range().map(|span| self.report(span, &construct)).unwrap_or_default(),
                 construct,
@@ -391,7 +391,7 @@ impl Parsed {
             Some((known.name.clone()?, literal))
         });
         let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
-        on_deep_stack(&self.source.file, || Self::parse(&self.source.file, &text, &|_| ())).ok()
+        on_deep_stack(&self.source.file, || Self::parse(&File::named(&self.source.file), &text, &|_| ())).ok()
     }
 
     /// Returns its demands on a driver and on a device.
@@ -408,7 +408,7 @@ impl Parsed {
             },
             PipelineConstantError::ValidationError(error) => self.source.invalid(&error),
             other => Error::InvalidWgsl {
-                kernel: self.source.file.clone(),
+                kernel: self.source.file.name.clone(),
                 report: format!("with its overrides: {other}"),
                 place: None,
             },
@@ -452,7 +452,7 @@ impl Parsed {
             places.array_windows().find(|[first, second]| (first.0, first.1) == (second.0, second.1))
         {
             return Err(Error::InvalidWgsl {
-                kernel: self.source.file.clone(),
+                kernel: self.source.file.name.clone(),
                 report: format!(
                     "the variables \"{}\" and \"{}\" share @group({}) @binding({})",
                     first.2, second.2, first.0, first.1
@@ -501,7 +501,7 @@ impl Parsed {
     fn layout(&self, module: &Module, handle: Handle<Type>) -> Result<Layout> {
         let ty = &module.types[handle];
         let refuse = || Error::InvalidWgsl {
-            kernel: self.source.file.clone(),
+            kernel: self.source.file.name.clone(),
             report: format!("the type {} cannot be bound to a buffer", ty.name.as_deref().unwrap_or("of a binding")),
             place: self.source.place(module.types.get_span(handle)),
         };
@@ -676,7 +676,7 @@ fn beyond(source: &Source, fault: &bounds::Fault) -> Error {
     let number = |place: usize| u32::try_from(place).unwrap_or(0);
     let span = naga::Span::new(number(fault.span.start), number(fault.span.end));
     let report = source.report(fault.kind.to_string(), span, "here".to_owned());
-    Error::InvalidWgsl { kernel: source.file.clone(), report, place: source.place(span) }
+    Error::InvalidWgsl { kernel: source.file.name.clone(), report, place: source.place(span) }
 }
 
 /// Members of a structure, and of the structures in it.

@@ -23,21 +23,64 @@ struct Piece {
     old_end: u32,
 }
 
+/// What a text is called; where it was linked from several files, which part is whose.
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    pub(crate) name: String,
+    #[cfg(feature = "link")]
+    pub(crate) origins: Option<std::sync::Arc<cantus_link::Origins>>,
+}
+
+impl File {
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            #[cfg(feature = "link")]
+            origins: None,
+        }
+    }
+
+    /// Bytes of the text in the file that they come from: its name, its text, and the bytes there.
+    #[cfg(feature = "link")]
+    fn origin(&self, span: Span) -> Option<(&cantus_link::Origin, std::ops::Range<usize>)> {
+        self.origins.as_ref()?.of(span.to_range()?)
+    }
+
+    #[cfg(feature = "link")]
+    fn is_linked(&self) -> bool {
+        self.origins.is_some()
+    }
+
+    #[cfg(not(feature = "link"))]
+    #[expect(clippy::unused_self, reason = "as with the feature `link`")]
+    fn is_linked(&self) -> bool {
+        false
+    }
+}
+
+impl std::ops::Deref for File {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.name
+    }
+}
+
 /// A text as its author wrote it, and as naga gets it.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    pub(crate) file: String,
+    pub(crate) file: File,
     pub(crate) text: String,
     edited: Option<(String, Vec<Piece>)>,
 }
 
 impl Source {
-    pub(crate) fn plain(file: &str, text: &str) -> Self {
-        Self { file: file.to_owned(), text: text.to_owned(), edited: None }
+    pub(crate) fn plain(file: &File, text: &str) -> Self {
+        Self { file: file.clone(), text: text.to_owned(), edited: None }
     }
 
     /// `None` without edits. Of two that overlap the longer is kept; it must be in front where both begin together.
-    pub(super) fn rewritten(file: &str, text: &str, mut edits: Vec<Edit>) -> Option<Self> {
+    pub(super) fn rewritten(file: &File, text: &str, mut edits: Vec<Edit>) -> Option<Self> {
         edits.order_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
         let mut edited = String::with_capacity(text.len() + 64);
         let mut pieces: Vec<Piece> = Vec::with_capacity(edits.len());
@@ -58,7 +101,7 @@ impl Source {
             return None;
         }
         edited.push_str(text.get(done as usize..)?);
-        Some(Self { file: file.to_owned(), text: text.to_owned(), edited: Some((edited, pieces)) })
+        Some(Self { file: file.clone(), text: text.to_owned(), edited: Some((edited, pieces)) })
     }
 
     /// Returns the text for naga.
@@ -88,33 +131,71 @@ impl Source {
         Span::new(start, end.max(start))
     }
 
-    /// The place of a span, where it has one.
+    /// The place of a span, where it has one in the kernel's own file.
     pub(crate) fn place(&self, span: Span) -> Option<SourcePlace> {
-        SourcePlace::of(&self.text, self.span(span).to_range()?)
+        self.authors_place(self.span(span))
+    }
+
+    /// The same of a span of the author's text.
+    fn authors_place(&self, span: Span) -> Option<SourcePlace> {
+        #[cfg(feature = "link")]
+        if self.file.is_linked() {
+            let (origin, range) = self.file.origin(span)?;
+            return if *origin.file == *self.file.name { SourcePlace::of(&origin.text, range) } else { None };
+        }
+        SourcePlace::of(&self.text, span.to_range()?)
+    }
+
+    /// A message with places of the author's text marked, in naga's form. Those of a linked text are shown in their files.
+    fn emit(&self, message: String, labels: Vec<(Span, String)>) -> String {
+        #[cfg(feature = "link")]
+        if self.file.is_linked() {
+            let mut files: Vec<(&cantus_link::Origin, Vec<(Span, String)>)> = Vec::new();
+            for (span, label) in &labels {
+                let Some((origin, range)) = self.file.origin(*span) else { continue };
+                let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+                let label = (Span::new(number(range.start), number(range.end)), label.clone());
+                match files.iter_mut().find(|(known, _)| *known == origin) {
+                    Some((_, labels)) => labels.push(label),
+                    None => files.push((origin, vec![label])),
+                }
+            }
+            let mut files = files.into_iter();
+            if let Some((origin, labels)) = files.next() {
+                let mut report = report::emit(&origin.file, &origin.text, message, labels);
+                for (origin, labels) in files {
+                    let further = report::emit(&origin.file, &origin.text, "in another file".to_owned(), labels);
+                    report.push_str(&further.replacen("error", "note", 1));
+                }
+                return report;
+            }
+        }
+        report::emit(&self.file, &self.text, message, labels)
     }
 
     /// A place of the edited text marked in the author's, in naga's form.
     pub(crate) fn report(&self, message: String, span: Span, label: String) -> String {
-        report::emit(&self.file, &self.text, message, vec![(self.span(span), label)])
+        self.emit(message, vec![(self.span(span), label)])
     }
 
     /// Returns the report of a fault that our own reader found, with each place marked.
     pub(crate) fn fault(&self, fault: Fault) -> (String, Option<SourcePlace>) {
-        let place = fault.labels.first().and_then(|(span, _)| SourcePlace::of(&self.text, span.to_range()?));
-        (report::emit(&self.file, &self.text, fault.message, fault.labels), place)
+        let place = fault.labels.first().and_then(|(span, _)| self.authors_place(*span));
+        (self.emit(fault.message, fault.labels), place)
     }
 
     /// An error of naga's parser.
     pub(crate) fn parse_error(&self, error: &naga::front::wgsl::ParseError) -> Error {
         let place = error.labels().next().and_then(|(span, _)| self.place(span));
-        let report = if self.edited.is_none() && !report::has_long_lines(&self.text) {
+        let is_plain = self.edited.is_none() && !self.file.is_linked();
+        let report = if is_plain && !report::has_long_lines(&self.text) {
             error.emit_to_string_with_path(&self.text, &self.file)
         } else {
             let message = std::iter::once(error.message()).chain(error.notes()).listed().join("\n");
             let labels = error.labels().map(|(span, label)| (self.span(span), label.to_owned()));
-            report::emit(&self.file, &self.text, message, labels.collect())
+            self.emit(message, labels.collect())
         };
-        Error::InvalidWgsl { kernel: self.file.clone(), report, place }
+        Error::InvalidWgsl { kernel: self.file.name.clone(), report, place }
     }
 
     /// An error of naga's validator. Its place is the narrowest that it marks: the others are what is around it.
@@ -129,7 +210,7 @@ impl Source {
         let label =
             |label: &str| if label.starts_with("naga::") { "here".to_owned() } else { report::without_handles(label) };
         let labels = error.spans().map(|(span, text)| (self.span(*span), label(text)));
-        let report = report::emit(&self.file, &self.text, message, labels.collect());
-        Error::InvalidWgsl { kernel: self.file.clone(), report, place }
+        let report = self.emit(message, labels.collect());
+        Error::InvalidWgsl { kernel: self.file.name.clone(), report, place }
     }
 }

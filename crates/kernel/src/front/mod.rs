@@ -18,7 +18,7 @@ mod said;
 mod tree;
 mod uniformity;
 
-pub(super) use edits::Source;
+pub(super) use edits::{File, Source};
 
 use cantus_base::listed::Listed;
 use std::collections::HashMap;
@@ -43,12 +43,12 @@ impl<'t> Front<'t> {
 
     /// Returns the text with the parts rewritten that naga would accept and get wrong. `None` where there is nothing of
     /// that kind.
-    pub(super) fn corrected(&self, file: &str) -> Option<Source> {
+    pub(super) fn corrected(&self, file: &File) -> Option<Source> {
         Source::rewritten(file, self.0.text, rewrite::wrong(&self.0))
     }
 
     /// With what naga refuses rewritten as well.
-    pub(super) fn rewritten(&self, file: &str) -> Option<Source> {
+    pub(super) fn rewritten(&self, file: &File) -> Option<Source> {
         Source::rewritten(file, self.0.text, rewrite::all(&self.0))
     }
 

@@ -117,7 +117,7 @@ pub(super) fn constants_for_overrides(
             (None, None) => return None,
         });
     }
-    let rewritten = super::Source::rewritten("", tree.text, edits)?;
+    let rewritten = super::Source::rewritten(&super::File::named(""), tree.text, edits)?;
     Some(rewritten.for_naga().to_owned())
 }
 

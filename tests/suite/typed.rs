@@ -1,0 +1,202 @@
+//! Kernels with types: what `cantus-build` writes compiles as it should, and what doesn't fit doesn't, with rustc's own messages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cantus_build::Kernels;
+
+const SHARED: &str = "struct Particle { position: vec3f, mass: f32, velocity: vec3f }
+struct Params { shift: vec3f, turn: mat3x3f, count: u32, weights: array<vec4f, 2> }
+";
+
+const MOVE: &str = "import package::shared::{Particle, Params};
+override STEP: f32 = 0.5;
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read_write> particles: array<Particle>;
+@group(0) @binding(2) var<storage> scale: array<f32>;
+@group(0) @binding(3) var<storage, read_write> total: atomic<u32>;
+@compute @workgroup_size(64) fn shift(@builtin(global_invocation_id) id: vec3u) {
+    if id.x >= params.count { return; }
+    particles[id.x].position += params.turn * params.shift * scale[id.x] * STEP * params.weights[1].w;
+    atomicAdd(&total, 1u);
+}
+";
+
+const USE: &str = "
+fn run(engine: &cantus::Engine, particles: &TensorOf<kernels::Particle>, scale: &TensorOf<f32>, total: &TensorOf<u32>) -> cantus::Result<()> {
+    let rows = [[1.0, 0.0, 0.0].into(), [0.0, 1.0, 0.0].into(), [0.0, 0.0, 1.0].into()];
+    let params = kernels::Params { shift: [1.0, 2.0, 3.0].into(), turn: rows, count: 4.into(), weights: [[1.0; 4]; 2] };
+    let slow = kernels::ShiftOverrides { STEP: 0.25, ..Default::default() }.kernel()?;
+    kernels::shift_with(engine, &slow, kernels::Shift { params, particles, scale, total }).invocations(4).run()?;
+    kernels::shift(engine, kernels::Shift { params, particles, scale, total }).invocations(4).run()
+}
+pub fn main() -> cantus::Result<()> {
+    let engine = cantus::Engine::builder().backend(\"cpu\").build()?;
+    let still = kernels::Particle { position: [0.0; 3].into(), mass: 1.0, velocity: [0.0; 3].into() };
+    let particles = TensorOf::new(&engine, &[still; 4])?;
+    run(&engine, &particles, &TensorOf::new(&engine, &[1.0, 2.0, 3.0, 4.0])?, &TensorOf::zeros(&engine, 1)?)?;
+    let _: Vec<kernels::Particle> = particles.items()?;
+    Ok(())
+}
+";
+
+struct App {
+    folder: tempfile::TempDir,
+}
+
+impl App {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let app = Self { folder: tempfile::tempdir().unwrap() };
+        for (name, text) in files {
+            let file = app.folder.path().join("shaders").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        }
+        app
+    }
+
+    /// What the build script writes.
+    fn kernels(&self) -> String {
+        let out = self.folder.path().join("out");
+        fs::create_dir_all(&out).unwrap();
+        Kernels::new("shaders/*.wgsl").write(self.folder.path(), &out).unwrap();
+        fs::read_to_string(out.join("kernels.rs")).unwrap()
+    }
+
+    /// rustc's messages about the app; none where it compiles. The library is the one that this test is linked with.
+    fn check(&self, source: &str) -> String {
+        self.kernels();
+        let file = self.folder.path().join("app.rs");
+        let text = format!(
+            "#![deny(warnings)]\nuse cantus::typed::TensorOf;\nmod kernels {{ include!(\"out/kernels.rs\"); }}\n{source}"
+        );
+        fs::write(&file, text).unwrap();
+        let library = library();
+        let checked = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+            .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata", "--extern"])
+            .arg(format!("cantus={}", library.display()))
+            .arg("-L")
+            .arg(format!("dependency={}", library.parent().unwrap().display()))
+            .arg("--out-dir")
+            .arg(self.folder.path())
+            .arg(&file)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert_eq!(checked.status.success(), said.is_empty(), "{said}");
+        said
+    }
+}
+
+/// The newest build of the library beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let is_library = |file: &Path| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libcantus-") && name.ends_with(".rlib")
+    };
+    let files = fs::read_dir(test.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| is_library(file)).max_by_key(|file| fs::metadata(file).unwrap().modified().unwrap()).unwrap()
+}
+
+#[test]
+fn what_fits_compiles() {
+    let app = App::new(&[("shared.wgsl", SHARED), ("shift.wgsl", MOVE)]);
+    assert_eq!(app.check(USE), "");
+    let written = app.kernels();
+    // WGSL's offsets, worked out by hand: 3 columns of 16 bytes from 16 on, then a number, then vectors from 80 on.
+    for expected in [
+        "offset_of!(Params, turn) == 16)",
+        "offset_of!(Params, count) == 64)",
+        "offset_of!(Params, weights) == 80)",
+        "size_of::<Params>() == 112)",
+        "size_of::<Particle>() == 32)",
+        "pub velocity: ::cantus::typed::Padded<[f32; 3], 4>,",
+    ] {
+        assert!(written.contains(expected), "{expected}: {written}");
+    }
+    assert!(syn::parse_file(&written).is_ok());
+}
+
+#[test]
+fn what_does_not_fit_does_not_compile() {
+    let fits = [("shared.wgsl", SHARED), ("shift.wgsl", MOVE)];
+    let with = |file: usize, changes: &[(&str, &str)]| {
+        let mut files = fits.map(|(name, text)| (name, text.to_owned()));
+        for (old, new) in changes {
+            assert!(files[file].1.contains(old), "{old}");
+            files[file].1 = files[file].1.replace(old, new);
+        }
+        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        App::new(&files).check(USE)
+    };
+    let app = App::new(&fits);
+    let source = |old: &str, new: &str| {
+        assert!(USE.contains(old), "{old}");
+        app.check(&USE.replace(old, new))
+    };
+    let cases = [
+        // In Rust.
+        (
+            source(
+                "params, particles, scale, total }).invocations(4).run()\n",
+                "params, particles, total }).invocations(4).run()\n",
+            ),
+            "missing field `scale` in initializer of `Shift<'_>`",
+        ),
+        (
+            source("total: &TensorOf<u32>)", "total: &TensorOf<f32>)"),
+            "expected `&TensorOf<u32>`, found `&TensorOf<f32>`",
+        ),
+        (source("[[1.0; 4]; 2]", "[[1.0; 4]; 3]"), "expected an array with a size of 2, found one with a size of 3"),
+        (source("STEP: 0.25", "STEPS: 0.25"), "struct `ShiftOverrides` has no field named `STEPS`"),
+        (source("count: 4.into()", "count: 4.5.into()"), "Padded<u32, 12>"),
+        // In WGSL alone.
+        (with(0, &[("mass: f32,", "mass: f32, age: u32,")]), "missing field `age` in initializer of `Particle`"),
+        (with(0, &[("mass: f32,", "mass: u32,")]), "expected `u32`, found floating-point number"),
+        (with(0, &[("mass: f32", "weight: f32")]), "struct `Particle` has no field named `mass`"),
+        (
+            with(1, &[("total: atomic<u32>", "total: atomic<i32>"), ("1u", "1i")]),
+            "expected `&TensorOf<i32>`, found `&TensorOf<u32>`",
+        ),
+        (
+            with(1, &[("@group(0) @binding(2) var<storage> scale: array<f32>;\n", ""), (" * scale[id.x]", "")]),
+            "struct `Shift<'_>` has no field named `scale`",
+        ),
+        // WGSL that is wrong: at its own place.
+        (with(1, &[("scale: array<f32>", "scale: array<i32>")]), "shaders/shift.wgsl:9:"),
+        (with(0, &[("mass: f32", "mass: f23")]), "shaders/shared.wgsl:1:"),
+        (with(1, &[("package::shared::", "package::share::")]), "there is no module `package::share`"),
+    ];
+    for (said, expected) in cases {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
+#[test]
+fn names_are_told_apart() {
+    let main = "@group(0) @binding(0) var<storage, read_write> y: array<P>; struct P { a: u32 } @compute @workgroup_size(1) fn main() { y[0].a = 1u; }";
+    let other = main.replace("a: u32", "a: u32, b: u32");
+    let two = format!("{main} @compute @workgroup_size(1) fn p() {{ y[1].a = 2u; }}");
+    let app = App::new(&[("one.wgsl", main), ("other-one.wgsl", &other), ("two.wgsl", &two)]);
+    let source = "
+        pub fn all(engine: &cantus::Engine, a: &TensorOf<kernels::P>, b: &TensorOf<kernels::other_one_P>) -> cantus::Result<()> {
+            kernels::one(engine, kernels::One { y: a }).workgroups(1).run()?;
+            kernels::other_one(engine, kernels::OtherOne { y: b }).workgroups(1).run()?;
+            kernels::two_main(engine, kernels::TwoMain { y: a }).workgroups(1).run()?;
+            kernels::p(engine, kernels::PBindings { y: a }).workgroups(1).run()
+        }";
+    assert_eq!(app.check(source), "");
+}
+
+#[test]
+fn fifty_kernels_share_what_they_import() {
+    let files: Vec<(String, String)> =
+        (0..50).map(|i| (format!("k{i}.wgsl"), MOVE.replace("fn shift", &format!("fn k{i}")))).collect();
+    let mut all: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    all.push(("shared.wgsl", SHARED));
+    let app = App::new(&all);
+    let written = app.kernels();
+    assert_eq!((written.matches("pub struct Particle {").count(), written.matches("pub fn k49<'a>(").count()), (1, 1));
+}
