@@ -17,12 +17,14 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 . "$work/venv/bin/activate"
 pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow \
-    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel
+    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel twine
 [ -z "${CANTUS_NEIGHBOURS:-}" ] || echo "$CANTUS_NEIGHBOURS" >"$(python -c 'import site; print(site.getsitepackages()[0])')/neighbours.pth"
 # What is released is for every Linux with glibc 2.28.
 everywhere=()
 [ $profile = dev ] || everywhere=(--zig --compatibility manylinux_2_28)
 maturin build --quiet --profile "$profile" --out "$work/wheels" --manifest-path Cargo.toml --locked "${everywhere[@]}"
+# What the package index asks of a wheel.
+twine check --strict "$work"/wheels/*.whl
 pip install --quiet --disable-pip-version-check "$work"/wheels/*.whl
 if [ $profile = release ]; then
     bytes=$(stat -c %s "$work"/wheels/*.whl)

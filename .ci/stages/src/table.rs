@@ -382,6 +382,7 @@ pub fn ci() -> Vec<Stage> {
         ),
         stage("spelling", 5, ".ci/part spelling"),
         stage("words", 5, ".ci/words"),
+        stage("workflows", 5, ".ci/part workflows"),
         stage(
             "clippy",
             30,
@@ -391,6 +392,7 @@ pub fn ci() -> Vec<Stage> {
         stage("one wgpu and one naga beside an app's own", 10, ".ci/standalone --resolve"),
         stage("documentation", 10, &format!("RUSTDOCFLAGS='--deny warnings' {documented}")),
         stage("the page and the npm package", 40, "web/build.sh --quick"),
+        stage("what is published, packed", 10, "cargo xtask packages"),
         // The program as ./test built it. A browser on a busy machine is held up now and then: what fails twice has failed.
         stage(
             "the page in Chromium",
