@@ -41,7 +41,7 @@ fi
 
 # Nothing of the source folder: what is installed is what is tested.
 cp -r tests "$work/tests"
-cp ../docs/guide/src/python.md ../docs/guide/src/images.md README.md "$work" && cp ../README.md "$work/root.md"
+cp ../docs/guide/src/python.md ../docs/guide/src/images.md README.md ../site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
 import re, time
@@ -59,6 +59,7 @@ for page in ("python.md", "images.md", "README.md", "root.md"):
     for block in blocks:
         exec(block, scope)
 PYTHON
+python first.py
 package=$(python -c 'import cantus, os; print(os.path.dirname(cantus.__file__))')
 python -m pytest -q -rs -p no:cacheprovider --doctest-modules --doctest-ignore-import-errors "$package" tests
 mypy --strict --ignore-missing-imports --no-error-summary -p cantus

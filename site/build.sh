@@ -13,7 +13,7 @@ if [ -z "$quick" ]; then
 else
     [ -e web/pkg/profile ] || { echo "the page is not built: web/build.sh --quick" >&2; exit 1; }
 fi
-. web/node.sh
+cd web && . ./node.sh && cd ..
 
 mdbook=$(command -v mdbook || true)
 if [ -z "$mdbook" ]; then

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { open, serve, visitor } from "../web/tests/browser.mjs";
+import { WEB, open, serve, visitor } from "../web/tests/browser.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const site = join(root, "target/site");
@@ -76,6 +76,22 @@ test("site: the field waits for the first paint, and the playground opens a piec
     assert.ok(painted !== undefined && asked > painted, `the worker was asked for at ${asked} ms, the page painted at ${painted} ms`);
     await page.goto(`${server.url}play/index.html#playground/mandelbrot`);
     await page.waitForFunction(() => document.querySelector("#example")?.value === "mandelbrot");
+    assert.deepEqual(faults, []);
+  } finally {
+    await close();
+    server.close();
+  }
+});
+
+test("site: the front page's JavaScript does what it says", async () => {
+  const server = await serve(WEB);
+  const { context, close } = await visitor(false);
+  try {
+    const { page, faults } = await open(context, `${server.url}tests/empty.html`);
+    const said = page.waitForEvent("console", (message) => message.type() === "log");
+    const code = readFileSync(join(root, "site/snippets/first.js"), "utf8");
+    await page.addScriptTag({ type: "module", content: code.replace('"cantus"', '"/npm/index.js"') });
+    assert.match((await said).text(), /1 4 9 16/);
     assert.deepEqual(faults, []);
   } finally {
     await close();

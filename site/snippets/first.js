@@ -9,4 +9,4 @@ await engine.dispatch(`
   @compute @workgroup_size(64) fn square(@builtin(global_invocation_id) id: vec3u) {
     if id.x < arrayLength(&y) { y[id.x] = x[id.x] * x[id.x]; }
   }`, { bindings: { x, y }, invocations: 4 });
-console.log(await y.read()); // 1, 4, 9, 16
+console.log(...(await y.read())); // 1 4 9 16

@@ -399,6 +399,12 @@ pub fn ci() -> Vec<Stage> {
             40,
             "export CANTUS=$(realpath \"${CARGO_TARGET_DIR:-target}\")/debug/cantus; web/test.sh || { echo 'once more'; web/test.sh; }",
         ),
+        // From the page as it is built.
+        stage(
+            "the site in Chromium",
+            15,
+            ". .ci/shell.sh; packages python3-venv; site/build.sh --quick; cd web; . ./node.sh; cd ..; node --test --test-concurrency=1 site/site.test.mjs",
+        ),
         stage("the Python package", 45, ". .ci/shell.sh; packages python3-venv; python/test.sh --quick"),
         stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; serve/test.sh"),
         Stage {
