@@ -3,10 +3,10 @@
 use cantus::{Engine, Result, ops};
 
 fn main() -> Result<()> {
-    let engine = Engine::new()?; // a GPU, or the processor where there is none
+    let engine = Engine::new()?; // the best device here
     let x = ops::randn(&engine, &[32, 784], 1).eval()?;
     let w = ops::randn(&engine, &[784, 10], 2).eval()?;
-    let scores = x.matmul(&w).softmax(-1).eval()?; // recorded, fused, run
+    let scores = x.matmul(&w).softmax(-1).eval()?; // fused
     let values = scores.to_vec::<f32>()?;
     println!("on {}: {:?}", scores.device_name(), &values[..10]);
     Ok(())
