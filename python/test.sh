@@ -40,7 +40,7 @@ if command -v g++ >/dev/null; then
 fi
 
 # Nothing of the source folder: what is installed is what is tested.
-cp -r tests "$work/tests"
+cp -r tests "$work/tests" && cp -r ../examples/python "$work/examples"
 cp ../docs/guide/src/python.md ../docs/guide/src/images.md README.md ../site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
@@ -59,7 +59,9 @@ for page in ("python.md", "images.md", "README.md", "root.md"):
     for block in blocks:
         exec(block, scope)
 PYTHON
-python first.py
+for example in first.py examples/*.py; do
+    python "$example"
+done
 package=$(python -c 'import cantus, os; print(os.path.dirname(cantus.__file__))')
 python -m pytest -q -rs -p no:cacheprovider --doctest-modules --doctest-ignore-import-errors "$package" tests
 mypy --strict --ignore-missing-imports --no-error-summary -p cantus

@@ -87,13 +87,16 @@ function gallery() {
   const found = [...source.matchAll(/piece\(\s*"([a-z0-9]+)",\s*"([^"]+)",\s*\["([^"]+)"/g)].map(([, id, title, line]) => ({ id, title, line }));
   if (found.length < 12) throw new Error(`the gallery of web/ has only ${found.length} pieces that are understood here (mend site/build.mjs)`);
   const item = ({ id, title, line }) => `<li><a href="play/index.html#playground/${id}"><img src="./thumbs/${id}.webp" alt="" width="320" height="240" loading="lazy"><span><strong>${escaped(title)}</strong>${escaped(line)}</span></a></li>`;
+  const program = (file) => `<a href="${escaped(address("repository"))}/blob/main/${file}">${file.split("/").pop()}</a>`;
+  const names = (folder, end) => readdirSync(join(root, folder)).filter((name) => name.endsWith(end)).map((name) => program(`${folder}/${name}`));
+  const programs = [...names("examples", ".rs"), ...names("examples/python", ".py")].join(", ");
   return `<h1>Gallery</h1>
 <p class="lead">${found.length} kernels that run in this page, on WebGPU or on the processor. Each opens in the playground, where its text can be changed while it runs, and taken along for npm, Rust or the program.</p>
 <ul class="pieces">
 ${found.map(item).join("\n")}
 </ul>
 <h2>In Rust and Python</h2>
-<p>Whole programs: <a href="guide/embedding.html">an app that owns wgpu</a>, <a href="guide/several-devices.html">several devices as one</a>, <a href="guide/larger-than-memory.html">files larger than memory</a>, <a href="guide/images.html">filters of images</a>, <a href="guide/zero-knowledge.html">a proof</a>, <a href="guide/python.html">NumPy's programs on a GPU</a>, <a href="guide/jobs.html">simulations without a program</a>.</p>`;
+<p>Whole programs, one file each: ${programs}. The guide explains <a href="guide/embedding.html">an app that owns wgpu</a>, <a href="guide/several-devices.html">several devices as one</a>, <a href="guide/larger-than-memory.html">files larger than memory</a>, <a href="guide/images.html">filters of images</a>, <a href="guide/zero-knowledge.html">a proof</a>, <a href="guide/python.html">NumPy's programs on a GPU</a>, <a href="guide/jobs.html">simulations without a program</a>.</p>`;
 }
 
 /** Microseconds as people write them. */
