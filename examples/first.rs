@@ -2,7 +2,7 @@
 
 use cantus::{Engine, Result, ops};
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     let engine = Engine::new()?; // the best device here
     let x = ops::randn(&engine, &[32, 784], 1).eval()?;
     let w = ops::randn(&engine, &[784, 10], 2).eval()?;

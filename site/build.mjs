@@ -48,7 +48,7 @@ ${body}
 }
 
 function front() {
-  const code = (title, file, how) => `<section><h3>${title}</h3><pre tabindex="0" aria-label="${title}"><code>${escaped(text(file).replace(/^\/\/!.*\n+/gm, "").trim())}</code></pre><p>${how}</p></section>`;
+  const code = (title, file, how) => `<section><h3>${title}</h3><pre tabindex="0" aria-label="${title}"><code>${escaped(text(file).replace(/^\/\/!.*\n+/gm, "").replace("pub fn main", "fn main").trim())}</code></pre><p>${how}</p></section>`;
   return `<div class="hero">
   <div>
     <h1>Write a kernel once. Run it on every device.</h1>
