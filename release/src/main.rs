@@ -8,7 +8,7 @@ mod steps;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// What goes wrong, with its remedy.
+/// A result whose error says the cause and the remedy.
 type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "\

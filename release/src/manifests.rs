@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{Outcome, packages};
 
-/// What `[workspace.package]` in the root's Cargo.toml says.
+/// The version and addresses in `[workspace.package]` of the root's Cargo.toml.
 pub struct Project {
     pub version: String,
     pub repository: String,
@@ -32,7 +32,7 @@ impl Project {
         })
     }
 
-    /// What a person fills in before the first publication.
+    /// The addresses that a person still has to fill in before the first publication.
     pub fn not_filled_in(&self) -> Vec<&'static str> {
         let addresses =
             [("repository", &self.repository), ("homepage", &self.homepage), ("documentation", &self.documentation)];
@@ -57,7 +57,7 @@ enum What {
     Documentation,
 }
 
-/// Lines that begin so, without what they are indented by: the value stands behind, up to a quotation mark or the line's end. The first so many.
+/// The first `count` lines that begin with `start` after their indentation. The value follows, up to a quotation mark or the end of the line.
 struct Place {
     file: &'static str,
     start: &'static str,

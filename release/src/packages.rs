@@ -1,4 +1,4 @@
-//! What is published, packed without compiling: manifests, licences, contents, sizes.
+//! Packs everything that is published, without compiling, and checks manifests, licences, contents and sizes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::Outcome;
 use crate::manifests::{self, read};
 
-/// What a registry wants, or a reader looks for.
+/// The keys that each manifest needs, for registries and readers.
 const KEYS: [&str; 10] = [
     "description",
     "version",
@@ -20,7 +20,7 @@ const KEYS: [&str; 10] = [
     "categories",
 ];
 
-/// What a crate's package may hold, by the start or the end of a path in it.
+/// The paths that a crate's package may hold, by their starts and ends.
 const STARTS: [&str; 5] = ["src/", "templates/", "examples/", "Cargo.", "LICENSE-"];
 const ENDS: [&str; 8] = [".wgsl", ".cu", ".h", ".ptx", "README.md", "CHANGELOG.md", ".cargo_vcs_info.json", "lib.rs"];
 

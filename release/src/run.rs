@@ -18,7 +18,7 @@ says so at the end.
 
 Steps:";
 
-/// What is asked for.
+/// The parsed command line.
 struct Arguments {
     version: String,
     dry: bool,
@@ -147,7 +147,7 @@ fn not_made(skips: &Path, what: &str, why: &str) {
     let _ = std::fs::write(skips, format!("{text}{what}\t{why}\n"));
 }
 
-/// What would happen.
+/// Describes the steps without running them.
 fn dry(root: &Path, arguments: &Arguments) -> String {
     let mut text = format!("a release of {} would do this, and stop at the first failure:", arguments.version);
     for step in STEPS.iter().take(arguments.to).skip(arguments.from) {

@@ -17,7 +17,7 @@ pub struct Step {
     pub name: &'static str,
     pub what: &'static str,
     pub work: Work,
-    /// What helps where it fails.
+    /// The remedy to print when the step fails.
     pub remedy: &'static str,
 }
 
@@ -157,7 +157,7 @@ fn version(root: &Path, version: &str) -> Outcome<String> {
     Ok(said)
 }
 
-/// What stands below `## NAME`, up to the next such line.
+/// The text below `## NAME`, up to the next such heading.
 fn section(text: &str, name: &str) -> Option<String> {
     let head = format!("## {name}");
     let is_head = |line: &str| line == head || line.strip_prefix(&head).is_some_and(|rest| rest.starts_with(" ("));
