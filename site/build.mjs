@@ -156,8 +156,14 @@ function lead(folder) {
     if (!name.endsWith(".html")) continue;
     const file = join(guide, name);
     const html = readFileSync(file, "utf8");
-    const fresh = html.replace(/(\shref=")((?:\.\.\/)+[^"#]*)/g, (all, before, link) => {
+    const fresh = html.replace(/(\s(?:href|src)=")((?:\.\.\/)+[^"#]*)/g, (all, before, link) => {
       const from = join(root, "docs/guide/src", link);
+      // A picture comes along.
+      if (/\.(png|jpg|svg|webp)$/.test(link) && existsSync(from)) {
+        const name = relative(join(root, "docs"), from).replaceAll("/", "-");
+        copyFileSync(from, join(guide, name));
+        return `${before}${name}`;
+      }
       // mdBook calls every page .html.
       const source = existsSync(from) ? from : from.replace(/\.html$/, ".md");
       return existsSync(source) && !relative(root, source).startsWith("..") ? `${before}${address("repository")}/blob/main/${relative(root, source)}` : all;
