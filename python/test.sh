@@ -17,12 +17,14 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 . "$work/venv/bin/activate"
 pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow \
-    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel
+    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel twine
 [ -z "${CANTUS_NEIGHBOURS:-}" ] || echo "$CANTUS_NEIGHBOURS" >"$(python -c 'import site; print(site.getsitepackages()[0])')/neighbours.pth"
 # What is released is for every Linux with glibc 2.28.
 everywhere=()
 [ $profile = dev ] || everywhere=(--zig --compatibility manylinux_2_28)
 maturin build --quiet --profile "$profile" --out "$work/wheels" --manifest-path Cargo.toml --locked "${everywhere[@]}"
+# What the package index asks of a wheel.
+twine check --strict "$work"/wheels/*.whl
 pip install --quiet --disable-pip-version-check "$work"/wheels/*.whl
 if [ $profile = release ]; then
     bytes=$(stat -c %s "$work"/wheels/*.whl)
@@ -38,8 +40,8 @@ if command -v g++ >/dev/null; then
 fi
 
 # Nothing of the source folder: what is installed is what is tested.
-cp -r tests "$work/tests"
-cp ../docs/guide/src/python.md ../docs/guide/src/images.md README.md "$work" && cp ../README.md "$work/root.md"
+cp -r tests "$work/tests" && cp -r ../examples/python "$work/examples"
+cp ../docs/guide/src/python.md ../docs/guide/src/images.md README.md ../site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
 import re, time
@@ -57,6 +59,9 @@ for page in ("python.md", "images.md", "README.md", "root.md"):
     for block in blocks:
         exec(block, scope)
 PYTHON
+for example in first.py examples/*.py; do
+    python "$example"
+done
 package=$(python -c 'import cantus, os; print(os.path.dirname(cantus.__file__))')
 python -m pytest -q -rs -p no:cacheprovider --doctest-modules --doctest-ignore-import-errors "$package" tests
 mypy --strict --ignore-missing-imports --no-error-summary -p cantus

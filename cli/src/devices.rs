@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use cantus::backend::{Capabilities, DeviceInfo, Registry};
+use cantus::backend::{Capabilities, DeviceInfo, DeviceKind, Registry};
 use cantus::engine::{BackendSurvey, Survey, Verdict, survey, wrong_answers};
 use cantus::error::Bytes;
 use cantus::{Engine, Fallback, Result};
@@ -101,6 +101,14 @@ fn text(survey: &Survey, verbose: bool) -> String {
         let told = "WRONG counts constructs that a driver gets wrong (-v says which): kernels that need one go to the next device.";
         text.push_str(&report::wrapped(&format!("\n{told}\n"), 0));
     }
+    let mut untried: Vec<&str> =
+        devices().filter(|device| is_experimental(device)).map(|device| device.backend.as_str()).collect();
+    untried.dedup();
+    if !untried.is_empty() {
+        let verb = if untried.len() == 1 { "is" } else { "are" };
+        let told = "not run on its hardware yet. cantus verify says whether it is right here.";
+        text.push_str(&report::wrapped(&format!("\n{} {verb} experimental: {told}\n", untried.join(" and ")), 0));
+    }
     match (&survey.selected, &survey.refusal) {
         (Some(selected), _) => {
             let device = &selected.device;
@@ -116,6 +124,18 @@ fn text(survey: &Survey, verbose: bool) -> String {
         devices().for_each(|device| details(&mut text, device));
     }
     text
+}
+
+/// Is true if this backend has not run on such hardware yet (`docs/stability.md` has the table).
+fn is_experimental(device: &DeviceInfo) -> bool {
+    let is_hardware =
+        matches!(device.kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
+    match device.backend.as_str() {
+        "hip" | "ascend" | "pjrt" => true,
+        "opencl" => is_hardware,
+        "wgpu" => is_hardware && !device.name.ends_with("(Vulkan)"),
+        _ => false,
+    }
 }
 
 /// The remembered wrong answers of a device to kernels with known answers.
@@ -240,6 +260,7 @@ fn device_json(device: &DeviceInfo) -> Value {
         "driver": device.driver,
         "memory_bytes": device.memory_bytes,
         "priority": device.priority,
+        "experimental": is_experimental(device),
         "capabilities": capabilities_json(&device.capabilities),
         "answers": { "wrong": named(wrong), "refused": named(refused) },
     })

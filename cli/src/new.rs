@@ -19,7 +19,7 @@ pub struct Arguments {
     /// Kind of app
     #[arg(long, value_name = "KIND", default_value = "rust")]
     kind: Kind,
-    /// The folder of Cantus's sources, for `rust`, `window` and `page` [default: where this program was built]
+    /// The folder of Cantus's sources, for `rust`, `window` and `page` [default: where this program was built, else the published package]
     #[arg(long, value_name = "FOLDER")]
     cantus: Option<PathBuf>,
 }
@@ -91,6 +91,10 @@ impl Kind {
     }
 }
 
+/// The sources that this program was built from. A release knows none: they are on no other machine, and its bytes depend on no folder.
+const SOURCES: Option<&str> =
+    if option_env!("CANTUS_RELEASE").is_some() { None } else { Some(concat!(env!("CARGO_MANIFEST_DIR"), "/..")) };
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -100,7 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let name = name(folder)?;
     let cantus = match arguments.kind {
         Kind::Job => String::new(),
-        kind => sources(kind, arguments.cantus.as_deref())?,
+        kind => dependency(kind, arguments.cantus.as_deref().or(SOURCES.map(Path::new)), arguments.cantus.is_some())?,
     };
     let fault = |error: std::io::Error| output::fault(folder, &error);
     if folder.exists() {
@@ -147,15 +151,49 @@ fn name(folder: &Path) -> Result<&str> {
     })
 }
 
-/// The folder of Cantus's sources, absolute.
-fn sources(kind: Kind, given: Option<&Path>) -> Result<String> {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folder = given.unwrap_or(&built);
+/// The app's dependency on Cantus: a folder that has its sources, else the published package of this version; what `is_named` must be there.
+fn dependency(kind: Kind, folder: Option<&Path>, is_named: bool) -> Result<String> {
     let wanted = if kind == Kind::Page { "web/package.json" } else { "src/lib.rs" };
-    let absolute = std::fs::canonicalize(folder).ok().filter(|folder| folder.join(wanted).is_file());
-    let text = absolute.as_deref().and_then(Path::to_str).filter(|text| !text.contains(['"', '\\']) || cfg!(windows));
-    text.map(|text| text.trim_start_matches(r"\\?\").replace('\\', "/")).ok_or_else(|| Error::InvalidInput {
-        what: format!("the sources of Cantus in {}", folder.display()),
-        reason: format!("there is no {wanted}; name a checkout with --cantus FOLDER"),
-    })
+    let version = env!("CARGO_PKG_VERSION");
+    match (folder.and_then(|folder| sources(folder, wanted)), folder) {
+        (Some(found), _) if kind == Kind::Page => Ok(format!("file:{found}/web")),
+        (Some(found), _) => Ok(format!("{{ path = \"{found}\" }}")),
+        (None, Some(folder)) if is_named => Err(Error::InvalidInput {
+            what: format!("the sources of Cantus in {}", folder.display()),
+            reason: format!("there is no {wanted}; name a checkout with --cantus FOLDER"),
+        }),
+        (None, _) if kind == Kind::Page => Ok(format!("^{version}")),
+        (None, _) => Ok(format!("\"{version}\"")),
+    }
+}
+
+/// A folder with this file, absolute; a path that TOML and JSON take as it is.
+fn sources(folder: &Path, wanted: &str) -> Option<String> {
+    let absolute = std::fs::canonicalize(folder).ok().filter(|folder| folder.join(wanted).is_file())?;
+    let text = absolute.to_str().filter(|text| !text.contains(['"', '\\']) || cfg!(windows))?;
+    Some(text.trim_start_matches(r"\\?\").replace('\\', "/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_its_sources_names_the_published_package() {
+        let version = env!("CARGO_PKG_VERSION");
+        for folder in [None, Some(Path::new("no/such/folder"))] {
+            assert_eq!(dependency(Kind::Rust, folder, false).ok(), Some(format!("\"{version}\"")));
+            assert_eq!(dependency(Kind::Page, folder, false).ok(), Some(format!("^{version}")));
+        }
+        assert!(
+            dependency(Kind::Rust, Some(Path::new("no/such/folder")), true).is_err(),
+            "what is named must be there"
+        );
+    }
+
+    #[test]
+    fn a_program_beside_its_sources_names_them() {
+        let of = |kind| dependency(kind, SOURCES.map(Path::new), false).unwrap_or_default();
+        assert!(of(Kind::Rust).starts_with("{ path = \"") && of(Kind::Page).starts_with("file:"));
+    }
 }

@@ -2,6 +2,8 @@
 
 #[path = "../../examples/custom_kernel.rs"]
 mod custom_kernel;
+#[path = "../../examples/first.rs"]
+mod first;
 #[path = "../../examples/shared_wgpu.rs"]
 mod shared_wgpu;
 #[path = "../../examples/tokio.rs"]
@@ -9,6 +11,11 @@ mod under_tokio;
 
 use cantus::Engine;
 use cantus::ops::{self, field::FieldParams};
+
+#[test]
+fn the_ten_lines_of_the_site() {
+    first::main().unwrap();
+}
 
 #[test]
 fn a_kernel_of_ones_own() {

@@ -111,7 +111,7 @@ fn messages_have_no_handles_and_no_long_lines() {
     assert!(!said.contains('[') && !message.contains("naga::"), "{message}");
 }
 
-/// What naga says without a place has the declaration that it is about.
+/// Errors of naga without a place name the declaration that they are about.
 #[test]
 fn messages_have_a_place() {
     let main = |inputs: &str| {

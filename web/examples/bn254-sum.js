@@ -1,7 +1,7 @@
 // A sum of multiples of BN254's points: the commitment of most proof systems.
 //
-//   import { Engine } from "cantus-web/proofs";
-//   import { multiples, scalars } from "cantus-web/examples/bn254-sum.js";
+//   import { Engine } from "cantus/proofs";
+//   import { multiples, scalars } from "cantus/examples/bn254-sum.js";
 //
 //   const engine = await Engine.create();
 //   const sum = await engine.multiScalarMul(scalars(1 << 14, 21n), multiples(1 << 14));

@@ -1,4 +1,4 @@
-/** `cantus-web/field`: the field operations alone, from the small build without a WGSL front end. */
+/** `cantus/field`: the field operations alone, from the small build without a WGSL front end. */
 import init, { RawEngine } from "../pkg/field/cantus.js";
 import { FieldEngine, backendName, loader } from "./engine.js";
 import type { EngineOptions } from "./types.js";

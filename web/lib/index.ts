@@ -1,4 +1,4 @@
-/** `cantus-web`: everything, with kernels from WGSL text. */
+/** `cantus`: everything, with kernels from WGSL text. */
 import init, { RawEngine, RawKernel } from "../pkg/playground/cantus.js";
 import { FieldEngine, backendName, loader } from "./engine.js";
 import { Tensor } from "./tensor.js";

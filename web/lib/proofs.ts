@@ -1,4 +1,4 @@
-/** `cantus-web/proofs`: tensors, the field operations and sums of multiples of points, from a module of its own. */
+/** `cantus/proofs`: tensors, the field operations and sums of multiples of points, from a module of its own. */
 import init, { RawEngine } from "../pkg/proofs/cantus.js";
 import { FieldEngine, backendName, loader } from "./engine.js";
 import type { EngineOptions } from "./types.js";

@@ -180,7 +180,7 @@ test("package: the page of `cantus new` builds, opens a device and moves", async
     execFileSync(process.env.CANTUS, ["new", app, "--kind", "page", "--cantus", join(WEB, "..")]);
     // What `npm install` would bring.
     mkdirSync(join(app, "node_modules"));
-    symlinkSync(WEB, join(app, "node_modules", "cantus-web"));
+    symlinkSync(WEB, join(app, "node_modules", "cantus"));
     execFileSync(join(WEB, "node_modules", ".bin", "vite"), ["build", "--logLevel", "warn"], { cwd: app, stdio: "inherit" });
     const server = await serve(join(app, "dist"));
     const { context, close } = await visitor(false);

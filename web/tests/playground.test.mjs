@@ -449,7 +449,7 @@ test("playground: the kernel as a program runs", async () => {
         const npm = await form("npm");
         const { page: other } = await open(context, `${server.url}tests/empty.html`);
         const printed = other.waitForEvent("console", (message) => message.type() === "log");
-        await other.addScriptTag({ type: "module", content: npm.replace('"cantus-web"', '"/npm/index.js"') });
+        await other.addScriptTag({ type: "module", content: npm.replace('"cantus"', '"/npm/index.js"') });
         assert.match((await printed).text(), /Array/);
         await other.close();
         await rust(id, form);

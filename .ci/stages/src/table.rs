@@ -383,6 +383,7 @@ pub fn ci() -> Vec<Stage> {
         ),
         stage("spelling", 5, ".ci/part spelling"),
         stage("words", 5, ".ci/words"),
+        stage("workflows", 5, ".ci/part workflows"),
         stage(
             "clippy",
             30,
@@ -392,11 +393,18 @@ pub fn ci() -> Vec<Stage> {
         stage("one wgpu and one naga beside an app's own", 10, ".ci/standalone --resolve"),
         stage("documentation", 10, &format!("RUSTDOCFLAGS='--deny warnings' {documented}")),
         stage("the page and the npm package", 40, "web/build.sh --quick"),
+        stage("what is published, packed", 10, "cargo xtask packages"),
         // The program as ./test built it. A browser on a busy machine is held up now and then: what fails twice has failed.
         stage(
             "the page in Chromium",
             40,
             "export CANTUS=$(realpath \"${CARGO_TARGET_DIR:-target}\")/debug/cantus; web/test.sh || { echo 'once more'; web/test.sh; }",
+        ),
+        // From the page as it is built.
+        stage(
+            "the site in Chromium",
+            15,
+            ". .ci/shell.sh; packages python3-venv; site/build.sh --quick; cd web; . ./node.sh; cd ..; node --test --test-concurrency=1 site/site.test.mjs",
         ),
         stage("the Python package", 45, ". .ci/shell.sh; packages python3-venv; python/test.sh --quick"),
         stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; serve/test.sh"),

@@ -1,5 +1,5 @@
 // A kernel computes the picture, on the GPU or on the processor; the canvas shows it.
-import { Engine } from "cantus-web";
+import { Engine } from "cantus";
 import waves from "./waves.wgsl?raw";
 
 const canvas = document.getElementById("picture");

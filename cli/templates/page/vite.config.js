@@ -2,6 +2,6 @@ export default {
   base: "./",
   build: { target: "es2022" },
   // The package loads its module from beside its own file.
-  optimizeDeps: { exclude: ["cantus-web"] },
+  optimizeDeps: { exclude: ["cantus"] },
   server: { fs: { strict: false } },
 };

@@ -90,6 +90,8 @@ fn is_listed(place: &Place, double: &Double, expected: &Expected<'_>) {
     assert_eq!((&device["name"], &device["priority"]), (&name.into(), &priority.into()), "{device}");
     assert!(device["driver"].as_str().unwrap().contains(driver), "{device}");
     assert_eq!(device["memory_bytes"].as_u64(), memory, "{device}");
+    let is_experimental = ["hip", "ascend", "pjrt"].contains(&backend);
+    assert_eq!(device["experimental"], is_experimental, "{device}");
     for (capability, have) in capabilities {
         assert_eq!(device["capabilities"][capability], *have, "{capability} of {device}");
     }
@@ -110,6 +112,7 @@ fn is_listed(place: &Place, double: &Double, expected: &Expected<'_>) {
         assert_eq!(is_said, *have, "{capability} in {has}");
     }
     assert!(text.contains(&format!("* chosen: {backend} 0, ")), "{text}");
+    assert_eq!(text.contains(&format!("{backend} is experimental: ")), is_experimental, "{text}");
     assert!(text.contains(&format!("{backend} 0: {name}\n  driver      ")) && text.contains(driver), "{text}");
 }
 

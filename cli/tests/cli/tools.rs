@@ -66,13 +66,14 @@ fn devices_as_text_and_json() {
             assert!(backend.get(key).is_some(), "{key} in {backend}");
         }
         for device in backend["devices"].as_array().unwrap() {
-            for key in ["index", "name", "kind", "driver", "memory_bytes", "capabilities"] {
+            for key in ["index", "name", "kind", "driver", "memory_bytes", "experimental", "capabilities"] {
                 assert!(device.get(key).is_some(), "{key} in {device}");
             }
         }
     }
     let cpu = backends.iter().find(|backend| backend["name"] == "cpu").unwrap();
     assert_eq!((&cpu["available"], &cpu["devices"][0]["capabilities"]["f16"]), (&true.into(), &true.into()));
+    assert_eq!(cpu["devices"][0]["experimental"], false);
     assert_eq!((&json["selected"]["backend"], &json["selected"]["device"]), (&"cpu".into(), &0.into()));
     assert!(json["selected"]["why"].as_str().unwrap().contains("asked for"));
 }

@@ -67,8 +67,8 @@ function npm(shape: Shape): string {
     const repeated = times > 1 ? [`for (let i = 0; i < ${times}; i++) {`, ...calls.map((call) => `  ${call}`), "}"] : calls;
     return once ? ["// Only before the first frame.", ...repeated] : repeated;
   });
-  return `// npm install cantus-web
-import { Engine } from "cantus-web";
+  return `// npm install cantus
+import { Engine } from "cantus";
 
 const wgsl = ${JSON.stringify(job.wgsl).replaceAll("\\n", "\\n\\\n")};
 

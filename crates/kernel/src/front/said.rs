@@ -9,7 +9,7 @@ use naga::{BinaryOperator, BuiltIn, Scalar, ScalarKind, TypeInner, UnaryOperator
 
 use super::report::without_handles;
 
-/// What a cause says.
+/// The message and label of a cause.
 pub(super) fn of_cause(cause: &(dyn Error + 'static)) -> String {
     let said = cause.downcast_ref().and_then(of_entry);
     let said = said.or_else(|| cause.downcast_ref().and_then(of_varying));
