@@ -2,6 +2,7 @@
 
 use cantus::{Engine, Result, ops};
 
+/// Multiplies, and prints a softmax.
 pub fn main() -> Result<()> {
     let engine = Engine::new()?; // the best device here
     let x = ops::randn(&engine, &[32, 784], 1).eval()?;

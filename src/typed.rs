@@ -18,7 +18,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::{DType, Element, Engine, Error, Result, Tensor};
 
-/// What a [`TensorOf`] holds: a scalar, an array of items (WGSL's vectors and matrices), or a structure that `cantus-build` writes.
+/// The element type of a [`TensorOf`]: a scalar, an array of items (WGSL's vectors and matrices), or a structure that `cantus-build` writes.
 pub trait Item: Pod {
     /// The element of the tensor: the scalar, or `u32` for structures.
     type Part: Element + Pod;

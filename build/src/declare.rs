@@ -126,7 +126,7 @@ fn described(binding: &Binding) -> String {
     format!("{}, {access}", binding.layout)
 }
 
-/// What can be set by name: a uniform, or the members of one.
+/// Values that are set by name: a uniform, or the members of one.
 fn settable<'l>(path: &str, layout: &'l Layout) -> Vec<(String, &'l Layout)> {
     match layout {
         Layout::Struct { members, .. } => {

@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     kernel: Kernel,
 }
 
-/// What of an app becomes typed kernels, and how.
+/// The files of an app that become typed kernels, and how.
 #[derive(Debug, Default)]
 pub struct Kernels {
     patterns: Vec<String>,
@@ -174,7 +174,7 @@ impl Kernels {
         all.into_iter().map(|(_, made)| made).collect()
     }
 
-    /// What makes the kernel at run time.
+    /// The expression that makes the kernel at run time.
     fn code(&self, entry: &Entry, out: &Path, left: &mut Vec<String>) -> Result<String, Error> {
         let Entry { name, shown, reflection, kernel, .. } = entry;
         let has_textures = !reflection.textures.is_empty() || !reflection.samplers.is_empty();
@@ -202,7 +202,7 @@ impl Kernels {
 
 /// A file of WGSL, read.
 struct Made {
-    /// What it was made of.
+    /// The files that it was made of.
     files: Vec<PathBuf>,
     /// Its entry points, or the report of what is wrong.
     entries: Result<Vec<Entry>, String>,

@@ -170,7 +170,7 @@ pub fn kernels(pattern: &str) -> Result<(), Error> {
     Kernels::new(pattern).build()
 }
 
-/// What [`write()`] or [`Kernels::write`] did.
+/// The outcome of [`write()`] or [`Kernels::write`] did.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Written {

@@ -124,7 +124,7 @@ impl Structures {
     }
 }
 
-/// Whether `cantus::typed::Item` is implemented for it.
+/// True if `cantus::typed::Item` is implemented for it.
 fn is_item(layout: &Layout, bytes: u32) -> bool {
     let free = bytes.saturating_sub(u32::try_from(layout.min_bytes()).unwrap_or(u32::MAX));
     match layout {

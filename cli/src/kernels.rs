@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     report::print(&text)
 }
 
-/// What apps' kernels may import.
+/// Lists the modules that apps' kernels may import.
 fn of_library(arguments: &Arguments) -> Result<ExitCode> {
     let modules = link::library();
     if let Some(name) = &arguments.name {

@@ -3,7 +3,7 @@
 use cantus::link::{Linker, library};
 use cantus::{Engine, Kernel};
 
-/// What a workgroup of 64 stores, one word for each invocation: `body` gives `value` from the invocation's `x` and `i`.
+/// The words that a workgroup of 64 stores, one for each invocation: `body` gives `value` from the invocation's `x` and `i`.
 fn words(imports: &str, body: &str, x: &[u32]) -> Vec<u32> {
     let text = format!(
         "{imports}
@@ -123,7 +123,7 @@ fn conversions_saturate_and_round() {
     let signed = EDGES.map(|x| x as i32 as u32);
     assert_eq!(run("value = bitcast<u32>(convert::to_i32(bitcast<f32>(word)));"), signed);
     assert_eq!(run("value = convert::to_u32(bitcast<f32>(word));"), EDGES.map(|x| x as u32));
-    let brain = EDGES.map(|x| u32::from(cantus::half::bf16::from_f32(x).to_bits()));
+    let brain = EDGES.map(|x| u32::from(half::bf16::from_f32(x).to_bits()));
     assert_eq!(run("value = convert::to_bf16(bitcast<f32>(word));"), brain);
     assert_eq!(
         run("value = bitcast<u32>(convert::from_bf16(word >> 16u));"),

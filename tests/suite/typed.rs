@@ -56,7 +56,7 @@ impl App {
         app
     }
 
-    /// What the build script writes.
+    /// The text that the build script writes.
     fn kernels(&self) -> String {
         let out = self.folder.path().join("out");
         fs::create_dir_all(&out).unwrap();

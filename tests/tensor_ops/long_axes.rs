@@ -6,7 +6,7 @@ use cantus::{DType, Engine, Error};
 
 use crate::{engines, name};
 
-/// An axis, and the sides of a picture of so many pixels.
+/// An axis, and the sides of a picture of that many pixels.
 type Long = [usize; 3];
 
 const LONG: Long = [300_000, 600, 500];

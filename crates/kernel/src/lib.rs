@@ -138,7 +138,7 @@ struct Inner {
     hash: u64,
 }
 
-/// What kept modules from being linked, as an error of the kernel's.
+/// The reason why modules were not linked, as an error of the kernel's.
 #[cfg(feature = "link")]
 fn not_linked(error: cantus_link::Error) -> Error {
     use cantus_link::Error as Link;

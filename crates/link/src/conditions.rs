@@ -6,14 +6,14 @@ use std::ops::Range;
 
 use crate::lex::{Kind, Token};
 
-/// What is wrong with a text, and where.
+/// The fault of a text, and where.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub message: String,
     pub place: Range<usize>,
 }
 
-/// What is left of a text: its tokens, and the bytes that fall away.
+/// The rest of a text: its tokens, and the bytes that fall away.
 pub(crate) struct Kept {
     pub tokens: Vec<Token>,
     pub cuts: Vec<Range<usize>>,

@@ -1,4 +1,4 @@
-//! What can go wrong while modules are linked.
+//! Errors while modules are linked.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub enum Error {
     /// A text is not WESL, or names something that is not there.
     #[error("{}", report(.message, .file, .text, .place))]
     Text {
-        /// What is wrong, and what to do.
+        /// The fault, and the remedy.
         message: String,
         /// The author's file.
         file: String,
@@ -33,7 +33,7 @@ pub enum Error {
     Settings {
         /// Which.
         path: String,
-        /// What is wrong with it.
+        /// The fault of it.
         reason: String,
     },
 }

@@ -214,7 +214,7 @@ impl Cargo {
     }
 }
 
-/// What `cargo metadata` lists for the next `Cargo.toml`. Nothing is fetched for it.
+/// The packages that `cargo metadata` lists for the next `Cargo.toml`. Nothing is fetched for it.
 fn packages(from: &Path) -> Option<BTreeMap<String, PathBuf>> {
     let home = from.ancestors().find(|folder| folder.join("Cargo.toml").is_file())?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

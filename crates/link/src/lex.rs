@@ -1,6 +1,6 @@
 //! Tokens of WGSL with WESL's `::`.
 
-/// What a token is. Operators of several characters come as single ones, `::` apart.
+/// The kind of a token. Operators of several characters come as single ones, `::` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An identifier, a keyword or `_`.

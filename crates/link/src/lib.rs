@@ -20,7 +20,7 @@
 //!
 //! - `import package::noise::{fbm, hash as noise_hash};` brings names of another file of the package, `import super::a::f;` of a file beside
 //!   this one, `import other::a::f;` of another package, `import package::noise::*;` all of a file's. `package::noise::fbm(x)` needs no import.
-//! - `@if(feature)`, `@elif(feature)` and `@else` stand before imports, directives, declarations, members, parameters, cases and statements.
+//! - `@if(feature)`, `@elif(feature)` and `@else` precede imports, directives, declarations, members, parameters, cases and statements.
 //! - The package `cantus` is the library ([`library`]): `import cantus::random::uniform;`.
 //! - A package is a folder with a `wesl.toml` (feature `files`); other packages lie where its `[dependencies]` say, in `node_modules`, or where
 //!   cargo has them. A kernel without a `wesl.toml` above it imports from its own folder.
@@ -54,7 +54,7 @@ pub use origins::{Origin, Origins};
 use link::Session;
 use packages::{Package, Packages};
 
-/// What kernels are linked with: features, and where modules are.
+/// The means of linking: features, and where modules are.
 #[derive(Debug, Default)]
 pub struct Linker {
     features: BTreeMap<String, bool>,
@@ -105,7 +105,7 @@ impl Linker {
         self
     }
 
-    /// Whether a text has imports, paths or conditions. A text without them needs no linking.
+    /// Returns whether a text has imports, paths or conditions. A text without them needs no linking.
     ///
     /// ```
     /// use cantus_link::Linker;

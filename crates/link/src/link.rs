@@ -12,7 +12,7 @@ use crate::{Linked, Origin, Origins};
 /// A declaration: its module, and its place there.
 type Id = (usize, usize);
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, Clone)]
 enum Target {
     Declaration(Id),
@@ -133,7 +133,7 @@ impl<'l> Session<'l> {
         }
     }
 
-    /// What a path names.
+    /// The target of a path.
     fn target(&mut self, module: usize, path: &[String], place: &Range<usize>) -> Result<Target, Error> {
         let (package, full) = self.absolute(module, path, place)?;
         let holder = full.split_last().map(|(name, holder)| (name.clone(), holder.to_vec()));
@@ -259,7 +259,7 @@ impl<'l> Session<'l> {
         Ok(reached)
     }
 
-    /// What each declaration is called. The kernel's own keep their names; others do where no other word of the linked text is the same.
+    /// The names of the declarations. The kernel's own keep theirs; others do where no other word of the linked text is the same.
     fn names(&self, root: usize, reached: &[Reached]) -> HashMap<Id, String> {
         let mut words: HashMap<&str, HashSet<Option<Id>>> = HashMap::new();
         for (_, path, named) in reached.iter().flat_map(|reached| &reached.uses) {

@@ -29,7 +29,7 @@ pub(crate) struct Declaration {
     /// None for `const_assert`.
     pub name: Option<String>,
     pub place: Range<usize>,
-    /// What it names, itself included.
+    /// The modules that it names, itself included.
     pub uses: Vec<Use>,
 }
 
@@ -162,7 +162,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// One path of an import, or what stands in its braces.
+    /// One path of an import, or the content of its braces.
     fn import(&mut self, mut path: Vec<String>, module: &mut Module, depth: usize) -> Result<(), Fault> {
         if depth > DEEPEST {
             return Err(self.expected("fewer braces"));

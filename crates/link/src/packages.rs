@@ -82,7 +82,7 @@ impl<'l> Packages<'l> {
         }
     }
 
-    /// Whether a path is a folder of modules.
+    /// Returns whether a path is a folder of modules.
     pub(crate) fn is_folder(&self, package: PackageId, path: &[String]) -> bool {
         match self.packages.get(package.0) {
             Some(Package::Library) => path.is_empty(),
@@ -100,7 +100,7 @@ impl<'l> Packages<'l> {
         }
     }
 
-    /// What a package knows by a name.
+    /// The package that a package knows by a name.
     pub(crate) fn dependency(&mut self, package: PackageId, name: &str) -> Result<Option<PackageId>, Error> {
         if let Some(known) = self.dependencies.get(&(package.0, name.to_owned())) {
             return Ok(*known);

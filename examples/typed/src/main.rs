@@ -21,7 +21,7 @@
 use cantus::typed::TensorOf;
 use cantus::{Engine, Result};
 
-/// What `build.rs` wrote.
+/// The modules that `build.rs` writes.
 mod kernels {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }

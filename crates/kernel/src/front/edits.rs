@@ -23,7 +23,7 @@ struct Piece {
     old_end: u32,
 }
 
-/// What a text is called; where it was linked from several files, which part is whose.
+/// The name of a text; where it was linked from several files, which part is whose.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
     pub(crate) name: String,
@@ -136,7 +136,7 @@ impl Source {
         self.authors_place(self.span(span))
     }
 
-    /// The same of a span of the author's text.
+    /// Returns the place of a span of the author's text.
     fn authors_place(&self, span: Span) -> Option<SourcePlace> {
         #[cfg(feature = "link")]
         if self.file.is_linked() {

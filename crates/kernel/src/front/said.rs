@@ -1,4 +1,4 @@
-//! What naga's validator says, in WGSL's words: its own show how its module looks.
+//! The messages of naga's validator, in WGSL's words: its own show how its module looks.
 
 use std::error::Error;
 
