@@ -124,8 +124,10 @@ fn imports_are_linked() {
     let kernel = KERNEL.replace("*= N", "= scaled(N)");
     std::fs::write(place.path("k.wgsl"), format!("import package::scale::scaled;\n{kernel}")).unwrap();
     let run = "run k.wgsl --in y=zeros[4] --invocations @y";
-    assert!(place.succeed(run).contains('8'));
-    assert!(place.succeed(&format!("{run} --feature big")).contains("12"));
+    for (options, numbers) in [("", "8, 8, 8, 8"), (" --feature big", "12, 12, 12, 12")] {
+        let outcome = place.run(&format!("{run}{options}"));
+        assert!(outcome.code == Some(0) && outcome.stderr.contains(numbers), "{}", outcome.stderr);
+    }
     assert!(place.succeed("compile k.wgsl --target cuda --feature big").contains("scaled"));
     let unknown = place.run(&format!("{run} --feature bog"));
     assert!(unknown.code == Some(2) && unknown.stderr.contains("did you mean \"big\"?"), "{}", unknown.stderr);

@@ -188,10 +188,14 @@ impl Source {
     pub(crate) fn parse_error(&self, error: &naga::front::wgsl::ParseError) -> Error {
         let place = error.labels().next().and_then(|(span, _)| self.place(span));
         let is_plain = self.edited.is_none() && !self.file.is_linked();
-        let report = if is_plain && !report::has_long_lines(&self.text) {
+        let said = said::of_operands(error.message());
+        let report = if is_plain && said.is_none() && !report::has_long_lines(&self.text) {
             error.emit_to_string_with_path(&self.text, &self.file)
         } else {
-            let message = std::iter::once(error.message()).chain(error.notes()).listed().join("\n");
+            let message = std::iter::once(said.as_deref().unwrap_or_else(|| error.message()))
+                .chain(error.notes())
+                .listed()
+                .join("\n");
             let labels = error.labels().map(|(span, label)| (self.span(span), label.to_owned()));
             self.emit(message, labels.collect())
         };

@@ -20,6 +20,21 @@ pub(super) fn of_cause(cause: &(dyn Error + 'static)) -> String {
     said.unwrap_or_else(|| without_handles(&cause.to_string()))
 }
 
+/// The message of naga's reader about operands, which shows its module's types.
+pub(super) fn of_operands(message: &str) -> Option<String> {
+    let shown = message.strip_prefix("Incompatible operands: ")?;
+    let known = shown.split_once('(').and_then(|(name, rest)| {
+        let op = match name {
+            "LogicalAnd" => BinaryOperator::LogicalAnd,
+            "LogicalOr" => BinaryOperator::LogicalOr,
+            _ => return None,
+        };
+        let ty = rest.strip_suffix(", _)").filter(|ty| !ty.contains(['{', '(']))?;
+        Some(format!("`{}` takes no {ty}", binary(op)))
+    });
+    Some(known.unwrap_or_else(|| "an operator takes no operands of these types (convert them)".to_owned()))
+}
+
 fn of_entry(error: &EntryPointError) -> Option<String> {
     match error {
         EntryPointError::Argument(index, _) => Some(format!("argument {}", index + 1)),
