@@ -38,8 +38,7 @@ impl Part {
 }
 
 /// Cargo's arguments for all tests: one set of features and one profile, so that nothing is compiled twice.
-const WORKSPACE: &str =
-    "--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --exclude cantus-example-typed --features $CANTUS_FEATURES";
+const WORKSPACE: &str = "--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --exclude cantus-example-typed --features $CANTUS_FEATURES";
 
 fn tests(arguments: &str) -> String {
     format!("cargo test {WORKSPACE} {arguments}")
