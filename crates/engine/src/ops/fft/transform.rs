@@ -52,8 +52,7 @@ impl Halves {
     /// The same over the bytes of that many floats, for a device that computes in the host's memory.
     fn function(&self, floats: usize, results: usize) -> NativeOperation {
         let (half, inverse) = (self.half, self.inverse);
-        let roots = (0..=half).map(|k| (-PI * k as f64 / half as f64).sin_cos());
-        let roots: Vec<Parts> = roots.map(|(sin, cos)| [cos as f32, sin as f32]).collect();
+        let roots: Vec<Parts> = (0..=half).map(|k| root(k, half)).collect();
         // Numbers of a row before and after.
         let [length, count] = if inverse { [half + 1, half] } else { [half, half + 1] };
         let function = move |inputs: &[&[u8]], result: &mut [u8]| {
@@ -70,6 +69,19 @@ impl Halves {
         };
         NativeOperation::Function(FunctionShape::new(vec![4 * floats, 4 * results], Arc::new(function)))
     }
+}
+
+/// e^(-pi i k / half) for k up to half, from angles of an eighth of the circle at most, so that its zeros are zeros.
+fn root(k: usize, half: usize) -> Parts {
+    let (near, sign) = if 2 * k > half { (half - k, -1.0) } else { (k, 1.0) };
+    let angle = |parts: usize| PI * parts as f64 / (2 * half) as f64;
+    let (sin, cos) = if 4 * near > half {
+        let (cos, sin) = angle(half - 2 * near).sin_cos();
+        (sin, cos)
+    } else {
+        angle(2 * near).sin_cos()
+    };
+    [(sign * cos) as f32, -sin as f32]
 }
 
 /// The step for a row: what the frame `fft_real` computes.
