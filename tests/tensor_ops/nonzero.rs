@@ -119,6 +119,8 @@ fn long_histograms_keep_to_their_edges() {
             let edges = edges.to_vec::<f32>().unwrap();
             let mut values: Vec<f32> =
                 edges.iter().flat_map(|&edge| [edge, edge.next_up(), edge.next_down()]).collect();
+            // Devices may take subnormal numbers for 0.
+            values.retain(|value| !value.is_subnormal());
             values.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1e9, 1e9, -0.0]);
             let mut numbers = Numbers::new(bins as u64);
             let spread = (high - low) as f32;
