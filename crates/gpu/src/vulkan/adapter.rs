@@ -129,7 +129,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
             features: support.kernel,
             subgroup_sizes: support.kernel.subgroups.then(|| extra.subgroup_sizes(&support)),
             subgroup_size_control: support.size_control,
-            cooperative_matrix: matrices.have_shipped(),
+            cooperative_matrix: Matrices::FRAME_IS_RIGHT && matrices.have_shipped(),
             timestamps,
             operation_graphs: false,
             execution: Execution::Driver,

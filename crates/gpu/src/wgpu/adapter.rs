@@ -133,7 +133,7 @@ pub(super) fn describe(
             features: features_of_kernels,
             subgroup_sizes: features_of_kernels.subgroups.then_some(subgroups),
             subgroup_size_control: false,
-            cooperative_matrix: matrices.have_shipped(),
+            cooperative_matrix: Matrices::FRAME_IS_RIGHT && matrices.have_shipped(),
             timestamps: features.contains(Features::TIMESTAMP_QUERY),
             operation_graphs: false,
             execution: Execution::Driver,
