@@ -135,6 +135,11 @@ pub fn read_stdin() -> Result<Array> {
     npy::read_from(std::io::stdin().lock(), "standard input")
 }
 
+/// Returns whether that many bytes can be allocated: a vector without memory ends the process.
+fn has_room(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
+}
+
 /// Numbers of that shape.
 ///
 /// # Errors
@@ -146,6 +151,10 @@ pub fn make(made: Made, dtype: DType, shape: &[usize]) -> Result<Array> {
         what: format!("{dtype}{shape:?}"),
         reason: "it is more than this system can address".to_owned(),
     })?;
+    if !has_room(count * dtype.bytes()) {
+        let reason = format!("there is no memory for its {} bytes", count * dtype.bytes());
+        return Err(Error::InvalidSize { what: format!("{dtype}{shape:?}"), reason });
+    }
     let bytes = match made {
         Made::Zeros => vec![0; count * dtype.bytes()],
         Made::Iota => encode(dtype, (0..count).map(|index| index as f64)),
@@ -291,7 +300,8 @@ pub fn pixels(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
     let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
     decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
     let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is no PNG picture: {error}")))?;
-    let bytes = reader.output_buffer_size().ok_or_else(|| invalid("it is too large".to_owned()))?;
+    let bytes = reader.output_buffer_size().filter(|bytes| has_room(*bytes));
+    let bytes = bytes.ok_or_else(|| invalid("it is too large".to_owned()))?;
     let mut pixels = vec![0; bytes];
     let frame = reader.next_frame(&mut pixels).map_err(|error| invalid(error.to_string()))?;
     pixels.truncate(frame.buffer_size());

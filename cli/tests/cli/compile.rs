@@ -118,6 +118,17 @@ fn types_of_arguments_come_out() {
 }
 
 #[test]
+fn an_input_without_memory_is_an_error() {
+    let place = Place::new();
+    std::fs::write(place.path("k.wgsl"), KERNEL).unwrap();
+    for made in ["zeros", "iota", "random:7"] {
+        let outcome = place.run(&format!("run k.wgsl --in y={made}[99999999999999] --invocations 4"));
+        assert!(outcome.code == Some(1) || outcome.code == Some(2), "{:?}", outcome.stderr);
+        assert!(outcome.stderr.contains("no memory"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
 fn imports_are_linked() {
     let place = Place::new();
     std::fs::write(place.path("scale.wgsl"), "@if(big) const BY = 3u; @else const BY = 2u;\nfn scaled(x: u32) -> u32 {\n    return x * BY;\n}\nfn wrong() -> u32 { return 1.0; }").unwrap();
