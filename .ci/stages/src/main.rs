@@ -1,6 +1,7 @@
 //! The tests of Cantus, stage by stage: `./test` and `.ci/run` call it. It depends on nothing, so that it is there in seconds.
 
 mod arguments;
+mod reasons;
 mod run;
 mod table;
 mod turn;

@@ -1,22 +1,26 @@
 //! Runs stages, and remembers how long each took, which failed, and what the tests say they did not run.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
+use crate::reasons::Reasons;
 use crate::table::{Part, Stage};
 
 /// The stages that have run so far.
 pub struct Run {
     began: Instant,
     ran: Vec<(String, Duration)>,
-    failed: Vec<String>,
+    /// The stages that failed, and the lines of their output that say why.
+    failed: Vec<(String, Vec<String>)>,
     not_run: Vec<(String, String)>,
     /// Where the tests write what they don't run: `CANTUS_SKIPS`, a line for each, `WHAT<tab>WHY`.
     skips: PathBuf,
     /// That file of the run whose stage this one is.
     outer: Option<PathBuf>,
+    /// Whether the output of stages is read on its way: a terminal is left to them.
+    is_read: bool,
     /// The variables for stages: the turn, the oracles that were found.
     environment: Vec<(String, String)>,
 }
@@ -33,6 +37,7 @@ impl Run {
             not_run: Vec::new(),
             skips,
             outer: std::env::var_os("CANTUS_SKIPS").map(PathBuf::from),
+            is_read: !std::io::stdout().is_terminal(),
             environment: Vec::new(),
         };
         run.tell("CANTUS_TURN", turn.to_string());
@@ -83,7 +88,15 @@ impl Run {
         let mut command = Command::new("bash");
         command.args(["-euo", "pipefail", "-c", &stage.command]);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        let ended = command.spawn().and_then(|mut child| within(&mut child, stage.minutes));
+        let mut reasons = Reasons::default();
+        if self.is_read {
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        }
+        let ended = command.spawn().and_then(|mut child| {
+            reasons.read(&mut child);
+            within(&mut child, stage.minutes)
+        });
+        let reasons = reasons.lines();
         let took = began.elapsed();
         let wrong = match ended {
             Ok(Some(status)) if status.success() => None,
@@ -100,7 +113,7 @@ impl Run {
         );
         self.ran.push((stage.name.clone(), took));
         let passed = wrong.is_none();
-        self.failed.extend(wrong.map(|wrong| format!("{}: {wrong}", stage.name)));
+        self.failed.extend(wrong.map(|wrong| (format!("{}: {wrong}", stage.name), reasons)));
         passed
     }
 
@@ -124,7 +137,7 @@ impl Run {
     /// Something can't be done at all.
     pub fn wrong(&mut self, what: &str) {
         println!("{what}");
-        self.failed.push(what.to_owned());
+        self.failed.push((what.to_owned(), Vec::new()));
     }
 
     /// Returns the tests of the last stage that did not run; the file is empty then.
@@ -169,8 +182,11 @@ impl Run {
             return ExitCode::SUCCESS;
         }
         println!("\nfailed:");
-        for failed in &self.failed {
+        for (failed, reasons) in &self.failed {
             println!("  {failed}");
+            for line in reasons {
+                println!("    {line}");
+            }
         }
         ExitCode::FAILURE
     }
@@ -264,6 +280,7 @@ mod tests {
         run.environment.retain(|(name, _)| name != "CANTUS_SKIPS");
         run.tell("CANTUS_SKIPS", run.skips.display().to_string());
         run.outer = None;
+        run.is_read = true;
         run
     }
 
@@ -274,7 +291,8 @@ mod tests {
         assert!(!run.stage(&Stage::new("two", 1, "false; true")), "a command that fails ends its stage");
         assert!(!run.stage(&Stage::new("three", 1, "false | true")));
         assert!(run.stage(&Stage::new("four", 1, "true")));
-        assert_eq!(run.failed, ["two: exit status: 1", "three: exit status: 1"]);
+        let failed: Vec<_> = run.failed.iter().map(|(stage, _)| stage.as_str()).collect();
+        assert_eq!(failed, ["two: exit status: 1", "three: exit status: 1"]);
         assert_eq!(run.ran.len(), 4);
     }
 
@@ -288,6 +306,23 @@ mod tests {
         )));
         assert!(run.stage(&Stage::new("two", 1, "true")));
         assert_eq!(run.not_run, [("one: a".to_owned(), "no GPU".to_owned())]);
+    }
+
+    #[test]
+    fn a_failure_comes_with_its_reason() {
+        let mut run = run();
+        let test = r"echo 'test a ... ok'; echo 'test b ... FAILED'; echo 'thread b panicked at x.rs:1:2:' >&2; echo '1 is not 2' >&2; false";
+        assert!(!run.stage(&Stage::new("one", 1, test)));
+        let (_, reasons) = &run.failed[0];
+        assert!(reasons.contains(&"test b ... FAILED".to_owned()), "{reasons:?}");
+        assert!(
+            reasons.contains(&"1 is not 2".to_owned()) && !reasons.contains(&"test a ... ok".to_owned()),
+            "{reasons:?}"
+        );
+        // A process that lives on keeps the output open.
+        let began = Instant::now();
+        assert!(run.stage(&Stage::new("two", 1, "sleep 20 & true")));
+        assert!(began.elapsed() < Duration::from_secs(10));
     }
 
     #[test]

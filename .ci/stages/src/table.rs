@@ -67,8 +67,8 @@ pub fn default(window: bool, turn: u64) -> Vec<Stage> {
     let window = if window { " --test=view" } else { "" };
     let mut stages = vec![
         Stage { needed: true, ..stage("build", 40, &tests(&format!("--no-run --bins{named}{window}"))) },
-        stage("unit tests of the library", 10, &tests("--lib")),
-        stage("unit tests of the programs, generated code is fresh", 15, &tests("--bins")),
+        stage("unit tests of the library", 10, &tests("--lib --no-fail-fast")),
+        stage("unit tests of the programs, generated code is fresh", 15, &tests("--bins --no-fail-fast")),
     ];
     for (name, minutes, arguments) in PROGRAMS {
         let validated = if name == "conformance" { "CANTUS_VALIDATION=1 " } else { "" };
@@ -79,7 +79,7 @@ pub fn default(window: bool, turn: u64) -> Vec<Stage> {
         10,
         &discrete("--test conformance -- --device 'vulkan: '"),
     ));
-    stages.push(stage("documentation's code", 10, &tests("--doc")));
+    stages.push(stage("documentation's code", 10, &tests("--doc --no-fail-fast")));
     let (cuda, hip) = (["sm_75", "sm_90", "compute_90"], ["gfx90a", "gfx1030", "gfx1100", "gfx1201"]);
     for architecture in [cuda.get(turn as usize % 3), hip.get(turn as usize % 4)].into_iter().flatten() {
         stages
