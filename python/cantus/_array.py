@@ -122,10 +122,10 @@ class Array(Methods):
         >>> cantus.ones((2, 3)).T.shape
         (3, 2)
         """
-        rank = len(self._x.shape)
-        if rank != 2:
-            raise ValueError(f"T is for two axes, and this array has {rank} (use mT or permute_dims)")
-        return wrap(self._x.turned(), self._device)
+        transposed = self._x.transposed()
+        if transposed is None:
+            raise ValueError(f"T is for two axes, and this array has {self.ndim} (use mT or permute_dims)")
+        return wrap(transposed, self._device)
 
     @property
     def mT(self) -> Array:
@@ -722,10 +722,11 @@ def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:
     kind = type(y)
     if kind is Array:
         a, b = x._x, y._x
-        if a.dtype != b.dtype:
+        result = a.combined(op, b)
+        if result is None:
             dtype = _dtypes.promote(x.dtype, y.dtype).core
-            a, b = a.cast(dtype), b.cast(dtype)
-        return wrap(a.binary(op, b), x._device)
+            result = a.cast(dtype).binary(op, b.cast(dtype))
+        return wrap(result, x._device)
     if (kind is float or kind is int) and x._x.dtype in _PLAIN[kind] and (kind is float or -1000 <= y <= 1000):
         if y >= 0 or kind is float or x._x.dtype[0] != "u":
             try:
@@ -819,12 +820,13 @@ def power(x: Array, y: Any, reflected: bool = False) -> Any:
 def matmul(x: Array, y: Array) -> Array:
     """The matrix product."""
     a, b = x._x, y._x
-    if a.dtype != b.dtype or a.dtype == "bool":
+    result = a.product(b)
+    if result is None:
         dtype = _dtypes.promote(x.dtype, y.dtype)
         if dtype.kind == "b":
             raise TypeError("matrix products are of numbers, not of bool (cast first: x.astype)")
-        a, b = a.cast(dtype.core), b.cast(dtype.core)
-    return wrap(a.matmul(b), x._device)
+        result = a.cast(dtype.core).matmul(b.cast(dtype.core))
+    return wrap(result, x._device)
 
 
 def as_index(value: Any) -> int:

@@ -145,6 +145,22 @@ impl Lazy {
         self.recorded(&[], |expr| Ok(expr.unary(call::unary(op)?)))
     }
 
+    /// A function of two, if both have one dtype.
+    fn combined(&self, op: &str, other: &Self) -> PyResult<Option<Self>> {
+        if self.dtype != other.dtype { Ok(None) } else { self.binary(op, other).map(Some) }
+    }
+
+    /// The matrix product with another, if both have one dtype, of numbers.
+    fn product(&self, other: &Self) -> PyResult<Option<Self>> {
+        let is_plain = self.dtype == other.dtype && self.dtype != cantus::DType::Bool;
+        if is_plain { self.matmul(other).map(Some) } else { Ok(None) }
+    }
+
+    /// The transpose, if it has two axes.
+    fn transposed(&self) -> PyResult<Option<Self>> {
+        if self.shape.len() == 2 { self.turned().map(Some) } else { Ok(None) }
+    }
+
     /// A function of two.
     fn binary(&self, op: &str, other: &Self) -> PyResult<Self> {
         self.recorded(&[other], |expr| Ok(expr.binary(call::binary(op)?, &other.expr()?)))

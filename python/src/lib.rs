@@ -14,6 +14,10 @@ mod wait;
 
 use pyo3::prelude::*;
 
+/// Recording makes many small objects, which another thread may free.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule]
 mod _core {
     #[pymodule_export]

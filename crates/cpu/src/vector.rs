@@ -2,18 +2,20 @@
 
 use super::floats::Floats;
 use super::forms::forms;
-use super::lanes::Total;
+use super::lanes::{Lanes, Total};
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
 /// Elements of a matrix that a task takes at least.
 const TASK: usize = 1 << 15;
-/// Results of a task, at least.
+/// Results of a task, at least; where columns are added, so many that whole cache lines of them lie side by side.
 const LANES: usize = 32;
-/// Rows that are multiplied side by side, and columns that are added so.
+const WIDE: usize = 128;
+/// Rows that are multiplied side by side.
 const ROWS: usize = 4;
-const COLUMNS: usize = 8;
+/// Columns that are added to a wide result at a time: it is read and written once for so many, and they are read as they lie.
+const COLUMNS: usize = 16;
 
 /// A matrix of `rows` by `terms` elements by its steps.
 #[derive(Clone, Copy)]
@@ -49,7 +51,7 @@ pub(super) unsafe fn product(
         }
     };
     let (y, to) = y;
-    let together = (TASK / terms.max(1)).max(LANES);
+    let together = (TASK / terms.max(1)).max(if row == 1 && term != 1 { WIDE } else { LANES });
     threads::try_each(rows.div_ceil(together), |task| {
         limits.begin().check()?;
         let from = task * together;
@@ -66,18 +68,7 @@ pub(super) unsafe fn product(
                 }
                 rest.iter_mut().enumerate().for_each(|(at, y)| *y = dot(line(whole + at), vector));
             } else if row == 1 {
-                y.fill(0.0);
-                let column = |at: usize| std::slice::from_raw_parts(m.at(first + from + at * term).cast_const(), count);
-                let (several, rest) = vector.as_chunks::<COLUMNS>();
-                let whole = several.len() * COLUMNS;
-                for (at, factors) in several.iter().enumerate() {
-                    let mut columns: [&[f32]; COLUMNS] = [&[]; COLUMNS];
-                    for (beside, to) in columns.iter_mut().enumerate() {
-                        *to = column(at * COLUMNS + beside);
-                    }
-                    add_several(y, columns, factors);
-                }
-                rest.iter().enumerate().for_each(|(at, &factor)| add(y, column(whole + at), factor));
+                add_columns(y, m.at(first + from).cast_const(), term, vector);
             } else {
                 for (at, y) in y.iter_mut().enumerate() {
                     let element = |place: usize| m.at(first + (from + at) * row + place * term).read();
@@ -96,11 +87,8 @@ forms! {
     fn dot(a: &[f32], b: &[f32]) -> f32 = dot_by
 }
 forms! {
-    fn add(y: &mut [f32], x: &[f32], factor: f32) = add_by
-}
-forms! {
-    /// Adds several columns one after the other, while the sums are in registers.
-    fn add_several(y: &mut [f32], columns: [&[f32]; COLUMNS], factors: &[f32; COLUMNS]) = add_several_by
+    /// y = the sum of columns times their factors, one after the other. A column begins `step` floats behind the one before.
+    unsafe fn add_columns(y: &mut [f32], columns: *const f32, step: usize, factors: &[f32]) = add_columns_by
 }
 
 #[inline(always)]
@@ -144,26 +132,54 @@ fn dots_of<I: Total + Isa, const R: usize, const V: usize>(rows: [&[f32]; R], b:
     }
 }
 
+/// # Safety
+/// Each column has as many elements as `y`, which may be read.
 #[inline(always)]
-fn add_by<I: Isa>(y: &mut [f32], x: &[f32], factor: f32) {
-    for (y, x) in y.iter_mut().zip(x) {
-        *y = I::mul_add(*x, factor, *y);
+unsafe fn add_columns_by<I: Lanes + Isa>(y: &mut [f32], columns: *const f32, step: usize, factors: &[f32]) {
+    y.fill(0.0);
+    let together = if y.len() <= WIDE { factors.len() } else { COLUMNS };
+    for (lot, factors) in factors.chunks(together.max(1)).enumerate() {
+        // SAFETY: the caller's promise; the form runs on processors that have its set. Strips lie side by side within `y`.
+        unsafe {
+            let columns = columns.add(lot * together * step);
+            let mut at = 0;
+            while at + 8 * I::LANES <= y.len() {
+                strip::<I, 8>(y.as_mut_ptr().add(at), columns.add(at), step, factors);
+                at += 8 * I::LANES;
+            }
+            while at + 2 * I::LANES <= y.len() {
+                strip::<I, 2>(y.as_mut_ptr().add(at), columns.add(at), step, factors);
+                at += 2 * I::LANES;
+            }
+            for (at, y) in y.iter_mut().enumerate().skip(at) {
+                let terms = factors.iter().enumerate();
+                *y = terms.fold(*y, |sum, (term, factor)| I::mul_add(*columns.add(term * step + at), *factor, sum));
+            }
+        }
     }
 }
 
+/// Adds columns to `V` vectors of lanes, which stay in registers.
+///
+/// # Safety
+/// As [`add_columns_by`].
 #[inline(always)]
-fn add_several_by<I: Isa>(y: &mut [f32], columns: [&[f32]; COLUMNS], factors: &[f32; COLUMNS]) {
-    let count = y.len();
-    // As long as the sums: no bound is looked at in the loop.
-    let [a, b, c, d, e, f, g, h] = columns.map(|column| &column[..count]);
-    for (at, y) in y.iter_mut().enumerate() {
-        let mut sum = I::mul_add(a[at], factors[0], *y);
-        sum = I::mul_add(b[at], factors[1], sum);
-        sum = I::mul_add(c[at], factors[2], sum);
-        sum = I::mul_add(d[at], factors[3], sum);
-        sum = I::mul_add(e[at], factors[4], sum);
-        sum = I::mul_add(f[at], factors[5], sum);
-        sum = I::mul_add(g[at], factors[6], sum);
-        *y = I::mul_add(h[at], factors[7], sum);
+unsafe fn strip<I: Lanes, const V: usize>(y: *mut f32, columns: *const f32, step: usize, factors: &[f32]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut sums = [I::zero(); V];
+        for (place, sum) in sums.iter_mut().enumerate() {
+            *sum = I::load(y.add(place * I::LANES));
+        }
+        for (term, factor) in factors.iter().enumerate() {
+            let factor = I::splat(factor);
+            let column = columns.add(term * step);
+            for (place, sum) in sums.iter_mut().enumerate() {
+                *sum = I::multiply_add(I::load(column.add(place * I::LANES)), factor, *sum);
+            }
+        }
+        for (place, sum) in sums.into_iter().enumerate() {
+            I::store(y.add(place * I::LANES), sum);
+        }
     }
 }

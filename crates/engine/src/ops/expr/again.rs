@@ -35,6 +35,14 @@ impl Words {
     pub(in crate::ops) fn with_room() -> Self {
         Self(Vec::with_capacity(64))
     }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn as_slice(&self) -> &[u64] {
+        &self.0
+    }
 }
 
 impl Hasher for Words {

@@ -27,7 +27,7 @@ enum Known {
     Nothing,
     Node(Weak<Typed>),
     /// An operation, with everything that it depends on.
-    Operation(Weak<Deferred>, Words),
+    Operation(Weak<Deferred>, Box<[u64]>),
 }
 
 fn address<T: ?Sized>(of: &Arc<T>) -> usize {
@@ -90,27 +90,40 @@ fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() 
 
 /// The result of an operation, read as it is, that was recorded before over the same nodes.
 fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
-    let mut words = Words::with_room();
-    if !deferred.parameters(&mut words) || deferred.is_value() {
+    thread_local! {
+        /// Memory for what an operation depends on: each operation that is recorded asks.
+        static ROOM: RefCell<Words> = RefCell::new(Words::with_room());
+    }
+    if deferred.is_value() {
         return None;
     }
-    (deferred.dtype as u8, &deferred.shape).hash(&mut words);
+    let mut words = ROOM.try_with(RefCell::take).unwrap_or_default();
+    words.clear();
+    let found = known_operation(deferred, &mut words);
+    let _ = ROOM.try_with(|room| room.replace(words));
+    Some(Typed::of(Source::Deferred(found?), &typed.shape, typed.dtype))
+}
+
+fn known_operation(deferred: &Arc<Deferred>, words: &mut Words) -> Option<Arc<Deferred>> {
+    if !deferred.parameters(words) {
+        return None;
+    }
+    (deferred.dtype as u8, &deferred.shape).hash(words);
     let inputs = deferred.inputs();
     inputs.iter().for_each(|input| words.write_usize(address(input)));
     let mut hasher = FxHasher::default();
-    words.hash(&mut hasher);
+    words.as_slice().hash(&mut hasher);
     // One that holds its inputs no more may have those that lay at the same addresses.
     let reads_them = |found: &Arc<Deferred>| {
         let own = found.inputs();
         own.len() == inputs.len() && own.iter().zip(&inputs).all(|(own, input)| Arc::ptr_eq(own, input))
     };
     let same = |known: &Known| match known {
-        Known::Operation(found, own) if *own == words => found.upgrade().filter(reads_them),
+        Known::Operation(found, own) if **own == *words.as_slice() => found.upgrade().filter(reads_them),
         _ => None,
     };
-    let fresh = || Known::Operation(Arc::downgrade(deferred), words.clone());
-    let found = found(hasher.finish(), same, fresh)?;
-    Some(Typed::of(Source::Deferred(found), &typed.shape, typed.dtype))
+    let fresh = || Known::Operation(Arc::downgrade(deferred), words.as_slice().into());
+    found(hasher.finish(), same, fresh)
 }
 
 fn view_of(view: &View, hasher: &mut FxHasher) {
