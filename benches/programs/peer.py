@@ -7,16 +7,16 @@ import json
 import os
 import sys
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from programs import PROGRAMS, Program
+from programs import PROGRAMS, Program, Steps
 
 
 def library(name: str) -> tuple[Any, Any, Any, Any, Any]:
-    """The namespace, what the standard lacks, how arrays go in, how they come out, and how a function is compiled."""
-    as_is = lambda run: run  # noqa: E731
+    """The namespace, what the standard lacks, how arrays go in, how they come out, and how a function is compiled, if the library does that."""
     if name == "numpy":
         from math import erf
 
@@ -25,18 +25,20 @@ def library(name: str) -> tuple[Any, Any, Any, Any, Any]:
         except ImportError:
             erf = np.vectorize(erf, otypes=["f4"])
         beyond = SimpleNamespace(erf=erf, bincount=lambda x, w, n: np.bincount(x, w, n).astype("f4"))
-        return np, beyond, lambda x: x, np.asarray, as_is
+        return np, beyond, lambda x: x, np.asarray, None
     if name == "cantus":
         import cantus
 
         beyond = SimpleNamespace(erf=cantus.erf, bincount=lambda x, w, n: np.bincount(x, w, n))
-        return cantus, beyond, cantus.asarray, np.asarray, as_is
+        return cantus, beyond, cantus.asarray, np.asarray, None
     if name.startswith("torch"):
         import array_api_compat.torch as xp
         import torch
 
         beyond = SimpleNamespace(erf=torch.erf, bincount=lambda x, w, n: torch.bincount(x, w, n))
-        compiled = (lambda run: torch.compile(run, dynamic=False)) if name == "torch_compile" else as_is
+        compiled = (lambda run: torch.compile(run, dynamic=False)) if name == "torch_compile" else None
+        # A cache of keys and values has another length in each of 32 steps.
+        torch._dynamo.config.recompile_limit = 64
         device = os.environ.get("CANTUS_PEER_DEVICE", "cpu")
         torch.set_default_device(device)
         return xp, beyond, lambda x: torch.from_numpy(x.copy()).to(device), lambda x: x.cpu().numpy(), compiled
@@ -45,7 +47,7 @@ def library(name: str) -> tuple[Any, Any, Any, Any, Any]:
         import jax.numpy as jnp
 
         beyond = SimpleNamespace(erf=jax.scipy.special.erf, bincount=lambda x, w, n: jnp.bincount(x, w, length=n))
-        return jnp, beyond, jnp.asarray, np.asarray, as_is
+        return jnp, beyond, jnp.asarray, np.asarray, jax.jit
     raise SystemExit(f"there is no peer {name}")
 
 
@@ -63,7 +65,11 @@ def expected(program: Program) -> np.ndarray:
 
     _, beyond, *_ = library("numpy")
     beyond.bincount = lambda x, w, n: np.bincount(x, w, n)
-    return np.asarray(called(program, Wide(), beyond, inputs))
+    compiler, Steps.compiler = Steps.compiler, None
+    try:
+        return np.asarray(called(program, Wide(), beyond, inputs))
+    finally:
+        Steps.compiler = compiler
 
 
 def made(program: Program) -> dict[str, np.ndarray]:
@@ -75,8 +81,15 @@ def called(program: Program, xp: Any, beyond: Any, inputs: dict[str, Any]) -> An
     return program.run(xp, beyond, **inputs) if "beyond" in takes else program.run(xp, **inputs)
 
 
+def runner(program: Program, xp: Any, beyond: Any) -> Any:
+    """The program of its inputs: compiled whole if it has no step that is."""
+    whole = lambda inputs: called(program, xp, beyond, inputs)  # noqa: E731
+    has_step = "@step" in inspect.getsource(program.run)
+    return whole if has_step or Steps.compiler is None else Steps.compiler(whole)
+
+
 def main(name: str) -> None:
-    xp, beyond, enter, leave, compiled = library(name)
+    xp, beyond, enter, leave, Steps.compiler = library(name)
     ready: dict[str, Any] = {}
     for line in sys.stdin:
         wanted, runs = json.loads(line)
@@ -85,7 +98,7 @@ def main(name: str) -> None:
         try:
             if wanted not in ready:
                 inputs = {key: enter(value) for key, value in made(program).items()}
-                run = compiled(lambda: called(program, xp, beyond, inputs))
+                run = partial(runner(program, xp, beyond), inputs)
                 begin = time.perf_counter()
                 result = leave(run())
                 answer["first"] = time.perf_counter() - begin

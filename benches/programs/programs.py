@@ -1,7 +1,7 @@
 """Programs as NumPy's users write them, in the array API's names, so that one text runs on every library.
 
 A program has its inputs, made by NumPy from a seed, and a function of a namespace and those inputs. None says when to evaluate. `beyond` of a namespace has what
-the standard lacks: bincount with weights, erf.
+the standard lacks: bincount with weights, erf. The step of a loop is a function, which compilers compile; a program without one is compiled whole.
 """
 
 from __future__ import annotations
@@ -28,6 +28,22 @@ class Program:
 PROGRAMS: list[Program] = []
 
 
+class Steps:
+    """How the step of a loop is called: as it is, or compiled, once for all calls of a program."""
+
+    compiler: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+    compiled: dict[str, Callable[..., Any]] = {}
+
+
+def step(run: Callable[..., Any]) -> Callable[..., Any]:
+    if Steps.compiler is None:
+        return run
+    name = run.__qualname__
+    if name not in Steps.compiled:
+        Steps.compiled[name] = Steps.compiler(run)
+    return Steps.compiled[name]
+
+
 def program(inputs: Callable[[np.random.Generator], dict[str, np.ndarray]], **options: Any) -> Callable[..., Any]:
     def kept(run: Callable[..., Any]) -> Callable[..., Any]:
         PROGRAMS.append(Program(run.__name__, inputs, run, **options))
@@ -44,10 +60,15 @@ def f4(array: Any) -> np.ndarray:
 def life(xp, world):
     """Conway's game, 50 generations."""
     one, two, three = (xp.asarray(n, dtype=xp.uint8) for n in (1, 2, 3))
-    for _ in range(50):
+
+    @step
+    def generation(world, one, two, three):
         rows = world + xp.roll(world, 1, axis=0) + xp.roll(world, -1, axis=0)
         around = rows + xp.roll(rows, 1, axis=1) + xp.roll(rows, -1, axis=1) - world
-        world = xp.astype((around == three) | ((world == one) & (around == two)), xp.uint8)
+        return xp.astype((around == three) | ((world == one) & (around == two)), xp.uint8)
+
+    for _ in range(50):
+        world = generation(world, one, two, three)
     return world
 
 
@@ -55,9 +76,14 @@ def life(xp, world):
 def logistic_regression(xp, x, y):
     """100 steps of gradient descent."""
     w = xp.zeros(64, dtype=xp.float32)
-    for _ in range(100):
+
+    @step
+    def descent(w, x, y):
         p = 1 / (1 + xp.exp(-(x @ w)))
-        w = w - 0.1 * (x.T @ (p - y)) / 2000
+        return w - 0.1 * (x.T @ (p - y)) / 2000
+
+    for _ in range(100):
+        w = descent(w, x, y)
     return w
 
 
@@ -71,11 +97,16 @@ def logistic_regression(xp, x, y):
 def lstm(xp, x, w, u):
     """60 steps of 32 rows with 128 cells."""
     h = c = xp.zeros((32, 128), dtype=xp.float32)
-    for t in range(60):
-        gates = x[t, :, :] @ w + h @ u
+
+    @step
+    def cell(h, c, x, w, u):
+        gates = x @ w + h @ u
         i, f, g, o = (gates[:, 128 * k : 128 * (k + 1)] for k in range(4))
         c = c / (1 + xp.exp(-f)) + xp.tanh(g) / (1 + xp.exp(-i))
-        h = xp.tanh(c) / (1 + xp.exp(-o))
+        return xp.tanh(c) / (1 + xp.exp(-o)), c
+
+    for t in range(60):
+        h, c = cell(h, c, x[t, :, :], w, u)
     return h
 
 
@@ -89,12 +120,17 @@ def lstm(xp, x, w, u):
 def gru(xp, x, w, u):
     """60 steps of 32 rows with 128 cells."""
     h = xp.zeros((32, 128), dtype=xp.float32)
-    for t in range(60):
-        a, b = x[t, :, :] @ w, h @ u
+
+    @step
+    def cell(h, x, w, u):
+        a, b = x @ w, h @ u
         z = 1 / (1 + xp.exp(-(a[:, :128] + b[:, :128])))
         r = 1 / (1 + xp.exp(-(a[:, 128:256] + b[:, 128:256])))
         n = xp.tanh(a[:, 256:] + r * b[:, 256:])
-        h = n + z * (h - n)
+        return n + z * (h - n)
+
+    for t in range(60):
+        h = cell(h, x[t, :, :], w, u)
     return h
 
 
@@ -108,9 +144,14 @@ def edges(r: np.random.Generator) -> dict[str, np.ndarray]:
 def pagerank(xp, beyond, source, target, share):
     """20 rounds over 200,000 edges of 20,000 pages."""
     rank = xp.ones(20_000, dtype=xp.float32) / 20_000
-    for _ in range(20):
+
+    @step
+    def spread(rank, source, target, share):
         given = xp.take(rank * share, source, axis=0)
-        rank = 0.15 / 20_000 + 0.85 * beyond.bincount(target, given, 20_000)
+        return 0.15 / 20_000 + 0.85 * beyond.bincount(target, given, 20_000)
+
+    for _ in range(20):
+        rank = spread(rank, source, target, share)
     return rank
 
 
@@ -119,10 +160,15 @@ def mandelbrot(xp, x, y):
     """600 x 480 points, 50 rounds."""
     zero = xp.zeros((480, 600), dtype=xp.float32)
     a, b, count = zero, zero, xp.zeros((480, 600), dtype=xp.int32)
-    for _ in range(50):
+
+    @step
+    def squared(a, b, count, x, y):
         inside = a * a + b * b <= 4
         a, b = xp.where(inside, a * a - b * b + x, a), xp.where(inside, 2 * a * b + y, b)
-        count = count + xp.astype(inside, xp.int32)
+        return a, b, count + xp.astype(inside, xp.int32)
+
+    for _ in range(50):
+        a, b, count = squared(a, b, count, x, y)
     return count
 
 
@@ -138,11 +184,16 @@ def pca(xp, x):
 def n_body(xp, p, m):
     """1,000 bodies, 5 steps."""
     v = xp.zeros((1000, 3), dtype=xp.float32)
-    for _ in range(5):
+
+    @step
+    def moved(p, v, m):
         d = p[None, :, :] - p[:, None, :]
         r2 = xp.sum(d * d, axis=2) + 0.01
         v = v + 0.001 * xp.sum(d * (m / (r2 * xp.sqrt(r2)))[:, :, None], axis=1)
-        p = p + 0.001 * v
+        return p + 0.001 * v, v
+
+    for _ in range(5):
+        p, v = moved(p, v, m)
     return p
 
 
@@ -162,8 +213,13 @@ def clusters(r: np.random.Generator) -> dict[str, np.ndarray]:
 @program(clusters, tolerance=1e-3)
 def k_means_masks(xp, x, c):
     """40,000 points, 10 rounds; the means by masks."""
+
+    @step
+    def labels(x, c):
+        return xp.argmin(xp.sum((x[:, None, :] - c[None, :, :]) ** 2, axis=2), axis=1)
+
     for _ in range(10):
-        label = xp.argmin(xp.sum((x[:, None, :] - c[None, :, :]) ** 2, axis=2), axis=1)
+        label = labels(x, c)
         c = xp.stack([xp.mean(x[label == k], axis=0) for k in range(4)])
     return c
 
@@ -171,10 +227,15 @@ def k_means_masks(xp, x, c):
 @program(clusters, tolerance=1e-3)
 def k_means_one_hot(xp, x, c):
     """40,000 points, 10 rounds; the means by a product."""
-    for _ in range(10):
+
+    @step
+    def centres(x, c):
         label = xp.argmin(xp.sum((x[:, None, :] - c[None, :, :]) ** 2, axis=2), axis=1)
         hot = xp.astype(label[:, None] == xp.arange(4)[None, :], xp.float32)
-        c = (hot.T @ x) / xp.sum(hot, axis=0)[:, None]
+        return (hot.T @ x) / xp.sum(hot, axis=0)[:, None]
+
+    for _ in range(10):
+        c = centres(x, c)
     return c
 
 
@@ -219,28 +280,43 @@ def kalman(xp, z):
     f = xp.asarray([[1, 0.1, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0.1], [0, 0, 0, 1]], dtype=xp.float32)
     h = xp.asarray([[1, 0, 0, 0], [0, 0, 1, 0]], dtype=xp.float32)
     x, p = xp.zeros((4, 1), dtype=xp.float32), xp.eye(4, dtype=xp.float32)
-    for t in range(200):
+
+    @step
+    def update(x, p, z, f, h):
         x, p = f @ x, f @ p @ f.T + 0.01 * xp.eye(4, dtype=xp.float32)
         gain = p @ h.T @ xp.linalg.inv(h @ p @ h.T + 0.5 * xp.eye(2, dtype=xp.float32))
-        x, p = x + gain @ (z[t, :, :] - h @ x), p - gain @ h @ p
+        return x + gain @ (z - h @ x), p - gain @ h @ p
+
+    for t in range(200):
+        x, p = update(x, p, z[t, :, :], f, h)
     return x
 
 
 @program(lambda r: {"u": f4(r.random((256, 256)))})
 def heat(xp, u):
     """200 steps of the heat equation on 256 x 256 points."""
-    for _ in range(200):
+
+    @step
+    def flowed(u):
         inner = u[1:-1, 1:-1] + 0.2 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1])
         middle = xp.concat([u[1:-1, :1], inner, u[1:-1, -1:]], axis=1)
-        u = xp.concat([u[:1, :], middle, u[-1:, :]], axis=0)
+        return xp.concat([u[:1, :], middle, u[-1:, :]], axis=0)
+
+    for _ in range(200):
+        u = flowed(u)
     return u
 
 
 @program(lambda r: {"d": f4(1 + 99 * r.random((200, 200)))})
 def floyd_warshall(xp, d):
     """All shortest ways between 200 places."""
+
+    @step
+    def shorter(d, to, onward):
+        return xp.minimum(d, to + onward)
+
     for k in range(200):
-        d = xp.minimum(d, d[:, k : k + 1] + d[k : k + 1, :])
+        d = shorter(d, d[:, k : k + 1], d[k : k + 1, :])
     return d
 
 
@@ -293,9 +369,8 @@ def transformer_cache(xp, x, qkv, out, up, down):
     def normed(x):
         return x / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + 1e-5)
 
-    keys = values = None
-    for t in range(32):
-        token = x[t, :, :]
+    @step
+    def token_by_token(token, keys, values, qkv, out, up, down):
         parts = xp.reshape(normed(token) @ qkv, (3, 4, 1, 64))
         q, k, v = parts[0, ...], parts[1, ...], parts[2, ...]
         keys = k if keys is None else xp.concat([keys, k], axis=1)
@@ -305,7 +380,11 @@ def transformer_cache(xp, x, qkv, out, up, down):
         mixed = weights @ values / xp.sum(weights, axis=-1, keepdims=True)
         token = token + xp.reshape(mixed, (1, 256)) @ out
         wide = normed(token) @ up
-        token = token + (wide / (1 + xp.exp(-wide))) @ down
+        return token + (wide / (1 + xp.exp(-wide))) @ down, keys, values
+
+    keys = values = None
+    for t in range(32):
+        token, keys, values = token_by_token(x[t, :, :], keys, values, qkv, out, up, down)
     return token
 
 
@@ -338,7 +417,12 @@ def nearest(xp, x, y):
 @program(lambda r: {"x": f4(r.standard_normal((64, 64)))})
 def symmetric_loop(xp, x):
     """`x = (x + x.T) / 2 + x * 0.1`, 200 times, with slices that overlap."""
-    for _ in range(200):
+
+    @step
+    def halved(x):
         x = (x + x.T) / 2 - 0.1 * xp.roll(x, 1, axis=0) * x
-        x = x / (1 + xp.max(xp.abs(x)))
+        return x / (1 + xp.max(xp.abs(x)))
+
+    for _ in range(200):
+        x = halved(x)
     return x
