@@ -98,6 +98,9 @@ enum Command {
     Verify(verify::Arguments),
     #[cfg(feature = "zk")]
     Zk(zk::Arguments),
+    /// Compute with finite fields and elliptic curves (this program was built without it)
+    #[cfg(not(feature = "zk"))]
+    Zk(NotBuilt),
     #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
     View(view::Arguments),
     /// Open a window with the field or a kernel's picture (this program was built without it)
@@ -206,6 +209,8 @@ fn run(cli: Cli) -> ExitCode {
         Command::Verify(arguments) => verify::run(global, &arguments),
         #[cfg(feature = "zk")]
         Command::Zk(arguments) => zk::run(global, &arguments),
+        #[cfg(not(feature = "zk"))]
+        Command::Zk(_) => Err(not_built("zk", "fields and curves", "zk")),
         #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
         Command::View(arguments) => view::run(global, &arguments),
         #[cfg(not(all(

@@ -69,8 +69,8 @@ impl Kernel {
             let linker = features.iter().fold(Linker::new(), |linker, feature| linker.feature(feature, true));
             let mut kernel = match path {
                 Some(path) => cantus::Kernel::linked_file(&linker, path)?,
-                None if Linker::is_needed(text) => cantus::Kernel::linked(&linker, "wgsl", text)?,
-                None => cantus::Kernel::from_wgsl(text)?,
+                None if features.is_empty() => cantus::Kernel::from_wgsl(text)?,
+                None => cantus::Kernel::linked(&linker, "wgsl", text)?,
             };
             if let Some(name) = entry_point {
                 kernel = kernel.with_entry_point(name)?;

@@ -167,6 +167,10 @@ def kernel(text=KERNEL, **more):
 
 def test_kernels(service):
     assert service.compute(kernel()).json["data"] == [20, 40, 60]
+    # From the library a kernel may import; nothing of this machine's files.
+    imports = "import cantus::safe::is_finite;\n" + KERNEL.replace("scale * ", "select(0.0, scale, is_finite(scale)) * ")
+    assert service.compute(kernel(imports)).json["data"] == [20, 40, 60]
+    assert "other" in service.compute(kernel(imports.replace("cantus::safe", "other::safe"))).json["detail"]
     wrong = service.compute(kernel(KERNEL.replace("scale * ", "scale + * "))).json
     assert wrong["place"]["line"] == 8 and wrong["status"] == 422
     assert service.compute(kernel(output="x")).json["pointer"] == "/output"

@@ -3,6 +3,8 @@
 //! The folders of this crate are the only definition of each kernel: people edit them, and the crates that run a kernel name it here. What lies in
 //! `prepared/` is linked and prepared from them by `cargo xtask prepare`.
 
+pub mod scan;
+
 /// Constants with the contents of files: WGSL as text, prepared kernels as bytes.
 macro_rules! files {
     ($($name:ident = $file:literal;)*) => {

@@ -2,7 +2,7 @@
 import init, { RawEngine, RawKernel } from "../pkg/playground/cantus.js";
 import { FieldEngine, backendName, loader } from "./engine.js";
 import { Tensor } from "./tensor.js";
-import type { DispatchOptions, EngineOptions, Extent, Reflection } from "./types.js";
+import type { DispatchOptions, EngineOptions, Extent, Modules, Reflection } from "./types.js";
 
 export { Tensor } from "./tensor.js";
 export type * from "./types.js";
@@ -15,10 +15,13 @@ export class Kernel {
   /** @internal */
   constructor(/** @internal */ readonly raw: RawKernel) {}
 
-  /** Parses and validates WGSL text; no device is needed. Rejects with an `InvalidWgsl` error with the place in the text. */
-  static async parse(wgsl: string): Promise<Kernel> {
+  /**
+   * Parses and validates WGSL text; no device is needed. Rejects with an `InvalidWgsl` error with the place in the text. The text may import from
+   * Cantus's library (`import cantus::random::uniform;`), and from `modules`, by their paths: `{ "package::noise": "fn value(…) …" }`.
+   */
+  static async parse(wgsl: string, modules: Modules = {}): Promise<Kernel> {
     await load();
-    return new Kernel(new RawKernel(wgsl));
+    return new Kernel(new RawKernel(wgsl, Object.entries(modules).flat()));
   }
 
   /** The compute entry points. */
@@ -78,7 +81,7 @@ export class Engine extends FieldEngine {
 
   /** @internal */
   protected parse(wgsl: string): RawKernel {
-    return new RawKernel(wgsl);
+    return new RawKernel(wgsl, []);
   }
 
   /** Parses and validates WGSL text; throws an `InvalidWgsl` error with the place in the text. */

@@ -75,3 +75,6 @@ export interface CantusError extends Error {
   offset?: number;
   length?: number;
 }
+
+/** Modules of WGSL that a kernel may import from, by their paths: `package::noise`. */
+export type Modules = Record<string, string>;

@@ -2,6 +2,7 @@
 
 use cantus::Kernel;
 use cantus::kernel::{Access, AddressSpace, Binding, Layout};
+use cantus::link::Linker;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 
@@ -13,10 +14,17 @@ pub struct RawKernel(pub(crate) Kernel);
 
 #[wasm_bindgen]
 impl RawKernel {
-    /// Parses and validates WGSL text.
+    /// Parses and validates WGSL text. `modules` are paths and texts in turn, which it may import from.
     #[wasm_bindgen(constructor)]
-    pub fn new(text: &str) -> Result<Self, JsValue> {
-        Kernel::from_wgsl(text).map(Self).map_err(|error| thrown(&error))
+    pub fn new(text: &str, modules: Vec<String>) -> Result<Self, JsValue> {
+        let kernel = if modules.is_empty() {
+            Kernel::from_wgsl(text)
+        } else {
+            let (pairs, _) = modules.as_chunks::<2>();
+            let linker = pairs.iter().fold(Linker::new(), |linker, [path, text]| linker.module(path, path, text));
+            Kernel::linked(&linker, "wgsl", text)
+        };
+        kernel.map(Self).map_err(|error| thrown(&error))
     }
 
     /// The compute entry points.

@@ -116,6 +116,29 @@ for (const mode of MODES) {
     assert.deepEqual(found.raw, mode.webgpu ? found.second : undefined);
   });
 
+  test(`package, ${mode.name}: imports from the library and from modules`, async () => {
+    const found = await inPage(mode, async (backend) => {
+      const { Engine, Kernel } = await import("/npm/index.js");
+      const engine = await Engine.create({ backend });
+      const wgsl = `
+        import cantus::safe::is_nan;
+        import package::twice::twice;
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
+          x[id.x] = select(twice(x[id.x]), -1.0, is_nan(x[id.x]));
+        }`;
+      const x = await engine.tensor(Float32Array.of(1, NaN, 3));
+      const twice = "fn twice(x: f32) -> f32 { return 2.0 * x; }";
+      await engine.dispatch(await Kernel.parse(wgsl, { "package::twice": twice }), { bindings: { x }, workgroups: 3 });
+      const refused = await Kernel.parse(wgsl, { "package::twice": "fn twice(x: f32) -> f32 { return y; }" }).catch((error) => error.message);
+      const missing = await Kernel.parse(wgsl).catch((error) => error.message);
+      return { values: Array.from(await x.read()), refused, missing };
+    });
+    assert.deepEqual(found.values, [2, -1, 6]);
+    assert.match(found.refused, /package::twice:1:/);
+    assert.match(found.missing, /package::twice/);
+  });
+
   test(`package, ${mode.name}: no promise stays pending after a panic`, async () => {
     const use = async (backend) => {
       const { Engine } = await import("/npm/index.js");

@@ -307,7 +307,7 @@ pub fn read_kernel(path: &Path, entry: Option<&str>, features: &[String]) -> Res
 
 /// Text from elsewhere may import from the library.
 fn from_text(text: &str, features: &[String]) -> Result<Kernel> {
-    if features.is_empty() && !Linker::is_needed(text) {
+    if features.is_empty() {
         return Kernel::from_wgsl(text);
     }
     let linker = linker(features);

@@ -167,6 +167,8 @@ impl Kernel {
     /// # Ok::<_, cantus::Error>(())
     /// ```
     ///
+    /// With the feature `link` the text may import from the library (`import cantus::random::uniform;`); `Kernel::linked` adds other modules.
+    ///
     /// # Errors
     /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (immediates are refused).
     #[cfg(feature = "wgsl")]
@@ -186,6 +188,10 @@ impl Kernel {
     /// As [`Kernel::from_wgsl`].
     #[cfg(feature = "wgsl")]
     pub fn from_named_wgsl(file: &str, text: &str) -> Result<Self> {
+        #[cfg(feature = "link")]
+        if cantus_link::Linker::is_needed(text) {
+            return Self::linked(&cantus_link::Linker::new(), file, text);
+        }
         let parsed = Arc::new(wgsl::Parsed::new(&front::File::named(file), text)?);
         let text: Arc<str> = text.into();
         let kernel = Self::assemble(file.into(), text.clone(), text, None, BTreeMap::new(), None);
@@ -237,7 +243,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::Unreadable`] for files, [`Error::InvalidInput`] for a `wesl.toml`, else as [`Kernel::linked`].
-    #[cfg(feature = "link")]
+    #[cfg(all(feature = "link", not(target_arch = "wasm32")))]
     pub fn linked_file(linker: &cantus_link::Linker, path: impl AsRef<std::path::Path>) -> Result<Self> {
         Self::from_linked(&linker.link_file(path).map_err(not_linked)?)
     }

@@ -1,5 +1,7 @@
 //! Tokens of WGSL with WESL's `::`.
 
+use cantus_shaders::scan::{Found, next_token};
+
 /// The kind of a token. Operators of several characters come as single ones, `::` apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -32,94 +34,20 @@ impl Token {
 /// # Errors
 /// The place of a character that WGSL lacks, or of a comment without an end.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, usize> {
-    let bytes = text.as_bytes();
-    let mut tokens = Vec::with_capacity(text.len() / 4);
+    let mut tokens: Vec<Token> = Vec::with_capacity(text.len() / 4);
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let start = at;
-        let next = bytes.get(at + 1);
-        let kind = match byte {
-            b'/' if next == Some(&b'/') => {
-                at = line_end(text, at);
-                continue;
-            }
-            b'/' if next == Some(&b'*') => {
-                at = comment_end(bytes, at).ok_or(start)?;
-                continue;
-            }
-            b' ' | b'\t'..=b'\r' => {
+    while let Some((found, place)) = next_token(text, at)? {
+        at = place.end;
+        let kind = match found {
+            Found::Word => Kind::Word,
+            Found::Number => Kind::Number,
+            Found::Sign(b':') if text.as_bytes().get(at) == Some(&b':') => {
                 at += 1;
-                continue;
+                Kind::Path
             }
-            b'0'..=b'9' => Kind::Number,
-            b'.' if next.is_some_and(u8::is_ascii_digit) => Kind::Number,
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => Kind::Word,
-            b':' if next == Some(&b':') => Kind::Path,
-            byte if byte.is_ascii_graphic() => Kind::Sign(byte),
-            _ => match text.get(at..).and_then(|rest| rest.chars().next()) {
-                Some(space @ ('\u{85}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')) => {
-                    at += space.len_utf8();
-                    continue;
-                }
-                Some(letter) if letter.is_alphabetic() => Kind::Word,
-                _ => return Err(start),
-            },
+            Found::Sign(sign) => Kind::Sign(sign),
         };
-        at = match kind {
-            Kind::Word => word_end(text, at),
-            Kind::Number => number_end(bytes, at),
-            Kind::Path => at + 2,
-            Kind::Sign(_) => at + 1,
-        };
-        tokens.push(Token { kind, start, end: at });
+        tokens.push(Token { kind, start: place.start, end: at });
     }
     Ok(tokens)
-}
-
-fn line_end(text: &str, from: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
-    from + rest.find(['\n', '\u{b}', '\u{c}', '\r', '\u{85}', '\u{2028}', '\u{2029}']).unwrap_or(rest.len())
-}
-
-/// Comments nest.
-fn comment_end(bytes: &[u8], from: usize) -> Option<usize> {
-    let (mut depth, mut at) = (0_usize, from);
-    loop {
-        match (bytes.get(at)?, bytes.get(at + 1)) {
-            (b'/', Some(b'*')) => {
-                depth += 1;
-                at += 2;
-            }
-            (b'*', Some(b'/')) => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => at += 1,
-        }
-    }
-}
-
-fn word_end(text: &str, from: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
-    from + rest.find(|c: char| !(c == '_' || c.is_alphanumeric())).unwrap_or(rest.len())
-}
-
-/// Digits, letters and points, and a sign after an exponent's letter.
-fn number_end(bytes: &[u8], from: usize) -> usize {
-    let hex = matches!(bytes.get(from..from + 2), Some(b"0x" | b"0X"));
-    let mut at = from;
-    let mut before = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let exponent =
-            matches!((hex, before), (false, b'e' | b'E') | (true, b'p' | b'P')) && matches!(byte, b'+' | b'-');
-        if !(byte.is_ascii_alphanumeric() || byte == b'.' || exponent) {
-            break;
-        }
-        before = byte;
-        at += 1;
-    }
-    at
 }

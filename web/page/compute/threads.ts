@@ -30,7 +30,7 @@ export class ThreadedEngine extends Engine {
   }
 
   protected override parse(wgsl: string): RawKernel {
-    return new RawKernel(wgsl);
+    return new RawKernel(wgsl, []);
   }
 }
 

@@ -1,5 +1,7 @@
 //! Tokens of WGSL, and which `<` and `>` enclose template arguments (the specification's template list discovery).
 
+use cantus_shaders::scan::{Found, next_token};
+
 /// The kind of a token. Operators of several characters come as single ones: `glued` of the tree's parser puts them
 /// together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,94 +31,21 @@ pub(super) struct Token {
 /// The tokens of a text with one of kind `End` behind them, or `None` where it has a character that WGSL lacks.
 pub(super) fn tokens(text: &str) -> Option<Vec<Token>> {
     u32::try_from(text.len()).ok()?;
-    let bytes = text.as_bytes();
     let mut tokens = Vec::with_capacity(text.len() / 4);
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let start = at;
-        let kind = match byte {
-            b'/' if bytes.get(at + 1) == Some(&b'/') => {
-                at = line_end(text, at);
-                continue;
-            }
-            b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                at = comment_end(bytes, at)?;
-                continue;
-            }
-            b' ' | b'\t'..=b'\r' => {
-                at += 1;
-                continue;
-            }
-            b'0'..=b'9' => Kind::Number,
-            b'.' if bytes.get(at + 1).is_some_and(u8::is_ascii_digit) => Kind::Number,
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => Kind::Word,
-            byte if byte.is_ascii_graphic() => Kind::Sign(byte),
-            _ => match text.get(at..)?.chars().next()? {
-                '\u{85}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' => {
-                    at += text.get(at..)?.chars().next()?.len_utf8();
-                    continue;
-                }
-                letter if letter.is_alphabetic() => Kind::Word,
-                _ => return None,
-            },
+    while let Some((found, place)) = next_token(text, at).ok()? {
+        at = place.end;
+        let kind = match found {
+            Found::Word => Kind::Word,
+            Found::Number => Kind::Number,
+            Found::Sign(sign) => Kind::Sign(sign),
         };
-        at = match kind {
-            Kind::Word => word_end(text, at),
-            Kind::Number => number_end(bytes, at),
-            _ => at + 1,
-        };
-        tokens.push(Token { kind, start: start as u32, end: at as u32 });
+        tokens.push(Token { kind, start: place.start as u32, end: at as u32 });
     }
-    tokens.push(Token { kind: Kind::End, start: at as u32, end: at as u32 });
+    let end = text.len() as u32;
+    tokens.push(Token { kind: Kind::End, start: end, end });
     find_templates(&mut tokens);
     Some(tokens)
-}
-
-fn line_end(text: &str, from: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
-    from + rest.find(['\n', '\u{b}', '\u{c}', '\r', '\u{85}', '\u{2028}', '\u{2029}']).unwrap_or(rest.len())
-}
-
-/// Comments nest.
-fn comment_end(bytes: &[u8], from: usize) -> Option<usize> {
-    let (mut depth, mut at) = (0_usize, from);
-    loop {
-        match (bytes.get(at)?, bytes.get(at + 1)) {
-            (b'/', Some(b'*')) => {
-                depth += 1;
-                at += 2;
-            }
-            (b'*', Some(b'/')) => {
-                depth -= 1;
-                at += 2;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            _ => at += 1,
-        }
-    }
-}
-
-fn word_end(text: &str, from: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
-    from + rest.find(|c: char| !(c == '_' || c.is_alphanumeric())).unwrap_or(rest.len())
-}
-
-/// Digits, letters and points, and a sign behind an exponent's letter.
-fn number_end(bytes: &[u8], from: usize) -> usize {
-    let hex = matches!(bytes.get(from..from + 2), Some(b"0x" | b"0X"));
-    let mut at = from;
-    while let Some(&byte) = bytes.get(at) {
-        let exponent = at > from
-            && matches!((hex, bytes[at - 1]), (false, b'e' | b'E') | (true, b'p' | b'P'))
-            && matches!(byte, b'+' | b'-');
-        if !(byte.is_ascii_alphanumeric() || byte == b'.' || exponent) {
-            break;
-        }
-        at += 1;
-    }
-    at
 }
 
 /// Marks the `<` and `>` of template lists.
