@@ -15,9 +15,9 @@ from ._statistics import _counts, histogram
 
 # Sliding sums.
 
-# So many factors are added one by one; more are a product of matrices.
+# Up to this many factors are added one by one. More become a product of matrices.
 _FEW = 16
-# A product holds at most so many factors at once.
+# The most factors that a product holds at once.
 _MANY = 1 << 16
 
 

@@ -165,7 +165,7 @@ def test_cors(begin):
 
 
 def test_pages_of_other_sites(begin):
-    """What a browser sends for a page of another site is refused, and a foreign name that points here is none of the service's."""
+    """Requests from a page of another site are refused, and so is a foreign host name that points here."""
     service = begin("--kernels", "--allow-origin", "https://example.org")
     body = json.dumps(kernel()).encode()
     own, json_ = f"Host: 127.0.0.1:{service.port}", "Content-Type: application/json"

@@ -236,7 +236,7 @@ for (const mode of MODES) {
       await page.locator("#rounds").blur();
       await write(page, LONG(mode.webgpu ? 1_500_000 : 400_000_000));
       if (!mode.webgpu) {
-        // So much work waits until it is asked for.
+        // A large amount of work waits for confirmation.
         await page.waitForFunction(() => /^This is about [\d.]+ trillion operations, .* Run starts it/.test(document.querySelector("#status").textContent));
         assert.match(await page.locator("#work").innerText(), /^About [\d.]+ trillion operations each time/);
         assert.equal(await page.locator("#cancel").isVisible(), false);

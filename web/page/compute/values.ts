@@ -24,7 +24,7 @@ export function lengthOf(fill: Fill, scalar: string, words: number): number {
   return length;
 }
 
-/** Whether the page sends its pictures while the kernel runs. */
+/** True if the page sends its pictures while the kernel runs. */
 export function isMoving(fill: Fill): fill is Extract<Fill, { kind: "camera" | "video" }> {
   return fill.kind === "camera" || fill.kind === "video";
 }
@@ -99,7 +99,7 @@ function random(index: number): number {
 export interface Npy {
   values: ArrayLike<number | bigint>;
   shape: number[];
-  /** What was changed on the way, for people. */
+  /** A description of the conversion, for people. */
   note?: string;
 }
 

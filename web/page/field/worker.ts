@@ -8,7 +8,7 @@ import type { DeviceReport, FieldSettings, FrameReport } from "./protocol.js";
 /** Frames under way at once: one computes while the one before is shown. */
 const IN_FLIGHT = 2;
 const REPORT_EVERY = 500;
-/** A GPU that finishes nothing for so long counts as lost, in milliseconds. */
+/** The time in milliseconds after which a GPU that finishes nothing counts as lost. */
 const SILENCE = 10_000;
 
 type Painter = GpuPainter | PlainPainter;

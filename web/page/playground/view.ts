@@ -17,7 +17,7 @@ import type { Sketch } from "./sketch.js";
 
 /** Quiet time after a keystroke before the text is parsed. */
 const PAUSE_MS = 250;
-/** A worker that does not answer for so long is in a kernel: it is ended, and another takes over. */
+/** The time after which a worker that does not answer is assumed to be stuck in a kernel. It is ended, and another takes over. */
 const PATIENCE_MS = 2000;
 const KEPT = "playground";
 /** Operations of a frame beyond which it waits for Run: seconds of a GPU's time, minutes of a processor's. */
@@ -39,7 +39,7 @@ export class PlaygroundView implements View {
   readonly #about = el("div", { class: "about", id: "about" });
   readonly #gallery = el("dialog", { class: "gallery", id: "gallery", "aria-label": "Gallery" });
   readonly #forms = el("dialog", { class: "forms", id: "forms", "aria-label": "The kernel as a program" });
-  /** What the inputs are fed from, by their names. */
+  /** The sources of the inputs, by name. */
   readonly #films = new Map<string, { film: Film; key: string }>();
   #remote: Remote;
   #ready: Promise<void>;
@@ -53,7 +53,7 @@ export class PlaygroundView implements View {
   #moves = false;
   #visible = false;
   #noGpu: string | undefined;
-  /** So much work was asked for: it runs again without asking. */
+  /** The amount of work that was confirmed: it runs again without asking. */
   #allowed = 0;
   /** Resolves when it is known whether there is WebGPU. */
   #gpu: Promise<void> = Promise.resolve();
@@ -134,7 +134,7 @@ export class PlaygroundView implements View {
     void this.#remote.call("halt").catch(() => undefined);
   }
 
-  /** What was edited before the page was left, or the first piece. */
+  /** Opens the text that was edited last, or else the first piece. */
   #again(): void {
     const text = kept(KEPT);
     if (text !== undefined) {
