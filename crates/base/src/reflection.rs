@@ -136,7 +136,7 @@ fn within<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
     DEPTH.set(DEPTH.get() + 1);
     let _level = Level;
     if DEPTH.get() > MAX_TYPE_DEPTH {
-        return Err(D::Error::custom("a layout nests too deeply"));
+        return Err(D::Error::custom("a type is nested too deeply"));
     }
     T::deserialize(deserializer)
 }

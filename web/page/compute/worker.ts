@@ -48,7 +48,7 @@ async function answered<T>(on: Engine, work: Promise<T>): Promise<T> {
   const silence = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       gpuDevice.destroy();
-      reject(Object.assign(new Error("The GPU did not answer for half a minute: the kernel was given up, and the device with it. Run opens a new one."), { name: "Silence" }));
+      reject(Object.assign(new Error("The GPU did not answer for half a minute, so the kernel was stopped and the device closed. Run opens a new one."), { name: "Silence" }));
     }, SILENCE);
   });
   try {

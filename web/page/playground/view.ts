@@ -521,7 +521,7 @@ export class PlaygroundView implements View {
 
   #openForms(): void {
     const { parsed } = this.#inputs;
-    if (!parsed || this.#inputs.problem) return this.#say(this.#inputs.problem ?? "The kernel has an error: mend it first.");
+    if (!parsed || this.#inputs.problem) return this.#say(this.#inputs.problem ?? "The kernel has an error: correct it first.");
     const shape = { job: this.#job(), bindings: parsed.bindings, shown: this.#results.shown, name: this.#example.value || "kernel" };
     const text = el("pre", { tabindex: 0, id: "form-text" });
     const forms: readonly (readonly [Form, string])[] = [["npm", "npm"], ["rust", "Rust"], ["cli", "Command line"]];
@@ -537,7 +537,7 @@ export class PlaygroundView implements View {
     const copied = el("span", { class: "hint", role: "status" });
     const copy = button("Copy", () => void navigator.clipboard.writeText(text.textContent ?? "").then(() => (copied.textContent = "Copied."), () => (copied.textContent = "The browser gives no access to the clipboard.")), { id: "form-copy" });
     show();
-    this.#forms.replaceChildren(el("div", { class: "row spread" }, el("h2", {}, "The same as a program"), button("Close", () => this.#forms.close())), el("div", { class: "row" }, labelled("For", chosen), copy, copied), text);
+    this.#forms.replaceChildren(el("div", { class: "row spread" }, el("h2", {}, "The kernel as a program"), button("Close", () => this.#forms.close())), el("div", { class: "row" }, labelled("For", chosen), copy, copied), text);
     this.#forms.showModal();
   }
 
@@ -545,7 +545,7 @@ export class PlaygroundView implements View {
     const { sketch, left } = packed(this.#inputs.sketch(this.#editor.text, this.#results.shown));
     this.#link = await encode({ ...sketch, look: this.#results.shown });
     history.replaceState(null, "", `#playground/${this.#link}`);
-    const without = left.length > 0 ? ` Too large for a link, and left behind: ${left.join(", ")}.` : "";
+    const without = left.length > 0 ? ` Too large for a link and left out: ${left.join(", ")}.` : "";
     const camera = this.#inputs.films.some(({ source }) => source === "camera") ? " The camera's picture is not in it." : "";
     try {
       await navigator.clipboard.writeText(location.href);

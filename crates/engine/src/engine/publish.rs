@@ -192,7 +192,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     let own = std::os::unix::fs::MetadataExt::uid(&facts) == unsafe { libc::geteuid() };
     #[cfg(not(unix))]
     let own = true;
-    if facts.is_file() && own { Ok(file) } else { Err(io::Error::other("it is not a file of this user")) }
+    if facts.is_file() && own { Ok(file) } else { Err(io::Error::other("it is not a regular file of this user")) }
 }
 
 fn read(path: &Path) -> io::Result<Figures> {

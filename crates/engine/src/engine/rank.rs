@@ -217,8 +217,8 @@ fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (u
     let passed = if skipped == 0 { String::new() } else { format!("; {skipped} passed over") };
     let noun = if found == 1 { "device" } else { "devices" };
     let spared =
-        if spared == 0 { String::new() } else { format!("; {spared} not asked, without a sign of a better device") };
-    let rule = if saved { "low power: highest priority but for discrete GPUs" } else { "highest priority" };
+        if spared == 0 { String::new() } else { format!("; {spared} not opened: no better device is expected there") };
+    let rule = if saved { "low power: highest priority except discrete GPUs" } else { "highest priority" };
     format!("{rule} ({}) of {found} {noun}{passed}{spared}", device.priority)
 }
 

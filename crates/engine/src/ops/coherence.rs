@@ -58,7 +58,7 @@ impl<'a> Sheet<'a> {
         let (Ok(width), Ok(height), Ok(count)) = sizes else {
             return Err(Error::InvalidSize {
                 what: what(),
-                reason: format!("it has {} values, at most {} can be counted", values.len(), u32::MAX),
+                reason: format!("it has {} values; the limit is {}", values.len(), u32::MAX),
             });
         };
         Ok(Self { engine: engine.clone(), values, width, height, count })

@@ -196,7 +196,7 @@ impl Part {
             Ok(side) => Ok(side),
             Err(_) => Err(Error::InvalidSize {
                 what: format!("the {name}"),
-                reason: format!("{side} passes the largest side, {}", u32::MAX),
+                reason: format!("{side} exceeds the largest side, {}", u32::MAX),
             }),
         };
         let (width, height) = (side("width", width)?, side("height", height)?);
@@ -216,7 +216,7 @@ impl Part {
                 (Ok(start), Ok(end)) if start < end && end <= side => Ok((start, end - start)),
                 _ => Err(Error::InvalidSize {
                     what: format!("the range {range:?} of {name}"),
-                    reason: format!("it must hold something of 0..{side}"),
+                    reason: format!("it must overlap 0..{side}"),
                 }),
             }
         };

@@ -69,7 +69,7 @@ fn halves(x: &Expr, dtype: DType) -> Result<Vec<Expr>> {
         (Kind::Complex, _) => {
             return Err(Error::InvalidInput {
                 what: format!("the sum of a stream of {dtype}"),
-                reason: "its elements are complex: fold it with Stream::fold, or give the parts by themselves"
+                reason: "its elements are complex: fold it with Stream::fold, or stream the parts separately"
                     .to_owned(),
             });
         }
@@ -260,7 +260,7 @@ impl Stream {
         let reason = match (self.sources.as_slice(), self.cut.before + self.cut.after) {
             ([source], 0) => return Ok(&**source),
             ([_], _) => "its chunks overlap, so rows would count twice",
-            _ => "it has several sources, and this takes one",
+            _ => "it has several sources, but this needs one",
         };
         Err(Error::InvalidInput { what: format!("{what} of a stream"), reason: reason.to_owned() })
     }

@@ -191,7 +191,7 @@ impl Stream {
         if self.checkpoint.is_some() {
             return Err(Error::InvalidInput {
                 what: "a stream's chunks".to_owned(),
-                reason: "a checkpoint is for what maps, folds or sorts them".to_owned(),
+                reason: "a checkpoint needs a map, a fold or a sort".to_owned(),
             });
         }
         let mut feed = Feed::new(&self.engine, self.sources, &self.cut)?;
