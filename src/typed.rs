@@ -195,7 +195,7 @@ impl<T: Item> TensorOf<T> {
         Ok(Self { tensor, items: PhantomData })
     }
 
-    /// How many items it has.
+    /// Returns the number of items.
     #[must_use]
     pub fn count(&self) -> usize {
         self.tensor.len() / T::PARTS.max(1)

@@ -7,7 +7,7 @@ use super::field::Field;
 use super::montgomery::{Modulus, Prime};
 use cantus_base::listed::Listed;
 
-/// How points are written as bytes. All are big-endian.
+/// An encoding of points as bytes. All are big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PointEncoding {

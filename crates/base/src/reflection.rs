@@ -305,7 +305,7 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// Where a binding lives.
+/// The address space of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AddressSpace {
     /// `var<uniform>`
@@ -314,7 +314,7 @@ pub enum AddressSpace {
     Storage,
 }
 
-/// How a kernel accesses a binding.
+/// The access of a kernel to a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// Reads only.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
 use cantus_base::listed::Listed;
 
-/// How much a dispatch runs along x, y and z. Made with `into()` from one number, or from an array or a tuple of two or three, of `u32`, `u64`,
+/// The extent of a dispatch along x, y and z. Made with `into()` from one number, or from an array or a tuple of two or three, of `u32`, `u64`,
 /// `usize` or `i32`. Axes left out are 1; a negative number counts as 0, which the dispatch refuses.
 ///
 /// ```

@@ -15,7 +15,7 @@ use cantus_base::listed::{Listed, Ordered};
 pub struct Selection {
     /// The device.
     pub device: DeviceInfo,
-    /// Why it was chosen, in words.
+    /// The reason for the choice, in words.
     pub why: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Survey {
     pub backends: Vec<BackendSurvey>,
     /// The device that an engine would take now; `None` with the reason in `refusal`.
     pub selected: Option<Selection>,
-    /// Why no device is available.
+    /// The error, if no device is available.
     pub refusal: Option<Error>,
 }
 
@@ -39,11 +39,11 @@ pub struct BackendSurvey {
     pub name: String,
     /// The priority of its best device, or of its best kind of device when there is none.
     pub priority: i32,
-    /// It has a device.
+    /// True if it has a device.
     pub available: bool,
-    /// Why it has none, or a remark.
+    /// The reason why it has no device, or a remark.
     pub reason: Option<String>,
-    /// Its devices.
+    /// The devices of the backend.
     pub devices: Vec<DeviceInfo>,
 }
 

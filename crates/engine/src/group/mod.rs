@@ -107,7 +107,7 @@ impl Group {
         &self.members
     }
 
-    /// Who would do what of [`Group::field`] now.
+    /// Returns the plan that [`Group::field`] would follow now.
     #[must_use]
     pub fn field_plan(&self, params: &FieldParams) -> Plan {
         let (width, height) = params.size();

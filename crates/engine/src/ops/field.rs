@@ -163,15 +163,15 @@ impl FieldParams {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Tile<'a> {
-    /// Its first row in the grid.
+    /// The first row in the grid.
     pub first_row: usize,
-    /// Its number of rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Its first column in the grid.
+    /// The first column in the grid.
     pub first_column: usize,
-    /// Its number of columns.
+    /// The number of columns.
     pub columns: usize,
-    /// Its values, row-major.
+    /// The values, row-major.
     pub values: &'a [f32],
 }
 

@@ -333,7 +333,7 @@ fn filled(source: &mut dyn Source, into: &mut [u8], row_bytes: usize) -> Result<
     Ok(rows)
 }
 
-/// Some rows of a stream, on the engine's device.
+/// Consecutive rows of a stream, on the engine's device.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     engine: Engine,

@@ -20,7 +20,7 @@ const PART: usize = 4096;
 /// A summary of all elements of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many elements there are.
+    /// The number of elements.
     pub count: u64,
     /// Their sum: for whole numbers exact, then rounded once; for floats parts of 4,096 elements are summed in the elements' type (float16 and
     /// bfloat16 in float32), and those in float64.

@@ -43,12 +43,12 @@ use crate::error::{Error, Result};
 use crate::ops::Expr;
 use cantus_base::listed::Listed;
 
-/// How far a stream is.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Rows done.
     pub rows: u64,
-    /// All rows, where their number is known.
+    /// The total number of rows, if known.
     pub of: Option<u64>,
     /// Bytes of the rows done.
     pub bytes: u64,
@@ -85,7 +85,7 @@ impl Stream {
         }
     }
 
-    /// Another source, whose rows go beside: [`Chunk::tensors`] has the same rows of each.
+    /// Adds another source, whose rows are read together with this one's: [`Chunk::tensors`] has the same rows of each.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};

@@ -13,7 +13,7 @@ use cantus_base::listed::Listed;
 pub struct Rows<'a> {
     /// The number of the first one.
     pub first: u64,
-    /// How many.
+    /// The number of rows.
     pub count: usize,
     /// Element type.
     pub dtype: DType,

@@ -78,7 +78,7 @@ pub struct Verdict {
 }
 
 impl Engine {
-    /// Asks the selected device every kernel with known answers, whatever is remembered, and returns the verdicts. They are remembered.
+    /// Runs every kernel with known answers on the selected device, ignoring cached verdicts. Returns the verdicts and caches them.
     ///
     /// # Errors
     /// When the device fails otherwise than by a wrong answer: it is lost, or out of memory.

@@ -13,7 +13,7 @@ use cantus_base::listed::Listed;
 /// The length of the shorter signal from which transforms are faster.
 const LONG: usize = 128;
 
-/// Which part of a convolution counts.
+/// The part of a convolution to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Overlap {

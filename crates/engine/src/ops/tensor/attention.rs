@@ -22,7 +22,7 @@ const TILES: &str = cantus_shaders::tensor::ATTENTION_TILES;
 /// Elements of a key or a value, at most: what a workgroup keeps of a query.
 const WIDEST: usize = 1024;
 
-/// How [`Expr::scaled_dot_product_attention`] weighs keys.
+/// Options of [`Expr::scaled_dot_product_attention`]: how it weighs keys.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Attention {

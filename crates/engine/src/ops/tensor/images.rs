@@ -9,7 +9,7 @@ use crate::ops::expr::operation::Call;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// How a window moves over an image; height before width.
+/// The movement of a window over an image; height before width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Window {

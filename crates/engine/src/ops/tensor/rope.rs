@@ -8,7 +8,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, is_float};
 use crate::tensor::DType;
 
-/// Which elements of a vector [`Expr::rope`] turns together.
+/// The pairs of elements of a vector that [`Expr::rope`] rotates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RopePairs {
