@@ -29,7 +29,7 @@ pub fn forget_composed() {
     crate::ops::forget_composed();
 }
 
-/// From now on each expression that can be evaluated again on an engine's devices is evaluated twice, and what the second time gives counts.
+/// Evaluates each repeatable expression of the engine twice from now on, and uses the second result.
 #[cfg(feature = "wgsl")]
 pub fn evaluate_twice(engine: &crate::Engine) {
     crate::ops::evaluate_twice(engine);

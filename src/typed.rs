@@ -181,13 +181,13 @@ impl<T: Item> TensorOf<T> {
         let fault = |reason: String| Error::InvalidInput { what: format!("the tensor {}", tensor.label()), reason };
         if tensor.dtype() != wanted {
             return Err(fault(format!(
-                "its elements are {}, and {wanted} is wanted (cast it, or make it of the other type)",
+                "its elements are {}, not {wanted} (cast it, or create it with that type)",
                 tensor.dtype()
             )));
         }
         if !tensor.len().is_multiple_of(T::PARTS.max(1)) {
             return Err(fault(format!(
-                "it has {} elements, and an item takes {} (their number must be a multiple of that)",
+                "it has {} elements, not a multiple of the {} that an item takes",
                 tensor.len(),
                 T::PARTS
             )));
@@ -195,7 +195,7 @@ impl<T: Item> TensorOf<T> {
         Ok(Self { tensor, items: PhantomData })
     }
 
-    /// How many items it has.
+    /// Returns the number of items.
     #[must_use]
     pub fn count(&self) -> usize {
         self.tensor.len() / T::PARTS.max(1)

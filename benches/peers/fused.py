@@ -1,6 +1,6 @@
 """The field and three chains of elementwise operations, float32, by torch.compile, JAX and numba: peers of `fused`. Each library in a process of its own.
 
-Reads "LIBRARY:NAME SIDE SECONDS", repeats the operation for so long, and answers with the seconds that each call took; for -1 seconds with the sum of
+Reads "LIBRARY:NAME SIDE SECONDS", repeats the operation for SECONDS, and answers with the seconds that each call took; for -1 seconds with the sum of
 the result's squares."""
 import math
 import platform

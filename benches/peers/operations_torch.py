@@ -1,6 +1,6 @@
 """The operations of `cantus bench` in PyTorch, float32, writing into tensors that are there: a peer of the benches.
 
-Reads "NAME SIDE SECONDS", repeats the operation for so long, and answers with the seconds that each call took; with nothing where it has no such
+Reads "NAME SIDE SECONDS", repeats the operation for SECONDS, and answers with the seconds that each call took; with nothing where it has no such
 operation."""
 import math
 import os

@@ -1,6 +1,6 @@
 """Products and convolutions in PyTorch, float32: a peer of `products`.
 
-Reads "NAME:NUMBERS 0 SECONDS", repeats the operation for so long, and answers with the seconds that each call took; for -1 seconds with the sum of
+Reads "NAME:NUMBERS 0 SECONDS", repeats the operation for SECONDS, and answers with the seconds that each call took; for -1 seconds with the sum of
 the result's squares and some of its elements."""
 import platform
 

@@ -1,4 +1,4 @@
-"""What the peers of the benches share: calls that are timed, and the lines that ask for them."""
+"""Timed calls, and the lines that request them: shared by the peers of the benches."""
 import sys
 import time
 

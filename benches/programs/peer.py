@@ -52,7 +52,7 @@ def library(name: str) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def expected(program: Program) -> np.ndarray:
-    """What NumPy computes in float64."""
+    """NumPy's result in float64."""
     inputs = made(program)
     if not program.exact:
         inputs = {key: value.astype("f8") if value.dtype == np.float32 else value for key, value in inputs.items()}

@@ -12,9 +12,12 @@ Environments: the interpreter that runs this has the libraries, or `--python can
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import math
 import os
+import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -35,7 +38,25 @@ def started(name: str, python: str, threads: int, logs: Path) -> subprocess.Pope
 
 def last_words(name: str, logs: Path) -> str:
     lines = [line for line in (logs / name).read_text(errors="replace").splitlines() if line.strip()]
-    return "the process ended: " + (lines[-1][:200] if lines else "without a word")
+    return "the process ended: " + (lines[-1][:200] if lines else "no output")
+
+
+def measured(names: list[str], answers: dict[str, dict[str, dict]]) -> dict:
+    """The form that `benches/tables.py` reads: medians in microseconds, and every time beside them."""
+    rows = []
+    for program, of in answers.items():
+        medians = [1e6 * statistics.median(of[name]["times"]) if of[name]["times"] else None for name in names]
+        rows.append({"op": program, "us": medians, "answers": of})
+    columns = ["Cantus", *names[1:]]
+    return {
+        "title": "Programs in Python",
+        "columns": columns,
+        "compared": [["Cantus", peer] for peer in columns[1:]],
+        "machine": platform.processor() or platform.machine(),
+        "date": datetime.date.today().isoformat(),
+        "command": shlex.join(["python", *sys.argv]),
+        "rows": rows,
+    }
 
 
 def main() -> None:
@@ -46,7 +67,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3, help="runs in a turn (3)")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--python", action="append", default=[], metavar="LIBRARY=PATH")
-    parser.add_argument("--json", type=Path, help="where to write every time")
+    parser.add_argument("--json", type=Path, help="write every time here, for benches/tables.py")
     arguments = parser.parse_args()
     unknown = set(arguments.only) - {program.name for program in PROGRAMS}
     if unknown:
@@ -90,7 +111,7 @@ def main() -> None:
             within = sum(ratio <= 1 for ratio in all_of)
             print(f"of {peer}'s time: geometric mean {mean:.2f}, at most 1.0 in {within} of {len(all_of)}, greatest {max(all_of):.2f}")
     if arguments.json:
-        arguments.json.write_text(json.dumps(shown, indent=1))
+        arguments.json.write_text(json.dumps(measured(names, shown), indent=1))
     for peer in peers.values():
         peer.terminate()
 

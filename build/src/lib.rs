@@ -87,7 +87,7 @@ use std::{env, fmt, fs};
 use cantus::Kernel;
 use cantus::link::Linker;
 
-/// Why shaders were not compiled. `Debug` gives the text as well, as a build script's `main` prints that.
+/// The reason why shaders were not compiled. `Debug` gives the text as well, as a build script's `main` prints that.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

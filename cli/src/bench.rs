@@ -195,7 +195,7 @@ fn cases<'a>(ops: &'a [Op], arguments: &Arguments) -> Result<Vec<(&'a Op, Size)>
         return Err(Error::InvalidInput {
             what: format!("--filter \"{}\"", arguments.filters.join("\" --filter \"")),
             reason: format!(
-                "nothing has this in its name (the names are like \"field 512x512\"; the operations: {})",
+                "no case has this in its name (names are like \"field 512x512\"; the operations: {})",
                 names.join(", ")
             ),
         });

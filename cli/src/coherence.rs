@@ -73,7 +73,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let invalid = |reason: String| Error::InvalidInput { what: name.clone(), reason };
     let (Some(height), &[width]) = (field.rows(), field.row()) else {
         let shape: Vec<u64> = field.rows().into_iter().chain(field.row().iter().map(|&n| n as u64)).collect();
-        return Err(invalid(format!("its shape is {shape:?}; a field has two axes, rows and columns")));
+        return Err(invalid(format!("its shape is {shape:?}; a field needs two axes, rows and columns")));
     };
     let values = height.saturating_mul(width as u64);
     let engine = global.engine()?;

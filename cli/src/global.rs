@@ -106,7 +106,7 @@ impl Global {
         if super::forks::stops_here() {
             return Err(Error::Config {
                 place: "the engine".to_owned(),
-                reason: "the arguments are only checked".to_owned(),
+                reason: "arguments are only checked".to_owned(),
             });
         }
         Engine::builder().registry(Registry::with_defaults()).config(config).build()

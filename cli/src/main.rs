@@ -166,7 +166,7 @@ fn negative(error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument || !number {
         return error;
     }
-    let text = format!("a negative number is not taken here: {given}\n\nFor more information, try '--help'.\n");
+    let text = format!("negative numbers are not accepted here: {given}\n\nFor more information, try '--help'.\n");
     clap::Error::raw(ErrorKind::InvalidValue, text)
 }
 
@@ -264,7 +264,7 @@ fn hint(error: &Error, global: &Global) -> Option<&'static str> {
             Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit")
         }
         Error::MemoryLimit { .. } => Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit"),
-        Error::Stalled { .. } => Some("CANTUS_STALL_MS=MS raises the limit, CANTUS_STALL_MS=0 ends it"),
+        Error::Stalled { .. } => Some("CANTUS_STALL_MS=MS raises the limit, CANTUS_STALL_MS=0 removes it"),
         Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
         Error::EntryPoint { .. } => Some("--entry NAME chooses the entry point"),
         Error::Override { .. } => Some("--set NAME=VALUE sets an override"),

@@ -108,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let fault = |error: std::io::Error| output::fault(folder, &error);
     if folder.exists() {
-        return Err(fault(std::io::Error::other("it is there already (choose another name)")));
+        return Err(fault(std::io::Error::other("it already exists (choose another name)")));
     }
     // Made beside its place and then renamed: whole, or not at all.
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -92,7 +92,7 @@ impl OutputFile {
             _ => Path::new("."),
         };
         if !folder.is_dir() {
-            return Err(fault(format!("there is no folder {} (make it first)", folder.display())));
+            return Err(fault(format!("the folder {} does not exist (create it first)", folder.display())));
         }
         let mut prefix = std::ffi::OsString::from(".");
         // No more than the start of a long name: file systems allow 255 bytes, and this one is longer than the output's.
@@ -111,7 +111,7 @@ impl OutputFile {
         Ok(Self { shown: path.to_owned(), sink })
     }
 
-    /// Fails when this many bytes do not fit there, so that it is known before hours of work. Where the system does not tell, the writing will.
+    /// Fails when this many bytes do not fit there, so that it is known before hours of work. Where the system does not report it, the writing will.
     ///
     /// # Errors
     /// [`Error::Io`] with what is needed and what is free.
@@ -119,7 +119,7 @@ impl OutputFile {
         let Sink::Temporary { file, .. } = &self.sink else { return Ok(()) };
         let Some(free) = free(file.get_ref().as_file()).filter(|free| *free < bytes) else { return Ok(()) };
         let [needed, free] = [bytes, free].map(|bytes| Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)));
-        Err(cannot_write(&self.shown, format!("it takes {needed} at least, and {free} are free there")))
+        Err(cannot_write(&self.shown, format!("it needs at least {needed}, and {free} are free there")))
     }
 
     /// Completes the file under its final name.
@@ -198,7 +198,7 @@ fn cannot_write(path: &Path, reason: String) -> Error {
 
 fn system_reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull => "no space is left there".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         io::ErrorKind::PermissionDenied => "no permission (choose another folder)".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only (choose another folder)".to_owned(),
         // Without the temporary file's name, which tempfile puts behind the system's own words.

@@ -10,7 +10,7 @@ pub fn side(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(side) if side > 0 => Ok(side),
         Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => {
-            Err("it is more than this system can address".to_owned())
+            Err("it exceeds what this system can address".to_owned())
         }
         _ => Err("a side is a whole number of at least 1".to_owned()),
     }
@@ -105,7 +105,7 @@ pub enum Invocations {
 /// `1024`, `64,64` or `@x`.
 pub fn invocations(text: &str) -> Result<Invocations, String> {
     match text.strip_prefix('@') {
-        Some("") => Err("@ goes before a binding's name, as in @x: one for each of its elements".to_owned()),
+        Some("") => Err("@ takes a binding's name, as in @x: one invocation for each of its elements".to_owned()),
         Some(name) => Ok(Invocations::Like(name.to_owned())),
         None => extent(text).map(Invocations::Counts),
     }

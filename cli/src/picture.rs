@@ -63,7 +63,7 @@ impl GridFile {
             if u32::try_from(side).is_err() {
                 return Err(Error::InvalidSize {
                     what: format!("the {name}"),
-                    reason: format!("{side} passes the largest side, {}", u32::MAX),
+                    reason: format!("{side} exceeds the largest side, {}", u32::MAX),
                 });
             }
         }

@@ -61,7 +61,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     }
     let device = report::device_text(&engine);
     let text = match results.len() {
-        0 => format!("nothing left to measure on {device} (--again measures anew)"),
+        0 => format!("everything is measured on {device} (--again measures anew)"),
         count => format!("{count} operations measured on {device}"),
     };
     Ok(report::done(&text))

@@ -311,7 +311,7 @@ fn device(
                 device.add(item.name(), Outcome::Failed(how));
                 deaths += 1;
                 (next, _) = (next + 1, bar.add(1));
-                (deaths == MOST_DEATHS).then(|| format!("the driver took its process along {deaths} times"))
+                (deaths == MOST_DEATHS).then(|| format!("the driver crashed its process {deaths} times"))
             }
         };
         if let Some(reason) = reason {
@@ -364,8 +364,7 @@ fn drive(info: &DeviceInfo, filter: &str, first: usize, mut took: impl FnMut(Out
     }
     let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
     let last = errors.join().unwrap_or_default();
-    Ok(end
-        .unwrap_or_else(|| End::Died(format!("the driver took its process along: {status} {last}").trim().to_owned())))
+    Ok(end.unwrap_or_else(|| End::Died(format!("the driver crashed its process: {status} {last}").trim().to_owned())))
 }
 
 fn spawn(info: &DeviceInfo, filter: &str, first: usize) -> Result<Child> {

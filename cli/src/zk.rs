@@ -363,7 +363,8 @@ where
     let bar = Progress::new(list.len() as u64, "cases");
     let mut wrong = Vec::new();
     for vector in &list {
-        let input = unhex(&vector.input).ok_or_else(|| bad(format!("the input of {} is no hex", vector.name)))?;
+        let input =
+            unhex(&vector.input).ok_or_else(|| bad(format!("the input of {} is not hexadecimal", vector.name)))?;
         let result = match of_vector::<C>(engine, &input) {
             Ok(sum) => Some(hex(&sum)),
             Err(error) if error.is_input() => None,

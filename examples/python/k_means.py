@@ -16,7 +16,7 @@ def assign(points: cantus.Array, centres: cantus.Array) -> cantus.Array:
 
 
 def k_means(data: np.ndarray, centres: np.ndarray, rounds: int) -> np.ndarray:
-    """The centres after so many rounds; `data` may be a memory map."""
+    """The centres after `rounds` rounds. `data` may be a memory map."""
     groups = len(centres)
     for _ in range(rounds):
         sums, counts = np.zeros(centres.shape, "f8"), np.zeros(groups, "f8")

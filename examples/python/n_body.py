@@ -16,7 +16,7 @@ def pull(places: cantus.Array) -> cantus.Array:
 
 
 def energy(places: np.ndarray, speeds: np.ndarray) -> float:
-    """What must not change, in float64."""
+    """The total energy, which must not change, in float64."""
     places, speeds = places.astype("f8"), speeds.astype("f8")
     apart = np.sqrt(((places[None] - places[:, None]) ** 2).sum(-1) + SOFT**2)
     above = np.triu_indices(len(places), 1)

@@ -1,4 +1,4 @@
-"""Gray and Scott's reaction and diffusion, as one kernel of one's own: `python reaction_diffusion.py [STEPS] [RESULT.png]`."""
+"""Gray and Scott's reaction and diffusion, as one custom kernel: `python reaction_diffusion.py [STEPS] [RESULT.png]`."""
 
 import sys
 
@@ -31,7 +31,7 @@ fn step(@builtin(global_invocation_id) id: vec3u) {
 
 
 def run(side: int, steps: int, feed: float = 0.0545, kill: float = 0.062) -> cantus.Array:
-    """Both substances after so many steps, `[side, side, 2]`, from a square in the middle."""
+    """Both substances after `steps` steps, `[side, side, 2]`, from a square in the middle."""
     start = np.zeros((side, side, 2), "f4")
     start[..., 0] = 1
     middle = slice(side // 2 - 8, side // 2 + 8)

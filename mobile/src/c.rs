@@ -223,7 +223,7 @@ unsafe fn list<'a, T>(values: *const T, count: usize, what: &str) -> Result<&'a 
         return Err(null(what));
     }
     if !values.is_aligned() || count.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
-        return Err(CantusError::input(format!("{what} is no list of {count} values")));
+        return Err(CantusError::input(format!("{what} is not a list of {count} values")));
     }
     // SAFETY: not null, aligned, of a possible size, and the caller's contract.
     Ok(unsafe { slice::from_raw_parts(values, count) })
@@ -236,7 +236,7 @@ unsafe fn list<'a, T>(values: *const T, count: usize, what: &str) -> Result<&'a 
 unsafe fn hand_over<T>(to: *mut *mut T, make: impl FnOnce() -> Result<T>) -> CantusStatus {
     guarded(|| {
         // SAFETY: the caller's contract.
-        let to = unsafe { to.as_mut() }.ok_or_else(|| null("the place for the result"))?;
+        let to = unsafe { to.as_mut() }.ok_or_else(|| null("the pointer to the result"))?;
         *to = ptr::null_mut();
         *to = Box::into_raw(Box::new(make()?));
         Ok(())
@@ -330,7 +330,7 @@ pub unsafe extern "C" fn cantus_engine_explain(engine: *const CantusEngine, to: 
         let bytes = text.as_bytes_with_nul();
         if capacity > 0 {
             if to.is_null() {
-                return Err(null("the place for the text"));
+                return Err(null("the pointer to the text"));
             }
             let kept = bytes.len().min(capacity) - 1;
             // SAFETY: `to` has room for `capacity` bytes, of which `kept` and a zero are at most all; both are apart.
@@ -448,7 +448,7 @@ pub unsafe extern "C" fn cantus_tensor_read(
         check_size(tensor, bytes)?;
         let contents = tensor.to_bytes()?;
         if to.is_null() && !contents.is_empty() {
-            return Err(null("the place for the contents"));
+            return Err(null("the pointer to the contents"));
         }
         if !contents.is_empty() {
             // SAFETY: there is room for `bytes` bytes, which is the length of the contents.
@@ -575,7 +575,7 @@ pub unsafe extern "C" fn cantus_dispatch(
                     k if k == CantusNumber::Bytes as u32 => dispatch.set_bytes(path, list(values.cast(), count, path)?),
                     other => {
                         return Err(CantusError::input(format!(
-                            "the uniform {path} has the kind {other}, which there is not"
+                            "the uniform {path} has the unknown kind {other}"
                         )));
                     }
                 }
@@ -585,7 +585,7 @@ pub unsafe extern "C" fn cantus_dispatch(
         let dispatch = match unit {
             u if u == CantusUnit::Invocations as u32 => dispatch.invocations(extent),
             u if u == CantusUnit::Workgroups as u32 => dispatch.workgroups(extent),
-            other => return Err(CantusError::input(format!("the dispatch has the unit {other}, which there is not"))),
+            other => return Err(CantusError::input(format!("the dispatch has the unknown unit {other}"))),
         };
         Ok(dispatch.run()?)
     })
@@ -649,7 +649,7 @@ pub unsafe extern "C" fn cantus_coherence(
         // SAFETY: the caller's contract.
         let (engine, field) = unsafe { (&behind(engine, "the engine")?.0, &behind(field, "the field")?.0) };
         // SAFETY: the caller's contract.
-        let to = unsafe { coherence.as_mut() }.ok_or_else(|| null("the place for the result"))?;
+        let to = unsafe { coherence.as_mut() }.ok_or_else(|| null("the pointer to the result"))?;
         *to = cantus::ops::coherence(engine, field)?;
         Ok(())
     })

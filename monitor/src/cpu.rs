@@ -41,7 +41,7 @@ impl Cpu {
         let brand = cpus.first().map_or("", |cpu| cpu.brand()).trim();
         let name = if brand.is_empty() { "processor" } else { brand };
         let (total, available) = (self.system.total_memory(), self.system.available_memory());
-        let mut device = Device::unknown(name, "system", None, "the system does not tell");
+        let mut device = Device::unknown(name, "system", None, "the system does not report it");
         device.memory_total_bytes = Reading(Ok(total));
         device.memory_used_bytes = Reading(Ok(total.saturating_sub(available)));
         device.memory_free_bytes = Reading(Ok(available));

@@ -129,14 +129,14 @@ pub struct Sample {
     pub remarks: Vec<String>,
 }
 
-/// Where figures are looked for.
+/// The sources of figures.
 #[derive(Debug, Clone)]
 pub struct Sources {
     /// NVML's library; by default `CANTUS_NVML_LIBRARY`, else the system's.
     pub nvml: Option<PathBuf>,
     /// The root of sysfs: `/sys`.
     pub sysfs: PathBuf,
-    /// Where engines publish.
+    /// The folder in which engines publish.
     pub published: PathBuf,
     /// True if Vulkan is asked.
     pub vulkan: bool,

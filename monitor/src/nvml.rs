@@ -14,7 +14,7 @@ pub struct Library(Nvml);
 
 fn reading<T>(result: Result<T, NvmlError>) -> Reading<T> {
     Reading(result.map_err(|error| match error {
-        NvmlError::NotSupported => "this GPU does not tell it".to_owned(),
+        NvmlError::NotSupported => "this GPU does not report it".to_owned(),
         NvmlError::NoPermission => "this user may not read it".to_owned(),
         NvmlError::GpuLost => "the GPU is lost".to_owned(),
         other => format!("NVML: {other}"),
@@ -46,7 +46,7 @@ impl Library {
         let name = gpu.name().unwrap_or_else(|_| format!("NVIDIA GPU {index}"));
         let pci = gpu.pci_info().ok();
         let pci = pci.map(|pci| format!("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device));
-        let mut device = Device::unknown(&name, "nvml", pci, "NVML does not tell");
+        let mut device = Device::unknown(&name, "nvml", pci, "NVML does not report it");
         match reading(gpu.memory_info()).0 {
             Ok(memory) => {
                 device.memory_total_bytes = Reading(Ok(memory.total));

@@ -92,7 +92,7 @@ impl Tree {
                 format!("{maker} GPU {number} ({driver})")
             }
         });
-        let mut device = Device::unknown(&name, "sysfs", pci, &format!("the driver {driver} does not tell it"));
+        let mut device = Device::unknown(&name, "sysfs", pci, &format!("the driver {driver} does not report it"));
         match maker {
             "AMD" => amd(&folder, &mut device),
             "Intel" => self.intel(card, &folder, now, &mut device),
@@ -104,14 +104,14 @@ impl Tree {
     /// The watts between two readings of an energy counter.
     fn power(&mut self, counters: &[PathBuf], now: Instant) -> Reading<f64> {
         let Some((path, energy)) = counters.iter().find_map(|path| Some((path, number(path)?))) else {
-            return Reading::none("this GPU has no power sensor that the driver tells of");
+            return Reading::none("the driver reports no power sensor for this GPU");
         };
         match self.energy.insert(path.clone(), (energy, now)) {
             Some((before, then)) if now > then => {
                 // A counter that began again tells nothing.
                 let joules = energy.checked_sub(before).map(|microjoules| microjoules as f64 / 1e6);
                 let watts = joules.map(|joules| joules / now.duration_since(then).as_secs_f64());
-                Reading(watts.ok_or_else(|| "the energy counter began again".to_owned()))
+                Reading(watts.ok_or_else(|| "the energy counter wrapped around".to_owned()))
             }
             _ => Reading::none("it takes a second look"),
         }
@@ -131,10 +131,10 @@ impl Tree {
             card.join("gt/gt0/rps_act_freq_mhz"),
             folder.join("tile0/gt0/freq0/act_freq"),
         ];
-        device.clock_mhz = first(&clocks, 1.0, "its driver does not tell it");
+        device.clock_mhz = first(&clocks, 1.0, "its driver does not report it");
         device.utilisation_percent =
-            Reading::none("Intel's drivers tell it by performance counters, not by sysfs (see intel_gpu_top)");
-        device.processes = Reading::none("Intel's drivers tell it per process, not by sysfs (see intel_gpu_top)");
+            Reading::none("Intel's drivers report it by performance counters, not by sysfs (see intel_gpu_top)");
+        device.processes = Reading::none("Intel's drivers report it per process, not by sysfs (see intel_gpu_top)");
     }
 }
 
@@ -148,12 +148,12 @@ fn amd(folder: &Path, device: &mut Device) {
     let none = "its driver has no such sensor";
     let sensors = children(&folder.join("hwmon"), "hwmon");
     let of = |name: &str| sensors.iter().map(|sensor| sensor.join(name)).collect::<Vec<_>>();
-    device.utilisation_percent = first(&[folder.join("gpu_busy_percent")], 1.0, "its driver does not tell it");
+    device.utilisation_percent = first(&[folder.join("gpu_busy_percent")], 1.0, "its driver does not report it");
     device.temperature_celsius = first(&of("temp1_input"), 1e3, none);
     device.power_watts = first(&[of("power1_average"), of("power1_input")].concat(), 1e6, none);
     device.clock_mhz = or_level(first(&of("freq1_input"), 1e6, none), &folder.join("pp_dpm_sclk"));
     device.memory_clock_mhz = or_level(first(&of("freq2_input"), 1e6, none), &folder.join("pp_dpm_mclk"));
-    device.processes = Reading::none("amdgpu tells it per process, not by sysfs (see amdgpu_top)");
+    device.processes = Reading::none("amdgpu reports it per process, not by sysfs (see amdgpu_top)");
 }
 
 /// Where there is no sensor: the level that is marked, as in `1: 1340Mhz *`.

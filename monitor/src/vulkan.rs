@@ -27,7 +27,7 @@ impl Drop for Instance {
 impl Instance {
     pub fn open() -> Result<Self, String> {
         // SAFETY: the system's loader is trusted with its own initialisation.
-        let entry = unsafe { ash::Entry::load() }.map_err(|_| "its loader is not there".to_owned())?;
+        let entry = unsafe { ash::Entry::load() }.map_err(|_| "its loader is not installed".to_owned())?;
         let about = vk::ApplicationInfo::default().application_name(c"cantus").api_version(vk::API_VERSION_1_1);
         let info = vk::InstanceCreateInfo::default().application_info(&about);
         // SAFETY: `info` and what it points to live until the call returns.
@@ -86,7 +86,7 @@ impl Instance {
                 address.pci_domain, address.pci_bus, address.pci_device, address.pci_function
             )
         });
-        let mut device = Device::unknown(&name, "vulkan", pci, "Vulkan does not tell it");
+        let mut device = Device::unknown(&name, "vulkan", pci, "Vulkan does not report it");
         if about.device_type == vk::PhysicalDeviceType::CPU {
             device.processes = Reading::none("it is a driver that runs on the processor");
         }

@@ -59,7 +59,7 @@ fn nvml_tells_and_what_it_does_not_tell_has_a_reason() {
         ["memory_total_bytes", "utilisation_percent", "temperature_celsius", "power_watts", "clock_mhz", "processes"]
     {
         assert!(json[figure]["value"].is_null(), "{figure}");
-        assert_eq!(json[figure]["reason"], "this GPU does not tell it", "{figure}");
+        assert_eq!(json[figure]["reason"], "this GPU does not report it", "{figure}");
     }
 }
 
@@ -166,7 +166,7 @@ fn intels_files_are_read_and_energy_becomes_power() {
     assert!(watts <= 50.0 && watts >= 10.0 / begun.elapsed().as_secs_f64(), "{watts} W");
     write(&root, &[("card0/device/hwmon/hwmon2/energy1_input", "5")]);
     let sample = monitor.sample();
-    assert_eq!(by(&sample, "sysfs")[0].power_watts, Reading::none("the energy counter began again"));
+    assert_eq!(by(&sample, "sysfs")[0].power_watts, Reading::none("the energy counter wrapped around"));
 }
 
 #[test]

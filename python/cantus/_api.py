@@ -57,7 +57,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return moved.astype(to, copy=bool(copy))
     target = _devices.device(device)
     if copy is False:
-        raise ValueError("what is not an array of Cantus is copied (cantus.from_dlpack shares memory)")
+        raise ValueError("copy=False needs an array of Cantus (cantus.from_dlpack shares memory)")
     if not isinstance(obj, np.ndarray | np.generic):
         if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
             return asarray(from_dlpack(obj, copy=True), dtype=dtype, device=target, copy=True)
@@ -136,7 +136,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     dtype = _dtypes.BY_CORE[name]
     count = math.prod(shape)
     if where is not None and (shared is None or where != (kind, place)):
-        raise BufferError(f"the array is on DLPack's device {where}, which was not asked for")
+        raise BufferError(f"the array is on DLPack's device {where}, not the requested one")
     target = shared[0] if where is not None and shared else _devices.device(device) if device is not None else _host()
     expected: list[int] = []
     step = 1
@@ -185,7 +185,7 @@ def _sharing(kind: int, place: int, device: Any) -> tuple[Device, int] | None:
 
 def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
     if builtins.any(stride < 0 for stride in strides):
-        raise BufferError("strides below 0 are not read (make a contiguous copy first)")
+        raise BufferError("negative strides are not supported (make a contiguous copy first)")
     return 1 + builtins.sum((side - 1) * stride for side, stride in zip(shape, strides, strict=True))
 
 
@@ -463,7 +463,7 @@ class finfo:
     def __init__(self, kind: Any, /) -> None:
         dtype = _dtypes.real_of(kind.dtype if isinstance(kind, Array) else _dtypes.of(kind))
         if dtype.kind != "f":
-            raise TypeError(f"finfo is for floats, and {dtype} is none (use iinfo)")
+            raise TypeError(f"finfo needs a float dtype, not {dtype} (use iinfo)")
         known = np.finfo(dtype.numpy)
         self.dtype = dtype
         self.bits = 8 * dtype.itemsize
@@ -484,7 +484,7 @@ class iinfo:
     def __init__(self, kind: Any, /) -> None:
         dtype = kind.dtype if isinstance(kind, Array) else _dtypes.of(kind)
         if dtype.kind not in "iu":
-            raise TypeError(f"iinfo is for integers, and {dtype} is none (use finfo)")
+            raise TypeError(f"iinfo needs an integer dtype, not {dtype} (use finfo)")
         known = np.iinfo(dtype.numpy)
         self.dtype = dtype
         self.bits = known.bits
@@ -535,7 +535,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         dtype = one.dtype if isinstance(one, Array) else _dtypes.of(one.dtype if isinstance(one, np.generic | np.ndarray) else one)
         found = dtype if found is None else _dtypes.promote(found, dtype)
     if found is None:
-        raise ValueError("one of them at least must be an array or a dtype")
+        raise ValueError("at least one of them must be an array or a dtype")
     from ._array import scalar_dtype
 
     for one in numbers:
@@ -899,7 +899,7 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
     sources = [_axis(one, x.ndim) for one in ([source] if isinstance(source, int) else source)]
     targets = [_axis(one, x.ndim) for one in ([destination] if isinstance(destination, int) else destination)]
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
-        raise ValueError("source and destination are as many axes, each once")
+        raise ValueError("source and destination must have the same number of axes, each once")
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for target, axis in sorted(zip(targets, sources, strict=True)):
         order.insert(target, axis)
@@ -945,7 +945,7 @@ def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
     if -1 in sides:
         rest = math.prod(side for side in sides if side != -1)
         if sides.count(-1) > 1 or rest == 0 or x.size % rest:
-            raise ValueError(f"{x.size} elements have no shape {tuple(sides)}")
+            raise ValueError(f"{x.size} elements cannot have the shape {tuple(sides)}")
         sides[sides.index(-1)] = x.size // rest
     return call(x, "reshape", ints=sides)
 
@@ -1242,7 +1242,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     (array([1, 3]),)
     """
     if x.ndim == 0:
-        raise ValueError("nonzero takes an axis at least")
+        raise ValueError("nonzero needs at least one axis")
     from ._indexing import _places
 
     return tuple(places.astype(default_int(x._device)) for places in _places(x if x.dtype.kind != "c" else x != 0))
@@ -1431,7 +1431,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
     left = [_axis(one, x1.ndim) for one in axes[0]]
     right = [_axis(one, x2.ndim) for one in axes[1]]
     if [x1.shape[one] for one in left] != [x2.shape[one] for one in right]:
-        raise ValueError(f"the axes {axes} of {x1.shape} and {x2.shape} have other lengths")
+        raise ValueError(f"the axes {axes} of {x1.shape} and {x2.shape} have different lengths")
     rest1 = [one for one in range(x1.ndim) if one not in left]
     rest2 = [one for one in range(x2.ndim) if one not in right]
     inner = math.prod(x1.shape[one] for one in left)

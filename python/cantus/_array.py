@@ -163,7 +163,7 @@ class Array(Methods):
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The module `cantus`."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ValueError(f"the array API {api_version} is not known here (2024.12 is)")
+            raise ValueError(f"the array API {api_version} is not supported (2024.12 is)")
         import cantus
 
         return cantus
@@ -243,7 +243,7 @@ class Array(Methods):
     def __float__(self) -> float:
         value = self._scalar("float")
         if isinstance(value, complex):
-            raise TypeError("a complex number is no float (take its real part)")
+            raise TypeError("a complex number is not a float (take its real part)")
         return float(value)
 
     def __complex__(self) -> complex:
@@ -367,7 +367,7 @@ class Array(Methods):
         device('cpu')
         """
         if stream is not None:
-            raise ValueError("streams are not chosen by hand here (leave it out)")
+            raise ValueError("the stream cannot be chosen here (omit it)")
         target = _devices.device(device)
         if target == self._device:
             return self
@@ -512,9 +512,9 @@ class Array(Methods):
         if result is NotImplemented:
             return NotImplemented
         if result.shape != self.shape:
-            raise ValueError(f"the result has the shape {result.shape}, and the array keeps {self.shape}")
+            raise ValueError(f"the result has the shape {result.shape}, but the array's is {self.shape}")
         if result.dtype is not self.dtype:
-            raise TypeError(f"the result is {result.dtype}, and the array keeps {self.dtype}")
+            raise TypeError(f"the result is {result.dtype}, but the array is {self.dtype}")
         self._x = result._x
         return self
 
@@ -714,7 +714,7 @@ def _fits(value: Any, dtype: DType) -> None:
     bits = 8 * dtype.itemsize
     low, high = (0, 2**bits) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     if isinstance(value, int) and not low <= value < high:
-        raise OverflowError(f"{value} is no {dtype}")
+        raise OverflowError(f"{value} is not a {dtype}")
 
 
 def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:
@@ -807,7 +807,7 @@ def power(x: Array, y: Any, reflected: bool = False) -> Any:
         return NotImplemented
     dtype = _dtypes.promote(both[0].dtype, both[1].dtype)
     if dtype.kind == "b":
-        raise TypeError("powers are of numbers, not of bool (cast first: x.astype)")
+        raise TypeError("powers need numbers, not bool (cast first: x.astype)")
     wide = dtype.core
     if dtype.itemsize < 4 and dtype.kind in _WORD:
         # Wraps as the narrow one does.
@@ -824,7 +824,7 @@ def matmul(x: Array, y: Array) -> Array:
     if result is None:
         dtype = _dtypes.promote(x.dtype, y.dtype)
         if dtype.kind == "b":
-            raise TypeError("matrix products are of numbers, not of bool (cast first: x.astype)")
+            raise TypeError("matrix products need numbers, not bool (cast first: x.astype)")
         result = a.cast(dtype.core).matmul(b.cast(dtype.core))
     return wrap(result, x._device)
 

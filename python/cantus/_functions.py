@@ -103,7 +103,7 @@ FUNCTIONS["permute_dims"] = transpose
 @_numpys
 def matrix_transpose(x: Any, /) -> Any:
     if x.ndim < 2:
-        raise ValueError(f"a matrix has two axes at least, and this array has {x.ndim}")
+        raise ValueError(f"a matrix needs at least two axes; this array has {x.ndim}")
     return x.mT
 
 
@@ -273,7 +273,7 @@ def _summary(array: Array, axis: int, count: int, mode: str, length: int | None,
     side = array.shape[axis]
     length = side if length is None else min(int(length), side)
     if length < 1:
-        raise ValueError("stat_length counts the elements that a number is made of: 1 at least")
+        raise ValueError("stat_length, the number of elements of each statistic, must be at least 1")
     part = _along(array, axis, side - length, None) if back else _along(array, axis, 0, length)
     found = FUNCTIONS[{"maximum": "max", "minimum": "min"}.get(mode, mode)](part, axis=axis, keepdims=True)
     if array.dtype.kind in "iu" and mode in ("mean", "median"):
@@ -305,7 +305,7 @@ def _pair(widths: Any) -> tuple[int, int]:
 
 def _side(array: Array, axis: int, count: int, value: Any) -> Array:
     if count < 0:
-        raise ValueError(f"pad_width is not below 0, and {count} was given")
+        raise ValueError(f"pad_width must not be negative, and {count} was given")
     shape = (*array.shape[:axis], count, *array.shape[axis + 1 :])
     return _api.full(shape, value, dtype=array.dtype, device=array._device)
 

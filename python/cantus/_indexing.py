@@ -31,7 +31,7 @@ def _parts(x: Array, key: Any) -> list[Any]:
     for part in parts:
         if isinstance(part, Array) and part.dtype.kind == "b":
             if part.ndim == 0:
-                raise IndexError("a mask without axes selects nothing in particular (use cantus.where)")
+                raise IndexError("a mask without axes is not an index (use cantus.where)")
             plain.extend(_places(part))
         else:
             plain.append(part)
@@ -93,7 +93,7 @@ def read(x: Array, key: Any) -> Array:
             shape.append(count)
         elif isinstance(part, Array):
             if part.dtype.kind not in "iu":
-                raise IndexError(f"an index is of integers or bool, not of {part.dtype}")
+                raise IndexError(f"an index must have integers or bool, not {part.dtype}")
             lists.append((len(shape), part))
             ranges += [0, side, 1]
             shape.append(side)
@@ -102,10 +102,10 @@ def read(x: Array, key: Any) -> Array:
                 place = operator.index(part)
             except TypeError:
                 raise IndexError(
-                    f"{part!r} is no index (integers, slices, ..., None, masks and arrays of integers are)"
+                    f"{part!r} is not an index (use integers, slices, ..., None, masks and arrays of integers)"
                 ) from None
             if not -side <= place < side:
-                raise IndexError(f"there is no place {place} on axis {axis}, which has {side}")
+                raise IndexError(f"index {place} is out of bounds for axis {axis} with size {side}")
             place %= side
             ranges += [place, place + 1, 1]
             plain = False
@@ -125,7 +125,7 @@ def _with_places(x: Array, parts: list[Any]) -> list[Any]:
         if part is not None and not isinstance(part, Array | slice):
             place, side = operator.index(part), x.shape[axis]
             if not -side <= place < side:
-                raise IndexError(f"there is no place {place} on axis {axis}, which has {side}")
+                raise IndexError(f"index {place} is out of bounds for axis {axis} with size {side}")
             part = filled((), place % side, _dtypes.int32, x._device)
         axis += part is not None
         result.append(part)
@@ -141,7 +141,7 @@ def within(places: Array, side: int, what: str, least: int | None = None) -> Arr
     them is read.
     """
     if places.dtype.kind not in "iu":
-        raise IndexError(f"an index is of integers or bool, not of {places.dtype}")
+        raise IndexError(f"an index must have integers or bool, not {places.dtype}")
     low = -side if places.dtype.kind == "i" and least is None else 0
     checked = wrap(places._x.checked(low, side - 1, what), places._device)
     return checked if places.dtype.core in ("i32", "u32") else checked.astype(_dtypes.uint32 if places.dtype.kind == "u" else _dtypes.int32)

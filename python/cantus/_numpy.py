@@ -1,5 +1,5 @@
 """NumPy's functions of Cantus's arrays, by NEP 13 and NEP 18: `np.sum(x)` computes on x's device and gives an array of Cantus. Dtypes are those
-that NumPy would give. What is not here is an error: nothing turns into an array of NumPy's in silence.
+that NumPy would give. Other functions are errors: nothing silently turns into a NumPy array.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def _cuts(x: Array, sections: Any, axis: int, equal: bool) -> list[Array]:
     side = x.shape[axis]
     if isinstance(sections, int | np.integer):
         if sections <= 0:
-            raise ValueError(f"an axis is cut into 1 part at least, not into {sections}")
+            raise ValueError(f"an axis is cut into at least 1 part, not into {sections}")
         if equal and side % sections:
             raise ValueError(f"axis {axis} of {side} elements is not cut into {sections} equal parts (np.array_split)")
         each, more = divmod(side, int(sections))
@@ -43,21 +43,21 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 @_numpys
 def hsplit(ary: Any, indices_or_sections: Any) -> Any:
     if not ary.ndim:
-        raise ValueError("np.hsplit takes an array of one axis at least")
+        raise ValueError("np.hsplit needs an array of at least one axis")
     return _cuts(ary, indices_or_sections, 1 if ary.ndim > 1 else 0, True)
 
 
 @_numpys
 def vsplit(ary: Any, indices_or_sections: Any) -> Any:
     if ary.ndim < 2:
-        raise ValueError(f"np.vsplit takes an array of two axes at least, and this one has {ary.ndim}")
+        raise ValueError(f"np.vsplit needs an array of at least two axes; this one has {ary.ndim}")
     return _cuts(ary, indices_or_sections, 0, True)
 
 
 @_numpys
 def dsplit(ary: Any, indices_or_sections: Any) -> Any:
     if ary.ndim < 3:
-        raise ValueError(f"np.dsplit takes an array of three axes at least, and this one has {ary.ndim}")
+        raise ValueError(f"np.dsplit needs an array of at least three axes; this one has {ary.ndim}")
     return _cuts(ary, indices_or_sections, 2, True)
 
 
@@ -90,7 +90,7 @@ def block(arrays: Any) -> Any:
     depth, inner = 0, arrays
     while isinstance(inner, list):
         if not inner:
-            raise ValueError("np.block: a list has nothing in it")
+            raise ValueError("np.block: a list is empty")
         depth, inner = depth + 1, inner[0]
     beside = _first(arrays)
     assert beside is not None
@@ -173,14 +173,14 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Any:
 @_numpys
 def fliplr(m: Any) -> Any:
     if m.ndim < 2:
-        raise ValueError(f"np.fliplr takes an array of two axes at least, and this one has {m.ndim}")
+        raise ValueError(f"np.fliplr needs an array of at least two axes; this one has {m.ndim}")
     return _api.flip(m, axis=1)
 
 
 @_numpys
 def flipud(m: Any) -> Any:
     if m.ndim < 1:
-        raise ValueError("np.flipud takes an array of one axis at least")
+        raise ValueError("np.flipud needs an array of at least one axis")
     return _api.flip(m, axis=0)
 
 
@@ -240,9 +240,9 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
 @_numpys
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if len(condlist) != len(choicelist):
-        raise ValueError(f"select has {len(condlist)} conditions and {len(choicelist)} choices: there must be as many")
+        raise ValueError(f"select has {len(condlist)} conditions and {len(choicelist)} choices: the numbers must be equal")
     if not len(condlist):
-        raise ValueError("select takes one condition at least")
+        raise ValueError("select needs at least one condition")
     beside = _first((condlist, choicelist, [default]))
     assert beside is not None
     *choices, found = (_api.asarray(one, device=beside._device) for one in _weak([*choicelist, default], beside))
@@ -341,16 +341,16 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 def _into(target: Any, result: Array) -> None:
     if not isinstance(target, Array):
-        raise TypeError("what changes elements changes an array of Cantus's here (np.asarray(values) for one of NumPy's)")
+        raise TypeError("only arrays of Cantus can be changed in place here (np.asarray(values) gives one of NumPy)")
     target._become(_api.reshape(result, target.shape))
 
 
 @_numpys
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
     if a.ndim < 2:
-        raise ValueError(f"fill_diagonal takes an array of two axes at least, and this one has {a.ndim}")
+        raise ValueError(f"fill_diagonal needs an array of at least two axes; this one has {a.ndim}")
     if a.ndim > 2 and len(set(a.shape)) != 1:
-        raise ValueError("a diagonal of more than two axes is of axes of one length")
+        raise ValueError("a diagonal of more than two axes needs axes of equal length")
     if a.ndim == 2:
         step, end = a.shape[1] + 1, a.size if wrap else min(a.size, a.shape[1] * a.shape[1])
     else:
@@ -491,7 +491,7 @@ for _name in ("unique_all", "unique_counts", "unique_inverse"):
 def lexsort(keys: Any, axis: int = -1) -> Any:
     keys = list(_api.unstack(keys)) if isinstance(keys, Array) else _lines(keys)
     if not keys:
-        raise TypeError("lexsort takes one key at least")
+        raise TypeError("lexsort needs at least one key")
     order = _api.argsort(keys[0], axis=axis)
     for key in keys[1:]:
         # Every order is stable: the later key decides.
@@ -566,9 +566,9 @@ def _triangle(arr: Any, of: Any, k: int) -> Any:
 @_numpys
 def diag_indices_from(arr: Any) -> Any:
     if arr.ndim < 2:
-        raise ValueError(f"a diagonal is of two axes at least, and this array has {arr.ndim}")
+        raise ValueError(f"a diagonal needs at least two axes; this array has {arr.ndim}")
     if len(set(arr.shape)) != 1:
-        raise ValueError("a diagonal of more than two axes is of axes of one length")
+        raise ValueError("a diagonal of more than two axes needs axes of equal length")
     return (_api.arange(arr.shape[0], device=arr._device),) * arr.ndim
 
 

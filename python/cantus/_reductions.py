@@ -46,7 +46,7 @@ def _truth(name: str, nothing: bool) -> None:
 
     def truth(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = True) -> Any:
         if dtype is not None and _dtypes.of(dtype).kind != "b":
-            raise TypeError(f"np.{name} is of bool, and has no other dtype")
+            raise TypeError(f"np.{name} returns bool and takes no other dtype")
         return ours(_masked(a if a.dtype.kind == "b" else a != 0, where, nothing), axis=axis, keepdims=bool(keepdims))
 
     FUNCTIONS[name] = truth
@@ -67,7 +67,7 @@ def _extreme(name: str) -> None:
     def extreme(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True) -> Any:
         if initial is np._NoValue:
             if where is not True:
-                raise ValueError(f"np.{name} where a mask is true takes an initial value (initial=...)")
+                raise ValueError(f"np.{name} with where=... needs an initial value (initial=...)")
             return ours(a, axis=axis, keepdims=bool(keepdims))
         first = _api.asarray(initial, dtype=a.dtype, device=a._device)
         empty = 0 in a.shape
@@ -94,7 +94,7 @@ def _spread(name: str) -> None:
 
     def spread(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
         if dtype is not None and _dtypes.of(dtype).kind not in "fc":
-            raise TypeError(f"np.{name} is computed in floats, and {dtype} is no dtype of them")
+            raise TypeError(f"np.{name} is computed in floats, and {dtype} is not a float dtype")
         return ours(_cast(a, dtype), axis=axis, correction=float(ddof if correction is None else correction), keepdims=bool(keepdims))
 
     FUNCTIONS[name] = spread
@@ -195,7 +195,7 @@ def _spread_of_numbers(name: str) -> None:
         if a.dtype.kind not in "fc":
             return FUNCTIONS[name](a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, correction=correction)
         if dtype is not None and _dtypes.of(dtype).kind not in "fc":
-            raise TypeError(f"np.nan{name} is computed in floats, and {dtype} is no dtype of them")
+            raise TypeError(f"np.nan{name} is computed in floats, and {dtype} is not a float dtype")
         a = _cast(a, dtype)
         count = _known(a, axis)
         apart = _filled(a - _api.sum(_filled(a, 0.0), axis=axis, keepdims=True) / count, 0.0)
@@ -216,7 +216,7 @@ def _place_of_numbers(name: str, least: float) -> None:
 
     def place(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Any:
         if a.dtype.kind in "fc" and bool(_api.any(_api.all(_api.isnan(a), axis=axis))):
-            raise ValueError(f"np.nan{name}: a part of the array has nothing but NaN")
+            raise ValueError(f"np.nan{name}: a part of the array holds only NaN")
         return ours(_filled(a, least), axis=axis, keepdims=bool(keepdims))
 
     FUNCTIONS[f"nan{name}"] = place

@@ -15,9 +15,9 @@ from ._statistics import _counts, histogram
 
 # Sliding sums.
 
-# So many factors are added one by one; more are a product of matrices.
+# Up to this many factors are added one by one. More become a product of matrices.
 _FEW = 16
-# A product holds at most so many factors at once.
+# The most factors that a product holds at once.
 _MANY = 1 << 16
 
 
@@ -198,7 +198,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 @_numpys
 def polyder(p: Any, m: int = 1) -> Any:
     if m < 0:
-        raise ValueError(f"polyder takes an order m of 0 at least, not {m} (polyint integrates)")
+        raise ValueError(f"polyder needs an order m of at least 0, not {m} (polyint integrates)")
     p = _beside_whole(p) if m else +p
     for _ in range(int(m)):
         powers = np.arange(p.size - 1, 0, -1)
@@ -209,7 +209,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 @_numpys
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if m < 0:
-        raise ValueError(f"polyint takes an order m of 0 at least, not {m} (polyder differentiates)")
+        raise ValueError(f"polyint needs an order m of at least 0, not {m} (polyder differentiates)")
     given = np.atleast_1d(np.zeros(int(m)) if k is None else np.asarray(_read(k), "f8"))
     given = np.full(int(m), given[0]) if given.size == 1 else given
     if given.size < m:
@@ -229,11 +229,11 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = F
         raise _remedy("np.polyfit with cov")
     deg = int(deg)
     if deg < 0:
-        raise ValueError(f"deg is 0 at least, not {deg}")
+        raise ValueError(f"deg must be at least 0, not {deg}")
     wide = _floating(_dtypes.int32, beside)
     x, y = (_api.asarray(one, device=beside._device).astype(wide, copy=False) for one in (x, y))
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
-        raise TypeError("np.polyfit takes a line of places that is not empty, and as many values, or rows of them")
+        raise TypeError("np.polyfit needs a non-empty one-dimensional x, and the same number of values or rows in y")
     table, values = vander(x, deg + 1), y
     if w is not None:
         weights = _api.asarray(_array(w, beside), device=beside._device).astype(wide)
@@ -331,10 +331,10 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool | 
     axes = len(columns)
     bins = [bins] * axes if isinstance(bins, int | np.integer) else list(bins)
     if len(bins) != axes:
-        raise ValueError(f"bins are for {len(bins)} axes, and the sample has {axes}")
+        raise ValueError(f"bins are given for {len(bins)} axes, but the sample has {axes}")
     limits = [None] * axes if range is None else list(range)
     if len(limits) != axes:
-        raise ValueError(f"range has limits for {len(limits)} axes, and the sample has {axes}")
+        raise ValueError(f"range has limits for {len(limits)} axes, but the sample has {axes}")
     wide = _floating(_dtypes.int32, beside)
     places: Any = 0
     inside: Any = None
@@ -343,7 +343,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool | 
         line = np.asarray(_read(one)) if np.ndim(_read(one)) else None
         if line is None:
             if one < 1:
-                raise ValueError(f"bins is 1 at least, not {one}")
+                raise ValueError(f"bins must be at least 1, not {one}")
             ends = [_api.min(column), _api.max(column)] if column.size else [0.0, 1.0]
             low, high = limit if limit is not None else (np.asarray(end)[()] for end in ends)
             if low > high:
@@ -351,7 +351,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool | 
             low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
             line = np.linspace(low, high, int(one) + 1)
         elif (np.diff(line) < 0).any():
-            raise ValueError("bins are edges that grow")
+            raise ValueError("the edges of bins must increase")
         edge = _api.asarray(line if beside._device.has(_dtypes.of(line.dtype)) else line.astype("f4"), device=beside._device)
         bounds, column = edge.astype(wide, copy=False), column.astype(wide, copy=False)
         at = _api.searchsorted(bounds, column, side="right") - 1

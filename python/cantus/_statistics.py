@@ -82,7 +82,7 @@ def _quantiles(name: str, a: Array, q: Any, axis: Any, method: str, keepdims: bo
         raise _remedy(f"np.{name} with method={method!r}")
     asked = np.asarray(q, dtype="f8")
     if not ((asked >= 0) & (asked <= 1)).all():
-        raise ValueError("quantiles are within 0 and 1 (percentiles within 0 and 100)")
+        raise ValueError("quantiles must be from 0 to 1 (percentiles from 0 to 100)")
     axes = _axes(axis, a.ndim)
     ordered = _api.sort(_rows(a.astype(_floating(a.dtype, a), copy=False), axes), axis=-1)
     count, floating = ordered.shape[-1], ordered.dtype
@@ -192,7 +192,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise TypeError(f"np.bincount counts whole numbers along one axis, not {x.dtype} of the shape {x.shape}")
     least, greatest = x._x.extent() or (0, -1)
     if least < 0:
-        raise ValueError("np.bincount counts numbers from 0 on")
+        raise ValueError("np.bincount needs non-negative numbers")
     size = max(minlength, greatest + 1)
     if not size:
         return _api.zeros((0,), dtype=_dtypes.int64, device=beside._device)
@@ -255,7 +255,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         # Around: the places in order, one of them before and one behind.
         if period == 0:
-            raise ValueError("period is not 0")
+            raise ValueError("period must not be 0")
         period, left, right = abs(float(period)), None, None
         flat, xp = flat % period, xp % period
         order = _api.argsort(xp)

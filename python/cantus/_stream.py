@@ -156,7 +156,7 @@ def _source(source: Source) -> Any:
         return source
     if isinstance(source, np.ndarray):
         if source.ndim == 0:
-            raise ValueError("a stream is of rows, and the array has no axis")
+            raise ValueError("a stream consists of rows, but the array has no axis")
         rows = max(1, _BLOCK // max(1, source[:1].nbytes))
         blocks = (source[first : first + rows] for first in range(0, len(source), rows))
         return _bytes(blocks, source.dtype, source.shape[1:]), _name(source.dtype), list(source.shape[1:])
@@ -164,7 +164,7 @@ def _source(source: Source) -> Any:
     try:
         first = np.asarray(next(items))
     except StopIteration:
-        raise ValueError("the iterable is empty: what its rows are is not known") from None
+        raise ValueError("the iterable is empty: the shape of its rows is unknown") from None
     if first.ndim == 0:
         raise ValueError("an item of the iterable has no axis: give arrays of rows")
 

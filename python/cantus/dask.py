@@ -178,7 +178,7 @@ def coherence(x: Any) -> float:
     if x.ndim != 2 or x.dtype != np.float32:
         raise ValueError(f"a field has two axes of float32, and this one has the shape {x.shape} of {x.dtype}")
     if x.size == 0:
-        raise ValueError("a field has one value at least")
+        raise ValueError("a field needs at least one value")
     ones = tuple((1,) * count for count in x.numblocks)
     parts = da.map_blocks(_moments, x, new_axis=2, chunks=(*ones, (3,)), dtype=np.float64, meta=np.empty((0, 0, 0)))
     counts, means, squares = np.asarray(parts.compute()).reshape(-1, 3).T

@@ -24,7 +24,7 @@ def _length(x: Array, n: int | None, axis: int) -> Array:
     if n is None or n == x.shape[axis]:
         return x
     if n < 1:
-        raise ValueError(f"a transform has 1 number at least, not {n}")
+        raise ValueError(f"a transform needs at least 1 number, not {n}")
     place = axis % x.ndim
     if n < x.shape[place]:
         return x[(slice(None),) * place + (slice(0, n),)]
@@ -34,7 +34,7 @@ def _length(x: Array, n: int | None, axis: int) -> Array:
 
 def _complex(x: Array) -> Array:
     if x.dtype.kind not in "fc":
-        raise TypeError(f"transforms are of floats and complex numbers, not of {x.dtype} (x.astype)")
+        raise TypeError(f"transforms need floats or complex numbers, not {x.dtype} (x.astype)")
     return x.astype(_dtypes.complex_of(x.dtype), copy=False)
 
 
@@ -103,7 +103,7 @@ def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
     array([10.   ,  2.828,  2.   ], dtype=float32)
     """
     if x.dtype.kind != "f":
-        raise TypeError(f"rfft is of floats, not of {x.dtype} (use fft, or cast)")
+        raise TypeError(f"rfft needs floats, not {x.dtype} (use fft, or cast)")
     x = _length(x, n, axis)
     count, place = x.shape[axis], axis % x.ndim
     if x.dtype is _dtypes.float64:

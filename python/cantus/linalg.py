@@ -47,9 +47,9 @@ class SVDResult(NamedTuple):
 
 def _matrix(x: Array) -> Array:
     if x.ndim < 2:
-        raise ValueError(f"matrices have two axes at least, and this array has {x.ndim}")
+        raise ValueError(f"a matrix needs at least two axes; this array has {x.ndim}")
     if x.dtype.kind in "iub":
-        raise TypeError(f"matrices are of floats here, not of {x.dtype} (x.astype)")
+        raise TypeError(f"matrices need floats here, not {x.dtype} (x.astype)")
     if x.dtype.itemsize == 2:
         return x.astype(_dtypes.float32)
     return x
@@ -81,7 +81,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     """
     dtype = _dtypes.promote(x1.dtype, x2.dtype)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError("vector products are of three elements")
+        raise ValueError("vector products need vectors of three elements")
     a = _api.moveaxis(x1.astype(dtype, copy=False), axis, -1) if x1.ndim > 1 else x1.astype(dtype, copy=False)
     b = _api.moveaxis(x2.astype(dtype, copy=False), axis, -1) if x2.ndim > 1 else x2.astype(dtype, copy=False)
     parts = [a[..., (k + 1) % 3] * b[..., (k + 2) % 3] - a[..., (k + 2) % 3] * b[..., (k + 1) % 3] for k in range(3)]
@@ -348,7 +348,7 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
         raise TypeError("lstsq takes arrays of Cantus's (cantus.asarray)")
     a, b = (_api.asarray(one, device=beside._device) for one in (a, b))
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
-        raise ValueError(f"lstsq takes a matrix and a vector or a matrix of as many rows, not the shapes {a.shape} and {b.shape}")
+        raise ValueError(f"lstsq needs a matrix, and a vector or matrix with the same number of rows, not the shapes {a.shape} and {b.shape}")
     dtype = _dtypes.promote(a.dtype, b.dtype)
     wide = dtype if dtype.kind in "fc" else _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
     dtype = wide if dtype.kind not in "fc" else dtype
@@ -404,14 +404,14 @@ def multi_dot(arrays: Any, /) -> Array:
     arrays = _together(arrays)
     count = len(arrays)
     if count < 2:
-        raise ValueError(f"multi_dot takes two arrays at least, not {count}")
+        raise ValueError(f"multi_dot needs at least two arrays, not {count}")
     first, last = arrays[0].ndim == 1, arrays[-1].ndim == 1
     if first:
         arrays[0] = _api.expand_dims(arrays[0], axis=0)
     if last:
         arrays[-1] = _api.expand_dims(arrays[-1], axis=1)
     if any(one.ndim != 2 for one in arrays):
-        raise ValueError("multi_dot takes matrices, and vectors as the first and the last")
+        raise ValueError("multi_dot takes matrices; the first and the last may be vectors")
     sides = [arrays[0].shape[0], *(one.shape[1] for one in arrays)]
     # By the lengths of the chains: the least cost, and where it is cut.
     cost = {(at, at): 0 for at in range(count)}
@@ -444,7 +444,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
            [6, 8]])
     """
     if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError("outer products are of vectors")
+        raise ValueError("outer products need vectors")
     return _api.expand_dims(x1, axis=1) * _api.expand_dims(x2, axis=0)  # type: ignore[no-any-return]
 
 

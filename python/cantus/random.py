@@ -100,7 +100,7 @@ def _within(low: float, high: float) -> tuple[float, float]:
     if most >= high:
         most = np.nextafter(most, np.float32(-np.inf))
     if not least <= most:
-        raise ValueError(f"there are no float32 from {low} up to {high}")
+        raise ValueError(f"no float32 lies between {low} and {high}")
     return float(least), float(most)
 
 
@@ -133,7 +133,7 @@ def integers(key: Key, low: int, high: int, shape: Any = (), *, device: Any = No
     True
     """
     if not 0 < high - low <= 1 << 31 or low < -(1 << 31) or high > 1 << 31:
-        raise ValueError(f"there are no int32 from {low} up to {high}")
+        raise ValueError(f"no int32 lies between {low} and {high}")
     drawn = bits(key, shape, device=device)
     return (drawn % (high - low)).astype(_dtypes.int32) + low  # type: ignore[no-any-return]
 

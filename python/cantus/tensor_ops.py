@@ -44,7 +44,7 @@ def settings() -> dict[str, Any]:
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ValueError(f"{path} is no JSON: {error}") from None
+            raise ValueError(f"{path} is not valid JSON: {error}") from None
         if not isinstance(read, dict):
             raise ValueError(f"{path} must hold an object with the keys backend and priority")
         found |= {key: read[key] for key in ("backend", "priority") if key in read}
@@ -161,7 +161,7 @@ def _chosen() -> Any:
             if backend is not None:
                 _active = name
                 return backend
-    raise RuntimeError("there is no backend at all")
+    raise RuntimeError("no backend is available")
 
 
 def reload() -> None:
@@ -203,7 +203,7 @@ def _fall_back(name: str, error: Exception) -> Any:
 def _checked(x: Any, what: str) -> Any:
     array = np.asarray(x)
     if array.dtype.kind not in "fiu":
-        raise TypeError(f"{what} holds {array.dtype}, and must hold numbers (float32)")
+        raise TypeError(f"{what} holds {array.dtype}, but must hold numbers (float32)")
     return np.ascontiguousarray(array, np.float32).reshape(array.shape)
 
 

@@ -197,7 +197,7 @@ def backend(module: Any, inputs: Sequence[Any], **keywords: Any) -> Any:
     options = dict(keywords.pop("options", None) or {})
     chosen = options.pop("device", None)
     if options:
-        raise ValueError(f"the backend cantus has the option device, not {', '.join(options)}")
+        raise ValueError(f"the backend cantus only has the option device, not {', '.join(options)}")
     device = _api._host() if chosen is None else _devices.device(chosen)
 
     boxed = importlib.import_module("torch._functorch.aot_autograd").make_boxed_func

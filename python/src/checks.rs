@@ -119,8 +119,8 @@ impl Check {
             return Ok(());
         }
         Err(PyIndexError::new_err(match high {
-            -1 => format!("there is no place {wrong} in {}, which has no elements", self.what),
-            _ => format!("there is no place {wrong} in {}, which has those from {low} to {high}", self.what),
+            -1 => format!("index {wrong} is out of range: {} has no elements", self.what),
+            _ => format!("index {wrong} is out of range: {} has indices {low} to {high}", self.what),
         }))
     }
 }

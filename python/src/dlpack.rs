@@ -208,7 +208,7 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
         } else if ffi::PyCapsule_IsValid(pointer, PLAIN.as_ptr()) == 1 {
             (ffi::PyCapsule_GetPointer(pointer, PLAIN.as_ptr()), false)
         } else {
-            return Err(PyTypeError::new_err("this is no DLPack capsule, or one that was used before"));
+            return Err(PyTypeError::new_err("this is not a DLPack capsule, or it was used before"));
         }
     };
     let content = NonNull::new(content).ok_or_else(|| PyBufferError::new_err("the capsule is empty"))?;
@@ -217,7 +217,7 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
         if versioned {
             let managed = content.cast::<ManagedVersioned>();
             if managed.as_ref().major != 1 {
-                return Err(PyBufferError::new_err(format!("DLPack {} is not known here", managed.as_ref().major)));
+                return Err(PyBufferError::new_err(format!("DLPack {} is not supported", managed.as_ref().major)));
             }
             &(*managed.as_ptr()).tensor
         } else {
@@ -227,7 +227,7 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let on_host = tensor.device_type == CPU || PINNED.contains(&tensor.device_type);
     if !on_host && !DRIVERS.iter().any(|&(_, code)| code == tensor.device_type) {
         return Err(PyBufferError::new_err(
-            "the array is neither in the host's memory nor in CUDA's or ROCm's (move it to the CPU first)",
+            "the array is not in memory of the host, CUDA or ROCm (move it to the CPU first)",
         ));
     }
     let device = (!on_host).then_some((tensor.device_type, tensor.device_id));
@@ -248,7 +248,7 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
     }
     let offset = usize::try_from(tensor.byte_offset).ok();
     let address = offset.and_then(|offset| (tensor.data as usize).checked_add(offset));
-    let address = address.ok_or_else(|| PyBufferError::new_err("the array begins beyond all memory"))?;
+    let address = address.ok_or_else(|| PyBufferError::new_err("the array's offset exceeds its memory"))?;
     let used = if versioned { USED_VERSIONED } else { USED_PLAIN };
     // SAFETY: the capsule is valid; the name is static.
     if unsafe { ffi::PyCapsule_SetName(pointer, used.as_ptr()) } != 0 {

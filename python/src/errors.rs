@@ -14,9 +14,9 @@ create_exception!(
     cantus,
     Error,
     PyRuntimeError,
-    "What is Cantus's own: the base of DeviceError, KernelError and CancelledError; itself, a fault in Cantus."
+    "The base of DeviceError, KernelError and CancelledError. Raised itself, it is a fault in Cantus."
 );
-create_exception!(cantus, DeviceError, Error, "A device failed, or there is none.");
+create_exception!(cantus, DeviceError, Error, "A device failed, or none is available.");
 create_exception!(cantus, CancelledError, Error, "The computation was cancelled.");
 
 /// `cantus.KernelError`, which is a `ValueError` too.
@@ -25,7 +25,7 @@ fn kernel_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     let made = TYPE.get_or_try_init(py, || {
         let members = PyDict::new(py);
         members.set_item("__module__", "cantus")?;
-        members.set_item("__doc__", "A kernel's text or its bindings are at fault; the message shows the place.")?;
+        members.set_item("__doc__", "A kernel's text or its bindings are wrong. The message shows where.")?;
         let bases = (py.get_type::<Error>(), py.get_type::<PyValueError>());
         let made = py.get_type::<PyType>().call1(("KernelError", bases, members))?;
         PyResult::Ok(made.cast_into::<PyType>()?.unbind())

@@ -154,7 +154,7 @@ impl Stream {
     fn take(&self) -> PyResult<cantus::stream::Stream> {
         match std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), State::Taken) {
             State::Fresh(stream) => Ok(stream),
-            _ => Err(PyRuntimeError::new_err("the stream's rows were taken already: make another one")),
+            _ => Err(PyRuntimeError::new_err("the stream was consumed already: create another one")),
         }
     }
 
@@ -237,7 +237,7 @@ impl Stream {
             });
         }
         let Some(mut stream) = stream else {
-            return Err(pyo3::exceptions::PyTypeError::new_err("a stream takes one source at least"));
+            return Err(pyo3::exceptions::PyTypeError::new_err("a stream needs at least one source"));
         };
         stream = stream.overlap(overlap.0, overlap.1);
         if let Some(memory) = memory {

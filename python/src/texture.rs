@@ -17,7 +17,7 @@ pub(crate) struct Texture {
 fn format_of(name: &str) -> PyResult<TextureFormat> {
     TextureFormat::from_name(name).ok_or_else(|| {
         let known: Vec<&str> = TextureFormat::ALL.iter().map(|format| format.name()).collect();
-        PyValueError::new_err(format!("{name:?} is no format of textures: {}", known.join(", ")))
+        PyValueError::new_err(format!("{name:?} is not a texture format: {}", known.join(", ")))
     })
 }
 

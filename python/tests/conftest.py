@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """What is skipped becomes a line of CANTUS_SKIPS, which ./test lists at its end."""
+    """Writes each skipped test to CANTUS_SKIPS, which ./test lists at its end."""
     path = os.environ.get("CANTUS_SKIPS")
     if path and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

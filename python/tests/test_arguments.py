@@ -193,7 +193,7 @@ def test_functions_heed_their_arguments(name):
         pytest.skip("this NumPy does not tell its parameters")
     calls = [CALLS[name]] + ([OTHER_CALLS[name]] if name in OTHER_CALLS else [])
     for arguments in calls:
-        if arguments is not OTHER_CALLS["take"]:  # out of range but for some modes
+        if arguments is not OTHER_CALLS["take"]:  # out of range except in some modes
             same(of(*map(ours, arguments)), of(*arguments), name)
         for parameter in parameters[len(arguments) :]:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):

@@ -1,4 +1,4 @@
-"""What lies at the edge: singular and huge matrices, infinities, numbers that do not fit, places out of range, panics. The oracle is NumPy."""
+"""Edge cases: singular and huge matrices, infinities, numbers that do not fit, places out of range, panics. The oracle is NumPy."""
 
 from __future__ import annotations
 

@@ -159,8 +159,8 @@ def test_mistakes_are_named():
     for program, match in (
         (lambda: np.split(x, 5, axis=1), "equal parts"), (lambda: np.convolve(x, x), "two lines"), (lambda: np.convolve(x[0], x[0][:0]), "no elements"),
         (lambda: np.gradient(x[:1], axis=0), "elements along"), (lambda: np.pad(x, -1), "negative"), (lambda: np.pad(x, 1, mode="edge", end_values=1), "end_values"),
-        (lambda: np.choose(cantus.asarray([7]), [x, x]), "places from 0"), (lambda: np.linalg.lstsq(x, x[:, 0][:3]), "as many rows"),
-        (lambda: cantus.searchsorted(x, 1.0), "one axis"), (lambda: np.nanargmax(x * np.nan), "nothing but NaN"),
+        (lambda: np.choose(cantus.asarray([7]), [x, x]), "places from 0"), (lambda: np.linalg.lstsq(x, x[:, 0][:3]), "the same number of rows"),
+        (lambda: cantus.searchsorted(x, 1.0), "one axis"), (lambda: np.nanargmax(x * np.nan), "holds only NaN"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=match):
             program()

@@ -1,4 +1,4 @@
-"""NumPy's own functions of Cantus's arrays: on the array's device, of NumPy's dtypes, never in silence by NumPy."""
+"""NumPy's own functions of Cantus's arrays: on the array's device, of NumPy's dtypes, never silently by NumPy."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def compiled(function):
 
 @pytest.fixture
 def left(caplog):
-    """What torch computes itself."""
+    """The result of torch itself."""
     caplog.set_level(logging.DEBUG, "cantus.torch")
 
     def names():

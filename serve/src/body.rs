@@ -81,7 +81,7 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
         }
         SAFETENSORS => {
             let refused = |error: safetensors::SafeTensorError| {
-                Problem::malformed(format!("the body is no safetensors: {error}"))
+                Problem::malformed(format!("the body is not safetensors: {error}"))
             };
             let (_, metadata) = safetensors::SafeTensors::read_metadata(body).map_err(refused)?;
             let request = metadata.metadata().as_ref().and_then(|pairs| pairs.get("request")).ok_or_else(|| {
@@ -90,14 +90,14 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
             let mut work = json(request.as_bytes())?;
             for (name, view) in safetensors::SafeTensors::deserialize(body).map_err(refused)?.tensors() {
                 let dtype = dtype(view.dtype())
-                    .ok_or_else(|| Problem::invalid(format!("tensors of {:?} are not taken", view.dtype())))?;
+                    .ok_or_else(|| Problem::invalid(format!("tensors of {:?} are not supported", view.dtype())))?;
                 work.bind(&name, Array::of_bytes(dtype.dtype(), view.shape(), view.data().to_vec())?)?;
             }
             Ok(work)
         }
         RAW => {
             let end = body.iter().position(|&byte| byte == b'\n');
-            let refused = || Problem::malformed("the body is no line of JSON with bytes behind it");
+            let refused = || Problem::malformed("the body is not a line of JSON followed by bytes");
             let (line, mut rest) = body.split_at_checked(end.ok_or_else(refused)? + 1).ok_or_else(refused)?;
             if line.len() > MOST_JSON {
                 return Err(Problem::too_large(format!("the line of JSON has at most {MOST_JSON} bytes")));
@@ -115,7 +115,7 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
                 work.bind(&given.name, Array::of_bytes(given.dtype.dtype(), &shape, own.to_vec())?)?;
             }
             if !rest.is_empty() {
-                return Err(Problem::malformed("bytes are left behind the last array"));
+                return Err(Problem::malformed("there are extra bytes after the last array"));
             }
             Ok(work)
         }
@@ -125,7 +125,7 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
 
 /// 415: a body that cannot be read for its form.
 pub fn untaken(detail: impl Into<String>) -> Problem {
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body's form is not taken", detail)
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body's format is not supported", detail)
 }
 
 fn dtype(dtype: safetensors::Dtype) -> Option<DTypeName> {

@@ -49,8 +49,8 @@ impl Caller {
         Err(Problem::new(
             StatusCode::FORBIDDEN,
             "scope",
-            "the key may not do this",
-            format!("it takes a key with the scope \"{scope}\""),
+            "the key does not permit this",
+            format!("it needs a key with the scope \"{scope}\""),
         ))
     }
 }
@@ -171,10 +171,7 @@ impl Keys {
             return Ok(false);
         }
         if mark.is_none() && before.is_some() {
-            return Err(format!(
-                "{} is gone; the keys stay as they were (revoke them one by one)",
-                self.path.display()
-            ));
+            return Err(format!("{} is missing; the keys stay in force (revoke them one by one)", self.path.display()));
         }
         let records = read(&self.path)?.key.into_iter().map(|record| (record.id.clone(), record));
         let records: HashMap<String, Record> = records.collect();
@@ -235,7 +232,7 @@ impl Keys {
             attempt()?;
         }
         let record = record.filter(|record| record.check.is_none() || fits(record)).ok_or_else(refused)?;
-        let busy = |_| Problem::busy("many keys are verified just now", 1);
+        let busy = |_| Problem::busy("too many keys are being verified", 1);
         let _place = self.waiting.try_acquire().map_err(busy)?;
         let turn = self.hashing.acquire().await.map_err(|_| Problem::internal())?;
         let expected = record.hash.clone();

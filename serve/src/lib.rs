@@ -157,7 +157,7 @@ async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Cer
             let (message, stands) = match outcome {
                 Ok(false) => (None, false),
                 Ok(true) => (Some(format!("{what}: read again")), false),
-                Err(reason) => (Some(format!("{what}: not read again: {reason}")), true),
+                Err(reason) => (Some(format!("{what}: not reloaded: {reason}")), true),
             };
             let before = if stands { told.insert(what, message.clone()) } else { told.remove(what) };
             if let Some(message) = message.filter(|message| before.flatten().as_ref() != Some(message)) {
@@ -204,7 +204,7 @@ fn descriptors(connections: usize) {
         // SAFETY: the call reads a structure that lives until it returns.
         let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
         if set != 0 || wanted < connections as libc::rlim_t {
-            log("warning: the system gives fewer files than connections were asked for (ulimit -n)");
+            log("warning: the limit of open files is below the number of connections (raise it with ulimit -n)");
         }
     }
 }

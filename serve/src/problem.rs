@@ -89,7 +89,7 @@ impl Problem {
     /// 413: more than is taken.
     #[must_use]
     pub fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "the request is larger than is taken", detail)
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "the request is too large", detail)
     }
 
     /// 429: the queue is full, or too many requests came.
@@ -107,7 +107,7 @@ impl Problem {
     /// 503: not now.
     #[must_use]
     pub fn unavailable(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the service cannot take this now", detail).retry(5)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the service cannot accept this now", detail).retry(5)
     }
 
     /// 500: the service is at fault; the log says how.
@@ -179,7 +179,7 @@ impl Problem {
             Error::Timeout { milliseconds, .. } | Error::Stalled { milliseconds, .. } => {
                 Self::time_limit(u128::from(*milliseconds))
             }
-            Error::OutOfMemory { .. } => Self::unavailable("no device has the memory for this now"),
+            Error::OutOfMemory { .. } => Self::unavailable("no device has enough free memory for this now"),
             Error::EntryPoint { .. }
             | Error::Override { .. }
             | Error::Binding { .. }

@@ -201,9 +201,7 @@ fn load_unguarded(path: &Path) -> Result<(Database, Found), Fault> {
     }
     let database = Database::builder().set_cache_size(CACHE).create(path).map_err(|error| match &error {
         DatabaseError::DatabaseAlreadyOpen => Fault::Other("another process has it open".to_owned()),
-        DatabaseError::UpgradeRequired(_) => {
-            Fault::Other(format!("it is kept, and cannot be read by this version: {error}"))
-        }
+        DatabaseError::UpgradeRequired(_) => Fault::Other(format!("this version cannot read it; it is kept: {error}")),
         DatabaseError::Storage(StorageError::Io(io)) => match io.kind() {
             // What is too short, or is no database at all.
             std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof => Fault::Damaged(error.to_string()),

@@ -22,7 +22,7 @@ DOUBLE = {"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1, 2, 
 
 
 def eventually(condition, what=None):
-    """What the condition returns, once that is true."""
+    """Waits until the condition is true, and returns its value."""
     until = time.time() + LIMIT
     while not (found := condition()):
         assert time.time() < until, what and what()
@@ -176,7 +176,7 @@ def service(tmp_path_factory):
 
 
 def pytest_runtest_logreport(report):
-    """What is skipped becomes a line of CANTUS_SKIPS, which ./test lists at its end."""
+    """Writes each skipped test to CANTUS_SKIPS, which ./test lists at its end."""
     path = os.environ.get("CANTUS_SKIPS")
     if path and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

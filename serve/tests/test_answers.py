@@ -1,4 +1,4 @@
-"""What is computed, in every form; and what is refused, with its place."""
+"""Answers in every form, and refusals with their place."""
 
 import io
 import json

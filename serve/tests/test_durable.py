@@ -79,7 +79,7 @@ def test_a_repeated_request_after_the_end(begin):
 
 
 def test_a_job_that_ends_the_process(begin):
-    """What was begun three times, and ended the process each time, is given up."""
+    """A job that ended the process three times is given up."""
     service = begin()
     job = service.submit(LONG).json["id"]
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What strangers send: malformed, slow, endless, deep, huge. The service answers or closes, in bounded time and memory, and others notice nothing."""
+"""Hostile requests: malformed, slow, endless, deep, huge. The service answers or closes, in bounded time and memory, and others notice nothing."""
 
 import contextlib
 import http.client
@@ -288,7 +288,7 @@ CONSTANTS = f"""@group(0) @binding(0) var<storage, read_write> y: array<f32>;
 
 
 def test_compilers_that_take_memory(begin):
-    """What a kernel's process holds is bounded, whatever in it holds it."""
+    """The memory of a kernel's process is bounded, whatever allocates it."""
     service = begin("--kernels", "--kernel-memory", "64MiB", "--kernel-time", "60")
     answers, peak = [], 0
     thread = threading.Thread(target=lambda: answers.append(service.compute(kernel(CONSTANTS, bindings={}, overrides={}))))

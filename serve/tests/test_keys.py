@@ -94,7 +94,7 @@ def test_a_file_of_keys_that_is_gone_or_damaged(keyed):
     for damage in (lambda: keyed.file.unlink(), lambda: keyed.file.write_text("garbage [")):
         before = len(keyed.lines)
         damage()
-        eventually(lambda: any("not read again" in line for line in keyed.lines[before:]))
+        eventually(lambda: any("not reloaded" in line for line in keyed.lines[before:]))
         time.sleep(2)
         assert sum("keys:" in line for line in keyed.lines[before:]) == 1, keyed.lines[before:]
         assert keyed.compute(ADD).status == 200
@@ -165,7 +165,7 @@ def test_cors(begin):
 
 
 def test_pages_of_other_sites(begin):
-    """What a browser sends for a page of another site is refused, and a foreign name that points here is none of the service's."""
+    """Requests from a page of another site are refused, and so is a foreign host name that points here."""
     service = begin("--kernels", "--allow-origin", "https://example.org")
     body = json.dumps(kernel()).encode()
     own, json_ = f"Host: 127.0.0.1:{service.port}", "Content-Type: application/json"
@@ -227,7 +227,7 @@ def test_tls(begin, tmp_path):
     assert service.compute(ADD).status == 200
     # One that is damaged leaves the old one in force, and is told.
     (tmp_path / "chain.pem").write_text("nothing")
-    eventually(lambda: any("not read again" in line for line in service.lines))
+    eventually(lambda: any("not reloaded" in line for line in service.lines))
     assert service.compute(ADD).status == 200
 
 

@@ -80,7 +80,7 @@ def test_trees(service):
     ("koalabear", 24, [723511737, 87131171, 587052829, 1323145575], 1815724394),
 ])
 def test_poseidon2_is_plonky3s(service, field, width, first, last):
-    """What Plonky3's default instances make of 0, 1, 2, …"""
+    """Plonky3's default instances, applied to 0, 1, 2, …"""
     answer = service.compute({"kind": "poseidon2", "field": field, "function": "permute", "width": width, "a": list(range(width)) * 2})
     values = numbers(answer)
     assert values[:4] == first and values[width - 1] == last and values[width:] == values[:width]
@@ -266,7 +266,7 @@ def test_extensions(service, name):
 
 
 def test_examples_of_the_description(service):
-    """What the page offers to try works."""
+    """Every example of the page works."""
     paths = service.ask("GET", "/openapi.json").json["paths"]
     for path in ("/v1/compute", "/v1/jobs"):
         examples = paths[path]["post"]["requestBody"]["content"]["application/json"]["examples"]

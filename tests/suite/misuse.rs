@@ -106,7 +106,7 @@ fn bindings() {
             .set("x", 1.0_f32)
             .invocations(2)),
         "\"x\"",
-        "set again"
+        "set or bound again"
     );
     says!(
         message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 5]).invocations(2)),

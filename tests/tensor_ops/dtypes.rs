@@ -628,11 +628,11 @@ fn what_a_dtype_is_not_for_is_said_with_a_remedy() {
         (pair.floor(), "floor of complex64"),
         (of(DType::Complex64).sort(0, false), "an order of complex64"),
         (pair.select(&byte, &byte), "bool or u32"),
-        (byte.take(of(DType::I64), 0), "i32 or u32, or narrower"),
-        (of(DType::I64).bincount(3), "i32 and u32, and narrower"),
+        (byte.take(of(DType::I64), 0), "i32, u32 or a narrower"),
+        (of(DType::I64).bincount(3), "i32, u32 or narrower"),
         (cantus::ops::arange(&engine, 0.0, 2.0, 1.0, DType::Bool), "arange of bool"),
-        (cantus::ops::linspace(&engine, 0.0, 2.0, 3, DType::U8), "for floats"),
-        (truth.reshape(&[2, 2]).matmul(truth.reshape(&[2, 2])), "numbers of one dtype"),
+        (cantus::ops::linspace(&engine, 0.0, 2.0, 3, DType::U8), "needs floats"),
+        (truth.reshape(&[2, 2]).matmul(truth.reshape(&[2, 2])), "numbers of the same dtype"),
         (truth.lerp(&truth, 0.5), "lerp of bool"),
     ];
     for (expr, expected) in cases {

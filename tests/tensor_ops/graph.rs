@@ -92,7 +92,7 @@ fn what_a_capture_cannot_do_is_said() {
     let engine = &engines()[0];
     let x = engine.tensor(&[1.0_f32; 4]).unwrap();
     let early = engine.capture(|| (&x + 1.0).eval()?.to_vec::<f32>());
-    assert!(early.err().unwrap().to_string().contains("read it afterwards"));
+    assert!(early.err().unwrap().to_string().contains("read it after a replay"));
     let nested = engine.capture(|| engine.capture(|| Ok(())).map(|_| ()));
     assert!(nested.err().unwrap().to_string().contains("another capture"));
     // The engine is as it was.

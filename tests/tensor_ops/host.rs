@@ -253,7 +253,7 @@ fn places_of_narrow_and_wide_elements() {
     let beyond = engine.tensor(&[-31_i32, 30, i32::MIN, i32::MAX, -1]).unwrap();
     let sums = into.scatter_add(&beyond, engine.tensor(&[7_i64; 5]).unwrap(), 0).eval();
     let error = sums.and_then(|sums| sums.to_vec::<i64>()).unwrap_err().to_string();
-    assert!(error.contains("axis 0, which has those from -30 to 29"), "{error}");
+    assert!(error.contains("axis 0, whose indices are -30 to 29"), "{error}");
 }
 
 #[test]

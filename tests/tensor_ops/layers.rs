@@ -154,14 +154,14 @@ fn mistakes() {
     let whole = engine.zeros::<i32>(&[3]).unwrap();
     let cases = [
         (zeros(&[1, 1, 3]).conv_transpose1d(zeros(&[2, 1, 2]), 1, 0, 1, 0, 1), "the weights are for 2"),
-        (zeros(&[1, 1, 3]).conv_transpose1d(zeros(&[1, 1, 2]), 0, 0, 1, 0, 1), "1 at least"),
+        (zeros(&[1, 1, 3]).conv_transpose1d(zeros(&[1, 1, 2]), 0, 0, 1, 0, 1), "at least 1"),
         (zeros(&[1, 3]).conv_transpose1d(zeros(&[1, 1, 2]), 1, 0, 1, 0, 1), "it takes 3 axes"),
         (zeros(&[1, 1, 3]).conv_transpose3d(zeros(&[1, 1, 2]), [1; 3], [0; 3], [1; 3], [0; 3], 1), "it takes 5 axes"),
-        (zeros(&[1, 1, 3]).pad_same(&[2], &[1, 1], &[1]), "a number for each"),
-        (zeros(&[3]).pad_same(&[2, 2], &[1, 1], &[1, 1]), "a number for each"),
-        (zeros(&[3]).pad_same(&[0], &[1], &[1]), "1 at least"),
+        (zeros(&[1, 1, 3]).pad_same(&[2], &[1, 1], &[1]), "one number per padded axis"),
+        (zeros(&[3]).pad_same(&[2, 2], &[1, 1], &[1, 1]), "one number per padded axis"),
+        (zeros(&[3]).pad_same(&[0], &[1], &[1]), "at least 1"),
         (whole.embedding(zeros(&[3])), "two axes"),
-        (zeros(&[3]).embedding(zeros(&[3, 2])), "i32 or u32"),
+        (zeros(&[3]).embedding(zeros(&[3, 2])), "i32, u32 or a narrower"),
     ];
     for (expr, expected) in cases {
         let message = expr.eval().expect_err(expected).to_string();
@@ -177,7 +177,7 @@ fn mistakes() {
         assert!(cache.is_empty());
     };
     told(zeros(&[2, 1, 4]), zeros(&[2, 1, 4]), "the cache has [2, 1, 3]");
-    told(zeros(&[2, 1, 3]), zeros(&[2, 2, 4]), "as many places");
+    told(zeros(&[2, 1, 3]), zeros(&[2, 2, 4]), "the same number of positions");
     told(zeros(&[2, 1, 3]).cast(cantus::DType::F16), zeros(&[2, 1, 4]), "cast first");
     told(zeros(&[1, 3]), zeros(&[2, 1, 4]), "the cache has");
 }

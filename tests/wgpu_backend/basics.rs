@@ -202,10 +202,10 @@ fn copies(found: &Found) {
     device.submit(batch).unwrap();
     assert_eq!(device.read::<u32>(&b), [1, 1, 3, 4]);
     assert_eq!(device.read::<u32>(&a), [2, 3, 4, 5]);
-    assert_says(device.submit(vec![copy(&a, 0, &a, 8, 8)]), &["copy from a to a", "one buffer"]);
+    assert_says(device.submit(vec![copy(&a, 0, &a, 8, 8)]), &["copy from a to a", "the same buffer"]);
     assert_says(device.submit(vec![copy(&a, 2, &b, 0, 8)]), &["multiples of 4"]);
-    assert_says(device.submit(vec![copy(&a, 8, &b, 0, 16)]), &["do not fit"]);
-    assert_says(device.submit(vec![copy(&a, u64::MAX - 3, &b, 0, 16)]), &["do not fit"]);
+    assert_says(device.submit(vec![copy(&a, 8, &b, 0, 16)]), &["exceed a buffer"]);
+    assert_says(device.submit(vec![copy(&a, u64::MAX - 3, &b, 0, 16)]), &["exceed a buffer"]);
 }
 
 fn unaligned_transfers(found: &Found) {

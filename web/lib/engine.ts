@@ -28,7 +28,7 @@ export class FieldEngine {
     return this.raw.why;
   }
 
-  /** What was opened, skipped, placed, moved or failed so far, a line each. */
+  /** The events so far, a line each: opened, skipped, placed, moved, failed. */
   get events(): string[] {
     return this.raw.events;
   }
@@ -75,7 +75,7 @@ export class FieldEngine {
     await this.raw.finish();
   }
 
-  /** Lets go of the device. Tensors keep what they need until they are freed. */
+  /** Releases the device. Tensors keep what they need until they are freed. */
   free(): void {
     this.raw.free();
   }
@@ -90,7 +90,7 @@ export function backendName(options: EngineOptions): string | undefined {
 // prettier-ignore
 const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11);
 
-/** What loads a module once. Rejects where the browser is too old for it; a failed download is tried again by the next call. */
+/** Returns a function that loads a module once. It rejects where the browser is too old for it; a failed download is tried again by the next call. */
 export function loader(init: (from: { module_or_path: URL }) => Promise<unknown>, url: URL): () => Promise<void> {
   let loaded: Promise<unknown> | undefined;
   return async () => {

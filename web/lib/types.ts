@@ -20,7 +20,7 @@ export interface EngineOptions {
   lowPower?: boolean;
 }
 
-/** What is known about a kernel. */
+/** Facts about a kernel. */
 export interface Reflection {
   entryPoint: string;
   workgroupSize: [number, number, number];
@@ -64,7 +64,7 @@ export interface DispatchOptions<T> {
 /** Counts in x, or x and y, or x, y and z. */
 export type Extent = number | readonly [number] | readonly [number, number] | readonly [number, number, number];
 
-/** What every rejected promise and thrown error of the engine is. */
+/** The error of every rejected promise and of every exception that the engine throws. */
 export interface CantusError extends Error {
   name: "CantusError";
   /** The kind, as the Rust enum names it: `InvalidWgsl`, `Binding`, `Unsupported`, … */

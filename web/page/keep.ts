@@ -1,4 +1,4 @@
-/** What the page keeps in the browser: nothing where the browser does not let it. */
+/** Values that the page keeps in the browser, where the browser allows it. */
 
 export function kept(key: string): string | undefined {
   try {

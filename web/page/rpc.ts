@@ -50,7 +50,7 @@ interface Pending {
   report?: (value: never) => void;
 }
 
-/** What a worker has for its last call, in milliseconds. */
+/** The time in milliseconds that a worker has for its last call. */
 const GRACE = 100;
 
 /** A worker, as its owner sees it. Ending it is how work in progress is cancelled: nothing else stops a kernel. */

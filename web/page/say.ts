@@ -18,7 +18,7 @@ export function sentence({ code, name, message }: Pick<Failure, "code" | "name" 
     default:
   }
   if (name === "RangeError" && /alloc|length|memory/i.test(message)) return "There is not enough memory for these inputs: choose fewer values.";
-  if (name === "RuntimeError") return "The computing module failed and was started anew. If it fails again, the inputs may be too large.";
+  if (name === "RuntimeError") return "The computing module failed and was restarted. If it fails again, the inputs may be too large.";
   if (/dynamically imported module|Failed to fetch|Importing a module|NetworkError|load failed/i.test(message)) return "A part of the page could not be loaded: the connection may be gone.";
   return message;
 }

@@ -84,7 +84,7 @@ impl RawEngine {
         self.engine.selected().device.kind.name().to_owned()
     }
 
-    /// Why that device.
+    /// Returns the reason for the choice of the device.
     #[wasm_bindgen(getter)]
     pub fn why(&self) -> String {
         self.engine.selected().why.clone()

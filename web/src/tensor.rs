@@ -70,7 +70,7 @@ impl RawTensor {
                     let halves: Vec<u16> = bytemuck::pod_collect_to_vec(&bytes);
                     Uint16Array::from(&*halves).into()
                 }
-                other => return Err(invalid(&format!("the dtype {other}"), "JavaScript has no array of it here")),
+                other => return Err(invalid(&format!("the dtype {other}"), "JavaScript has no typed array for it")),
             })
         })
     }
@@ -158,7 +158,7 @@ fn shade(picture: &mut [u8], dtype: DType, colors: &[u8], [mut low, mut high]: [
         DType::F32 => f32::from_le_bytes,
         DType::U32 => |bytes| u32::from_le_bytes(bytes) as f32,
         DType::I32 => |bytes| i32::from_le_bytes(bytes) as f32,
-        other => return Err(invalid(&format!("a picture of {}", other.name()), "colours are for f32, i32 and u32")),
+        other => return Err(invalid(&format!("a picture of {}", other.name()), "colours need f32, i32 or u32")),
     };
     let (colors, rest) = colors.as_chunks::<4>();
     let Some(last) = colors.len().checked_sub(1).filter(|_| rest.is_empty()) else {
@@ -207,7 +207,7 @@ pub(crate) fn dtype(name: &str) -> Result<DType, JsValue> {
     DType::ALL.iter().copied().find(|dtype| dtype.name() == name).ok_or_else(|| {
         invalid(
             &format!("the dtype \"{name}\""),
-            "it is none of f32, f16, bf16, f64, i32, u32, i16, u16, i8, u8, i64, u64, bool, complex64, complex128",
+            "it is not one of f32, f16, bf16, f64, i32, u32, i16, u16, i8, u8, i64, u64, bool, complex64, complex128",
         )
     })
 }

@@ -87,7 +87,7 @@ function settings(webgpu, further = []) {
 
 const VISITOR = { permissions: ["clipboard-read", "clipboard-write"], viewport: { width: 1280, height: 800 }, acceptDownloads: true };
 
-/** A browser of one's own, with its profile on disk. */
+/** A separate browser, with its profile on disk. */
 export async function launch(webgpu, further = [], options = {}) {
   const profile = mkdtempSync(join(tmpdir(), "cantus-web-"));
   const context = await chromium.launchPersistentContext(profile, { ...settings(webgpu, further), ...VISITOR, ...options });
@@ -226,7 +226,7 @@ export async function looks(page, name) {
   await page.setViewportSize({ width: 1280, height: 800 });
 }
 
-/** What the repository shows; the others are looked at where the tests ran. */
+/** Screenshots that the repository shows. The others stay where the tests ran. */
 const KEPT = ["field-webgpu", "field-cpu-phone", "playground-webgpu", "error-webgpu", "compare", "bench-webgpu-dark"];
 
 /** A few are written to the repository when CANTUS_SCREENSHOTS is set, the others beside the results. */

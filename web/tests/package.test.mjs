@@ -228,7 +228,7 @@ test("package: the page of `cantus new` builds, opens a device and moves", async
 
 test("package: a browser that is too old is told so", async () => {
   const found = await inPage(MODES[1], async () => {
-    // Stands in for a browser without SIMD: there is none to be had here.
+    // Imitates a browser without SIMD: no current one lacks it.
     WebAssembly.validate = () => false;
     const said = [];
     for (const file of ["/npm/index.js", "/npm/field.js"]) {

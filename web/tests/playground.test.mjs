@@ -184,7 +184,7 @@ for (const mode of MODES) {
         await page.waitForFunction((text) => document.querySelector(".numbers")?.textContent === text, expected.join("")).catch(() => undefined);
         assert.deepEqual(await numbers(page, "y"), expected, name);
         const said = await page.locator("fieldset", { has: page.locator('[data-file="x"]') }).innerText();
-        if (name === "Fortran") assert.match(said, /Fortran.npy, 2 × 2; its values are put in C order/);
+        if (name === "Fortran") assert.match(said, /Fortran.npy, 2 × 2; its values were reordered to C order/);
         if (name === "f64") assert.match(said, /rounded to f32/);
       }
       await page.locator('[data-file="x"]').setInputFiles({ name: "no.npy", mimeType: "application/octet-stream", buffer: Buffer.from("no array at all") });
@@ -236,7 +236,7 @@ for (const mode of MODES) {
       await page.locator("#rounds").blur();
       await write(page, LONG(mode.webgpu ? 1_500_000 : 400_000_000));
       if (!mode.webgpu) {
-        // So much work waits until it is asked for.
+        // A large amount of work waits for confirmation.
         await page.waitForFunction(() => /^This is about [\d.]+ trillion operations, .* Run starts it/.test(document.querySelector("#status").textContent));
         assert.match(await page.locator("#work").innerText(), /^About [\d.]+ trillion operations each time/);
         assert.equal(await page.locator("#cancel").isVisible(), false);
@@ -527,7 +527,7 @@ test("playground: a video's pictures are an input, frame by frame", async () => 
     assert.equal(await page.locator("#run").isDisabled(), true);
     const choose = (name, buffer) => page.locator('[data-file="camera"]').setInputFiles({ name, mimeType: "video/webm", buffer });
     await choose("broken.webm", Buffer.from("no video"));
-    await page.waitForFunction(() => /^The file broken\.webm cannot be used: it is no video that the browser can play\.$/.test(document.querySelector("#status").textContent));
+    await page.waitForFunction(() => /^The file broken\.webm cannot be used: the browser cannot play this video\.$/.test(document.querySelector("#status").textContent));
     await choose("film.webm", Buffer.from(film));
     await page.waitForFunction(() => /film\.webm, 64 × 48, drawn into 320 × 240/.test(document.querySelector(".inputs").textContent));
     const shows = (strong, weak) => page.waitForFunction(([strong, weak]) => {

@@ -3,7 +3,7 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { WEB } from "./browser.mjs";
 
-/** Whether the modules were built by `build.sh --quick`. */
+/** True if the modules were built by `build.sh --quick`. */
 export const isQuick = () => readFileSync(join(WEB, "pkg", "profile"), "utf8").trim() === "quick";
 
 /** Lists a test as not run. */

@@ -77,7 +77,7 @@ test("robust: a browser without WebAssembly's SIMD is told so", async () => {
   await under(
     async () => undefined,
     async (page, url) => {
-      // Stands in for such a browser: every worker begins without it.
+      // Imitates such a browser: every worker begins without it.
       await page.route(/assets\/worker.*\.js/, async (route) => {
         const answer = await route.fetch();
         await route.fulfill({ response: answer, body: `WebAssembly.validate = () => false;\n${await answer.text()}` });

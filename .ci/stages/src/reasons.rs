@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Reads what a stage prints, passes it on, and remembers what looks like a reason.
 #[derive(Default)]
 pub struct Reasons {
-    /// What each stream said so far, and a channel that closes with it.
+    /// The output of each stream so far, and a channel that closes with it.
     readers: Vec<(Arc<Mutex<Lines>>, Receiver<()>)>,
 }
 
@@ -21,7 +21,7 @@ const WIDTH: usize = 300;
 /// The lines that are kept behind one that names a failure.
 const FOLLOWING: usize = 4;
 
-/// What a stream said.
+/// The output of a stream.
 #[derive(Default)]
 struct Lines {
     /// Those that name a failure, and the next.

@@ -19,7 +19,7 @@ pub struct Run {
     skips: PathBuf,
     /// That file of the run whose stage this one is.
     outer: Option<PathBuf>,
-    /// Whether the output of stages is read on its way: a terminal is left to them.
+    /// True if the output of stages is captured. Stages write to a terminal directly.
     is_read: bool,
     /// The variables for stages: the turn, the oracles that were found.
     environment: Vec<(String, String)>,

@@ -62,12 +62,12 @@ impl Film {
                 animation::write(&path, format, plan, |_, indices| {
                     *indices = receiver.recv().map_err(|_| Error::InvalidInput {
                         what: format!("the output {shown}"),
-                        reason: "its frames ended early".to_owned(),
+                        reason: "its encoder stopped before the last frame".to_owned(),
                     })?;
                     Ok(())
                 })
             });
-            let encoder = encoder.map_err(|error| wrong(format!("no thread for it: {error}")))?;
+            let encoder = encoder.map_err(|error| wrong(format!("its thread could not be started: {error}")))?;
             self.running = Some(Running { sender, encoder, shape: array.shape.clone(), shade: Shade::new(low, high) });
         }
         let Some(running) = &mut self.running else { return Ok(()) };

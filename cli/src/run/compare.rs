@@ -185,7 +185,7 @@ pub fn text(ours: &DeviceInfo, theirs: &DeviceInfo, differences: &[Difference]) 
     let device = |info: &DeviceInfo| format!("{} {}: {}", info.backend, info.index, info.name);
     let mut text = format!("{}\nagainst {}\n", device(ours), device(theirs));
     if differences.is_empty() {
-        text.push_str("nothing to compare: no binding is written\n");
+        text.push_str("nothing to compare: the kernel writes no binding\n");
     }
     for difference in differences {
         let Difference { name, dtype, shape, absolute, relative, ulp, unequal } = difference;

@@ -149,7 +149,7 @@ pub fn make(made: Made, dtype: DType, shape: &[usize]) -> Result<Array> {
     let count = count.filter(|count| count.checked_mul(dtype.bytes()).is_some_and(|bytes| bytes < isize::MAX as usize));
     let count = count.ok_or_else(|| Error::InvalidSize {
         what: format!("{dtype}{shape:?}"),
-        reason: "it is more than this system can address".to_owned(),
+        reason: "it exceeds what this system can address".to_owned(),
     })?;
     if !has_room(count * dtype.bytes()) {
         let reason = format!("there is no memory for its {} bytes", count * dtype.bytes());
@@ -590,7 +590,9 @@ fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
             Shade::new(low, high).indices(&values, &mut indices);
             picture::shaded(file, width, height, colors.map, &indices)
         }
-        _ => Err(invalid(format!("three or four {} a pixel are no colour: floats from 0 to 1 are", array.dtype))),
+        _ => {
+            Err(invalid(format!("{} cannot be colours of three or four channels: use floats from 0 to 1", array.dtype)))
+        }
     }
 }
 

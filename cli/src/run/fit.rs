@@ -17,7 +17,7 @@ pub fn found<'a>(step: &'a Step, name: &str, flag: &str) -> Result<&'a Binding> 
         let reason = if declares(step.kernel.wgsl(), name) {
             format!("the kernel declares it and does not use it: leave {flag} {name} out")
         } else {
-            format!("{flag} names a binding that is not there{}: {}", near(reflection, name), known(reflection))
+            format!("{flag} names an unknown binding{}: {}", near(reflection, name), known(reflection))
         };
         step.fault(name, reason)
     })
@@ -125,7 +125,7 @@ pub fn check_file(reflection: &Reflection, binding: &Binding, file: &str, array:
         && bytes % u64::from(*stride) != 0
     {
         let reason = format!(
-            "{what}, no whole number of elements: {element} takes {stride} bytes in an array (a .bin file may have a rest)"
+            "{what}, not a multiple of the {stride} bytes that {element} takes in an array (a .bin file may have a rest)"
         );
         return Err(fault(reflection, &binding.name, reason));
     }

@@ -122,7 +122,7 @@ impl Job {
             (None, ..) => {}
             (Some(name), Some(input), _) => {
                 if matches!(input.source, contents::Source::Made(_, None)) {
-                    return Err(job.fault(name, format!("--invocations @{name} takes its shape, and it has none (give it one, as in --in {name}=iota[480,640])")));
+                    return Err(job.fault(name, format!("--invocations @{name} takes its shape, which is unknown (give one, as in --in {name}=iota[480,640])")));
                 }
                 job.fill(input)?;
             }
@@ -131,7 +131,7 @@ impl Job {
                 found(&job.step, name, "--invocations")?;
                 return Err(job.fault(
                     name,
-                    format!("--invocations @{name} takes its shape, and neither --in nor --out gives it one"),
+                    format!("--invocations @{name} takes its shape, which neither --in nor --out gives"),
                 ));
             }
         }
@@ -188,7 +188,10 @@ impl Job {
                 let shape = match &zeros.shape {
                     Shape::Sides(sides) => sides.clone(),
                     Shape::Like(other) => self.shape_of(other).ok_or_else(|| {
-                        self.fault(&zeros.name, format!("[@{other}] takes the shape of what no flag before it gives"))
+                        self.fault(
+                            &zeros.name,
+                            format!("[@{other}] takes the shape of a binding that no earlier flag gives"),
+                        )
                     })?,
                 };
                 let image = Image::zeros(&self.step, binding, format, &shape)?;
@@ -203,7 +206,7 @@ impl Job {
                 found(&self.step, &zeros.name, "--out")?;
                 return Err(self.fault(
                     &zeros.name,
-                    format!("--out makes a texture of {format}, and it is a buffer: give a dtype"),
+                    format!("--out gives the texture format {format}, but it is a buffer: give a dtype"),
                 ));
             }
         };
@@ -521,8 +524,10 @@ impl Source {
                     None => step.amount.shape(reflection, binding),
                 };
                 let dtype = binding.layout.scalar().and_then(DType::of_scalar).ok_or_else(|| {
-                    let reason =
-                        format!("zeros, iota and random fill numbers of one kind; the shader has {}", binding.layout);
+                    let reason = format!(
+                        "zeros, iota and random fill scalars and vectors of one type; the shader has {}",
+                        binding.layout
+                    );
                     fault(reflection, name, reason)
                 })?;
                 (contents::make(*made, dtype, &shape)?, "what is made".to_owned())

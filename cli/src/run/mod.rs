@@ -278,7 +278,7 @@ fn known_features(linked: Option<&Linked>, features: &[String]) -> Result<()> {
     let there = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
     Err(Error::InvalidInput {
         what: format!("--feature {unknown}"),
-        reason: format!("no condition of the kernel names it{} ({there})", parse::closest(unknown, &known)),
+        reason: format!("the kernel has no condition of that name{} ({there})", parse::closest(unknown, &known)),
     })
 }
 

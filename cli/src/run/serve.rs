@@ -98,7 +98,7 @@ fn read(input: &mut impl BufRead) -> Result<Option<Request>> {
         |key: &str| head.get(key).and_then(Value::as_array).ok_or_else(|| fault(format!("\"{key}\" is no list")));
     let number = |value: Option<&Value>, what: &str| {
         let number = value.and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
-        number.ok_or_else(|| fault(format!("{what} is no number from 0 to 4294967295")))
+        number.ok_or_else(|| fault(format!("{what} is not a number from 0 to 4294967295")))
     };
     let mut workgroups = [1; 3];
     let counts = list("workgroups")?;
@@ -111,7 +111,7 @@ fn read(input: &mut impl BufRead) -> Result<Option<Request>> {
     let mut set = Vec::new();
     for (name, value) in head.get("set").and_then(Value::as_object).into_iter().flatten() {
         let value = value.as_f64().or_else(|| value.as_bool().map(|value| f64::from(u8::from(value))));
-        set.push((name.clone(), value.ok_or_else(|| fault(format!("\"{name}\" is set to no number")))?));
+        set.push((name.clone(), value.ok_or_else(|| fault(format!("the value of \"{name}\" is not a number")))?));
     }
     let mut bindings = Vec::new();
     for given in list("bindings")? {

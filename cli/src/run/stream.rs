@@ -60,7 +60,7 @@ impl ByRows {
         match told.into_iter().find(|(told, _)| *told && self.stream.is_empty()) {
             Some((_, flag)) => Err(Error::InvalidInput {
                 what: flag.to_owned(),
-                reason: "it is for chunks: say which files to read so, as in --stream x,y".to_owned(),
+                reason: "it needs --stream: name the files to read in chunks, as in --stream x,y".to_owned(),
             }),
             None => Ok(!self.stream.is_empty()),
         }
@@ -134,7 +134,7 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
         let path = match input.map(|input| &input.source) {
             Some(contents::Source::File(path, None)) if path.extension().is_some_and(|kind| kind == "npy") => path,
             Some(_) => return Err(job.fault(name, "--stream reads .npy files (give it as --in NAME=FILE.npy)")),
-            None => return Err(job.fault(name, format!("--stream names it, and there is no --in {name}=FILE.npy"))),
+            None => return Err(job.fault(name, format!("--stream names it, but --in {name}=FILE.npy is missing"))),
         };
         let source = Npy::open(path)?;
         job.check_rows(name, &shown(path), source.dtype(), source.row())?;
@@ -147,7 +147,7 @@ pub(super) fn run(global: &Global, file: &Path, arguments: &super::Arguments) ->
             && let Some(place) = place(other)
         {
             let Elements::Numbers(dtype) = zeros.elements else {
-                return Err(job.fault(&zeros.name, "--stream goes by rows of numbers, not by textures"));
+                return Err(job.fault(&zeros.name, "--stream reads rows of numbers, not textures"));
             };
             job.check_rows(&zeros.name, "--out", dtype, &[])?;
             made.push((zeros.name.clone(), place, dtype));
@@ -316,7 +316,7 @@ impl Sink for RowsFile {
 fn amount(tensor: &Tensor, two_axes: bool) -> Result<Amount> {
     let counts = spread(tensor.shape(), 1 + usize::from(two_axes)).ok_or_else(|| Error::InvalidSize {
         what: "a chunk".to_owned(),
-        reason: format!("its invocations pass {} (make it smaller with --chunk-rows)", u32::MAX),
+        reason: format!("its invocations exceed {} (make chunks smaller with --chunk-rows)", u32::MAX),
     })?;
     Ok(Amount::Invocations(counts))
 }

@@ -34,11 +34,11 @@ impl Image {
                     Array::new(DType::U8, &[height, width, 4], pixels.concat())?
                 }
                 "npy" | "safetensors" => contents::read_numbers(path, tensor.as_deref(), &input.name)?,
-                _ => return Err(fault(format!("{} is no .png, .jpg or .npy", shown(path)))),
+                _ => return Err(fault(format!("{} is not a .png, .jpg or .npy", shown(path)))),
             },
             contents::Source::Stdin => contents::read_stdin()?,
             contents::Source::Made(..) => {
-                return Err(fault(format!("it is a {binding}: give a picture or a .npy, or make it by --out")));
+                return Err(fault(format!("it is a {binding}: give a picture or a .npy, or create it with --out")));
             }
         };
         let (height, width, channels) = match *pixels.shape.as_slice() {
@@ -49,7 +49,7 @@ impl Image {
         let format = match binding.storage {
             Some((format, _)) => format,
             None => format_of(binding.sample_type, pixels.dtype, channels).ok_or_else(|| {
-                fault(format!("it is a {binding}, and no format of it has {channels} channels of {}", pixels.dtype))
+                fault(format!("it is a {binding}, which has no format of {channels} channels of {}", pixels.dtype))
             })?,
         };
         let has_levels = mips && binding.storage.is_none();
@@ -65,7 +65,7 @@ impl Image {
         let [height, width] = *shape else {
             return Err(step.fault(
                 &binding.name,
-                format!("{format}{shape:?} is no image: give rows and columns, as in [480,640]"),
+                format!("{format}{shape:?} is not an image: give rows and columns, as in [480,640]"),
             ));
         };
         if let Some((declared, _)) = binding.storage
@@ -105,7 +105,8 @@ impl Image {
             None => {
                 return Err(Error::InvalidInput {
                     what: format!("a texture of {format}"),
-                    reason: "its channels share bytes, and no file here holds them: store rgba16float".to_owned(),
+                    reason: "its channels share bytes, which no supported file format holds: store rgba16float"
+                        .to_owned(),
                 });
             }
         };

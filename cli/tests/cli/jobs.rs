@@ -154,7 +154,7 @@ fn new_apps_name_the_sources() {
     let package: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(place.path("waves/package.json")).unwrap()).unwrap();
     assert_eq!(package["name"], "waves");
-    place.refuse("new heat", 1, &["heat", "there already"]);
+    place.refuse("new heat", 1, &["heat", "already exists"]);
     place.refuse("new Heat", 2, &["lower-case"]);
     place.refuse("new 2d", 2, &["a letter first"]);
     place.refuse("new no/such/folder", 1, &["folder"]);

@@ -101,7 +101,7 @@ fn settings() {
     place.refuse(&run(&format!("{SET} --set params.n=-1")), 2, &["-1", "u32"]);
     place.refuse(&run(&format!("{SET} --set params.n=1.5")), 2, &["1.5", "u32"]);
     place.refuse(&run(&format!("{SET} --set params.v=1,2")), 2, &["vec3<f32>", "3", "2"]);
-    place.refuse(&run(&format!("{SET} --set x=1")), 2, &["\"x\"", "set again"]);
+    place.refuse(&run(&format!("{SET} --set x=1")), 2, &["\"x\"", "set or bound again"]);
     place.refuse(&format!("run k.wgsl --in y=y.npy {SET} --set x=1 --workgroups 1"), 2, &["\"x\"", "storage"]);
     place.refuse(&run("--set params"), 2, &["NAME=VALUE"]);
 }
@@ -158,7 +158,7 @@ fn damaged_npy_files() {
     place.write("long.npy", [&whole[..], &[0]].concat());
     place.write("text.npy", "1,2,3");
     let cases =
-        [("cut.npy", "truncated"), ("head.npy", "truncated"), ("long.npy", "longer"), ("text.npy", "no .npy file")];
+        [("cut.npy", "truncated"), ("head.npy", "truncated"), ("long.npy", "longer"), ("text.npy", "not a .npy file")];
     for (file, says) in cases {
         let run = format!("run k.wgsl --in x={file} --in y=y.npy {SET} --workgroups 1 -o y=out.npy");
         place.refuse(&run, 2, &[file, says]);
@@ -192,7 +192,7 @@ fn shapes_to_be_made() {
         ("y=f32[-4]", "at least 1"),
         ("y=f31[8]", "f32, f16, bf16"),
         ("y=f32[@z]", "\"z\""),
-        ("y=f32[99999999999999999999]", "more than this system can address"),
+        ("y=f32[99999999999999999999]", "exceeds what this system can address"),
         ("y=f32[4294967296,4294967296,4294967296]", "4294967296"),
     ] {
         place.refuse(&run(out), 2, &[says]);
@@ -209,9 +209,9 @@ fn sizes() {
         place.refuse(&format!("field --width {side} -o f.png"), 2, &["a side is a whole number of at least 1"]);
         place.refuse(&format!("pattern --height {side} -o p.png"), 2, &["a side is a whole number of at least 1"]);
     }
-    place.refuse("field --width 99999999999999999999 -o f.npy", 2, &["more than this system can address"]);
+    place.refuse("field --width 99999999999999999999 -o f.npy", 2, &["exceeds what this system can address"]);
     for size in ["-4x4", "-4"] {
-        place.refuse(&format!("field {size} -o f.png"), 2, &["a negative number is not taken here: -4"]);
+        place.refuse(&format!("field {size} -o f.png"), 2, &["negative numbers are not accepted here: -4"]);
     }
     place.refuse("field -x -o f.png", 2, &["unexpected argument"]);
     place.refuse("field 4294967296x1 -o f.npy", 2, &["4294967296"]);
@@ -278,7 +278,7 @@ fn a_full_disk() {
     let place = Place::new();
     for name in ["f.npy", "f.png"] {
         std::os::unix::fs::symlink("/dev/full", place.path(name)).unwrap();
-        place.refuse(&format!("field 64x64 -o {name}"), 1, &[&format!("cannot write {name}"), "no space is left"]);
+        place.refuse(&format!("field 64x64 -o {name}"), 1, &[&format!("cannot write {name}"), "the disk is full"]);
     }
     for name in ["a.gif", "a.png"] {
         std::os::unix::fs::symlink("/dev/full", place.path(name)).unwrap();

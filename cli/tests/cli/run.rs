@@ -485,7 +485,7 @@ fn a_binding_that_is_declared_and_not_used() {
         @compute @workgroup_size(1) fn main() { y[0] = 1.0; }",
     );
     place.refuse("run k.wgsl --in unused=zeros --in y=zeros --invocations 1", 2, &["declares it and does not use it"]);
-    place.refuse("run k.wgsl --in none=zeros --in y=zeros --invocations 1", 2, &["not there"]);
+    place.refuse("run k.wgsl --in none=zeros --in y=zeros --invocations 1", 2, &["unknown binding"]);
 }
 
 /// Editors put a new file in the old one's place, and for a moment there is none.

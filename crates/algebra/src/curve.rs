@@ -122,7 +122,7 @@ impl<C: Curve> Affine<C> {
         C::is_in_group(self)
     }
 
-    /// Its multiple.
+    /// Multiplies the point by a scalar.
     #[must_use]
     pub fn times(self, scalar: C::Scalar) -> Projective<C> {
         let limbs = scalar.to_limbs();
@@ -176,7 +176,7 @@ impl<C: Curve> Projective<C> {
         self.z.is_zero()
     }
 
-    /// From homogeneous coordinates, x = X / Z and y = Y / Z, as the kernels have them.
+    /// Converts from homogeneous coordinates, x = X / Z and y = Y / Z, as the kernels have them.
     #[must_use]
     pub fn from_homogeneous([x, y, z]: [C::Base; 3]) -> Self {
         if z.is_zero() { Self::INFINITY } else { Self { x: x * z, y: y * z.square(), z } }
@@ -245,7 +245,7 @@ impl<C: Curve> Projective<C> {
         Self { x, y, z: (self.z + h).square() - zz - hh }
     }
 
-    /// Its multiple by a number in 64-bit words, the least significant first.
+    /// Multiplies the point by a number in 64-bit words, the least significant first.
     #[must_use]
     pub fn times(self, scalar: &[u64]) -> Self {
         let mut result = Self::INFINITY;
@@ -260,7 +260,7 @@ impl<C: Curve> Projective<C> {
         result
     }
 
-    /// Its affine coordinates.
+    /// Converts to affine coordinates.
     #[must_use]
     pub fn to_affine(self) -> Affine<C> {
         let Some(inverse) = self.z.inverse() else { return Affine::INFINITY };

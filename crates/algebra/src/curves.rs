@@ -10,7 +10,7 @@ use super::montgomery::{Bls12381Fq, Bls12381Fr, Bn254Fq, Bn254Fr, Prime};
 #[cfg(target_arch = "x86_64")]
 use super::montgomery::{Bls12381FqModulus, Bn254FqModulus};
 
-/// Which group a tensor's points are of, as data.
+/// The group of a tensor's points, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CurveKind {
     /// BN254 (alt_bn128), y² = x³ + 3.

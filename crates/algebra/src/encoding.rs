@@ -7,7 +7,7 @@ use super::field::Field;
 use super::montgomery::{Modulus, Prime};
 use cantus_base::listed::Listed;
 
-/// How points are written as bytes. All are big-endian.
+/// An encoding of points as bytes. All are big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PointEncoding {
@@ -213,13 +213,13 @@ where
                     return if bytes.iter().all(|&byte| byte == 0) {
                         Ok(Self::INFINITY)
                     } else {
-                        Err("infinity has other bits")
+                        Err("bits of infinity other than its flag are set")
                     };
                 }
                 let larger = match own {
                     own if own == flags.compressed => false,
                     own if own == flags.compressed | flags.larger => true,
-                    _ => return Err("the flags are those of no compressed point"),
+                    _ => return Err("the flags are not those of a compressed point"),
                 };
                 let x: C::Base = read(&bytes, C::KIND, encoding)?;
                 let y = (x.square() * x + C::b()).root().ok_or("no point of the curve has this x")?;

@@ -23,7 +23,7 @@ pub trait Binomial<F, const D: usize>: Copy + Send + Sync + 'static {
 pub struct Extension<F, B, const D: usize>(pub [F; D], PhantomData<B>);
 
 impl<F, B, const D: usize> Extension<F, B, D> {
-    /// Of its coefficients, the constant first.
+    /// Creates an element from its coefficients, the constant first.
     #[must_use]
     pub const fn new(coefficients: [F; D]) -> Self {
         Self(coefficients, PhantomData)

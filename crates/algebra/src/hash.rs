@@ -47,7 +47,7 @@ pub const KECCAK_ROUNDS: [u64; 24] = [
     0x0000_0000_8000_0001,
     0x8000_0000_8000_8008,
 ];
-/// Where each lane goes by rho and pi, from lane 1 on, and by how much it is turned.
+/// The target of each lane by rho and pi, from lane 1 on, and its rotation.
 pub const KECCAK_LANES: [(usize, u32); 24] = [
     (10, 1),
     (7, 3),

@@ -182,7 +182,7 @@ impl<M: Modulus<N>, const N: usize> Prime<M, N> {
     const R: [u64; N] = power_of_two(64 * N, &M::MODULUS);
     const R2: [u64; N] = power_of_two(128 * N, &M::MODULUS);
 
-    /// From words in Montgomery's form, as arkworks' `Fp` holds them; `None` when they are not below the order.
+    /// Converts from words in Montgomery's form, as arkworks' `Fp` holds them; `None` when they are not below the order.
     ///
     /// ```
     /// use cantus::zk::{Bn254Fr, Field};

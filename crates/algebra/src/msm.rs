@@ -6,7 +6,7 @@ use super::field::Field;
 use super::{parallel, straus};
 use cantus_base::listed::Listed;
 
-/// How a sum is cut: windows of that many bits, whose digits lie within -2^(window - 1) and 2^(window - 1) - 1.
+/// The division of a sum into windows of `window` bits, whose digits lie within -2^(window - 1) and 2^(window - 1) - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MsmPlan {
     /// Bits of a digit, up to 16.

@@ -354,7 +354,7 @@ impl Operation {
             }
             (&Self::Poseidon2 { field, width, rows, length, rate, out }, [x]) => with_field!(field, F => {
                 let fits = rate > 0 && rate <= width && out > 0 && out <= width && length > 0;
-                let poseidon = Poseidon2::<F>::known(width).filter(|_| fits).ok_or("there is no such permutation")?;
+                let poseidon = Poseidon2::<F>::known(width).filter(|_| fits).ok_or("the permutation does not exist")?;
                 let (x, y) = (elements::<F>(x, rows * length)?, elements_mut::<F>(output, rows * out)?);
                 parallel::for_chunks(y, 64 * out, |task, y| {
                     if !stop() {
@@ -383,10 +383,10 @@ impl Operation {
                 let count = rows << log;
                 let (a, y) = (elements::<F>(a, count)?, elements_mut::<F>(output, count)?);
                 let shift = elements::<F>(shift, 1).ok().and_then(<[F]>::first).copied();
-                let shift = shift.ok_or("the shift is no element")?;
+                let shift = shift.ok_or("the shift is not an element of the field")?;
                 if transform(a, y, *log, *inverse, shift) { Ok(()) } else { Err("there is no such transform".to_owned()) }
             }),
-            _ => Err("its bindings are none of its own".to_owned()),
+            _ => Err("its bindings are not those of the kernel".to_owned()),
         }
     }
 }

@@ -45,10 +45,10 @@ pub struct Config {
     /// Measures each kernel's time on the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<bool>,
-    /// Where each engine writes a trace of its life for Chrome's and Perfetto's viewers; sets `profile` too.
+    /// The file for each engine's trace, for Chrome's and Perfetto's viewers. Sets `profile` as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<std::path::PathBuf>,
-    /// Lets operations that create data choose the device by estimated time (the default), not only by rank.
+    /// Makes operations that create data choose the device by estimated time (the default), not only by rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
     /// Prefers GPUs that share the system's memory over discrete ones.

@@ -2,7 +2,7 @@
 
 use crate::listed::Listed;
 
-/// Why there is no result.
+/// The reason why there is no result.
 pub enum Failure {
     /// No thread could be started.
     NoThread(std::io::Error),

@@ -278,7 +278,7 @@ impl Error {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             std::io::ErrorKind::PermissionDenied => "no permission".to_owned(),
             std::io::ErrorKind::IsADirectory => "it is a folder: name a file in it".to_owned(),
-            std::io::ErrorKind::InvalidData => "it is no text in UTF-8".to_owned(),
+            std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
             _ => error.to_string(),
         };
         Self::Unreadable { path: path.display().to_string(), reason }

@@ -136,7 +136,7 @@ fn within<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
     DEPTH.set(DEPTH.get() + 1);
     let _level = Level;
     if DEPTH.get() > MAX_TYPE_DEPTH {
-        return Err(D::Error::custom("a layout nests too deeply"));
+        return Err(D::Error::custom("a type is nested too deeply"));
     }
     T::deserialize(deserializer)
 }
@@ -305,7 +305,7 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// Where a binding lives.
+/// The address space of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AddressSpace {
     /// `var<uniform>`
@@ -314,7 +314,7 @@ pub enum AddressSpace {
     Storage,
 }
 
-/// How a kernel accesses a binding.
+/// The access of a kernel to a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// Reads only.

@@ -13,7 +13,7 @@ pub enum ChannelType {
     Float,
 }
 
-/// How the words of a texel are read.
+/// The packing of channels in the words of a texel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Packing {
@@ -257,7 +257,7 @@ impl std::fmt::Display for ViewDimension {
     }
 }
 
-/// How a kernel accesses a storage texture.
+/// The access of a kernel to a storage texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StorageTextureAccess {
     /// `read`
@@ -281,7 +281,7 @@ pub struct TextureBinding {
     pub dimension: ViewDimension,
     /// The type that is read from it or stored in it.
     pub sample_type: SampleType,
-    /// It has several samples in each texel.
+    /// True if it has several samples per texel.
     pub multisampled: bool,
     /// The format and access of a storage texture; `None` for one that is sampled or loaded.
     pub storage: Option<(TextureFormat, StorageTextureAccess)>,
@@ -318,7 +318,7 @@ pub struct SamplerBinding {
     pub comparison: bool,
 }
 
-/// How a sampler reads beyond the edge of a texture.
+/// The texel that a sampler reads beyond the edge of a texture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressMode {
@@ -331,7 +331,7 @@ pub enum AddressMode {
     MirrorRepeat,
 }
 
-/// How a sampler finds a value between texels, or between levels.
+/// The interpolation of a sampler between texels, or between levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilterMode {
@@ -342,7 +342,7 @@ pub enum FilterMode {
     Linear,
 }
 
-/// How a `sampler_comparison` compares its reference (left) with a texel (right).
+/// The comparison by which a `sampler_comparison` compares its reference (left) with a texel (right).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompareFunction {
@@ -387,7 +387,7 @@ named! {
     }
 }
 
-/// How a kernel samples a texture, with WebGPU's fields and defaults: nearest texels, clamped to the edge. Anisotropic filtering is not done:
+/// The state of a sampler, with WebGPU's fields and defaults: nearest texels, clamped to the edge. Anisotropic filtering is not done:
 /// `max_anisotropy` is 1.
 ///
 /// ```
@@ -399,11 +399,11 @@ named! {
 pub struct Sampler {
     /// Beyond the edge along u, v and w.
     pub address_mode: [AddressMode; 3],
-    /// Where a texel is larger than a sample (level of detail 0 and less).
+    /// The filter where a texel is larger than a sample (level of detail 0 and less).
     pub mag_filter: FilterMode,
-    /// Where a texel is smaller than a sample.
+    /// The filter where a texel is smaller than a sample.
     pub min_filter: FilterMode,
-    /// Between levels.
+    /// The filter between levels.
     pub mipmap_filter: FilterMode,
     /// The least level of detail.
     pub lod_min_clamp: f32,

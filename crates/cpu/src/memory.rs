@@ -205,8 +205,7 @@ impl Keeper {
         }
         drop(kept);
         let (store, bytes) = (self.store.upgrade()?, u64::try_from(bytes).ok()?);
-        let made =
-            store.has_room(bytes).then(|| store.buffer("", bytes, false, "operands that are kept").ok()).flatten()?;
+        let made = store.has_room(bytes).then(|| store.buffer("", bytes, false, "cached operands").ok()).flatten()?;
         make(made.start());
         let made = Arc::new(made);
         let mut kept = self.lock();

@@ -248,7 +248,7 @@ impl Native {
             (NativeOperation::Function(shape), [inputs @ .., y]) => function(shape, inputs, *y, limits),
             #[cfg(feature = "zk")]
             (NativeOperation::Zk(operation), [inputs @ .., output]) => return zk(operation, inputs, *output, limits),
-            _ => return Err(Fault::from("its bindings are none of its own")),
+            _ => return Err(Fault::from("its bindings are not those of the kernel")),
         }
         .map_err(Fault::from)
     }

@@ -86,16 +86,16 @@ pub struct Capabilities {
     pub subgroup_sizes: Option<(u32, u32)>,
     /// A kernel may ask for one subgroup size of several (Vulkan's subgroup size control).
     pub subgroup_size_control: bool,
-    /// It multiplies matrices of 16 x 16 of f16 in hardware, by the subgroup, with sums in f32 (NVIDIA's tensor cores, Vulkan's cooperative matrix). Others
+    /// True if it multiplies matrices of 16 x 16 of f16 in hardware, by the subgroup, with sums in f32 (NVIDIA's tensor cores, Vulkan's cooperative matrix). Others
     /// run the kernels that have [`Features::cooperative_matrix`](crate::kernel::Features) by shuffles, with matrices of 8 x 8 alone (Metal), or not at all.
     pub cooperative_matrix: bool,
-    /// It can time each kernel by its own clock.
+    /// True if it can time each kernel by its own clock.
     pub timestamps: bool,
     /// Host and device share memory.
     pub unified_memory: bool,
-    /// It runs operation graphs and no kernels: everything else goes to another device.
+    /// True if it runs operation graphs and no kernels. Other work goes to another device.
     pub operation_graphs: bool,
-    /// How a kernel's lanes are run.
+    /// The way in which it runs a kernel's lanes.
     pub execution: Execution,
     /// Limits.
     pub limits: Limits,
@@ -118,7 +118,7 @@ pub enum Execution {
 pub struct Identity {
     /// The driver's number for it, the same in CUDA and Vulkan of one vendor.
     pub uuid: Option<[u8; 16]>,
-    /// Its place on the PCI bus.
+    /// The address on the PCI bus.
     pub pci: Option<PciAddress>,
     /// The number that Windows has for it.
     pub luid: Option<[u8; 8]>,
@@ -172,13 +172,13 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// Driver and version.
     pub driver: String,
-    /// Its memory, where the API tells.
+    /// The memory in bytes, if the API reports it.
     pub memory_bytes: Option<u64>,
-    /// Which silicon it is; empty for drivers that imitate a GPU.
+    /// The identity of the hardware; empty for drivers that imitate a GPU.
     pub identity: Identity,
     /// Rank; higher is preferred.
     pub priority: i32,
-    /// Its features and limits.
+    /// The features and limits.
     pub capabilities: Capabilities,
 }
 

@@ -99,7 +99,7 @@ impl Probe {
     }
 }
 
-/// How devices are opened.
+/// Options for opening devices.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -112,7 +112,7 @@ pub struct OpenOptions {
     pub memory_limit: Option<u64>,
     /// Time limit on a batch or a transfer.
     pub timeout: Option<Duration>,
-    /// How long workgroups that run together may take on the CPU; `None`: for ever.
+    /// The time limit for workgroups that run together on the CPU; `None`: no limit.
     pub stall_limit: Option<Duration>,
     /// Measure each kernel's time on the device where it can.
     pub profile: bool,
@@ -430,12 +430,12 @@ impl Command {
     }
 }
 
-/// How long a kernel ran on the device, by the device's own clock.
+/// The time that a kernel ran on the device, by the device's own clock.
 #[derive(Debug, Clone)]
 pub struct KernelTime {
     /// The dispatch's label.
     pub label: Arc<str>,
-    /// When it began, where the device's clock can be compared with the host's.
+    /// The start, if the device's clock can be compared with the host's.
     pub start: Option<web_time::Instant>,
     /// The time.
     pub time: Duration,
@@ -447,9 +447,9 @@ pub struct KernelTime {
 pub struct TakeoverFigures {
     /// The native kernel.
     pub name: &'static str,
-    /// How often it was launched, or recorded.
+    /// The number of launches or recordings.
     pub launches: u64,
-    /// Why it did not serve, where it did not: the translated kernel ran in its place.
+    /// The reason why it was not used, if the translated kernel ran in its place.
     pub refusal: Option<String>,
 }
 

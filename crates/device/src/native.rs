@@ -311,7 +311,7 @@ pub struct GatherShape {
     pub places: CopyShape,
     /// The distance from one place to the next, in elements of the source.
     pub step: usize,
-    /// How many places there are: one at least.
+    /// The number of positions: at least one.
     pub length: usize,
     /// Places are signed.
     pub signed: bool,
@@ -339,7 +339,7 @@ pub struct ScatterShape {
     pub shared: bool,
     /// The dtype of the elements and values.
     pub dtype: DType,
-    /// How an element and a value are combined; without it the value takes the place.
+    /// The combination of an element and a value; `None` overwrites the element.
     pub by: Option<Combination>,
     /// Places are signed: negative ones count from the end.
     pub signed: bool,
@@ -361,7 +361,7 @@ impl ScatterShape {
     }
 }
 
-/// How many numbers are in each bin.
+/// A count of the numbers in each bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CountShape {
@@ -410,7 +410,7 @@ impl ResampleShape {
     }
 }
 
-/// How much pixels count by their distance from a place between them.
+/// The weight of a pixel by its distance from the sampled position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ResampleKernel {
@@ -452,7 +452,7 @@ pub struct FftShape {
     pub inverse: bool,
 }
 
-/// For each query of each head the mean of the values, weighted by the softmax of its scaled products with the keys. The result is contiguous.
+/// Attention: for each query of each head the mean of the values, weighted by the softmax of its scaled products with the keys. The result is contiguous.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AttentionShape {
     /// The queries of each head, as rows.
@@ -562,7 +562,7 @@ pub struct SortShape {
     pub rows: usize,
     /// Elements of a row.
     pub length: usize,
-    /// How many of a row's first elements are wanted.
+    /// The number of a row's first elements to keep.
     pub keep: usize,
     /// The kind of the elements.
     pub number: Number,
@@ -570,7 +570,7 @@ pub struct SortShape {
     pub descending: bool,
 }
 
-/// How elements are combined.
+/// The combination of two elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Combination {
     /// Integers wrap.
@@ -583,7 +583,7 @@ pub enum Combination {
     Least,
 }
 
-/// Each element of contiguous rows combined with those before it.
+/// A scan: each element of contiguous rows combined with those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ScanShape {
     /// Rows.

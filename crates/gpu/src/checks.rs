@@ -141,14 +141,14 @@ fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, bytes: u64) 
         Err(Error::InvalidSize { what: format!("the copy from {} to {}", source.label, target.label), reason })
     };
     if source.id == target.id {
-        return fault("source and target are one buffer".to_owned());
+        return fault("source and target are the same buffer".to_owned());
     }
     if !(from | to | bytes).is_multiple_of(4) {
         return fault(format!("offsets {from} and {to} and size {bytes} must be multiples of 4 bytes"));
     }
     match (from.checked_add(bytes), to.checked_add(bytes)) {
         (Some(source_end), Some(target_end)) if source_end <= source.bytes && target_end <= target.bytes => Ok(()),
-        _ => fault(format!("{bytes} bytes do not fit from byte {from} to byte {to}")),
+        _ => fault(format!("{bytes} bytes from byte {from} to byte {to} exceed a buffer")),
     }
 }
 

@@ -34,7 +34,7 @@ impl NativeCache {
     pub(super) fn open(folder: Option<&Path>, backend: &str) -> Self {
         let folder = crate::private_folder::open(
             folder.map(|folder| folder.join("kernels").join(backend)),
-            "compiled kernels are not kept",
+            "compiled kernels are not cached",
         );
         if let Some(folder) = &folder {
             prune(folder);
@@ -76,7 +76,7 @@ impl NativeCache {
         if let Err(error) = write(&path, key, code)
             && !self.warned.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!("compiled kernels are not kept: {}: {error}", path.display());
+            tracing::warn!("compiled kernels are not cached: {}: {error}", path.display());
         }
     }
 }

@@ -126,7 +126,7 @@ pub enum Compare {
     Ge,
 }
 
-/// How a reduction combines elements.
+/// The combination of elements in a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fold {
@@ -211,7 +211,7 @@ pub enum Op {
 pub struct Node {
     /// The operation.
     pub op: Op,
-    /// With what.
+    /// The operands.
     pub operands: Vec<Value>,
     /// The dtype of the result.
     pub dtype: DType,
@@ -282,7 +282,7 @@ impl Graph {
         }
     }
 
-    /// With another name.
+    /// Returns the graph with another name.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self { name: name.to_owned(), ..self }
@@ -344,7 +344,7 @@ impl Graph {
         }
     }
 
-    /// With only the nodes that its results need, in the order in which they were made.
+    /// Returns the graph with only the nodes that its results need, in their order of creation.
     #[must_use]
     pub fn pruned(&self) -> Self {
         let mut needed = vec![false; self.nodes.len()];
@@ -370,7 +370,7 @@ impl Graph {
         result
     }
 
-    /// As a graph that many may hold.
+    /// Returns the graph in an `Arc`.
     #[must_use]
     pub fn shared(self) -> Arc<Self> {
         Arc::new(self)

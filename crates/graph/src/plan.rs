@@ -36,7 +36,7 @@ impl Default for Machine {
     }
 }
 
-/// How the tiles of a result are shared out.
+/// The division of a result's tiles among cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Partition {
@@ -46,7 +46,7 @@ pub enum Partition {
     Plain,
 }
 
-/// Some tiles: rows and columns of the grid.
+/// A block of tiles: rows and columns of the grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// The core.
@@ -155,7 +155,7 @@ pub struct Cost {
     pub cores: usize,
     /// The slowest core's cycles of arithmetic.
     pub work: f64,
-    /// Its cycles of moving tiles; they go on beside the arithmetic.
+    /// The cycles of moving tiles, which overlap with the arithmetic.
     pub traffic: f64,
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// How exactly float32 is computed.
+/// The precision in which float32 is computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Precision {
     /// As float32.

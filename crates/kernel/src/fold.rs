@@ -32,7 +32,7 @@ pub struct Folded {
     name: String,
 }
 
-/// How a dispatch is folded.
+/// The plan of a folded dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Plan {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::Origin;
 
-/// Why a kernel's modules were not linked.
+/// The reason why a kernel's modules were not linked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -68,7 +68,7 @@ pub struct Linker {
 }
 
 impl Linker {
-    /// Without features, and with no other modules than the library's and the files'.
+    /// Creates a linker without features, and without modules other than the library's and the files'.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -213,7 +213,7 @@ impl Linked {
         &self.text
     }
 
-    /// Where its parts come from.
+    /// Returns the origin of each part of the text.
     #[must_use]
     pub fn origins(&self) -> &Arc<Origins> {
         &self.origins

@@ -11,7 +11,7 @@ use crate::lex::{self, Kind, Token};
 /// An imported name.
 #[derive(Debug, Clone)]
 pub(crate) struct Import {
-    /// From the package's or the module's side: `["package", "noise", "fbm"]`.
+    /// The path from the package's or the module's root: `["package", "noise", "fbm"]`.
     pub path: Vec<String>,
     pub place: Range<usize>,
 }

@@ -3,7 +3,7 @@
 use super::bytecode::{Bytecode, Code, Count, Element, Instr, Strided};
 use super::check::Checked;
 
-/// Where choices come from.
+/// A source of choices.
 pub trait Choices {
     /// A number below `n`, which is at least 1.
     fn below(&mut self, n: usize) -> usize;

@@ -19,13 +19,13 @@ pub(super) struct Body<'m> {
     pub function: &'m Function,
     pub info: &'m FunctionInfo,
     pub owner: Owner,
-    /// How often each expression is used.
+    /// The number of uses of each expression.
     pub uses: Vec<u32>,
     /// Expressions that are variables now.
     pub baked: FxHashMap<Handle<Expression>, String>,
     /// Expressions that must become variables.
     pub needed: FxHashSet<Handle<Expression>>,
-    /// How deep the text of an expression is nested.
+    /// The nesting depth of the text of each expression.
     pub nesting: Vec<u32>,
     /// Expressions that are used where a block is left already: they are declared before the loop.
     pub hoisted: FxHashSet<Handle<Expression>>,

@@ -99,7 +99,7 @@ pub enum OutOfRange {
     Zero,
 }
 
-/// How a kernel is translated.
+/// Options of a translation.
 ///
 /// ```
 /// let options = cantus::translate::Options::new().bound_loops(true);
@@ -112,7 +112,7 @@ pub struct Options {
     pub bound_loops: bool,
     /// Uniform bindings are arguments by value instead of pointers.
     pub uniforms_by_value: bool,
-    /// For OpenCL.
+    /// Features of the OpenCL device.
     pub opencl: OpenClFeatures,
     /// The effect of an index out of range.
     pub out_of_range: OutOfRange,
@@ -211,7 +211,7 @@ pub struct Unsupported {
     /// The construct, in words.
     #[doc(hidden)]
     pub construct: String,
-    /// Its bytes in the WGSL text.
+    /// The byte range in the WGSL text.
     #[doc(hidden)]
     pub span: Option<std::ops::Range<usize>>,
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::algebra::FieldKind;
 use cantus_base::listed::Listed;
 
-/// How kernels multiply elements of several words. Memory is the same for all.
+/// The algorithm by which kernels multiply elements of several words. Memory is the same for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LimbForm {

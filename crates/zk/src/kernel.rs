@@ -37,7 +37,7 @@ thread_local! {
     static FORCED: std::cell::Cell<Option<LimbForm>> = const { std::cell::Cell::new(None) };
 }
 
-/// For tests: the form of the kernels that this thread asks for from now on; `None` leaves it to the device.
+/// Sets the form of the kernels that this thread requests from now on, for tests. `None` leaves it to the device.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub fn force_form(form: Option<LimbForm>) {

@@ -115,7 +115,7 @@ suspend fun many(engine: Engine) = kotlinx.coroutines.coroutineScope {
     need(alone.map { it.asList() }.toSet().size == 8) { "all times look alike" }
 }
 
-/** What is written is read; a wrong size is refused. */
+/** Written values are read back; a wrong size is refused. */
 suspend fun written(engine: Engine) {
     val tensor = engine.tensorI32(listOf(1, -2, 3), listOf(3uL))
     tensor.writeBytes(byteArrayOf(-1, -1, -1, -1, 5, 0, 0, 0, 0, 0, 0, -128))

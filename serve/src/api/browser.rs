@@ -25,7 +25,7 @@ pub(super) fn check(settings: &Settings, request: &Request) -> Result<(), Proble
             StatusCode::MISDIRECTED_REQUEST,
             "host",
             "the service is not known by this name",
-            "without keys it answers as localhost, 127.0.0.1 or [::1] alone",
+            "without keys it only answers as localhost, 127.0.0.1 or [::1]",
         ));
     }
     if is_allowed(settings, headers) {
@@ -54,7 +54,7 @@ pub(super) fn check(settings: &Settings, request: &Request) -> Result<(), Proble
         StatusCode::FORBIDDEN,
         "origin",
         "pages of this origin may not call the service",
-        "whoever runs it names the origins that may (--allow-origin)",
+        "the operator lists the allowed origins with --allow-origin",
     ))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Optio
         return Err(Problem::malformed(format!("the request has several headers {name}")));
     }
     let value = value.map(|value| value.to_str());
-    value.transpose().map_err(|_| Problem::malformed(format!("the header {name} is no text")))
+    value.transpose().map_err(|_| Problem::malformed(format!("the header {name} is not text")))
 }
 
 /// The host that is asked, with its port: HTTP/1.0 may name none.

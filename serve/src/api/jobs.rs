@@ -75,7 +75,7 @@ pub(super) async fn list(
     cut: Result<Query<Cut>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let caller = caller(&service, &headers, peer).await?;
-    let Query(cut) = cut.map_err(|_| Problem::malformed("the query has a limit from 1 to 1000, or nothing"))?;
+    let Query(cut) = cut.map_err(|_| Problem::malformed("the query may only have a limit from 1 to 1000"))?;
     let limit = cut.limit.unwrap_or(100);
     if !(1..=1000).contains(&limit) {
         return Err(Problem::malformed("a limit is from 1 to 1000"));

@@ -97,7 +97,7 @@ pub(super) async fn read(
     // Without a type it is no JSON: a page of any site may send a body without one, and needs nobody's leave for it.
     let content_type = one(headers, &header::CONTENT_TYPE)?.unwrap_or_default().to_owned();
     if one(headers, &header::CONTENT_ENCODING)?.is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
-        return Err(body::untaken("content codings are not taken: send the body as it is"));
+        return Err(body::untaken("content codings are not supported: send the body uncompressed"));
     }
     let query = query.unwrap_or_default();
     let owner = Arc::<str>::from(caller.id.as_str());

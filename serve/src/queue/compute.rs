@@ -173,7 +173,7 @@ fn why(error: &Error) -> &'static str {
     match error {
         Error::TensorLost { cause, .. } => why(cause),
         Error::DeviceLost { .. } => "was lost",
-        Error::OutOfMemory { .. } => "had not the memory",
+        Error::OutOfMemory { .. } => "ran out of memory",
         _ => "failed",
     }
 }

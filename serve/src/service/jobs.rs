@@ -227,7 +227,7 @@ impl Service {
                 result = Err(Problem::new(
                     StatusCode::INSUFFICIENT_STORAGE,
                     "disk",
-                    "there is no room for the result",
+                    "the result exceeds the disk quota",
                     format!(
                         "its {} bytes are more than the room for jobs on disk has for this key",
                         output.bytes.len()
@@ -252,7 +252,7 @@ impl Service {
         // What cannot be written now is written later: nobody is told that it is done before.
         let mut pause = Duration::from_millis(100);
         while let Err(reason) = self.store.change(Change::Finish(Box::new(record.clone()), result.clone())).await {
-            crate::log(&format!("a result could not be written, and will be: {reason}"));
+            crate::log(&format!("a result could not be written and is retried: {reason}"));
             self.metrics.disk_failures.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(10));
@@ -424,7 +424,7 @@ impl Service {
         if !record.job.state.ended() {
             return Ok(Some(record.job));
         }
-        if self.forget(record).await { Ok(None) } else { Err(Problem::unavailable("the disk takes nothing now")) }
+        if self.forget(record).await { Ok(None) } else { Err(Problem::unavailable("the disk rejects writes")) }
     }
 }
 

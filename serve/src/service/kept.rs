@@ -14,7 +14,7 @@ impl Service {
     pub(super) fn keep(&self, owner: &Arc<str>, bytes: u64) -> Result<(), Problem> {
         if bytes > self.disk.most() {
             let most = self.disk.most();
-            return Err(Problem::too_large(format!("a job takes {bytes} bytes on disk, of {most} that there are")));
+            return Err(Problem::too_large(format!("a job takes {bytes} bytes on disk; the limit is {most}")));
         }
         let full = |short: Short, what: &str| {
             let whose = if short == Short::Own { "the key's share of " } else { "" };

@@ -166,7 +166,8 @@ impl Array {
     /// # Errors
     /// 422 for a dtype that has no name here, or bytes that are not what the shape takes.
     pub fn of_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self, Problem> {
-        let dtype = DTypeName::of(dtype).ok_or_else(|| Problem::invalid(format!("arrays of {dtype} are not taken")))?;
+        let dtype =
+            DTypeName::of(dtype).ok_or_else(|| Problem::invalid(format!("arrays of {dtype} are not supported")))?;
         let array = Self {
             dtype,
             shape: Some(shape.iter().map(|&side| u32::try_from(side).unwrap_or(u32::MAX)).collect()),
@@ -212,8 +213,9 @@ impl Array {
         }
         let mut bytes = Vec::with_capacity(count * dtype.bytes());
         for (place, number) in self.data.iter().enumerate() {
-            put(&mut bytes, dtype, *number)
-                .ok_or_else(|| Problem::invalid(format!("this is no {dtype}")).at(format!("{pointer}/data/{place}")))?;
+            put(&mut bytes, dtype, *number).ok_or_else(|| {
+                Problem::invalid(format!("this is not a {dtype}")).at(format!("{pointer}/data/{place}"))
+            })?;
         }
         self.data = Vec::new();
         self.shape = Some(sides.iter().map(|&side| u32::try_from(side).unwrap_or(u32::MAX)).collect());
@@ -377,7 +379,7 @@ impl Output {
                     axum::http::StatusCode::NOT_ACCEPTABLE,
                     "not-acceptable",
                     "the result cannot have this form",
-                    format!("safetensors have no {other}: accept application/x-npy"),
+                    format!("safetensors cannot hold {other}: accept application/x-npy"),
                 ));
             }
         };

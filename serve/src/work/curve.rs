@@ -99,7 +99,7 @@ fn check_points(
     }
     let count = each(points, size).count();
     if encoding == PointEncoding::Compressed && count > COMPRESSED {
-        return Err(Problem::too_large(format!("at most {COMPRESSED} compressed points are taken")).at(pointer));
+        return Err(Problem::too_large(format!("at most {COMPRESSED} compressed points are accepted")).at(pointer));
     }
     if strict {
         with_curve!(curve, C => for (place, bytes) in each(points, size).enumerate() {
@@ -133,7 +133,9 @@ pub fn check_msm(work: &mut MsmWork) -> Result<(), Problem> {
     check_elements(scalars, &mut work.scalars, "/scalars")?;
     let count = work.scalars.count(scalars.words());
     if points != count {
-        return Err(Problem::invalid(format!("{count} scalars for {points} points: give as many")).at("/scalars"));
+        return Err(
+            Problem::invalid(format!("{count} scalars for {points} points: the numbers must be equal")).at("/scalars")
+        );
     }
     Ok(())
 }
@@ -149,11 +151,12 @@ pub fn check(work: &mut CurveWork) -> Result<(), Problem> {
         (Some(others), true) => {
             let second = check_points(curve, others, encoding, true, "/others")?;
             if second != count {
-                return Err(Problem::invalid(format!("{second} points beside {count}: give as many")).at("/others"));
+                return Err(Problem::invalid(format!("{second} points beside {count}: the numbers must be equal"))
+                    .at("/others"));
             }
         }
         (None, false) => {}
-        (Some(_), false) => return Err(Problem::invalid("add alone takes second points").at("/others")),
+        (Some(_), false) => return Err(Problem::invalid("only add takes second points").at("/others")),
         (None, true) => return Err(Problem::invalid("add takes second points").at("/others")),
     }
     match (&mut work.scalars, function == CurveFunction::Multiply) {
@@ -161,17 +164,18 @@ pub fn check(work: &mut CurveWork) -> Result<(), Problem> {
             check_elements(curve.scalars(), scalars, "/scalars")?;
             let second = scalars.count(curve.scalars().words());
             if second != count {
-                return Err(
-                    Problem::invalid(format!("{second} scalars for {count} points: give as many")).at("/scalars")
-                );
+                return Err(Problem::invalid(format!(
+                    "{second} scalars for {count} points: the numbers must be equal"
+                ))
+                .at("/scalars"));
             }
         }
         (None, false) => {}
-        (Some(_), false) => return Err(Problem::invalid("multiply alone takes scalars").at("/scalars")),
+        (Some(_), false) => return Err(Problem::invalid("only multiply takes scalars").at("/scalars")),
         (None, true) => return Err(Problem::invalid("multiply takes scalars").at("/scalars")),
     }
     if function == CurveFunction::Check && work.answer.is_some() {
-        return Err(Problem::invalid("check answers no points").at("/answer"));
+        return Err(Problem::invalid("check does not return points").at("/answer"));
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Node {
                 let (mut parts, mut options) = (Vec::new(), None);
                 while let Some(item) = items.next_element::<Wrapped>()? {
                     match item.0 {
-                        _ if options.is_some() => return Err(A::Error::custom("nothing stands behind the object")),
+                        _ if options.is_some() => return Err(A::Error::custom("the object must come last")),
                         Item::Part(part) => parts.push(part),
                         Item::Options(given) => options = Some(given),
                     }
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Node {
         }
         match Wrapped::deserialize(from)?.0 {
             Item::Part(part) => Ok(part),
-            Item::Options(_) => Err(serde::de::Error::custom("an expression is no object")),
+            Item::Options(_) => Err(serde::de::Error::custom("an expression is not an object")),
         }
     }
 }
@@ -179,7 +179,7 @@ pub fn check(work: &mut ExpressionWork, memory: u64) -> Result<(), Problem> {
         bytes = bytes.saturating_add(array.length().unwrap_or(usize::MAX) as u64);
     }
     if bytes > memory / 2 {
-        return Err(Problem::too_large(format!("inputs may take {} bytes here", memory / 2)).at("/inputs"));
+        return Err(Problem::too_large(format!("inputs may take at most {} bytes here", memory / 2)).at("/inputs"));
     }
     if let Node::Number(_) = work.expression {
         return Err(Problem::invalid("a number alone has no dtype: combine it with an input").at("/expression"));
@@ -341,7 +341,7 @@ fn build(node: &Node, inputs: &Inputs, pointer: &str, memory: u64) -> Result<Exp
     let bytes = shape.iter().try_fold(dtype.bytes(), |product, &side| product.checked_mul(side));
     if bytes.is_none_or(|bytes| bytes as u64 > memory / 2) {
         return Err(Problem::too_large(format!(
-            "a result may take {} bytes here; this has the shape {shape:?}",
+            "a result may take at most {} bytes here; its shape is {shape:?}",
             memory / 2
         ))
         .at(pointer));

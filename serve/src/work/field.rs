@@ -96,7 +96,7 @@ fn parse(text: &str, words: usize) -> Option<Vec<u32>> {
 pub fn check_elements(field: FieldName, elements: &mut Elements, pointer: &str) -> Result<(), Problem> {
     let words = field.words();
     let refused = |place: usize| {
-        Problem::invalid(format!("this is no element of {}: a number below its modulus", field.name()))
+        Problem::invalid(format!("this is not an element of {}: give a number below its modulus", field.name()))
             .at(format!("{pointer}/{place}"))
     };
     let limbs = match elements {
@@ -149,7 +149,9 @@ pub fn check_operands(
             check_elements(field, b, "/b")?;
             let (first, second) = (a.count(words), b.count(words));
             if first != second {
-                return Err(Problem::invalid(format!("{second} elements beside {first}: give as many")).at("/b"));
+                return Err(
+                    Problem::invalid(format!("{second} elements beside {first}: the numbers must be equal")).at("/b")
+                );
             }
             Ok(())
         }

@@ -31,7 +31,7 @@ fn check_messages(messages: &mut [Bytes], memory: u64, pointer: &str) -> Result<
         bytes = bytes.saturating_add(message.held().len() as u64 + 256);
     }
     if bytes > memory {
-        return Err(Problem::too_large(format!("work may hold {memory} bytes on a device here")).at(pointer));
+        return Err(Problem::too_large(format!("work may hold at most {memory} bytes on a device here")).at(pointer));
     }
     Ok(())
 }
@@ -95,18 +95,18 @@ pub fn check_poseidon2(work: &mut Poseidon2Work) -> Result<(), Problem> {
     let count = work.a.count(field.words());
     let columns = columns(work);
     if count == 0 || columns == 0 || !count.is_multiple_of(columns) {
-        return Err(Problem::invalid(format!("{count} elements are no rows of {columns}")).at("/a"));
+        return Err(Problem::invalid(format!("{count} elements are not a multiple of a row's {columns}")).at("/a"));
     }
     let rows = count / columns;
     let permute = work.function == Poseidon2Function::Permute;
     if permute && work.columns.is_some() {
-        return Err(Problem::invalid("a row of permute has as many elements as the permutation").at("/columns"));
+        return Err(Problem::invalid("a row of permute must have as many elements as the permutation").at("/columns"));
     }
     for (given, name) in [(work.rate, "rate"), (work.out, "out")] {
         match (given, work.function == Poseidon2Function::Hash) {
             (Some(given), true) if (1..=work.width).contains(&given) => {}
             (None, false) => {}
-            (Some(_), false) => return Err(Problem::invalid(format!("hash alone has {name}")).at(format!("/{name}"))),
+            (Some(_), false) => return Err(Problem::invalid(format!("only hash takes {name}")).at(format!("/{name}"))),
             (_, true) => {
                 return Err(Problem::invalid(format!("hash takes {name}, from 1 to {width}")).at(format!("/{name}")));
             }

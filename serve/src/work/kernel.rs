@@ -127,11 +127,14 @@ impl KernelWork {
         }
         // The output is there twice while it is answered.
         if bytes.saturating_add(self.produces()) > limits.memory {
-            let detail = format!("a kernel's bindings, and its output once more, have {} bytes here", limits.memory);
+            let detail = format!(
+                "a kernel's bindings, with its output counted twice, may have at most {} bytes here",
+                limits.memory
+            );
             return Err(Problem::too_large(detail).at("/bindings"));
         }
         if !self.bindings.contains_key(&self.output) && !self.zeros.contains_key(&self.output) {
-            return Err(Problem::invalid("the output is one of the bindings, or of the zeros").at("/output"));
+            return Err(Problem::invalid("the output must be one of the bindings or of the zeros").at("/output"));
         }
         Ok(())
     }
@@ -190,7 +193,7 @@ impl KernelWork {
     fn overrides(&self) -> Result<BTreeMap<String, f64>, Problem> {
         let exact = |(name, number): (&String, &Number)| {
             let value = number.real().filter(|_| number.whole().is_none_or(|whole| whole.abs() <= EXACT));
-            let refused = || Problem::invalid("an override is a number, and a whole one at most 2^53 from 0");
+            let refused = || Problem::invalid("an override must be a number; whole numbers are at most 2^53 from 0");
             let value = value.ok_or_else(|| refused().at(format!("/overrides/{}", escaped(name))))?;
             Ok((name.clone(), value))
         };
@@ -327,7 +330,7 @@ fn execute(engine: &Engine, head: &Head, input: &mut impl Read) -> Result<Output
     }
     let written = reflection.binding(&head.output).is_some_and(|(_, binding)| binding.access == Access::ReadWrite);
     let output = tensors.get(head.output.as_str()).filter(|_| written).ok_or_else(|| {
-        Box::new(Problem::invalid("the output is a variable of the kernel that it may write").at("/output"))
+        Box::new(Problem::invalid("the output must be a variable that the kernel may write").at("/output"))
     })?;
     let mut workgroups = [1_u32; 3];
     workgroups.iter_mut().zip(&head.workgroups).for_each(|(side, &given)| *side = given);

@@ -124,7 +124,7 @@ impl Work {
             if error.is_data() {
                 Problem::invalid(error.to_string()).at("/kind")
             } else {
-                Problem::malformed(format!("the body is no JSON: {error}"))
+                Problem::malformed(format!("the body is not JSON: {error}"))
             }
         })?;
         Ok(match kind.as_str() {
@@ -249,7 +249,7 @@ impl Work {
                     axum::http::StatusCode::FORBIDDEN,
                     "kernels-off",
                     "callers' kernels do not run here",
-                    "whoever runs this service did not switch them on (--kernels)",
+                    "the operator did not enable them (--kernels)",
                 )
                 .at("/kind")),
             },

@@ -46,7 +46,7 @@ impl Process {
     pub fn begin(limits: &KernelLimits) -> Result<Self, Problem> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let refused = |error: std::io::Error| {
-            crate::log(&format!("no process for a caller's kernel: {error}"));
+            crate::log(&format!("the process of a caller's kernel could not be started: {error}"));
             Problem::internal()
         };
         let (program, arguments) = limits.command.split_first().ok_or_else(Problem::internal)?;
@@ -107,7 +107,7 @@ impl Process {
         let signal = how.ok().and_then(|how| std::os::unix::process::ExitStatusExt::signal(&how));
         #[cfg(unix)]
         match signal {
-            Some(libc::SIGXCPU) => return Problem::kernel_ended("it took more of the processor's time than it may"),
+            Some(libc::SIGXCPU) => return Problem::kernel_ended("it exceeded its limit of processor time"),
             Some(libc::SIGKILL | libc::SIGTERM | libc::SIGINT | libc::SIGHUP) => {
                 return Problem::unavailable("the kernel's process was ended from outside before it had its result");
             }

@@ -69,7 +69,7 @@ fn a_map_goes_on_from_its_checkpoint() {
     says(run(5000, Box::new(counted(10_000, &read))), &["told to fail"]);
     assert!(checkpoint.exists() && !path.exists());
     // Other rows are refused, and the file of the rows stays as it is.
-    says(run(u64::MAX, Box::new(counted(9_999, &read))), &["other sources", "remove it to begin anew"]);
+    says(run(u64::MAX, Box::new(counted(9_999, &read))), &["other sources", "remove it to start again"]);
     read.store(0, Ordering::Relaxed);
     says(run(8250, Box::new(counted(10_000, &read))), &["told to fail"]);
     run(u64::MAX, Box::new(counted(10_000, &read))).unwrap();
@@ -194,7 +194,7 @@ fn a_damaged_checkpoint_is_an_error() {
         [b"".to_vec(), b"nonsense".to_vec(), good[..good.len() / 2].to_vec(), [&good[..16], &[0xff; 64]].concat()]
     {
         std::fs::write(&checkpoint, &damaged).unwrap();
-        says(map(u64::MAX), &["checkpoint", "remove it to begin anew"]);
+        says(map(u64::MAX), &["checkpoint", "remove it to start again"]);
     }
     // The file of the rows is gone, or shorter than the checkpoint says.
     std::fs::write(&checkpoint, &good).unwrap();
@@ -233,7 +233,7 @@ fn sources_that_lie_or_end_early_are_errors() {
             Ok(into.len() as u64 + 1)
         }
     }
-    says(sum(Box::new(Liar)), &["it gave 11 rows where there is room for 10"]);
+    says(sum(Box::new(Liar)), &["it reports 11 rows, but there is room for 10"]);
     let panics = Generated::new(100, &[], |first, _: &mut [f32]| assert!(first < 50, "on purpose")).unwrap();
     says(sum(Box::new(panics)), &["it panicked"]);
 
@@ -273,8 +273,11 @@ fn work_and_shapes_that_do_not_fit_are_errors() {
     );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a file was left");
     says(Stream::new(&engine, of()).memory(100).sum(), &["a row takes 12", "Stream::memory"]);
-    says(Stream::new(&engine, of()).sort(folder.path(), |_: Rows<'_>| Ok(())), &["rows f32[3]", "single elements"]);
-    says(Bytes::new(vec![0_u8; 5], DType::F32, &[]), &["no multiple"]);
+    says(
+        Stream::new(&engine, of()).sort(folder.path(), |_: Rows<'_>| Ok(())),
+        &["rows f32[3]", "only single, ordered elements"],
+    );
+    says(Bytes::new(vec![0_u8; 5], DType::F32, &[]), &["not a multiple"]);
     says(Bytes::new(vec![0_u8; 4], DType::F32, &[0]), &["no elements"]);
     let zero = engine.zeros::<f32>(&[1]).unwrap();
     let fold = Stream::new(&engine, of()).fold(zero, |chunk, _| chunk.tensor().sum(&[0], false).eval());
@@ -291,7 +294,7 @@ fn files_that_are_no_arrays_of_rows_are_errors() {
     let path = folder.path().join("x.npy");
     says(Npy::open(&path), &["x.npy", "no such file"]);
     std::fs::write(&path, b"something else").unwrap();
-    says(Npy::open(&path), &["x.npy", "no .npy file"]);
+    says(Npy::open(&path), &["x.npy", "not a .npy file"]);
     let header = |order: &str, shape: &str| {
         let mut text = format!("{{'descr': '<f4', 'fortran_order': {order}, 'shape': {shape}, }}");
         text.push_str(&" ".repeat(64 - (10 + text.len() + 1) % 64));
@@ -307,7 +310,7 @@ fn files_that_are_no_arrays_of_rows_are_errors() {
     write("False", "(2, 3)", 28);
     says(Npy::open(&path), &["longer"]);
     write("False", "(99999999999999, 99999999999999)", 28);
-    says(Npy::open(&path), &["more than this system can address"]);
+    says(Npy::open(&path), &["exceeds what this system can address"]);
     write("False", "(5, 0)", 0);
     says(Npy::open(&path), &["no elements"]);
     write("True", "(6,)", 24);

@@ -42,7 +42,7 @@ fn each_mistake_has_one_sentence() {
     );
     says(
         dispatch().bind("image", &image).bind("smp", linear.compare(CompareFunction::Less)).bind("made", &made).run(),
-        "compares nothing",
+        "without a comparison",
     );
     let strange = Sampler { lod_min_clamp: 3.0, lod_max_clamp: 1.0, ..linear };
     says(dispatch().bind("image", &image).bind("smp", strange).bind("made", &made).run(), "clamped to 3 to 1");

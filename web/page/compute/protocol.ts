@@ -1,4 +1,4 @@
-/** What the playground and the bench say to the worker that computes for them. */
+/** Messages from the playground and the bench to the worker that computes for them. */
 import type { Binding, Reflection } from "../../lib/types.js";
 import type { ColormapName } from "../colormap.js";
 
@@ -37,13 +37,13 @@ export interface Job {
   rounds?: number;
 }
 
-/** What is known of a document. */
+/** Facts about a document. */
 export interface Parsed {
   /** With an estimate of the operations of one invocation. */
   entryPoints: { name: string; workgroupSize: [number, number, number]; operations: number }[];
   bindings: Binding[];
   overrides: Reflection["overrides"];
-  /** Whether it asks for time, frame or pointer. */
+  /** True if it reads the time, the frame or the pointer. */
   moves: boolean;
 }
 
@@ -54,7 +54,7 @@ export interface Pointer {
   pressed: boolean;
 }
 
-/** What changes while it runs. */
+/** The values that change while it runs. */
 export interface Change {
   uniforms?: Record<string, number[]>;
   pointer?: Pointer;

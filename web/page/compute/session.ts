@@ -178,7 +178,7 @@ export class Session {
     throw new Stopped(counted?.lines[number - 1] ?? 0, this.#rounds);
   }
 
-  /** What the page sets by name: time in seconds, frame, pointer, size of the picture. */
+  /** Values that the page sets by name: time in seconds, frame, pointer, size of the picture. */
   #given(time: number, width: number): Record<string, number[]> {
     const { x, y, pressed } = this.pointer;
     const height = Math.max(1, Math.ceil(this.#shown() / width));

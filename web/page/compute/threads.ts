@@ -16,7 +16,7 @@ export class ThreadedEngine extends Engine {
     super(raw);
   }
 
-  /** Whether the page may have threads, and there are processors for them. */
+  /** True if the page may start threads and there are processors for them. */
   static get possible(): boolean {
     return self.crossOriginIsolated && navigator.hardwareConcurrency > 1;
   }

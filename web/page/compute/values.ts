@@ -19,12 +19,12 @@ type Known = keyof typeof arrays;
 /** How many values a fill has; an error where that is none, or more than the page takes. */
 export function lengthOf(fill: Fill, scalar: string, words: number): number {
   const length = countOf(fill, scalar, words);
-  if (!(length > 0) || !Number.isInteger(length)) throw new Error("there are no values: say how many, a whole number from 1");
+  if (!(length > 0) || !Number.isInteger(length)) throw new Error("the number of values is missing: give a whole number from 1");
   if (length > MOST) throw new Error(`${length} values are more than the page takes (${MOST})`);
   return length;
 }
 
-/** Whether the page sends its pictures while the kernel runs. */
+/** True if the page sends its pictures while the kernel runs. */
 export function isMoving(fill: Fill): fill is Extract<Fill, { kind: "camera" | "video" }> {
   return fill.kind === "camera" || fill.kind === "video";
 }
@@ -99,7 +99,7 @@ function random(index: number): number {
 export interface Npy {
   values: ArrayLike<number | bigint>;
   shape: number[];
-  /** What was changed on the way, for people. */
+  /** A description of the conversion, for people. */
   note?: string;
 }
 
@@ -111,7 +111,7 @@ export function readNpy(bytes: ArrayBuffer, name: string): Npy {
   const fault = (why: string) => new Error(`${name || "the file"}: ${why}`);
   if (bytes.byteLength === 0) throw new Error("no file is chosen");
   const view = new DataView(bytes);
-  if (bytes.byteLength < 12 || view.getUint32(0) !== 0x934e554d) throw fault("this is no .npy file (numpy.save writes one)");
+  if (bytes.byteLength < 12 || view.getUint32(0) !== 0x934e554d) throw fault("this is not a .npy file (numpy.save writes one)");
   const wide = view.getUint8(6) >= 2;
   const start = wide ? 12 : 10;
   const data = start + (wide ? view.getUint32(8, true) : view.getUint16(8, true));
@@ -132,7 +132,7 @@ export function readNpy(bytes: ArrayBuffer, name: string): Npy {
   const notes = kind.slice(1) === "f8" ? ["its f64 values are rounded to f32"] : [];
   const read = exact ?? Array.from({ length }, (_, i) => get(data + i * size));
   const fortran = /'fortran_order':\s*True/.test(header) && shape.filter((side) => side > 1).length > 1;
-  if (fortran) notes.push("its values are put in C order");
+  if (fortran) notes.push("its values were reordered to C order");
   const values = fortran ? inRows(read, shape) : read;
   return { values, shape, ...(notes.length > 0 && { note: notes.join("; ") }) };
 }

@@ -37,10 +37,10 @@ async function onThreads(): Promise<Engine> {
   return Engine.create({ backend: "cpu" });
 }
 
-/** A GPU that answers nothing for so long is given up, in milliseconds: nothing ends a dispatch but the end of its device. */
+/** The time in milliseconds after which a silent GPU is given up. Only destroying the device ends a dispatch. */
 const SILENCE = 30_000;
 
-/** What `work` gives; where a GPU does not answer, its device is destroyed, and the next run opens another. */
+/** Returns the result of `work`. If a GPU does not answer, destroys its device; the next run opens another. */
 async function answered<T>(on: Engine, work: Promise<T>): Promise<T> {
   const { gpuDevice } = on;
   if (!gpuDevice) return work;
@@ -48,7 +48,7 @@ async function answered<T>(on: Engine, work: Promise<T>): Promise<T> {
   const silence = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       gpuDevice.destroy();
-      reject(Object.assign(new Error("The GPU did not answer for half a minute: the kernel was given up, and the device with it. Run opens a new one."), { name: "Silence" }));
+      reject(Object.assign(new Error("The GPU did not answer for half a minute, so the kernel was stopped and the device closed. Run opens a new one."), { name: "Silence" }));
     }, SILENCE);
   });
   try {
@@ -59,7 +59,7 @@ async function answered<T>(on: Engine, work: Promise<T>): Promise<T> {
   }
 }
 
-/** What ran last: its buffers are looked at until something else runs. */
+/** The last run. Its buffers stay readable until the next one. */
 let session: Session | undefined;
 
 function replace(next: Session | undefined): void {

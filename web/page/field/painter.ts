@@ -26,7 +26,7 @@ export class GpuPainter {
   readonly #pipeline: GPURenderPipeline;
   readonly #picture: GPUBuffer;
   readonly #colors: GPUBuffer;
-  /** What is bound for a buffer: the engine reuses a few buffers, frame after frame. */
+  /** The bind group of a buffer: the engine reuses a few buffers, frame after frame. */
   #groups = new WeakMap<GPUBuffer, GPUBindGroup>();
   #size = "";
   #map: ColormapName | undefined;

@@ -1,4 +1,4 @@
-/** What the field view and its worker say to each other. */
+/** Messages between the field view and its worker. */
 import type { ColormapName } from "../colormap.js";
 
 export interface FieldSettings {

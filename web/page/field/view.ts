@@ -28,14 +28,14 @@ export class FieldView implements View {
   readonly #rate = el("dd", { id: "rate" }, "–");
   readonly #frame = el("dd", { id: "frame" }, "–");
   readonly #overhead = el("dd", { id: "overhead" }, "–");
-  /** Stands in the stage, where one looks. */
+  /** The message in the middle of the stage. */
   readonly #note = el("div", { class: "error stage-note", role: "alert", hidden: true });
   readonly #play = button("Pause", () => this.#change({ playing: !this.#settings.playing }), { class: "primary", id: "play" });
   readonly #time = el("input", { type: "number", step: "any", value: "0", id: "time" });
   readonly #backend = select([["auto", "Automatic"], ["webgpu", "WebGPU"], ["cpu", "CPU in WebAssembly"]], "auto", { id: "backend" });
   readonly #settings: FieldSettings = { width: 512, height: 512, frequency: 528, speed: 1, map: "viridis", playing: true };
   #remote: Remote | undefined;
-  /** Whether it plays again when it is shown again. */
+  /** True if it resumes when it is shown again. */
   #resume = false;
 
   constructor() {
@@ -199,7 +199,7 @@ export class FieldView implements View {
   }
 }
 
-/** Whether a failure comes from a device that is gone. */
+/** True if a failure comes from a lost device. */
 function isLoss({ code }: Failure): boolean {
   return code === "DeviceLost" || code === "TensorLost" || code === "Device";
 }

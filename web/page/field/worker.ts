@@ -8,7 +8,7 @@ import type { DeviceReport, FieldSettings, FrameReport } from "./protocol.js";
 /** Frames under way at once: one computes while the one before is shown. */
 const IN_FLIGHT = 2;
 const REPORT_EVERY = 500;
-/** A GPU that finishes nothing for so long counts as lost, in milliseconds. */
+/** The time in milliseconds after which a GPU that finishes nothing counts as lost. */
 const SILENCE = 10_000;
 
 type Painter = GpuPainter | PlainPainter;
@@ -39,7 +39,7 @@ async function draw({ engine, painter, settings, time }: State): Promise<number>
   const tensor = await engine.field(width, height, { frequency, time });
   const { gpuBuffer } = tensor;
   if (painter instanceof GpuPainter) {
-    if (!gpuBuffer) throw new Error("the field is not on the GPU any more");
+    if (!gpuBuffer) throw new Error("the field is no longer on the GPU");
     painter.paint(gpuBuffer, width, height, map);
     tensor.free();
     return performance.now() - start;
@@ -67,7 +67,7 @@ async function animate(state: State, report: (value: FrameReport) => void): Prom
     await nextFrame();
     const now = performance.now();
     // A GPU process that died may not even say so.
-    if (inFlight > 0 && now - progress > SILENCE) state.lost ??= "the GPU does not answer";
+    if (inFlight > 0 && now - progress > SILENCE) state.lost ??= "the GPU does not respond";
     if (state.lost !== undefined) throw Object.assign(new Error(state.lost), { code: "DeviceLost" });
     const { playing, speed } = state.settings;
     if ((playing || state.dirty) && inFlight < IN_FLIGHT) {

@@ -113,7 +113,7 @@ function rust(shape: Shape): string {
     const values: Partial<Record<Fill["kind"], string>> = {
       ones: `vec![${word.startsWith("f") ? "1.0" : "1"}_${word}; ${length}]`,
       range: `(0..${length}_u32).map(|i| i as ${word}).collect::<Vec<_>>()`,
-      // A hash stands in for the page's random numbers.
+      // A hash replaces the page's random numbers.
       random: `(0..${length}_u32).map(|i| (i.wrapping_mul(2_654_435_769) >> ${word.startsWith("f") ? "8" : "31"}) as ${word}${word.startsWith("f") ? " / 16_777_216.0" : ""}).collect::<Vec<_>>()`,
       numbers: fill.kind === "numbers" ? `[${fill.numbers.map((value, at) => `${word.startsWith("f") && Number.isInteger(value) ? `${value}.0` : value}${at === 0 ? `_${word}` : ""}`).join(", ")}]` : "",
     };
@@ -209,7 +209,7 @@ function cli(shape: Shape): string {
   return `cat > kernel.wgsl <<'WGSL'\n${text}WGSL\n${listing.map((line) => `${line}\n`).join("")}cat > kernel.toml <<'TOML'\n${toml}\nTOML\ncantus job kernel.toml\n`;
 }
 
-/** Whether an entry point, or a function that it calls, names a variable. */
+/** True if an entry point, or a function that it calls, names a variable. */
 function entryUses(text: string, entry: string, name: string): boolean {
   const bodies = new Map<string, string>();
   const plain = text.replaceAll(/\/\/[^\n]*/g, "");

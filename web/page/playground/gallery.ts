@@ -12,7 +12,7 @@ const pictures = import.meta.glob<string>("./thumbs/*.webp", { query: "?url", im
 export interface Piece {
   id: string;
   title: string;
-  /** What it shows, how it works, what to try. */
+  /** Notes for the reader: the subject, the method, and things to try. */
   lines: readonly [string, string, string];
   thumb: string | undefined;
   sketch: Sketch;

@@ -27,7 +27,7 @@ const SIDE = 512;
 
 type State = Omit<Sketch, "wgsl" | "look" | "race">;
 
-/** What a change asks for: another parse, another start, or new values for what runs. */
+/** The effect of a change: parse again, start again, or set new values while it runs. */
 export type Changed = "kernel" | "start" | "uniforms";
 
 /** Numbers between commas or spaces; `undefined` where one is none. */
@@ -110,7 +110,7 @@ export class Inputs {
     return this.#state.overrides;
   }
 
-  /** What runs in turn: what was chosen, as far as the text has it, otherwise every entry point. */
+  /** The entry points to run, in order: the chosen ones that the text has, otherwise all. */
   get steps(): Step[] {
     const names = (this.#parsed?.entryPoints ?? []).map(({ name }) => name);
     const chosen = (this.#state.steps ?? []).map((step) => ({ ...step, run: step.run.filter((name) => names.includes(name)) })).filter(({ run }) => run.length > 0);
@@ -438,7 +438,7 @@ export class Inputs {
   }
 }
 
-/** About so many, in words. */
+/** A number, rounded and in words. */
 export function amount(count: number): string {
   const names = ["", " thousand", " million", " billion", " trillion", " quadrillion"];
   const place = Math.max(0, Math.min(names.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3)));

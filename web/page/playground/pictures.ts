@@ -72,7 +72,7 @@ export class Film {
 }
 
 async function camera(width: number, height: number): Promise<MediaStream> {
-  if (!navigator.mediaDevices?.getUserMedia) throw new Error("This page has no access to a camera: it takes https, or this machine.");
+  if (!navigator.mediaDevices?.getUserMedia) throw new Error("This page has no access to a camera: that needs https or localhost.");
   try {
     return await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: width * 2 }, height: { ideal: height * 2 } } });
   } catch {
@@ -87,7 +87,7 @@ export async function videoSize(file: Blob): Promise<[number, number]> {
   try {
     await new Promise<void>((resolve, reject) => {
       video.onloadedmetadata = () => (video.videoWidth > 0 ? resolve() : reject(new Error("it has no picture")));
-      video.onerror = () => reject(new Error("it is no video that the browser can play"));
+      video.onerror = () => reject(new Error("the browser cannot play this video"));
       video.preload = "metadata";
       video.src = url;
     });

@@ -1,4 +1,4 @@
-/** What a run gives, beside the editor: one output at a time as numbers, picture, colours or plot. The values stay in the worker. */
+/** The results of a run, beside the editor: one output at a time as numbers, picture, colours or plot. The values stay in the worker. */
 import { type ColormapName, colormapNames } from "../colormap.js";
 import type { Comparison, Look, Outcome, Output, Pointer, Seen } from "../compute/protocol.js";
 import { wordsOf } from "../compute/session.js";
@@ -11,7 +11,7 @@ const POINTS = 720;
 
 const number = (value: number) => (Number.isInteger(value) ? String(value) : Number.isFinite(value) ? String(Number(value.toPrecision(6))) : "–");
 
-/** What can be looked at. */
+/** The outputs that can be shown. */
 export interface Choice {
   name: string;
   type: string;
@@ -74,7 +74,7 @@ export class Results {
     }
   }
 
-  /** How a document wants to be looked at: nothing is shown yet, but a picture of so many pixels has its room. */
+  /** Sets how a document's output is shown, and reserves room for a picture of that size. */
   prefer(shown: Shown | undefined, pixels: number): void {
     this.#shown = { ...(shown ?? { kind: "numbers" }) };
     this.#from = 0;
@@ -101,7 +101,7 @@ export class Results {
     return this.#shown;
   }
 
-  /** What there is to choose from; a choice that is gone is made anew. */
+  /** Sets the outputs to choose from. If the chosen one is gone, chooses another. */
   offer(choices: Choice[]): void {
     this.#choices = choices;
     const known = choices.find(({ name }) => name === this.#shown.name);
@@ -129,7 +129,7 @@ export class Results {
     this.#width.value = String(width ?? Math.max(1, Math.ceil(Math.sqrt(chosen?.pixels ?? 1))));
   }
 
-  /** What the worker is asked for; `undefined` where nothing is written. */
+  /** The request to the worker; `undefined` if the kernel writes nothing. */
   get look(): Look | undefined {
     const { kind, map = "viridis", range } = this.#shown;
     const name = this.#shown.name;

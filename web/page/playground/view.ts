@@ -17,7 +17,7 @@ import type { Sketch } from "./sketch.js";
 
 /** Quiet time after a keystroke before the text is parsed. */
 const PAUSE_MS = 250;
-/** A worker that does not answer for so long is in a kernel: it is ended, and another takes over. */
+/** The time after which a worker that does not answer is assumed to be stuck in a kernel. It is ended, and another takes over. */
 const PATIENCE_MS = 2000;
 const KEPT = "playground";
 /** Operations of a frame beyond which it waits for Run: seconds of a GPU's time, minutes of a processor's. */
@@ -39,7 +39,7 @@ export class PlaygroundView implements View {
   readonly #about = el("div", { class: "about", id: "about" });
   readonly #gallery = el("dialog", { class: "gallery", id: "gallery", "aria-label": "Gallery" });
   readonly #forms = el("dialog", { class: "forms", id: "forms", "aria-label": "The kernel as a program" });
-  /** What the inputs are fed from, by their names. */
+  /** The sources of the inputs, by name. */
   readonly #films = new Map<string, { film: Film; key: string }>();
   #remote: Remote;
   #ready: Promise<void>;
@@ -53,7 +53,7 @@ export class PlaygroundView implements View {
   #moves = false;
   #visible = false;
   #noGpu: string | undefined;
-  /** So much work was asked for: it runs again without asking. */
+  /** The amount of work that was confirmed: it runs again without asking. */
   #allowed = 0;
   /** Resolves when it is known whether there is WebGPU. */
   #gpu: Promise<void> = Promise.resolve();
@@ -134,7 +134,7 @@ export class PlaygroundView implements View {
     void this.#remote.call("halt").catch(() => undefined);
   }
 
-  /** What was edited before the page was left, or the first piece. */
+  /** Opens the text that was edited last, or else the first piece. */
   #again(): void {
     const text = kept(KEPT);
     if (text !== undefined) {
@@ -521,7 +521,7 @@ export class PlaygroundView implements View {
 
   #openForms(): void {
     const { parsed } = this.#inputs;
-    if (!parsed || this.#inputs.problem) return this.#say(this.#inputs.problem ?? "The kernel has an error: mend it first.");
+    if (!parsed || this.#inputs.problem) return this.#say(this.#inputs.problem ?? "The kernel has an error: correct it first.");
     const shape = { job: this.#job(), bindings: parsed.bindings, shown: this.#results.shown, name: this.#example.value || "kernel" };
     const text = el("pre", { tabindex: 0, id: "form-text" });
     const forms: readonly (readonly [Form, string])[] = [["npm", "npm"], ["rust", "Rust"], ["cli", "Command line"]];
@@ -537,7 +537,7 @@ export class PlaygroundView implements View {
     const copied = el("span", { class: "hint", role: "status" });
     const copy = button("Copy", () => void navigator.clipboard.writeText(text.textContent ?? "").then(() => (copied.textContent = "Copied."), () => (copied.textContent = "The browser gives no access to the clipboard.")), { id: "form-copy" });
     show();
-    this.#forms.replaceChildren(el("div", { class: "row spread" }, el("h2", {}, "The same as a program"), button("Close", () => this.#forms.close())), el("div", { class: "row" }, labelled("For", chosen), copy, copied), text);
+    this.#forms.replaceChildren(el("div", { class: "row spread" }, el("h2", {}, "The kernel as a program"), button("Close", () => this.#forms.close())), el("div", { class: "row" }, labelled("For", chosen), copy, copied), text);
     this.#forms.showModal();
   }
 
@@ -545,7 +545,7 @@ export class PlaygroundView implements View {
     const { sketch, left } = packed(this.#inputs.sketch(this.#editor.text, this.#results.shown));
     this.#link = await encode({ ...sketch, look: this.#results.shown });
     history.replaceState(null, "", `#playground/${this.#link}`);
-    const without = left.length > 0 ? ` Too large for a link, and left behind: ${left.join(", ")}.` : "";
+    const without = left.length > 0 ? ` Too large for a link and left out: ${left.join(", ")}.` : "";
     const camera = this.#inputs.films.some(({ source }) => source === "camera") ? " The camera's picture is not in it." : "";
     try {
       await navigator.clipboard.writeText(location.href);

@@ -44,7 +44,7 @@ impl Array {
         if needed != Some(bytes.len()) {
             return Err(Error::InvalidInput {
                 what: format!("an array {dtype}{shape:?}"),
-                reason: format!("{} bytes are given, which is not its size", bytes.len()),
+                reason: format!("{} bytes were given, which is not its size", bytes.len()),
             });
         }
         Ok(Self { dtype, shape: shape.to_vec(), bytes })
@@ -115,7 +115,7 @@ impl Described {
         let header = match read_header(reader) {
             Ok(header) => header,
             Err(HeaderFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                return Err(invalid("it ends within its header: it is truncated, or no .npy file".to_owned()));
+                return Err(invalid("it ends within its header: it is truncated, or not a .npy file".to_owned()));
             }
             Err(HeaderFault::Io(error)) => return Err(Error::unreadable(path, &error)),
             Err(HeaderFault::Invalid(reason)) => return Err(invalid(reason)),
@@ -124,7 +124,7 @@ impl Described {
         let bytes =
             header.shape.iter().try_fold(dtype.bytes() as u64, |product, &side| product.checked_mul(side as u64));
         let Some(bytes) = bytes.filter(|&bytes| bytes < i64::MAX as u64) else {
-            return Err(invalid(format!("its shape {} is more than this system can address", Shape(&header.shape))));
+            return Err(invalid(format!("its shape {} exceeds what this system can address", Shape(&header.shape))));
         };
         Ok(Self { dtype, swapped, fortran: header.fortran, shape: header.shape, bytes })
     }
@@ -156,7 +156,7 @@ fn read_sized(mut reader: impl Read, path: &Path, held: u64) -> Result<Array> {
     let Some(expected) = usize::try_from(described.bytes).ok().filter(|&bytes| bytes < isize::MAX as usize) else {
         return Err(Error::InvalidInput {
             what: path.display().to_string(),
-            reason: format!("its shape {} is more than this system can address", Shape(&described.shape)),
+            reason: format!("its shape {} exceeds what this system can address", Shape(&described.shape)),
         });
     };
     // Room is taken for what the file holds, not for what its header claims.
@@ -276,7 +276,7 @@ fn element(descriptor: Option<&str>) -> Result<(DType, bool), String> {
 }
 
 fn foreign(what: &str) -> String {
-    format!("it holds {what}, which is none of {} (convert it in NumPy: array.astype(\"float32\"))", names())
+    format!("it holds {what}, which is not one of {} (convert it in NumPy: array.astype(\"float32\"))", names())
 }
 
 enum HeaderFault {
@@ -375,14 +375,14 @@ fn read_header(reader: &mut impl Read) -> Result<Header, HeaderFault> {
     let mut start = [0; 8];
     reader.read_exact(&mut start)?;
     if !start.starts_with(b"\x93NUMPY") {
-        return Err(HeaderFault::Invalid("it is no .npy file (write one with numpy.save)".to_owned()));
+        return Err(HeaderFault::Invalid("it is not a .npy file (write one with numpy.save)".to_owned()));
     }
     let length_bytes = if start[6] == 1 { 2 } else { 4 };
     let mut length = [0; 4];
     reader.read_exact(&mut length[..length_bytes])?;
     let header_bytes = u32::from_le_bytes(length) as usize;
     let unreadable =
-        || HeaderFault::Invalid("its header cannot be understood: it is damaged, or no plain array".to_owned());
+        || HeaderFault::Invalid("its header cannot be parsed: it is damaged, or not a plain array".to_owned());
     if header_bytes > HEADER_BYTES {
         return Err(unreadable());
     }
@@ -507,16 +507,16 @@ mod tests {
         let cases: [(Vec<u8>, &str); 12] = [
             (Vec::new(), "truncated"),
             (b"\x93NUM".to_vec(), "truncated"),
-            (b"hello, world".to_vec(), "no .npy file"),
+            (b"hello, world".to_vec(), "not a .npy file"),
             (file("<f4", false, "(3,)", &[0; 12])[..40].to_vec(), "within its header"),
             (file("<f4", false, "(3,)", &[0; 11]), "takes 12 bytes, and it has 11"),
             (file("<f4", false, "(3,)", &[0; 13]), "longer than its header says"),
             (file("<c32", false, "(1,)", &[0; 32]), "dtype '<c32'"),
-            (file("<f4", false, "(4294967296, 4294967296, 4294967296)", &[]), "more than this system can address"),
+            (file("<f4", false, "(4294967296, 4294967296, 4294967296)", &[]), "exceeds what this system can address"),
             (file("<f4", false, "(1099511627776,)", &[0; 4]), "truncated"),
-            (file("<f4", false, &nested, &[]), "header cannot be understood"),
-            (file("<f4", false, "(-1,)", &[]), "header cannot be understood"),
-            (long, "header cannot be understood"),
+            (file("<f4", false, &nested, &[]), "header cannot be parsed"),
+            (file("<f4", false, "(-1,)", &[]), "header cannot be parsed"),
+            (long, "header cannot be parsed"),
         ];
         for (whole, expected) in cases {
             let error = read_bytes(&whole).unwrap_err();

@@ -102,8 +102,7 @@ impl Shared {
         }
         Err(Error::InvalidInput {
             what: format!("the tensor {}", tensor.label()),
-            reason: "it is computed by the replay of a graph, not while the graph is captured (read it afterwards)"
-                .to_owned(),
+            reason: "a replay computes it, not the capture of the graph (read it after a replay)".to_owned(),
         })
     }
 }
@@ -381,7 +380,7 @@ impl Engine {
         }
         Err(Error::InvalidInput {
             what: "a capture".to_owned(),
-            reason: "it is inside of another capture of the engine (end that one first)".to_owned(),
+            reason: "another capture of the engine is in progress (end that one first)".to_owned(),
         })
     }
 
@@ -400,7 +399,7 @@ impl Engine {
             return Err(Error::InvalidInput {
                 what: "a graph".to_owned(),
                 reason: format!(
-                    "its work is on {} and on {}, and a graph runs on one device (make its inputs there)",
+                    "its work is on {} and on {}, but a graph runs on one device (create its inputs there)",
                     first.name(),
                     other.name()
                 ),

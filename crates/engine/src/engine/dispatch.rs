@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
 use cantus_base::listed::Listed;
 
-/// How much a dispatch runs along x, y and z. Made with `into()` from one number, or from an array or a tuple of two or three, of `u32`, `u64`,
+/// The extent of a dispatch along x, y and z. Made with `into()` from one number, or from an array or a tuple of two or three, of `u32`, `u64`,
 /// `usize` or `i32`. Axes left out are 1; a negative number counts as 0, which the dispatch refuses.
 ///
 /// ```
@@ -497,7 +497,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
     let mut bound: Option<&'a Tensor> = None;
     for (_, setting) in settings.iter().filter(|(name, _)| *name == binding.name) {
         if bound.is_some() {
-            return Err("it is bound to a tensor and set again".to_owned());
+            return Err("a tensor is bound to it, and it is set or bound again".to_owned());
         }
         match setting {
             Setting::Tensor(tensor) | Setting::Raw(tensor) => bound = Some(tensor),
@@ -518,7 +518,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
     }
     match (bound, block) {
         (Some(tensor), None) => Ok(Argument::Tensor(tensor, binding)),
-        (Some(_), Some(_)) => Err("it is bound to a tensor and set as well".to_owned()),
+        (Some(_), Some(_)) => Err("a tensor is bound to it, and it is set by value as well (remove one)".to_owned()),
         (None, Some(block)) => block
             .into_bytes(&binding.name, &binding.layout)
             .map(Argument::Uniform)
@@ -555,7 +555,7 @@ fn check_fit(binding: &Binding, tensor: &Tensor, raw: bool) -> Result<(), String
         && !raw
     {
         return Err(format!(
-            "the tensor has {bytes} bytes, which is no whole number of elements: {element} takes {stride} bytes each in an array (bind_raw leaves the rest out)"
+            "the tensor has {bytes} bytes, not a multiple of the {stride} that {element} takes in an array (bind_raw ignores the rest)"
         ));
     }
     Ok(())
@@ -600,7 +600,7 @@ fn workgroups(amount: &Amount, reflection: &Reflection) -> Result<[u32; 3]> {
         workgroups[axis] =
             u32::try_from(counts[axis]).ok().filter(|&count| u64::from(count) <= largest).ok_or_else(|| {
                 fault(format!(
-                    "{} workgroups of {} on one axis pass 2^32 invocations (use several axes, or several dispatches)",
+                    "{} workgroups of {} on one axis exceed 2^32 invocations (use several axes, or several dispatches)",
                     counts[axis], reflection.workgroup_size[axis]
                 ))
             })?;
@@ -649,7 +649,7 @@ impl Plan<'_> {
                     kernel: self.label.to_string(),
                     device: slot.name().to_string(),
                     construct: format!(
-                        "the tensor bound to \"{}\" has {} bytes, one binding holds {limit} there (use tiles)",
+                        "the tensor bound to \"{}\" has {} bytes, but one binding holds at most {limit} there (use tiles)",
                         binding.name,
                         tensor.byte_len()
                     ),

@@ -131,7 +131,7 @@ impl Engine {
         let Some(sharing) = device.sharing() else {
             return Err(Error::InvalidInput {
                 what: label.to_string(),
-                reason: format!("{} takes no memory of a driver's: copy it to the host", device.info().name),
+                reason: format!("{} cannot import a driver's memory: copy it to the host", device.info().name),
             });
         };
         let buffer = sharing.import(memory, &label).await?;
@@ -195,7 +195,7 @@ impl Engine {
         let Some(sharing) = own.sharing() else {
             return Err(Error::InvalidInput {
                 what: "the engine's device".to_owned(),
-                reason: format!("{} is none of CUDA's or HIP's, which share memory with Vulkan", own.info().name),
+                reason: format!("{} is not a device of CUDA or HIP, which share memory with Vulkan", own.info().name),
             });
         };
         let label = super::create::unnamed(dtype, shape);

@@ -38,7 +38,10 @@ impl Axis {
         let (operation, axis) = (self.operation, self.axis);
         Some(Error::InvalidInput {
             what: format!("an index of {operation}"),
-            reason: format!("there is no place {place} on axis {axis}, which has those from {least} to {}", length - 1),
+            reason: format!(
+                "index {place} is out of range on axis {axis}, whose indices are {least} to {}",
+                length - 1
+            ),
         })
     }
 }

@@ -37,9 +37,9 @@ const LEFT_BEHIND: Duration = Duration::from_secs(60);
 pub struct Figures {
     /// The process.
     pub process: u32,
-    /// Its program's name.
+    /// The program's name.
     pub program: String,
-    /// Which engine of the process, from 1.
+    /// The engine's number within the process, from 1.
     pub engine: u32,
     /// Seconds since the engine was made.
     pub age: f64,
@@ -83,7 +83,7 @@ pub struct DeviceFigures {
     pub peak: u64,
     /// The limit in bytes, where one is set.
     pub limit: Option<u64>,
-    /// Why it takes no more work, where it does not.
+    /// The reason why it takes no more work, if it does not.
     pub lost: Option<String>,
 }
 
@@ -192,7 +192,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     let own = std::os::unix::fs::MetadataExt::uid(&facts) == unsafe { libc::geteuid() };
     #[cfg(not(unix))]
     let own = true;
-    if facts.is_file() && own { Ok(file) } else { Err(io::Error::other("it is not a file of this user")) }
+    if facts.is_file() && own { Ok(file) } else { Err(io::Error::other("it is not a regular file of this user")) }
 }
 
 fn read(path: &Path) -> io::Result<Figures> {
@@ -373,7 +373,7 @@ fn step(shared: &Weak<Shared>, files: &Files, engine: u32) -> bool {
 
 static PROGRAM: OnceLock<String> = OnceLock::new();
 
-/// Says what engines of this process publish as their program, in place of the executable's name: `make photos`, not `make`. The first call counts.
+/// Sets the program name that engines of this process publish, in place of the executable's: `make photos`, not `make`. The first call counts.
 pub fn publish_as(program: &str) {
     let _ = PROGRAM.set(short(program));
 }

@@ -15,7 +15,7 @@ use cantus_base::listed::{Listed, Ordered};
 pub struct Selection {
     /// The device.
     pub device: DeviceInfo,
-    /// Why it was chosen, in words.
+    /// The reason for the choice, in words.
     pub why: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Survey {
     pub backends: Vec<BackendSurvey>,
     /// The device that an engine would take now; `None` with the reason in `refusal`.
     pub selected: Option<Selection>,
-    /// Why no device is available.
+    /// The error, if no device is available.
     pub refusal: Option<Error>,
 }
 
@@ -39,11 +39,11 @@ pub struct BackendSurvey {
     pub name: String,
     /// The priority of its best device, or of its best kind of device when there is none.
     pub priority: i32,
-    /// It has a device.
+    /// True if it has a device.
     pub available: bool,
-    /// Why it has none, or a remark.
+    /// The reason why it has no device, or a remark.
     pub reason: Option<String>,
-    /// Its devices.
+    /// The devices of the backend.
     pub devices: Vec<DeviceInfo>,
 }
 
@@ -217,8 +217,8 @@ fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (u
     let passed = if skipped == 0 { String::new() } else { format!("; {skipped} passed over") };
     let noun = if found == 1 { "device" } else { "devices" };
     let spared =
-        if spared == 0 { String::new() } else { format!("; {spared} not asked, without a sign of a better device") };
-    let rule = if saved { "low power: highest priority but for discrete GPUs" } else { "highest priority" };
+        if spared == 0 { String::new() } else { format!("; {spared} not opened: no better device is expected there") };
+    let rule = if saved { "low power: highest priority except discrete GPUs" } else { "highest priority" };
     format!("{rule} ({}) of {found} {noun}{passed}{spared}", device.priority)
 }
 

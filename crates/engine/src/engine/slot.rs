@@ -258,8 +258,8 @@ impl Slot {
             message,
         };
         cantus_base::threads::spawn("cantus-driver".to_owned(), Box::new(compile))
-            .map_err(|error| failed(format!("no thread for the compiler: {error}")))?;
-        let ended = || failed("its compiler ended without an answer".to_owned());
+            .map_err(|error| failed(format!("the compiler's thread could not be started: {error}")))?;
+        let ended = || failed("its compiler ended without a result".to_owned());
         let (since, taken) = (Instant::now(), begun.recv().map_err(|_| ended())?);
         loop {
             let left = limit.map_or(LOOK, |limit| limit.saturating_sub(since.elapsed()).min(LOOK));

@@ -172,13 +172,13 @@ impl TextureDescriptor {
             return fault(format!("a side has at most {MAX_SIDE} texels, and a texture {MAX_LAYERS} layers"));
         }
         if self.dimension == TextureDimension::D1 && (height, depth) != (1, 1) {
-            return fault("a texture of one dimension has one row and one layer".to_owned());
+            return fault("a one-dimensional texture has one row and one layer".to_owned());
         }
         if self.levels == 0 || self.levels > self.most_levels() {
-            return fault(format!("it has {} levels, and there are 1 to {}", self.levels, self.most_levels()));
+            return fault(format!("it has {} levels; the number must be 1 to {}", self.levels, self.most_levels()));
         }
         if !matches!(self.samples, 1 | 4) {
-            return fault(format!("it has {} samples in each texel, and there are 1 or 4", self.samples));
+            return fault(format!("it has {} samples per texel; the number must be 1 or 4", self.samples));
         }
         if self.samples > 1 && (self.dimension != TextureDimension::D2 || self.levels > 1) {
             return fault("a texture with several samples has two dimensions and one level".to_owned());
@@ -680,7 +680,7 @@ impl Texture {
         if !is_mean {
             return Err(Error::InvalidInput {
                 what: format!("the levels of a texture of {format}"),
-                reason: "they are means of texels of an image, of floats or fractions".to_owned(),
+                reason: "levels are means of texels, for images of floats or normalized integers".to_owned(),
             });
         }
         let engine = self.texels.engine();
@@ -758,7 +758,7 @@ impl Texture {
         }
         if binding.multisampled != (self.descriptor.samples > 1) {
             let samples = self.descriptor.samples;
-            return Some(format!("{binding}: the texture has {samples} samples in each texel"));
+            return Some(format!("{binding}: the texture has {samples} samples per texel"));
         }
         None
     }
@@ -889,7 +889,7 @@ pub(super) fn textured(kernel: &Kernel, reflection: &Reflection, settings: &[(&s
         };
         match (comparison, sampler.compare) {
             (true, None) => return Err(fault(name, "it is a sampler_comparison: set Sampler::compare".to_owned())),
-            (false, Some(_)) => return Err(fault(name, "it is a sampler, and compares nothing".to_owned())),
+            (false, Some(_)) => return Err(fault(name, "it is a sampler without a comparison".to_owned())),
             _ => {}
         }
         let (least, most) = (sampler.lod_min_clamp, sampler.lod_max_clamp);

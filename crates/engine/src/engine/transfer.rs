@@ -57,7 +57,7 @@ impl Tensor {
         let mut value = [T::zeroed()];
         self.expect_dtype(T::DTYPE)?;
         if self.len() != 1 {
-            return Err(self.wrong_size(format!("it has {} elements, and an item is the only one", self.len())));
+            return Err(self.wrong_size(format!("it has {} elements; item() needs exactly one", self.len())));
         }
         self.read_elements(0, &mut value).await?;
         let [value] = value;
@@ -178,7 +178,7 @@ impl Tensor {
         if first.checked_add(count).is_some_and(|end| end <= self.len()) {
             return Ok(first as u64 * dtype.bytes() as u64);
         }
-        Err(self.wrong_size(format!("it has {} elements: there are no {count} from element {first} on", self.len())))
+        Err(self.wrong_size(format!("it has {} elements, fewer than {count} from element {first} on", self.len())))
     }
 
     /// Overwrites bytes that are inside of it.

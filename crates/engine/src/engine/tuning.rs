@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How [`Engine::tune`](super::Engine::tune) works.
+/// Options of [`Engine::tune`](super::Engine::tune).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TuneOptions {

@@ -166,7 +166,7 @@ impl UniformBlock {
     pub(crate) fn new(layout: &Layout) -> Result<Self, String> {
         let bytes = layout.min_bytes();
         let size = usize::try_from(bytes).ok().filter(|size| *size <= MAX_BLOCK).ok_or_else(|| {
-            format!("it has {bytes} bytes, and what is set by name {MAX_BLOCK} at most: bind a tensor to it")
+            format!("it has {bytes} bytes; values set by name hold at most {MAX_BLOCK}: bind a tensor to it")
         })?;
         Ok(Self { bytes: vec![0; size], filled: vec![false; size] })
     }
@@ -208,7 +208,7 @@ impl UniformBlock {
     fn set_structure(&mut self, layout: &Layout, base: usize, bytes: &[u8]) -> Result<(), String> {
         let Layout::Struct { size, .. } = layout else {
             return Err(format!(
-                "it is {layout}, and no structure: give numbers or arrays of them by value, not a reference (bytes of any layout: .set_bytes)"
+                "it is {layout}, not a structure: give numbers or arrays of them by value, not a reference (bytes of any layout: .set_bytes)"
             ));
         };
         if bytes.len() as u64 != u64::from(*size) {

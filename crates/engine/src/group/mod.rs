@@ -68,7 +68,7 @@ impl Group {
         if members.is_empty() {
             return Err(Error::InvalidInput {
                 what: "a group of devices".to_owned(),
-                reason: "it has none; name at least one".to_owned(),
+                reason: "it has no device; name at least one".to_owned(),
             });
         }
         Ok(Self { members, strip_rows: None, speeds: Mutex::default() })
@@ -107,7 +107,7 @@ impl Group {
         &self.members
     }
 
-    /// Who would do what of [`Group::field`] now.
+    /// Returns the plan that [`Group::field`] would follow now.
     #[must_use]
     pub fn field_plan(&self, params: &FieldParams) -> Plan {
         let (width, height) = params.size();
@@ -269,7 +269,7 @@ impl Group {
         }
         for (part, engine) in parts.iter().zip(&self.members) {
             if !part.is_of(engine) {
-                return Err(fault("a tensor is not of the member in whose place it stands"));
+                return Err(fault("a tensor belongs to another member than its position says"));
             }
             if part.dtype() != DType::F32 || part.shape() != parts[0].shape() {
                 return Err(fault("all tensors must be float32 and of one shape"));
@@ -325,7 +325,7 @@ impl Group {
             let wanted = length(owner, &rows);
             let (into, after) = std::mem::take(&mut rest)
                 .split_at_mut_checked(wanted)
-                .ok_or_else(|| size("a strip", "the result has no room for it (this is a fault of the library)"))?;
+                .ok_or_else(|| size("a strip", "the result is too small for it (this is a fault of the library)"))?;
             rest = after;
             strips.push(Strip { rows, into, owner, failed: None });
         }
@@ -417,7 +417,7 @@ pub fn device_name(text: &str) -> Result<(&str, Option<usize>)> {
     let Some((backend, index)) = text.split_once(':') else { return Ok((text, None)) };
     let wrong = |_| Error::InvalidInput {
         what: format!("the device \"{text}\""),
-        reason: "after the colon stands its index, as in cuda:1".to_owned(),
+        reason: "the index after the colon is a number, as in cuda:1".to_owned(),
     };
     Ok((backend, Some(index.parse().map_err(wrong)?)))
 }
@@ -428,7 +428,7 @@ fn size(what: &str, reason: &str) -> Error {
 
 fn elements(what: &str, shape: &[usize]) -> Result<usize> {
     let all = shape.iter().try_fold(1_usize, |all, &side| all.checked_mul(side));
-    all.ok_or_else(|| size(what, &format!("{shape:?} are more elements than can be counted")))
+    all.ok_or_else(|| size(what, &format!("{shape:?} has more elements than can be counted")))
 }
 
 /// The result's memory.

@@ -18,13 +18,13 @@ const EACH: usize = 8;
 pub struct Share {
     /// Backend, index and name of its device.
     pub device: String,
-    /// Its rows; what others take over in the run is not foreseen.
+    /// The planned rows. Rows that other members take over during the run are not included.
     pub rows: Range<usize>,
     /// Elements a second in the last run of that work, if there was one.
     pub speed: Option<f64>,
 }
 
-/// Who is to do what. `Display` shows it as a table.
+/// The division of work among the members. `Display` shows it as a table.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Plan {
@@ -95,9 +95,9 @@ pub struct Part {
     pub rows: usize,
     /// Strips that it did.
     pub strips: usize,
-    /// Of those, how many were planned for others.
+    /// The number of those that were planned for other members.
     pub taken_over: usize,
-    /// Until its last strip was done.
+    /// The time until its last strip was done.
     pub time: Duration,
     /// The failure that ended its part early. Others did the rest.
     pub failure: Option<Error>,
@@ -109,7 +109,7 @@ pub struct Part {
 pub struct Done<T> {
     /// The result.
     pub values: T,
-    /// Who was to do what.
+    /// The plan that the run began with.
     pub plan: Plan,
     /// Each member's part, in the group's order.
     pub parts: Vec<Part>,

@@ -58,7 +58,7 @@ impl<'a> Sheet<'a> {
         let (Ok(width), Ok(height), Ok(count)) = sizes else {
             return Err(Error::InvalidSize {
                 what: what(),
-                reason: format!("it has {} values, at most {} can be counted", values.len(), u32::MAX),
+                reason: format!("it has {} values; the limit is {}", values.len(), u32::MAX),
             });
         };
         Ok(Self { engine: engine.clone(), values, width, height, count })
@@ -288,7 +288,7 @@ impl Centre {
     }
 }
 
-/// How strongly the values of a field agree with their upper and left neighbours.
+/// Measures how strongly the values of a field agree with their upper and left neighbours.
 ///
 /// With m and s the mean and the population standard deviation of all values, z = (F - m)/s and λ = 1/φ: the sum over j ≥ 1 and
 /// i ≥ 1 of λ |φ z(j,i) z(j-1,i) + φ z(j,i) z(j,i-1)|, divided by the number of values, and at most 1. A constant field has

@@ -163,15 +163,15 @@ impl FieldParams {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Tile<'a> {
-    /// Its first row in the grid.
+    /// The first row in the grid.
     pub first_row: usize,
-    /// Its number of rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Its first column in the grid.
+    /// The first column in the grid.
     pub first_column: usize,
-    /// Its number of columns.
+    /// The number of columns.
     pub columns: usize,
-    /// Its values, row-major.
+    /// The values, row-major.
     pub values: &'a [f32],
 }
 
@@ -196,7 +196,7 @@ impl Part {
             Ok(side) => Ok(side),
             Err(_) => Err(Error::InvalidSize {
                 what: format!("the {name}"),
-                reason: format!("{side} passes the largest side, {}", u32::MAX),
+                reason: format!("{side} exceeds the largest side, {}", u32::MAX),
             }),
         };
         let (width, height) = (side("width", width)?, side("height", height)?);
@@ -216,7 +216,7 @@ impl Part {
                 (Ok(start), Ok(end)) if start < end && end <= side => Ok((start, end - start)),
                 _ => Err(Error::InvalidSize {
                     what: format!("the range {range:?} of {name}"),
-                    reason: format!("it must hold something of 0..{side}"),
+                    reason: format!("it must overlap 0..{side}"),
                 }),
             }
         };

@@ -48,7 +48,7 @@ impl Checkpoint {
         };
         let invalid = |reason: &str| Error::InvalidInput {
             what: format!("the checkpoint {}", self.path.display()),
-            reason: format!("{reason} (remove it to begin anew)"),
+            reason: format!("{reason} (remove it to start again)"),
         };
         let saved: Option<Saved> = bytes.strip_prefix(MAGIC).and_then(|rest| postcard::from_bytes(rest).ok());
         let saved = saved.ok_or_else(|| invalid("it is damaged, or of another version"))?;

@@ -133,7 +133,7 @@ impl Feed {
                 (Some(rows), Some(others)) if rows != others => {
                     return Err(Error::InvalidSize {
                         what: format!("the source {}", source.name()),
-                        reason: format!("it has {others} rows, and another one of the stream has {rows}"),
+                        reason: format!("it has {others} rows, but another source of the stream has {rows}"),
                     });
                 }
                 (known, others) => rows = known.or(others),
@@ -166,7 +166,7 @@ impl Feed {
         let piece = self.pieces.recv().unwrap_or_else(|_| {
             Err(Error::InvalidInput {
                 what: "a source of a stream".to_owned(),
-                reason: "it panicked while it was read".to_owned(),
+                reason: "it panicked during a read".to_owned(),
             })
         });
         self.ended = !matches!(piece, Ok(Some(_)));
@@ -324,7 +324,7 @@ fn filled(source: &mut dyn Source, into: &mut [u8], row_bytes: usize) -> Result<
             read if read > most - rows => {
                 return Err(Error::InvalidSize {
                     what: format!("the source {}", source.name()),
-                    reason: format!("it says that it gave {read} rows where there is room for {}", most - rows),
+                    reason: format!("it reports {read} rows, but there is room for {}", most - rows),
                 });
             }
             read => rows += read,
@@ -333,7 +333,7 @@ fn filled(source: &mut dyn Source, into: &mut [u8], row_bytes: usize) -> Result<
     Ok(rows)
 }
 
-/// Some rows of a stream, on the engine's device.
+/// Consecutive rows of a stream, on the engine's device.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     engine: Engine,

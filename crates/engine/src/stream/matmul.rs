@@ -39,7 +39,7 @@ pub fn matmul(
         |reason: String| Error::InvalidSize { what: format!("the product of {} and {}", a.name(), b.name()), reason };
     let (&[inner], &[columns], Some(known)) = (a.row(), b.row(), b.rows()) else {
         return Err(wrong(format!(
-            "rows of {:?} and {:?}, and products are of matrices of known size",
+            "rows of {:?} and {:?} are not those of two matrices of known size",
             a.row(),
             b.row()
         )));
@@ -58,7 +58,7 @@ pub fn matmul(
     let panel_rows = memory / 2 / (2 * a_row + 3 * b_row).max(1);
     if panel_rows == 0 {
         return Err(wrong(format!(
-            "a row of each takes {}, and {} is too little for that",
+            "one row of each takes {}, more than the limit of {}",
             Bytes(a_row + b_row),
             Bytes(memory)
         )));

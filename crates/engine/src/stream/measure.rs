@@ -20,7 +20,7 @@ const PART: usize = 4096;
 /// A summary of all elements of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many elements there are.
+    /// The number of elements.
     pub count: u64,
     /// Their sum: for whole numbers exact, then rounded once; for floats parts of 4,096 elements are summed in the elements' type (float16 and
     /// bfloat16 in float32), and those in float64.
@@ -69,7 +69,7 @@ fn halves(x: &Expr, dtype: DType) -> Result<Vec<Expr>> {
         (Kind::Complex, _) => {
             return Err(Error::InvalidInput {
                 what: format!("the sum of a stream of {dtype}"),
-                reason: "its elements are complex: fold it with Stream::fold, or give the parts by themselves"
+                reason: "its elements are complex: fold it with Stream::fold, or stream the parts separately"
                     .to_owned(),
             });
         }
@@ -260,7 +260,7 @@ impl Stream {
         let reason = match (self.sources.as_slice(), self.cut.before + self.cut.after) {
             ([source], 0) => return Ok(&**source),
             ([_], _) => "its chunks overlap, so rows would count twice",
-            _ => "it has several sources, and this takes one",
+            _ => "it has several sources, but this needs one",
         };
         Err(Error::InvalidInput { what: format!("{what} of a stream"), reason: reason.to_owned() })
     }

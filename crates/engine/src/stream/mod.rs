@@ -43,12 +43,12 @@ use crate::error::{Error, Result};
 use crate::ops::Expr;
 use cantus_base::listed::Listed;
 
-/// How far a stream is.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Rows done.
     pub rows: u64,
-    /// All rows, where their number is known.
+    /// The total number of rows, if known.
     pub of: Option<u64>,
     /// Bytes of the rows done.
     pub bytes: u64,
@@ -85,7 +85,7 @@ impl Stream {
         }
     }
 
-    /// Another source, whose rows go beside: [`Chunk::tensors`] has the same rows of each.
+    /// Adds another source, whose rows are read together with this one's: [`Chunk::tensors`] has the same rows of each.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -191,7 +191,7 @@ impl Stream {
         if self.checkpoint.is_some() {
             return Err(Error::InvalidInput {
                 what: "a stream's chunks".to_owned(),
-                reason: "a checkpoint is for what maps, folds or sorts them".to_owned(),
+                reason: "a checkpoint needs a map, a fold or a sort".to_owned(),
             });
         }
         let mut feed = Feed::new(&self.engine, self.sources, &self.cut)?;

@@ -41,7 +41,7 @@ pub(super) fn unpacked<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T
 pub(super) fn damaged(reason: &str) -> Error {
     Error::InvalidInput {
         what: "the checkpoint".to_owned(),
-        reason: format!("it is damaged: {reason} (remove it to begin anew)"),
+        reason: format!("it is damaged: {reason} (remove it to start again)"),
     }
 }
 

@@ -13,7 +13,7 @@ use cantus_base::listed::Listed;
 pub struct Rows<'a> {
     /// The number of the first one.
     pub first: u64,
-    /// How many.
+    /// The number of rows.
     pub count: usize,
     /// Element type.
     pub dtype: DType,
@@ -69,7 +69,7 @@ pub trait Sink: Send {
         let _ = rows;
         Err(Error::InvalidInput {
             what: "a checkpoint".to_owned(),
-            reason: "the sink keeps nothing between runs (write to a stream::NpyFile)".to_owned(),
+            reason: "the sink does not persist between runs (write to a stream::NpyFile)".to_owned(),
         })
     }
 
@@ -169,7 +169,7 @@ impl NpyFile {
         let gone = || Error::InvalidInput {
             what: part.display().to_string(),
             reason: format!(
-                "it is not what a run before wrote, of {rows} rows at least (remove the checkpoint to begin anew)"
+                "it is not the file of the earlier run, with at least {rows} rows (remove the checkpoint to start again)"
             ),
         };
         if !part.exists() {

@@ -75,9 +75,8 @@ impl Stream {
         if !source.row().is_empty() || dtype.kind() == Kind::Complex {
             return Err(Error::InvalidInput {
                 what: format!("sorting a stream of rows {dtype}{:?}", source.row()),
-                reason:
-                    "single elements that have an order are sorted (read the source as such, with rows of shape [])"
-                        .to_owned(),
+                reason: "only single, ordered elements can be sorted (read the source with rows of shape [])"
+                    .to_owned(),
             });
         }
         let (memory, progress) = (self.cut.memory.unwrap_or(1 << 30), self.progress.take());
@@ -273,7 +272,7 @@ impl State for Runs {
             let file = temporary.file();
             if !sorted || file.metadata()?.len() < length {
                 return Err(std::io::Error::other(
-                    "the runs of the run before are gone (remove the checkpoint to begin anew)",
+                    "the sorted runs of the earlier run are missing (remove the checkpoint to start again)",
                 ));
             }
             file.set_len(length)?;

@@ -52,7 +52,7 @@ pub trait Source: Send {
     fn rewind(&mut self) -> Result<()> {
         Err(Error::InvalidInput {
             what: self.name(),
-            reason: "it can be read once, and this takes several readings (give a .npy file, or memory)".to_owned(),
+            reason: "it can be read only once, but this reads several times (give a .npy file, or memory)".to_owned(),
         })
     }
 
@@ -106,11 +106,11 @@ pub(super) fn row_bytes(dtype: DType, row: &[usize]) -> Result<usize> {
     match crate::tensor::byte_count(row, dtype)? {
         0 => Err(Error::InvalidSize {
             what: format!("rows of {dtype}{row:?}"),
-            reason: "a row has no elements, and a stream is of rows that have some".to_owned(),
+            reason: "its rows have no elements".to_owned(),
         }),
         bytes => usize::try_from(bytes).map_err(|_| Error::InvalidSize {
             what: format!("rows of {dtype}{row:?}"),
-            reason: "one alone is more than this system can address".to_owned(),
+            reason: "one row exceeds what this system can address".to_owned(),
         }),
     }
 }
@@ -151,7 +151,7 @@ impl Npy {
         if described.fortran && described.shape.len() > 1 {
             return Err(Error::InvalidInput {
                 what: path.display().to_string(),
-                reason: "it is in Fortran order, in which rows lie scattered (save numpy.ascontiguousarray of it)"
+                reason: "it is in Fortran order, whose rows are not contiguous (save numpy.ascontiguousarray of it)"
                     .to_owned(),
             });
         }
@@ -243,7 +243,7 @@ impl<B: AsRef<[u8]> + Send> Bytes<B> {
         if !held.is_multiple_of(row_bytes) {
             return Err(Error::InvalidSize {
                 what: format!("rows of {dtype}{row:?}"),
-                reason: format!("one takes {row_bytes} bytes, of which {held} are no multiple"),
+                reason: format!("{held} bytes are not a multiple of a row's {row_bytes}"),
             });
         }
         Ok(Self { bytes, dtype, row: row.to_vec(), row_bytes, next: 0 })
@@ -408,7 +408,7 @@ impl<T: Element + Send, I: Iterator<Item = Vec<T>> + Send> Source for Items<T, I
                     return Err(Error::InvalidSize {
                         what: self.name(),
                         reason: format!(
-                            "an item has {} elements, which are no whole rows of {:?}",
+                            "an item has {} elements, not a multiple of a row of {:?}",
                             item.len(),
                             self.row
                         ),

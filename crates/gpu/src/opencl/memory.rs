@@ -29,7 +29,7 @@ impl OpenClBuffer {
     pub(super) fn block(&self) -> Result<&Block> {
         self.block.as_ref().ok_or_else(|| Error::InvalidInput {
             what: self.label.to_string(),
-            reason: "its buffer was given back".to_owned(),
+            reason: "its buffer was released".to_owned(),
         })
     }
 

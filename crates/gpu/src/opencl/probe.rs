@@ -97,7 +97,7 @@ fn version(text: &str) -> Option<(u32, u32)> {
 
 fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, String> {
     let name = device.name().map_err(|error| format!("a device has no name: {error}"))?.trim().to_owned();
-    let ask = |what: &str| format!("{name} does not tell its {what}");
+    let ask = |what: &str| format!("{name} does not report its {what}");
     let version_text = device.version().map_err(|_| ask("version"))?;
     if version(&version_text).is_none_or(|version| version < (1, 2)) {
         return Err(format!("{name} is too old: it has {version_text}, and OpenCL 1.2 is needed"));

@@ -111,7 +111,7 @@ impl OpenClProgram {
             // Code that the driver no longer takes is built again.
             match ClProgram::create_and_build_from_binary(context, &[&code], options) {
                 Ok(program) => return Ok(program),
-                Err(error) => tracing::warn!("cached code is made anew: {error}"),
+                Err(error) => tracing::warn!("cached code is discarded and compiled again: {error}"),
             }
         }
         if translation.source.contains('\0') {

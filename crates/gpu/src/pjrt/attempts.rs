@@ -45,7 +45,7 @@ impl Attempts {
     /// Those of a plugin; of none, nothing is noted.
     pub(super) fn new(cache: Option<&Path>, plugin: Option<String>) -> Self {
         let cache = cache.filter(|_| plugin.is_some()).map(|cache| cache.join("pjrt"));
-        let folder = private_folder::open(cache, "programs that end the process are not noted");
+        let folder = private_folder::open(cache, "programs that crash the process are not recorded");
         Self { folder, plugin: plugin.unwrap_or_default(), running: Mutex::default() }
     }
 

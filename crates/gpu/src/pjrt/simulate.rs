@@ -71,7 +71,7 @@ impl Value {
 
     fn bytes(&self) -> Result<Vec<u8>, Fault> {
         let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        bytes.ok_or_else(|| fault(abi::INVALID_ARGUMENT, "a value was given away"))
+        bytes.ok_or_else(|| fault(abi::INVALID_ARGUMENT, "a value was donated"))
     }
 }
 

@@ -84,7 +84,7 @@ impl Compiler {
             let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = find(library, names.version)?;
             let (mut major, mut minor) = (0, 0);
             if version(&raw mut major, &raw mut minor) != 0 {
-                return Err("the run-time compiler does not tell its version".to_owned());
+                return Err("the run-time compiler does not report its version".to_owned());
             }
             Ok(Self {
                 version: (major, minor),

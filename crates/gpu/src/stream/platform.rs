@@ -96,7 +96,7 @@ impl Platform {
         // SAFETY: no argument but the flags, which must be 0.
         let code = unsafe { (functions.init)(0) };
         if matches!(code, 100 | 101) {
-            return Err("the driver is there, and has no device".to_owned());
+            return Err("the driver is installed, but has no device".to_owned());
         }
         check(code, vendor.functions.plain.init).map_err(|fault| match code {
             // Only there: the driver's own threads are not in the new process.

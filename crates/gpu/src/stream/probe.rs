@@ -40,7 +40,7 @@ pub(crate) fn probe(vendor: &'static Vendor, manner: &Manner) -> Result<Vec<Foun
     let platform = Arc::new(Platform::new(vendor)?);
     let count = platform.count().map_err(|fault| fault.message)?;
     let found: Vec<Found> = (0..count).filter_map(|index| describe(&platform, manner, index)).listed();
-    if found.is_empty() { Err("the driver is there, and has no device".to_owned()) } else { Ok(found) }
+    if found.is_empty() { Err("the driver is installed, but has no device".to_owned()) } else { Ok(found) }
 }
 
 /// The found devices as the backend's trait wants them. Without a run-time compiler they run few kernels: it is said why.

@@ -196,7 +196,7 @@ impl Products {
         let (table, numbers) = (&self.table, &self.library.numbers);
         let names = &self.library.functions;
         let (m, n, k) = (shape.matmul.m, shape.matmul.n, shape.matmul.k);
-        let lies = "its operands lie in another way than the library takes";
+        let lies = "its operands have a layout that the library does not take";
         let (a, b) = (&shape.matmul.a, &shape.matmul.b);
         let batches = i32::try_from(a.offsets.len()).map_err(|_| lies)?;
         let matrices =

@@ -156,7 +156,7 @@ impl StreamProgram {
             Ok(ways) => ways,
             Err(reason) => {
                 let Some(code) = (shared.driver.platform.vendor.embedded)(&translation.source) else {
-                    let construct = format!("no code is at hand for it: {reason}");
+                    let construct = format!("no compiled code is available for it: {reason}");
                     return Err(self.unsupported(construct, String::new()));
                 };
                 return self.module(code.as_bytes(), translation);
@@ -170,14 +170,14 @@ impl StreamProgram {
                     return Ok(module);
                 }
                 Err(error @ (Error::Unsupported { .. } | Error::Device { .. })) => {
-                    tracing::debug!("compiling with {} leads to nothing: {error}", way.options.join(" "));
+                    tracing::debug!("compiling with {} failed: {error}", way.options.join(" "));
                     refusal.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
             }
         }
         // What the first choice said is what an author can use.
-        Err(refusal.unwrap_or_else(|| self.unsupported("no compiler is at hand for it".to_owned(), String::new())))
+        Err(refusal.unwrap_or_else(|| self.unsupported("no compiler is available for it".to_owned(), String::new())))
     }
 
     fn module(&self, code: &[u8], translation: &Translation) -> Result<Module> {
@@ -200,7 +200,7 @@ impl StreamProgram {
             // Code that the driver no longer takes is compiled again.
             match self.module(&code, translation) {
                 Ok(module) => return Ok(module),
-                Err(error) => tracing::warn!("cached code is made anew: {error}"),
+                Err(error) => tracing::warn!("cached code is discarded and compiled again: {error}"),
             }
         }
         let code = self.compile(way, translation)?;

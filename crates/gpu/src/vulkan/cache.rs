@@ -39,7 +39,8 @@ pub(super) struct PipelineCache {
 impl PipelineCache {
     /// Opens the cache, with what its file in `folder` holds.
     pub(super) fn open(raw: &Arc<Raw>, identity: Identity, folder: Option<&Path>) -> VkResult<Self> {
-        let folder = private_folder::open(folder.map(|folder| folder.join("vulkan")), "compiled kernels are not kept");
+        let folder =
+            private_folder::open(folder.map(|folder| folder.join("vulkan")), "compiled kernels are not cached");
         let file = folder.map(|folder| folder.join(file_name(&identity)));
         let data = file.as_deref().and_then(|file| read(file, &identity)).unwrap_or_default();
         let cache = match create(raw, &data) {
@@ -114,7 +115,7 @@ fn read(file: &Path, identity: &Identity) -> Option<Vec<u8>> {
     }
     let data = unpack(&std::fs::read(file).ok()?, identity).map(<[u8]>::to_vec);
     if data.is_none() {
-        tracing::info!(file = %file.display(), "the pipeline cache is damaged or of another driver, and is made anew");
+        tracing::info!(file = %file.display(), "the pipeline cache is damaged or from another driver; it is discarded");
     }
     data
 }

@@ -10,7 +10,7 @@ impl Health {
     pub(super) fn vulkan_error(&self, result: vk::Result, action: &str, what: &str, bytes: u64) -> Error {
         match result {
             vk::Result::ERROR_DEVICE_LOST => {
-                self.lose("the driver gave it up");
+                self.lose("the driver reported it lost");
                 self.lost_error()
             }
             vk::Result::ERROR_OUT_OF_DEVICE_MEMORY

@@ -39,7 +39,7 @@ impl Shared {
         Error::Device {
             device: self.info.name.clone(),
             action: format!("{action} {label}"),
-            message: "the mapped memory could not be reached".to_owned(),
+            message: "the memory could not be mapped".to_owned(),
         }
     }
 

@@ -88,7 +88,7 @@ pub(super) fn attach(health: &Arc<Health>, device: &wgpu::Device) {
     device.set_device_lost_callback(move |reason, message| {
         let what = match reason {
             wgpu::DeviceLostReason::Destroyed => "it was destroyed",
-            _ => "the driver gave it up",
+            _ => "the driver reported it lost",
         };
         let message = message.trim();
         own.lose(&if message.is_empty() { what.to_owned() } else { format!("{what}: {message}") });

@@ -27,7 +27,7 @@ use naga::{
 
 use body::Body;
 
-/// Why a kernel has no reproducible form, and where.
+/// The reason why a kernel has no reproducible form, with its place.
 #[doc(hidden)]
 pub struct Refusal {
     pub(super) construct: String,

@@ -37,7 +37,7 @@ const DEEPEST: u32 = 200;
 #[doc(hidden)]
 pub struct TextureForm {
     pub format: TextureFormat,
-    /// It has more than one level.
+    /// True if it has more than one level.
     pub has_levels: bool,
     pub samples: u32,
     /// The earlier texture of the kernel whose buffer it shares.

@@ -53,7 +53,7 @@ pub struct Compiled {
     pub arguments: &'static [&'static str],
     /// Operations of one lane, loops counted once.
     pub work: u32,
-    /// For the target's own instruction set.
+    /// The form for the target's own instruction set.
     pub baseline: Entry,
     /// With AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]

@@ -62,7 +62,7 @@ impl<'a> Memory<'a> {
 pub struct Launch<'a> {
     /// Workgroups in x, y and z: any number.
     pub workgroups: [u32; 3],
-    /// In the order of [`Bytecode::bindings`].
+    /// The bindings' memory, in the order of [`Bytecode::bindings`].
     pub bindings: &'a [Memory<'a>],
     /// The limits that stop it early.
     pub limits: Limits<'a>,
@@ -71,7 +71,7 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Without a deadline, over rayon's threads.
+    /// Creates a launch without a deadline, over rayon's threads.
     #[must_use]
     pub fn new(workgroups: [u32; 3], bindings: &'a [Memory<'a>]) -> Self {
         Self { workgroups, bindings, limits: Limits::default(), parallel: true }
@@ -106,7 +106,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Why a launch did not run to its end. What it had written until then stays written.
+/// The reason why a launch stopped early. Its writes until then remain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stopped {

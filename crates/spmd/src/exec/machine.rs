@@ -19,7 +19,7 @@ use super::isa::Table;
 use super::launch::Stopped;
 use crate::bytecode::{A_UNIFORM, B_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
 
-/// Where an access goes in this launch: `pointer + index * stride` for `index < count`, all within the memory.
+/// The address of an access in this launch: `pointer + index * stride` for `index < count`, all within the memory.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Resolved {
@@ -58,7 +58,7 @@ impl<'a> Limits<'a> {
         self.deadline.is_some() || self.stall.is_some() || !self.cancel.is_empty()
     }
 
-    /// For work that begins now and is one step of progress.
+    /// Starts a watch for work that counts as one step of progress.
     #[doc(hidden)]
     pub fn begin(&'a self) -> Watch<'a> {
         Watch { limits: self, stalled: self.stall.and_then(|stall| Instant::now().checked_add(stall)) }

@@ -20,11 +20,11 @@ pub(crate) struct Scope {
     pub kind: ScopeKind,
     pub id: u32,
     pub mask: Option<Register>,
-    /// Where to go when the mask runs empty.
+    /// The target when the mask becomes empty.
     pub end: Label,
-    /// Where `break` or `return` go.
+    /// The target of `break` or `return`.
     pub exit: Label,
-    /// Where `continue` goes.
+    /// The target of `continue`.
     pub next: Label,
     /// Lanes may leave at different times.
     pub divergent: bool,

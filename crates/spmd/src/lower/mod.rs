@@ -45,14 +45,14 @@ use survey::Survey;
 use types::{Ty, Types};
 use variable::Variable;
 
-/// Something in a kernel that the CPU executor does not run.
+/// A construct that the CPU executor does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("the CPU executor does not support {construct}")]
 pub struct Unsupported {
     /// The construct, in WGSL's words.
     pub construct: String,
-    /// Where it is in the source, in bytes.
+    /// The place in the source, in bytes.
     pub span: Option<core::ops::Range<usize>>,
 }
 

@@ -288,13 +288,13 @@ pub fn first_trailing_u64(a: u64) -> u64 {
     if a == 0 { u64::MAX } else { u64::from(a.trailing_zeros()) }
 }
 
-/// By zero: the dividend; MIN / -1: MIN.
+/// Divides. By zero: the dividend; MIN / -1: MIN.
 #[inline(always)]
 pub fn div_i64(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { a.wrapping_div(b) }
 }
 
-/// By zero: 0; MIN / -1: 0.
+/// Returns the remainder. By zero: 0; MIN / -1: 0.
 #[inline(always)]
 pub fn rem_i64(a: i64, b: i64) -> i64 {
     if b == 0 { 0 } else { a.wrapping_rem(b) }

@@ -11,7 +11,7 @@ fn with_sign_of(magnitude: f32, x: f32) -> f32 {
     f32::from_bits((magnitude.to_bits() & !SIGN) | (x.to_bits() & SIGN))
 }
 
-/// To the nearest integer, ties to even; keeps the sign of zero.
+/// Rounds to the nearest integer, ties to even; keeps the sign of zero.
 #[inline(always)]
 pub fn round_even<I: Isa>(x: f32) -> f32 {
     if I::ROUND {
@@ -22,7 +22,7 @@ pub fn round_even<I: Isa>(x: f32) -> f32 {
     select(magnitude < WHOLE, with_sign_of(whole, x), x)
 }
 
-/// To the nearest integer not above; keeps the sign of zero.
+/// Rounds down to an integer; keeps the sign of zero.
 #[inline(always)]
 pub fn floor<I: Isa>(x: f32) -> f32 {
     if I::ROUND {
@@ -32,7 +32,7 @@ pub fn floor<I: Isa>(x: f32) -> f32 {
     with_sign_of_zero(near - select(near > x, 1.0, 0.0), x)
 }
 
-/// To the nearest integer not below; keeps the sign of zero.
+/// Rounds up to an integer; keeps the sign of zero.
 #[inline(always)]
 pub fn ceil<I: Isa>(x: f32) -> f32 {
     if I::ROUND {
@@ -42,7 +42,7 @@ pub fn ceil<I: Isa>(x: f32) -> f32 {
     with_sign_of_zero(near + select(near < x, 1.0, 0.0), x)
 }
 
-/// To the nearest integer towards zero; keeps the sign of zero.
+/// Rounds to an integer towards zero; keeps the sign of zero.
 #[inline(always)]
 pub fn trunc<I: Isa>(x: f32) -> f32 {
     if I::ROUND {

@@ -6,9 +6,9 @@ const SIZE: usize = 32;
 
 /// One value for the subgroup.
 pub const SCAN_REDUCE: u8 = 0;
-/// Each lane's value includes its own.
+/// Inclusive scan: each lane's value includes its own.
 pub const SCAN_INCLUSIVE: u8 = 1;
-/// Each lane's value is that of the lanes before it.
+/// Exclusive scan: each lane's value is that of the lanes before it.
 pub const SCAN_EXCLUSIVE: u8 = 2;
 
 #[inline(always)]

@@ -230,7 +230,7 @@ pub struct ProfileRow {
     pub operation: String,
     /// The device.
     pub device: String,
-    /// How often it was timed.
+    /// The number of timed runs.
     pub count: u64,
     /// The sum of its times on the device.
     pub total: Duration,

@@ -78,7 +78,7 @@ pub struct Verdict {
 }
 
 impl Engine {
-    /// Asks the selected device every kernel with known answers, whatever is remembered, and returns the verdicts. They are remembered.
+    /// Runs every kernel with known answers on the selected device, ignoring cached verdicts. Returns the verdicts and caches them.
     ///
     /// # Errors
     /// When the device fails otherwise than by a wrong answer: it is lost, or out of memory.
@@ -116,7 +116,7 @@ pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
 }
 
 /// The beginning of the answer of a device that refuses such kernels: it lacks a feature.
-const REFUSES: &str = "it refuses the kernel that asks";
+const REFUSES: &str = "it refuses the kernel of the check";
 
 /// Returns whether a wrong answer is none: the device refuses such kernels.
 #[doc(hidden)]
@@ -214,7 +214,7 @@ impl Shared {
         // Numbers that differ are what this mode is to rule out, whoever asked for the device.
         if self.requested && !self.refuse_wrong && !is_certain(need) {
             if slot.tell_once(need) {
-                let message = format!("{label} runs on {} all the same, as requested: {construct}", slot.name());
+                let message = format!("{label} runs on {} as requested, despite: {construct}", slot.name());
                 self.events.push(EventKind::WrongAnswer, slot.name(), &message);
             }
             return Ok(());

@@ -379,6 +379,6 @@ pub(in crate::ops) fn word(value: usize) -> Result<u32> {
 pub(in crate::ops) fn too_large(value: usize) -> Error {
     Error::InvalidSize {
         what: "an operation".to_owned(),
-        reason: format!("{value} elements or steps between them are more than 32 bits hold: use smaller parts"),
+        reason: format!("{value} elements, or strides between them, exceed 32 bits: use smaller parts"),
     }
 }

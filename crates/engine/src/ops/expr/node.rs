@@ -544,7 +544,9 @@ impl Expr {
                 return Err(Error::InvalidInput {
                     what: format!("the number {value}"),
                     reason: match typed.dtype.limits() {
-                        Some((low, high)) => format!("it is no {} (a whole number from {low} to {high})", typed.dtype),
+                        Some((low, high)) => {
+                            format!("it is not a {} (a whole number from {low} to {high})", typed.dtype)
+                        }
                         None => format!("it is no {}", typed.dtype),
                     },
                 });
@@ -615,7 +617,7 @@ impl Expr {
             Kind::Float => Ok(typed.clone()),
             _ => Err(Error::InvalidInput {
                 what: format!("lerp of {}", typed.dtype),
-                reason: "it is for floats (cast first)".to_owned(),
+                reason: "it needs floats (cast first)".to_owned(),
             }),
         });
         let (end, weight) = (end.into().beside(&checked), weight.into().beside(&checked));

@@ -32,7 +32,7 @@ pub(in crate::ops) fn count(shape: &[usize]) -> Result<usize> {
         Some(filled) => Ok(if shape.contains(&0) { 0 } else { filled }),
         None => Err(Error::InvalidSize {
             what: format!("the shape {shape:?}"),
-            reason: format!("its sides multiply to more than {} elements: use smaller parts", usize::MAX),
+            reason: format!("it has more than {} elements: use smaller parts", usize::MAX),
         }),
     }
 }

@@ -283,7 +283,7 @@ impl Expr {
             if sorted != (0..rank).listed() {
                 return Err(Error::InvalidSize {
                     what: format!("the axes {axes:?}"),
-                    reason: format!("each of the {rank} axes must stand there once"),
+                    reason: format!("each of the {rank} axes must occur exactly once"),
                 });
             }
             Ok(permuted(typed, &order))
@@ -305,7 +305,7 @@ impl Expr {
             if rank < 2 {
                 return Err(Error::InvalidSize {
                     what: format!("the shape {:?}", typed.shape),
-                    reason: "a transpose takes two axes at least".to_owned(),
+                    reason: "a transpose needs at least two axes".to_owned(),
                 });
             }
             let mut order: Vec<usize> = (0..rank).listed();
@@ -343,7 +343,7 @@ impl Expr {
                 return Err(fault(format!("{:?} has {} axes", typed.shape, typed.shape.len())));
             }
             if steps.contains(&0) {
-                return Err(fault("a step is at least 1".to_owned()));
+                return Err(fault("a step must be at least 1".to_owned()));
             }
             let (mut whole, mut all_steps) = (ranges.to_vec(), steps.to_vec());
             for (axis, range) in ranges.iter().enumerate() {

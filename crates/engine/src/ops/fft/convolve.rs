@@ -13,7 +13,7 @@ use cantus_base::listed::Listed;
 /// The length of the shorter signal from which transforms are faster.
 const LONG: usize = 128;
 
-/// Which part of a convolution counts.
+/// The part of a convolution to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Overlap {
@@ -57,10 +57,10 @@ impl Expr {
             what: format!("the convolution of {a:?} and {b:?}"),
             reason: reason.to_owned(),
         };
-        let ([of_a @ .., n], [of_b @ .., m]) = (a, b) else { return Err(fault("both need one axis at least")) };
+        let ([of_a @ .., n], [of_b @ .., m]) = (a, b) else { return Err(fault("both need at least one axis")) };
         let (n, m) = (*n, *m);
         if n == 0 || m == 0 {
-            return Err(fault("both need one element at least"));
+            return Err(fault("both need at least one element"));
         }
         let batch = broadcast(of_a, of_b)?;
         let full = n + m - 1;

@@ -66,7 +66,7 @@ impl Values {
             _ => {
                 return Err(Error::InvalidInput {
                     what: format!("an operation of the host's on {dtype}"),
-                    reason: "it is for numbers of 32 bits and more (cast first)".to_owned(),
+                    reason: "it needs numbers of at least 32 bits (cast first)".to_owned(),
                 });
             }
         })

@@ -100,7 +100,7 @@ pub(super) fn contract(a: Term, b: Term, keep: impl Fn(Label) -> bool) -> Result
     if dtype != other {
         return Err(Error::InvalidInput {
             what: format!("a product of {dtype} and {other}"),
-            reason: "both must be of one dtype (cast first)".to_owned(),
+            reason: "both must have the same dtype (cast first)".to_owned(),
         });
     }
     let (mut batch, mut summed, mut left) = (Vec::new(), Vec::new(), Vec::new());

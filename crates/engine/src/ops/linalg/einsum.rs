@@ -58,7 +58,7 @@ impl Equation {
         };
         let parts: Vec<&str> = left.split(',').listed();
         if parts.len() != shapes.len() {
-            return Err(fault(text, format!("it names {} operands, there are {}", parts.len(), shapes.len())));
+            return Err(fault(text, format!("it names {} operands, but {} were given", parts.len(), shapes.len())));
         }
         let mut inputs = Vec::new();
         let mut sizes: HashMap<Label, usize> = HashMap::new();
@@ -67,7 +67,7 @@ impl Equation {
             let letters = names(part, 0).map_err(|reason| fault(text, reason))?.len();
             let more = if part.contains("...") { shape.len().checked_sub(letters) } else { Some(0) };
             let Some(more) = more.filter(|more| letters + more == shape.len() && *more < 64) else {
-                return Err(fault(text, format!("{part:?} names {letters} axes, the shape is {shape:?}")));
+                return Err(fault(text, format!("{part:?} names {letters} axes, but the shape is {shape:?}")));
             };
             most = most.max(more);
             let labels = names(part, more).map_err(|reason| fault(text, reason))?;
@@ -107,10 +107,10 @@ impl Equation {
         };
         for (place, label) in output.iter().enumerate() {
             if !sizes.contains_key(label) {
-                return Err(fault(text, format!("{label:?} is in the result and in no operand")));
+                return Err(fault(text, format!("{label:?} is in the result, but in no operand")));
             }
             if output[..place].contains(label) {
-                return Err(fault(text, format!("{label:?} stands twice in the result")));
+                return Err(fault(text, format!("{label:?} occurs twice in the result")));
             }
         }
         Ok(Self { inputs, output, sizes })
@@ -224,7 +224,7 @@ impl Expr {
     fn contracted(&self, text: &str, others: &[Self]) -> Result<Self> {
         let operands: Vec<&Self> = std::iter::once(self).chain(others).listed();
         if operands.len() > MOST {
-            return Err(fault(text, format!("there are {} operands, {MOST} at most", operands.len())));
+            return Err(fault(text, format!("there are {} operands; the limit is {MOST}", operands.len())));
         }
         let shapes: Vec<&[usize]> = operands.iter().map(|operand| operand.shape()).try_listed()?;
         let Equation { inputs, output, sizes } = Equation::new(text, &shapes)?;

@@ -46,7 +46,7 @@ fn shape_of_matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
     if shape.len() < 2 {
         return Err(Error::InvalidSize {
             what: format!("{what} of the shape {shape:?}"),
-            reason: "it takes matrices: two axes at least".to_owned(),
+            reason: "it needs matrices: at least two axes".to_owned(),
         });
     }
     Ok(shape.to_vec())
@@ -88,7 +88,7 @@ fn square(expr: &Expr, what: &str) -> Result<Vec<usize>> {
         [.., rows, columns] if rows == columns => Ok(shape.to_vec()),
         _ => Err(Error::InvalidSize {
             what: format!("{what} of the shape {shape:?}"),
-            reason: "it takes square matrices: the last two axes must be of one length".to_owned(),
+            reason: "it needs square matrices: the last two axes must have equal lengths".to_owned(),
         }),
     }
 }

@@ -40,7 +40,7 @@ impl Expr {
             if a[x] != b[y] || gone.contains(&left[x]) || right[y] != name(a.len() + y) {
                 return Err(Error::InvalidSize {
                     what: format!("tensordot of {a:?} and {b:?} over {axes:?}"),
-                    reason: "the axes of a pair must be of one length, and each axis stand there once".to_owned(),
+                    reason: "the axes of a pair must have equal lengths, and each axis may occur once".to_owned(),
                 });
             }
             gone.push(left[x]);

@@ -111,7 +111,7 @@ impl Csr {
     ) -> Result<Self> {
         let fault = |reason: String| Error::InvalidInput { what: "a sparse matrix".to_owned(), reason };
         let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else {
-            return Err(fault("it takes one start more than it has rows".to_owned()));
+            return Err(fault("it needs one start more than it has rows".to_owned()));
         };
         if let Some(row) = starts.windows(2).position(|pair| matches!(pair, [start, end] if start > end)) {
             return Err(fault(format!("row {row} ends before it starts")));
@@ -208,13 +208,13 @@ impl Csr {
         let &[height, width] = &matrices(&matrix, "a product with a sparse matrix")?[..] else {
             return Err(Error::InvalidSize {
                 what: format!("a product of a sparse matrix with the shape {shape:?}"),
-                reason: "it takes one or two axes".to_owned(),
+                reason: "it must have one or two axes".to_owned(),
             });
         };
         if height != columns {
             return Err(Error::InvalidSize {
                 what: format!("the product of a sparse matrix {:?} and {shape:?}", self.shape),
-                reason: format!("the left has {columns} columns, the right {height} rows: they must be as many"),
+                reason: format!("the left has {columns} columns, the right {height} rows: the numbers must be equal"),
             });
         }
         let of = |tensor: &Tensor| matrix.beside(&tensor.expr());

@@ -47,7 +47,7 @@ impl Expr {
             if size.contains(&0) || height == 0 || width == 0 {
                 return Err(Error::InvalidSize {
                     what: format!("adaptive pooling of {:?} to {size:?}", typed.shape),
-                    reason: "images and results have a row and a column at least".to_owned(),
+                    reason: "images and results must have at least one row and one column".to_owned(),
                 });
             }
             // The kernel counts places times parts.

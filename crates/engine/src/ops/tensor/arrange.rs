@@ -83,7 +83,10 @@ impl Expr {
                     if from != typed.shape[axis] {
                         return Err(Error::InvalidSize {
                             what: format!("a split into {lengths:?}"),
-                            reason: format!("they add up to {from}, axis {axis} has {} elements", typed.shape[axis]),
+                            reason: format!(
+                                "they add up to {from}, but axis {axis} has {} elements",
+                                typed.shape[axis]
+                            ),
                         });
                     }
                     let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).listed();
@@ -151,7 +154,7 @@ impl Expr {
         if shifts.len() != axes.len() {
             return self.failed(&Error::InvalidSize {
                 what: format!("a roll by {shifts:?} along {axes:?}"),
-                reason: "it takes a shift for each axis".to_owned(),
+                reason: "it needs one shift per axis".to_owned(),
             });
         }
         for (&shift, &axis) in shifts.iter().zip(axes) {
@@ -230,7 +233,7 @@ impl Expr {
             true => Ok(typed.clone()),
             false => Err(Error::InvalidInput {
                 what: format!("one_hot of {}", typed.dtype),
-                reason: "it is for i32 and u32, and narrower integers (cast first)".to_owned(),
+                reason: "it needs i32, u32 or narrower integers (cast first)".to_owned(),
             }),
         });
         // Below 0 is beyond every class as u32.
@@ -281,13 +284,13 @@ impl Expr {
         mask.select(self, self.constant(0.0))
     }
 
-    /// The shape of something with two axes at least.
+    /// The shape of something with at least two axes.
     fn matrices(&self, what: &str) -> Result<Vec<usize>> {
         let shape = self.shape()?.to_vec();
         if shape.len() < 2 {
             return Err(Error::InvalidSize {
                 what: format!("{what} of the shape {shape:?}"),
-                reason: "it takes two axes at least".to_owned(),
+                reason: "it needs at least two axes".to_owned(),
             });
         }
         Ok(shape)
@@ -354,7 +357,7 @@ impl Expr {
             {
                 return self.failed(&Error::InvalidSize {
                     what: format!("an outer product of the shape {shape:?}"),
-                    reason: "both sides have one axis".to_owned(),
+                    reason: "both sides must have one axis".to_owned(),
                 });
             }
         }
@@ -378,7 +381,7 @@ impl Expr {
             let Some(room) = room else {
                 return Err(Error::InvalidSize {
                     what: format!("windows of {size} by steps of {step} along axis {axis} of {:?}", typed.shape),
-                    reason: "size and step must be 1 at least, and a window must fit".to_owned(),
+                    reason: "size and step must be at least 1, and a window must fit".to_owned(),
                 });
             };
             Ok(windowed(typed, axis, [room / step + 1, step], [size, 1]))
@@ -423,7 +426,7 @@ pub fn meshgrid(axes: &[Expr]) -> Vec<Expr> {
             [side] => Ok(*side),
             shape => Err(Error::InvalidSize {
                 what: format!("an axis of a grid of the shape {shape:?}"),
-                reason: "it has one axis itself".to_owned(),
+                reason: "it must have one axis".to_owned(),
             }),
         })
         .try_listed();

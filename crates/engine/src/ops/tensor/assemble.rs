@@ -163,7 +163,7 @@ impl Expr {
                             "concat of {} {:?} and {} {:?}",
                             first.dtype, first.shape, other.dtype, other.shape
                         ),
-                        reason: format!("but for axis {axis} the shapes must be equal, and so must the dtypes"),
+                        reason: format!("the dtypes must be equal, and the shapes except along axis {axis}"),
                     });
                 }
                 let mut at = vec![0; rank];

@@ -22,7 +22,7 @@ const TILES: &str = cantus_shaders::tensor::ATTENTION_TILES;
 /// Elements of a key or a value, at most: what a workgroup keeps of a query.
 const WIDEST: usize = 1024;
 
-/// How [`Expr::scaled_dot_product_attention`] weighs keys.
+/// Options of [`Expr::scaled_dot_product_attention`]: how it weighs keys.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Attention {
@@ -296,10 +296,10 @@ impl Expr {
             reason: reason.to_owned(),
         };
         let (&[ref batch @ .., heads, queries, depth], &[ref of_key @ .., groups, keys, of_depth]) = (q, k) else {
-            return Err(fault("it takes three axes at least: heads, places, elements"));
+            return Err(fault("it needs at least three axes: heads, positions, elements"));
         };
         let &[ref of_value @ .., value_groups, value_keys, width] = v else {
-            return Err(fault("it takes three axes at least: heads, places, elements"));
+            return Err(fault("it needs at least three axes: heads, positions, elements"));
         };
         if batch != of_key || batch != of_value || [groups, keys] != [value_groups, value_keys] || depth != of_depth {
             return Err(fault(
@@ -307,10 +307,10 @@ impl Expr {
             ));
         }
         if groups == 0 || heads % groups != 0 {
-            return Err(fault("the number of key heads must divide that of the heads"));
+            return Err(fault("the number of key heads must divide the number of heads"));
         }
         if attention.causal && queries > keys {
-            return Err(fault("with causal there is a key for each query at least"));
+            return Err(fault("causal attention needs at least one key per query"));
         }
         if depth > WIDEST || width > WIDEST {
             return Err(fault("keys and values have at most 1,024 elements"));
@@ -347,7 +347,7 @@ impl Expr {
             if product(&shape) == 0 || keys == 0 || depth == 0 {
                 // Without products all keys count the same; that is left to who asks for it.
                 if product(&shape) != 0 && keys != 0 {
-                    return Err(fault("keys have an element at least"));
+                    return Err(fault("keys must have at least one element"));
                 }
                 return Ok(Typed::filled(0.0, &shape, DType::F32));
             }

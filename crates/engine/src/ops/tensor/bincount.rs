@@ -141,7 +141,7 @@ impl Expr {
             if !is_whole(typed.dtype) {
                 return Err(Error::InvalidInput {
                     what: format!("bincount of {}", typed.dtype),
-                    reason: "it is for i32 and u32, and narrower integers (cast first, or take a histogram)".to_owned(),
+                    reason: "it needs i32, u32 or narrower integers (cast first, or take a histogram)".to_owned(),
                 });
             }
             if typed.shape.contains(&0) || bins == 0 {
@@ -168,7 +168,7 @@ impl Expr {
             if bins == 0 || !(low < high && (high - low).is_finite()) {
                 return Err(Error::InvalidInput {
                     what: format!("a histogram of {bins} parts of {low}..={high}"),
-                    reason: "it takes one part at least, of a range that is not empty".to_owned(),
+                    reason: "it needs at least one bin, and a range that is not empty".to_owned(),
                 });
             }
             self.shape().map(|shape| shape.iter().product::<usize>())

@@ -185,10 +185,13 @@ impl Expr {
         let (x, w) = (self.shape()?, weight.shape()?);
         let fault = |reason: String| Error::InvalidSize { what: format!("{what} of {x:?} with weights {w:?}"), reason };
         if groups == 0 || x[1] % groups != 0 || w[0] != x[1] {
-            return Err(fault(format!("{groups} groups of {} channels, the weights are for {}", x[1], w[0])));
+            return Err(fault(format!(
+                "{groups} groups of {} channels were given, but the weights are for {}",
+                x[1], w[0]
+            )));
         }
         if x[2..].contains(&0) || w[2..].contains(&0) || stride.contains(&0) || dilation.contains(&0) {
-            return Err(fault("sides, stride and dilation must be 1 at least".to_owned()));
+            return Err(fault("sides, stride and dilation must be at least 1".to_owned()));
         }
         let (mut single, mut between, mut wide) = (x[..2].to_vec(), vec![(0, 0); 2], x[..2].to_vec());
         let (mut kept, mut around) = (vec![0..x[0], 0..x[1]], vec![(0, 0), (0, 0)]);
@@ -230,7 +233,7 @@ impl Expr {
         }
         Err(Error::InvalidSize {
             what: what.to_owned(),
-            reason: format!("it takes {rank} axes, the shape is {shape:?}"),
+            reason: format!("it needs {rank} axes, but the shape is {shape:?}"),
         })
     }
 }

@@ -157,7 +157,7 @@ impl Expr {
             }
             if per_group != c / groups {
                 return Err(fault(format!(
-                    "the weights are for {per_group} channels of each group, there are {}",
+                    "the weights are for {per_group} channels per group, but there are {}",
                     c / groups
                 )));
             }

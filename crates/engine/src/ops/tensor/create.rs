@@ -15,7 +15,7 @@ pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
         Ok(_) => Ok(Typed::of(Source::Indices, shape, DType::U32)),
         Err(_) => Err(Error::InvalidSize {
             what: format!("the shape {shape:?}"),
-            reason: "its elements are more than 32 bits count: use smaller parts".to_owned(),
+            reason: "it has more elements than 32 bits count: use smaller parts".to_owned(),
         }),
     }
 }
@@ -53,13 +53,13 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
         if !count.is_finite() || step == 0.0 || count > f64::from(u32::MAX) {
             return Err(Error::InvalidSize {
                 what: format!("arange from {start} to {stop} by {step}"),
-                reason: "its length must be a number that 32 bits hold, and the step not 0".to_owned(),
+                reason: "its length must fit into 32 bits, and the step must not be 0".to_owned(),
             });
         }
         if dtype == DType::Bool {
             return Err(Error::InvalidInput {
                 what: "arange of bool".to_owned(),
-                reason: "it is for numbers (cast the result)".to_owned(),
+                reason: "it needs numbers (cast the result)".to_owned(),
             });
         }
         places(&[count.max(0.0) as usize])
@@ -82,7 +82,7 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
         if dtype.kind() != Kind::Float {
             return Err(Error::InvalidInput {
                 what: format!("linspace of {dtype}"),
-                reason: "it is for floats (use arange)".to_owned(),
+                reason: "it needs floats (use arange)".to_owned(),
             });
         }
         places(&[count])

@@ -75,7 +75,7 @@ impl Expr {
             Ok([_, _]) => self.of(Ok(table.taken(&table.within(self, 0, "embedding"), 0))),
             Ok(shape) => self.failed(&Error::InvalidSize {
                 what: format!("embedding from the shape {shape:?}"),
-                reason: "a table has two axes: words, and what stands for each".to_owned(),
+                reason: "a table needs two axes: words, and the vector of each".to_owned(),
             }),
             Err(error) => self.failed(&error),
         }
@@ -107,7 +107,7 @@ impl Expr {
             if index.shape.len() != rank {
                 return Err(Error::InvalidSize {
                     what: format!("gather by {:?} from {:?}", index.shape, typed.shape),
-                    reason: "the index must have as many axes".to_owned(),
+                    reason: "the index must have the same number of axes".to_owned(),
                 });
             }
             let shape = broadcast(&from, &index.shape)?;
@@ -217,7 +217,7 @@ fn gathered(
     if !is_whole(index.dtype) {
         return Err(Error::InvalidInput {
             what: format!("an index of {}", index.dtype),
-            reason: "it must be i32 or u32, or narrower (cast it)".to_owned(),
+            reason: "it must be i32, u32 or a narrower integer (cast it)".to_owned(),
         });
     }
     let length = typed.shape[axis];

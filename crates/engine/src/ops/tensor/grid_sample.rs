@@ -120,12 +120,12 @@ impl Expr {
                 reason: reason.to_owned(),
             };
             let &[batch, rows, columns, 2] = &grid.shape[..] else {
-                return Err(fault("the grid has the shape (images, height, width, 2)"));
+                return Err(fault("the grid must have the shape (images, height, width, 2)"));
             };
             if grid.dtype != DType::F32 {
                 return Err(Error::InvalidInput {
                     what: format!("grid_sample by a grid of {}", grid.dtype),
-                    reason: "the grid is f32 (cast it)".to_owned(),
+                    reason: "the grid must be f32 (cast it)".to_owned(),
                 });
             }
             if matches!(by, Interpolation::BilinearAntialiased | Interpolation::BicubicAntialiased) {
@@ -135,7 +135,7 @@ impl Expr {
                 });
             }
             if batch != n || h == 0 || w == 0 || h.max(w) > 1_000_000 {
-                return Err(fault("there is a grid for each image, and an image has 1 to 10^6 rows and columns"));
+                return Err(fault("each image needs a grid, and must have 1 to 10^6 rows and columns"));
             }
             let shape = vec![n, c, rows, columns];
             if shape.contains(&0) {

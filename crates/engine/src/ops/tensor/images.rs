@@ -9,7 +9,7 @@ use crate::ops::expr::operation::Call;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// How a window moves over an image; height before width.
+/// The movement of a window over an image; height before width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Window {
@@ -57,7 +57,7 @@ impl Window {
         let fault =
             |reason: String| Error::InvalidSize { what: format!("a window of {kernel:?} over {input:?}"), reason };
         if kernel.contains(&0) || self.stride.contains(&0) || self.dilation.contains(&0) {
-            return Err(fault("the window, its stride and its dilation must be 1 at least".to_owned()));
+            return Err(fault("the window, its stride and its dilation must be at least 1".to_owned()));
         }
         let mut sides = [0; 2];
         for axis in 0..2 {
@@ -68,7 +68,7 @@ impl Window {
             };
             let Some(room) = padded.checked_sub(reach) else {
                 return Err(fault(format!(
-                    "it reaches over {reach}, the padded image has {padded} on axis {}",
+                    "it covers {reach}, but the padded image has {padded} on axis {}",
                     axis + 2
                 )));
             };
@@ -104,10 +104,10 @@ pub(super) fn images(typed: &Typed, what: &str) -> Result<[usize; 4]> {
     if !is_float(typed.dtype) {
         return Err(Error::InvalidInput {
             what: format!("{what} of {}", typed.dtype),
-            reason: "it is for floats (cast first)".to_owned(),
+            reason: "it needs floats (cast first)".to_owned(),
         });
     }
     <[usize; 4]>::try_from(&typed.shape[..]).map_err(|_| {
-        fault(format!("it takes four axes (images, channels, height, width), the shape is {:?}", typed.shape))
+        fault(format!("it needs four axes (images, channels, height, width), but the shape is {:?}", typed.shape))
     })
 }

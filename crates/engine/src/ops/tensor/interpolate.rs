@@ -191,7 +191,7 @@ impl Expr {
             if size.contains(&0) || sides[2..].contains(&0) {
                 return Err(Error::InvalidSize {
                     what: format!("interpolate of {:?} to {size:?}", typed.shape),
-                    reason: "images have a row and a column at least".to_owned(),
+                    reason: "images must have at least one row and one column".to_owned(),
                 });
             }
             let images = typed.widened();

@@ -58,7 +58,7 @@ impl KeyValueCache {
         if heads.is_empty() || heads.contains(&0) || widths.contains(&0) {
             return Err(Error::InvalidSize {
                 what: format!("a cache for heads of the shape {heads:?} and {widths:?} elements"),
-                reason: "it takes one axis, one head and one element at least".to_owned(),
+                reason: "it needs at least one axis, one head and one element".to_owned(),
             });
         }
         let shape = |width: usize| [heads, &[capacity.max(1), width]].concat();
@@ -92,7 +92,7 @@ impl KeyValueCache {
         if count(&new_keys) != count(&new_values) {
             return Err(Error::InvalidSize {
                 what: format!("keys {:?} and values {:?}", new_keys.shape, new_values.shape),
-                reason: "there must be as many places of both".to_owned(),
+                reason: "both must have the same number of positions".to_owned(),
             });
         }
         if new_keys.shape.contains(&0) {
@@ -132,14 +132,14 @@ impl KeyValueCache {
         if typed.dtype != DType::F32 {
             return Err(Error::InvalidInput {
                 what: format!("keys or values of {}", typed.dtype),
-                reason: "the cache is of f32 (cast first)".to_owned(),
+                reason: "the cache holds f32 (cast first)".to_owned(),
             });
         }
         let fits = shape.len() == rank && (0..rank).all(|axis| axis == rank - 2 || shape[axis] == own[axis]);
         if !fits {
             return Err(Error::InvalidSize {
                 what: format!("keys or values {shape:?}"),
-                reason: format!("the cache has {own:?}: all but the last axis but one must be the same"),
+                reason: format!("the cache has {own:?}: all axes must be equal except the last but one"),
             });
         }
         Ok(typed)

@@ -131,7 +131,7 @@ impl Expr {
             if x.len() < 2 || t != expected {
                 return Err(Error::InvalidSize {
                     what: format!("a loss of {x:?} with targets {t:?}"),
-                    reason: "classes are the second axis, and targets have the other axes".to_owned(),
+                    reason: "classes must be the second axis, and targets must have the other axes".to_owned(),
                 });
             }
             Ok(())

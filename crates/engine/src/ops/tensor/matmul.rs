@@ -365,11 +365,11 @@ impl Expr {
             if a.dtype != b.dtype || a.dtype == DType::Bool {
                 return Err(Error::InvalidInput {
                     what: format!("the matrix product of {} and {}", a.dtype, b.dtype),
-                    reason: "both must be numbers of one dtype (cast first)".to_owned(),
+                    reason: "both must be numbers of the same dtype (cast first)".to_owned(),
                 });
             }
             if a.shape.is_empty() || b.shape.is_empty() {
-                return Err(fault("both need one axis at least".to_owned()));
+                return Err(fault("both need at least one axis".to_owned()));
             }
             let (mut left, mut right) = (a.clone(), b.clone());
             if a.shape.len() == 1 {
@@ -382,7 +382,7 @@ impl Expr {
             let (m, k, n) = (left.shape[x - 2], left.shape[x - 1], right.shape[y - 1]);
             if k != right.shape[y - 2] {
                 return Err(fault(format!(
-                    "the left has {k} columns, the right {} rows: they must be as many",
+                    "the left has {k} columns, the right {} rows: the numbers must be equal",
                     right.shape[y - 2]
                 )));
             }

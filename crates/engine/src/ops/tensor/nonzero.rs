@@ -19,7 +19,7 @@ pub struct Unique {
     pub values: Tensor,
     /// For each element of the tensor its place among `values`, as u32, in the tensor's shape.
     pub inverse: Tensor,
-    /// How often each of `values` was there, as u32.
+    /// The count of each of `values`, as u32.
     pub counts: Tensor,
 }
 

@@ -93,7 +93,7 @@ impl Expr {
         if numbers.shape()? != [channels] {
             return Err(Error::InvalidSize {
                 what: format!("{what} by numbers of the shape {:?}", numbers.shape()?),
-                reason: format!("there are {channels} channels, and a number for each"),
+                reason: format!("each of the {channels} channels needs one number"),
             });
         }
         let mut shape = vec![1; self.shape()?.len() - 1];
@@ -106,7 +106,7 @@ impl Expr {
             [_, channels, ..] => Ok(*channels),
             shape => Err(Error::InvalidSize {
                 what: format!("{what} of the shape {shape:?}"),
-                reason: "it takes images and their channels as the first two axes".to_owned(),
+                reason: "the first two axes must be images and channels".to_owned(),
             }),
         }
     }

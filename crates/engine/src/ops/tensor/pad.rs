@@ -59,7 +59,9 @@ impl Expr {
             if before + after == side {
                 return self.failed(&Error::InvalidSize {
                     what: format!("a padding of {widths:?}"),
-                    reason: format!("axis {axis} is empty, and only a number can be put around nothing"),
+                    reason: format!(
+                        "axis {axis} is empty: pad it with a number, because there is nothing to mirror or repeat"
+                    ),
                 });
             }
             result = result.picked(axis, side, |place, length| {
@@ -82,7 +84,7 @@ impl Expr {
         let shape = self.shape()?;
         let fault = |reason: String| Error::InvalidSize { what: format!("a padding of {widths:?}"), reason };
         if widths.len() != shape.len() {
-            return Err(fault(format!("it takes a pair for each of the {} axes", shape.len())));
+            return Err(fault(format!("it needs a pair for each of the {} axes", shape.len())));
         }
         let sides = shape.iter().zip(widths);
         let padded: Option<Vec<usize>> =
@@ -136,10 +138,10 @@ impl Expr {
             };
             let axes = kernel.len();
             if stride.len() != axes || dilation.len() != axes || axes > shape.len() {
-                return Err(fault("it takes a number for each of the last axes in each list"));
+                return Err(fault("each list needs one number per padded axis"));
             }
             if [kernel, stride, dilation].iter().any(|list| list.contains(&0)) {
-                return Err(fault("all numbers must be 1 at least"));
+                return Err(fault("all numbers must be at least 1"));
             }
             let mut around = vec![(0, 0); shape.len()];
             for (axis, width) in around.iter_mut().skip(shape.len() - axes).enumerate() {

@@ -113,7 +113,7 @@ impl Expr {
                     return Err(Error::InvalidSize {
                         what: format!("a padding of {:?}", window.padding),
                         reason: format!(
-                            "it may be half of the window {kernel:?} at most, or windows would hold padding alone"
+                            "it may be at most half of the window {kernel:?}; beyond that a window would hold only padding"
                         ),
                     });
                 }

@@ -35,7 +35,7 @@ impl Expr {
             if !(0.0..=1.0).contains(&q) {
                 return Err(Error::InvalidInput {
                     what: format!("the quantile {q}"),
-                    reason: "it is a number from 0 to 1".to_owned(),
+                    reason: "it must be a number from 0 to 1".to_owned(),
                 });
             }
             let axes: Vec<isize> = axis.into_iter().listed();

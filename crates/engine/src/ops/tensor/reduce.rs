@@ -366,7 +366,7 @@ impl Expr {
             if reduced == 0 && !matches!(fold, Fold::Sum | Fold::Prod) && !shape.contains(&0) {
                 return Err(Error::InvalidSize {
                     what: format!("{fold:?} over the axes {axes:?} of {:?}", typed.shape),
-                    reason: "nothing is greatest or least of no element".to_owned(),
+                    reason: "an empty axis has no greatest or least element".to_owned(),
                 });
             }
             if reduced == 0 || shape.contains(&0) {

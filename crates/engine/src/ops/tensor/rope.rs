@@ -8,7 +8,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, is_float};
 use crate::tensor::DType;
 
-/// Which elements of a vector [`Expr::rope`] turns together.
+/// The pairs of elements of a vector that [`Expr::rope`] rotates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RopePairs {
@@ -39,12 +39,14 @@ impl Expr {
             let fault = |reason: &str| {
                 Err(Error::InvalidSize { what: format!("rope of {shape:?}"), reason: reason.to_owned() })
             };
-            let [.., vectors, width] = *shape else { return fault("it takes vectors, and what is in them") };
+            let [.., vectors, width] = *shape else {
+                return fault("it needs at least two axes: vectors and their elements");
+            };
             if width % 2 != 0 || base.is_nan() || base <= 1.0 {
-                return fault("a vector has an even number of elements, and the base is above 1");
+                return fault("a vector needs an even number of elements, and the base must exceed 1");
             }
             if positions.shape()? != [vectors] {
-                return fault("there is a position for each vector");
+                return fault("each vector needs one position");
             }
             if x.state.as_ref().is_ok_and(|typed| typed.count() == 0) {
                 return Ok(x.clone());
@@ -83,7 +85,7 @@ impl Expr {
             (true, true) => Ok(typed.clone()),
             _ => Err(Error::InvalidInput {
                 what: format!("dropout of {} with a probability of {p}", typed.dtype),
-                reason: "it is for floats, and the probability is from 0 to below 1".to_owned(),
+                reason: "it needs floats, and a probability from 0 to below 1".to_owned(),
             }),
         });
         let shape = match checked.shape() {

@@ -194,13 +194,13 @@ impl Expr {
             if !is_float(typed.dtype) {
                 return Err(Error::InvalidInput {
                     what: format!("{} of {}", rows.name, typed.dtype),
-                    reason: "it is for floats (cast first)".to_owned(),
+                    reason: "it needs floats (cast first)".to_owned(),
                 });
             }
             if rows.eps.is_nan() || rows.eps.is_infinite() || rows.eps < 0.0 {
                 return Err(Error::InvalidInput {
                     what: format!("eps {}", rows.eps),
-                    reason: "it must be 0 or a positive number".to_owned(),
+                    reason: "it must not be negative".to_owned(),
                 });
             }
             along_last(typed, axis, |input| {

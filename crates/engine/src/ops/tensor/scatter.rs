@@ -194,14 +194,17 @@ fn scattered(
     if into.dtype != values.dtype || !is_whole(index.dtype) {
         return Err(Error::InvalidInput {
             what: format!("a scatter of {} to {} by an index of {}", values.dtype, into.dtype, index.dtype),
-            reason: "elements and values must have one dtype, and the index is i32 or u32, or narrower (cast them)"
-                .to_owned(),
+            reason:
+                "elements and values must have the same dtype, and the index must be i32, u32 or narrower (cast them)"
+                    .to_owned(),
         });
     }
     let rank = into.shape.len();
     let fault = || Error::InvalidSize {
         what: format!("a scatter of {:?} to {:?} by {:?} along axis {axis}", values.shape, into.shape, index.shape),
-        reason: "the index has as many axes, and but for that axis both broadcast to the whole".to_owned(),
+        reason:
+            "the index must have the same number of axes, and both must broadcast to the whole except along that axis"
+                .to_owned(),
     };
     if index.shape.len() != rank {
         return Err(fault());
@@ -369,7 +372,7 @@ impl Expr {
             if values.dtype != typed.dtype {
                 return Err(Error::InvalidInput {
                     what: format!("values of {} in a tensor of {}", values.dtype, typed.dtype),
-                    reason: "both must have one dtype (cast one of them)".to_owned(),
+                    reason: "both must have the same dtype (cast one of them)".to_owned(),
                 });
             }
             let shape = part.shape()?;
@@ -404,7 +407,7 @@ impl Expr {
             let [count] = index.shape[..] else {
                 return Err(Error::InvalidSize {
                     what: format!("an index of the shape {:?}", index.shape),
-                    reason: "it has one axis here".to_owned(),
+                    reason: "it must have one axis".to_owned(),
                 });
             };
             let mut shape = vec![1; typed.shape.len()];

@@ -108,13 +108,13 @@ impl Expr {
             else {
                 return Err(Error::InvalidSize {
                     what: format!("searchsorted of {:?} in {:?}", values.shape, sorted.shape),
-                    reason: "both take an axis at least".to_owned(),
+                    reason: "both need at least one axis".to_owned(),
                 });
             };
             if sorted.dtype != values.dtype {
                 return Err(Error::InvalidInput {
                     what: format!("searchsorted of {} in {}", values.dtype, sorted.dtype),
-                    reason: "both must have one dtype (cast one of them)".to_owned(),
+                    reason: "both must have the same dtype (cast one of them)".to_owned(),
                 });
             }
             if !host::is_wide(values.dtype) {

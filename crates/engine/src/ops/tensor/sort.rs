@@ -39,7 +39,7 @@ pub(super) fn order(dtype: DType) -> Result<String> {
         DType::F32 | DType::I32 | DType::U32 => Ok(format!("{}_order", family(dtype))),
         _ => Err(Error::InvalidInput {
             what: format!("an order of {dtype}"),
-            reason: "complex numbers have none".to_owned(),
+            reason: "complex numbers have no order".to_owned(),
         }),
     }
 }

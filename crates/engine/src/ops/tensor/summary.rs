@@ -78,7 +78,7 @@ impl Expr {
                 _ if p.is_nan() => {
                     return Err(Error::InvalidInput {
                         what: "a norm of order NaN".to_owned(),
-                        reason: "the order is a number, or infinity".to_owned(),
+                        reason: "the order must be a number or infinity".to_owned(),
                     });
                 }
                 0.0 => x.not_equal(0.0).cast(x.real_magnitude().dtype()?).sum(axes, keep),

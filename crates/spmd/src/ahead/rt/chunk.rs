@@ -73,7 +73,7 @@ pub fn span(base: u32, steps: [u32; 3], sizes: [u32; 3]) -> Span {
     Span { low: low as u32, high: high as u32, is_plain: low >= 0 && high <= i64::from(i32::MAX) }
 }
 
-/// How many of the first lanes have `base + lane` below `bound`, and whether no lane's number starts over at zero: only then is that all of
+/// Returns how many of the first lanes have `base + lane` below `bound`, and whether no lane's number starts over at zero: only then is that all of
 /// them.
 #[inline(always)]
 #[must_use]

@@ -3,7 +3,7 @@
 use super::super::math;
 use super::chunk::Memory;
 
-/// How an element lies in memory, and what it is in a lane.
+/// The layout of an element in memory, and its type in a lane.
 pub trait Element {
     /// In memory.
     type Stored: Copy;
@@ -48,7 +48,7 @@ element! {
     UnsignedShort: u16 => u32, u32::from, |x| x as u16;
 }
 
-/// How many elements there are.
+/// The number of elements.
 #[derive(Clone, Copy, Debug)]
 pub enum Count {
     /// This many.

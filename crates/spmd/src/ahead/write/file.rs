@@ -7,15 +7,15 @@ use cantus_base::listed::Listed;
 
 use super::{Refusal, Writer};
 
-/// How a file is written.
+/// Options for writing a file.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct Options {
     /// The path of the module that holds `math`, `rt` and `Compiled`: `cantus::ahead`, or `crate::ahead` within.
     pub root: String,
-    /// Where the WGSL came from.
+    /// The origin of the WGSL.
     pub source: String,
-    /// Without the static that names the kernel: for crates that hold the functions alone.
+    /// Leaves out the static that names the kernel, for crates that only hold the functions.
     pub bare: bool,
 }
 

@@ -34,7 +34,7 @@ use names::{element, literal};
 use op::Operands;
 use plan::Item;
 
-/// Why a kernel is left to the executor.
+/// The reason why a kernel is left to the executor.
 #[derive(Clone, Debug)]
 #[doc(hidden)]
 pub struct Refusal(pub String);

@@ -16,7 +16,7 @@ import org.cantus.devices
 /** A device as the picker lists it; the first choice leaves it to the engine. */
 data class Choice(val label: String, val backend: String? = null, val device: UInt? = null)
 
-/** What a frame says of itself. */
+/** The figures of a frame. */
 data class Numbers(val device: String, val why: String, val milliseconds: Double, val framesPerSecond: Double, val least: Float, val greatest: Float)
 
 /** The frequencies with names. */
@@ -89,7 +89,7 @@ class Field(private val cacheFolder: String, private val configFolder: String) :
     /** Gives memory back: for an app that goes to the background. */
     suspend fun rest() = turn.withLock { engine?.trim() }
 
-    /** Lets go of the device. Nothing may be computing. */
+    /** Releases the device. Nothing may be computing. */
     override fun close() {
         engine?.close()
         engine = null
