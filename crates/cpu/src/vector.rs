@@ -9,12 +9,12 @@ use crate::threads;
 
 /// Elements of a matrix that a task takes at least.
 const TASK: usize = 1 << 15;
-/// Results of a task, at least; where columns are added, so many that whole cache lines of them lie side by side.
+/// Results of a task, at least; where columns are added, enough for whole cache lines side by side.
 const LANES: usize = 32;
 const WIDE: usize = 128;
 /// Rows that are multiplied side by side.
 const ROWS: usize = 4;
-/// Columns that are added to a wide result at a time: it is read and written once for so many, and they are read as they lie.
+/// Columns that are added to a wide result at a time: it is read and written once for all of them.
 const COLUMNS: usize = 16;
 
 /// A matrix of `rows` by `terms` elements by its steps.
