@@ -209,8 +209,11 @@ impl Parsed {
             );
             return Err(invalid(report, Some(span)));
         }
+        if let Some((span, reason)) = atomics::misused(&module, source.for_naga()) {
+            return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
+        }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
-        if let Some((span, reason)) = atomics::misused(&module, &info, source.for_naga()) {
+        if let Some((span, reason)) = atomics::constant(&module) {
             return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
         }
         if let Some((span, reason)) = large_variable(&module) {
