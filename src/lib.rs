@@ -16,7 +16,7 @@
 //!         if id.x < arrayLength(&y) { y[id.x] += params.a * x[id.x]; }
 //!     }
 //! ")?;
-//! engine.dispatch(&saxpy).bind("x", &x).bind("y", &y).set("params.a", 2.0_f32).invocations(4).run()?;
+//! engine.dispatch(&saxpy).bind("x", &x).bind("y", &y).set("params.a", 2.0_f32).invocations(x.len()).run()?;
 //! assert_eq!(y.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
 //! # Ok(()) }
 //! ```

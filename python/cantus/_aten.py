@@ -11,11 +11,12 @@ from typing import Any
 
 from . import _api, _dtypes, nn
 from ._array import Array, binary, call, filled, matmul, wrap
-from ._functions import pad
 from ._indexing import within
+from ._numpy import FUNCTIONS
 
 torch: Any = importlib.import_module("torch")
 aten = torch.ops.aten
+pad = FUNCTIONS["pad"]
 
 DTYPES = {
     torch.bool: _dtypes.bool_,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -26,6 +29,29 @@ def test_a_fault_is_an_error_of_cantus():
     for kind in (cantus.DeviceError, cantus.KernelError, cantus.CancelledError):
         assert issubclass(kind, cantus.Error)
     assert issubclass(cantus.KernelError, ValueError) and issubclass(cantus.DeviceError, RuntimeError)
+
+
+# Each module comes first after a fresh `cantus`: none relies on what others have imported before it.
+MODULES_FIRST = """
+import importlib, pkgutil, sys, cantus
+wrong = []
+for name in [found.name for found in pkgutil.iter_modules(cantus.__path__) if not found.name.startswith("_")]:
+    for known in [known for known in sys.modules if known.startswith("cantus") and known != "cantus._core"]:
+        del sys.modules[known]
+    try:
+        importlib.import_module(f"cantus.{name}")
+    except ModuleNotFoundError as missing:
+        if missing.name.startswith("cantus"):
+            wrong.append((name, str(missing)))
+    except ImportError as error:
+        wrong.append((name, str(error)))
+assert not wrong, wrong
+"""
+
+
+def test_modules_are_imported_in_any_order():
+    done = subprocess.run([sys.executable, "-c", MODULES_FIRST], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 SQUARES = {

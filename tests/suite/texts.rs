@@ -200,6 +200,77 @@ fn filters_and_returns_where_none_belongs() {
     Kernel::from_wgsl(&format!("diagnostic(off, derivative_uniformity);\n{OUT}{functions}\n{main}")).unwrap();
 }
 
+/// WGSL's rules of atomic numbers: naga takes the first of these texts, and writes plain stores and copies for them.
+#[test]
+fn atomic_numbers_are_used_by_their_functions_alone() {
+    let text = |more: &str, statement: &str| {
+        format!(
+            "struct S {{ n: u32, a: atomic<u32> }} struct T {{ s: S, k: array<atomic<i32>, 4> }}\n\
+             @group(0) @binding(0) var<storage, read_write> y: array<atomic<u32>>;\n\
+             @group(0) @binding(1) var<storage, read_write> t: T;\n\
+             @group(0) @binding(2) var<storage, read_write> z: array<u32>;\n\
+             var<workgroup> w: atomic<u32>; var<workgroup> v: array<atomic<u32>, 4>;\n\
+             {more}\n@compute @workgroup_size(1) fn main() {{ z[1] = 0;\n{statement}\n}}"
+        )
+    };
+    for statement in ["y[0] = 1;", "(v[1]) = 1;", "if z[0] == 1 { w = 1; }", "t.s.a = 2;", "let p = &y[0]; *p = 1;"] {
+        says!(text("", statement), Some(8), "atomicStore");
+    }
+    let atomic_named = "var<workgroup> atomicStore: atomic<u32>;";
+    says!(text(atomic_named, "atomicStore = 1;"), Some(8), "use atomicStore");
+    for statement in [
+        "let s = t.s;",
+        "let k = t.k;",
+        "let k = v;",
+        "t.s = t.s;",
+        "t.k = t.k;",
+        "let p = &t; t = *p;",
+        "var s = t.s;",
+    ] {
+        says!(text("", statement), Some(8), "copy its members");
+    }
+    for statement in [
+        "z[0] = y[0];",
+        "let q = y[0];",
+        "y[0] += 1;",
+        "y[0]++;",
+        "_ = w;",
+        "z[w] = 1;",
+        "t.s = S();",
+        "let a = atomic<u32>(1);",
+        "atomicStore(&y[0], y[1]);",
+        "z[0] = min(w, 1);",
+    ] {
+        refused(&text("", statement));
+    }
+    for statement in ["var a: atomic<u32>;", "var s: S;"] {
+        let (message, _) = refused(&text("", statement));
+        assert!(message.contains("no variable of a function keeps its type"), "{message}");
+    }
+    for pointer in ["ptr<function, atomic<u32>>", "ptr<function, S>", "ptr<private, array<atomic<i32>, 4>>"] {
+        says!(text(&format!("fn f(p: {pointer}) {{}}"), ""), Some(6), "memory of one invocation");
+    }
+    for (function, part) in [
+        ("fn f(a: atomic<u32>) {}", "no function takes (pass a pointer to it)"),
+        ("fn f(s: S) {}", "no function takes (pass a pointer to it)"),
+        ("fn f() -> S { return t.s; }", "copy its members"),
+    ] {
+        let (message, _) = refused(&text(function, ""));
+        assert!(message.contains(part), "{message}");
+    }
+    for statement in [
+        "atomicStore(&y[0], 1);",
+        "atomicStore /* , */ (&w, atomicLoad(&v[1]));",
+        "t.s.n = t.s.n + 1;",
+        "let p = &t; atomicStore(&p.k[2], 4); atomicStore(&(*p).s.a, 1);",
+        "atomicStore(&v[f(&y[1])], 2);",
+    ] {
+        let pointer =
+            "fn f(p: ptr<storage, atomic<u32>, read_write>) -> u32 { atomicStore(p, 1); return atomicLoad(p); }";
+        Kernel::from_wgsl(&text(pointer, statement)).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+}
+
 /// naga's evaluator lacks these functions, which overrides may go through.
 #[test]
 fn overrides_go_through_every_function() {

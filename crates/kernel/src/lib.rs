@@ -9,6 +9,8 @@ pub mod amend;
 #[cfg(feature = "ahead")]
 mod arguments;
 #[cfg(feature = "wgsl")]
+mod atomics;
+#[cfg(feature = "wgsl")]
 mod behavior;
 #[cfg(feature = "wgsl")]
 mod bounds;

@@ -8,6 +8,7 @@ use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlag
 use naga::{Handle, Module, Type, TypeInner};
 
 use super::amend;
+use super::atomics;
 use super::bounds::{self, Excess};
 use super::front::{self, Attributes, File, Front, Source};
 use super::limit;
@@ -208,11 +209,12 @@ impl Parsed {
             );
             return Err(invalid(report, Some(span)));
         }
+        if let Some((span, reason)) = atomics::misused(&module, source.for_naga()) {
+            return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
+        }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
-        if let Some(span) = constant_atomic(&module) {
-            let reason = "an atomic number that nothing may write (use var<storage, read_write> or var<workgroup>)";
-            let report = source.report(reason.to_owned(), span, "here".to_owned());
-            return Err(invalid(report, Some(span)));
+        if let Some((span, reason)) = atomics::constant(&module) {
+            return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
         }
         if let Some((span, reason)) = large_variable(&module) {
             return Err(invalid(source.report(reason, span, "too large".to_owned()), Some(span)));
@@ -748,26 +750,6 @@ fn literal(scalar: Scalar, value: f64) -> Option<String> {
         Scalar::F16 => format!("f16({:e})", half::f16::from_f64(value).to_f64()),
         _ => return None,
     })
-}
-
-/// A variable of atomic numbers in memory that is read alone, or an invocation's own.
-fn constant_atomic(module: &Module) -> Option<naga::Span> {
-    fn holds(module: &Module, ty: Handle<Type>) -> bool {
-        match &module.types[ty].inner {
-            TypeInner::Atomic(_) => true,
-            TypeInner::Array { base, .. } => holds(module, *base),
-            TypeInner::Struct { members, .. } => members.iter().any(|member| holds(module, member.ty)),
-            _ => false,
-        }
-    }
-    let is_constant = |space: naga::AddressSpace| match space {
-        naga::AddressSpace::Storage { access } => !access.contains(naga::StorageAccess::STORE),
-        naga::AddressSpace::WorkGroup => false,
-        _ => true,
-    };
-    let mut variables = module.global_variables.iter();
-    let (found, _) = variables.find(|(_, variable)| is_constant(variable.space) && holds(module, variable.ty))?;
-    Some(module.global_variables.get_span(found))
 }
 
 /// Returns whether cooperative matrices are loaded or multiplied.

@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use naga::valid::{
-    CallError, EntryPointError, ExpressionError, FunctionError, GlobalVariableError, TypeFlags, VaryingError,
+    CallError, EntryPointError, ExpressionError, FunctionError, GlobalVariableError, LocalVariableError, TypeFlags,
+    VaryingError,
 };
 use naga::{BinaryOperator, BuiltIn, Scalar, ScalarKind, TypeInner, UnaryOperator};
 
@@ -14,6 +15,7 @@ pub(super) fn of_cause(cause: &(dyn Error + 'static)) -> String {
     let said = cause.downcast_ref().and_then(of_entry);
     let said = said.or_else(|| cause.downcast_ref().and_then(of_varying));
     let said = said.or_else(|| cause.downcast_ref().and_then(of_variable));
+    let said = said.or_else(|| cause.downcast_ref().and_then(of_local));
     let said = said.or_else(|| cause.downcast_ref().and_then(of_function));
     let said = said.or_else(|| cause.downcast_ref().and_then(of_call));
     let said = said.or_else(|| cause.downcast_ref().and_then(of_expression));
@@ -79,11 +81,26 @@ fn of_variable(error: &GlobalVariableError) -> Option<String> {
     Some(reason.to_owned())
 }
 
+fn of_local(error: &LocalVariableError) -> Option<String> {
+    match error {
+        LocalVariableError::InvalidType(_) => {
+            Some("no variable of a function keeps its type (no atomic numbers, and sizes that are known)".to_owned())
+        }
+        _ => None,
+    }
+}
+
 fn of_function(error: &FunctionError) -> Option<String> {
     match error {
         FunctionError::InvalidCall { .. } => Some("a call".to_owned()),
         FunctionError::InvalidReturnType { expected_ty: None, .. } => {
             Some("it returns a value, and declares no type of one (write -> and the type)".to_owned())
+        }
+        FunctionError::InvalidArgumentType { name, .. } => {
+            Some(format!("`{name}` has a type that no function takes (pass a pointer to it)"))
+        }
+        FunctionError::NonConstructibleReturnType => {
+            Some("no function returns its type (no atomic numbers, and sizes that are known)".to_owned())
         }
         FunctionError::InvalidReturnType { .. } => Some("it returns another type than it declares".to_owned()),
         _ => None,
