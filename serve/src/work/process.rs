@@ -71,6 +71,7 @@ impl Process {
             let folder =
                 limits.folder.join(format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
             std::fs::create_dir_all(&folder).map_err(refused)?;
+            cantus::engine::hand_on(&folder).map_err(refused)?;
             command.envs(VARIABLES.iter().filter_map(|&name| Some((name, std::env::var_os(name)?))));
             command.envs(["HOME", "TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"].map(|name| (name, &folder)));
             Some(folder)

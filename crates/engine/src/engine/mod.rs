@@ -64,6 +64,8 @@ pub use rank::{BackendSurvey, Selection, Survey, survey_async};
 pub use tensor::Tensor;
 #[cfg(feature = "wgsl")]
 pub use texture::{Resource, Texture, TextureDescriptor, TextureDimension};
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+pub use trust::hand_on;
 #[cfg(feature = "wgsl")]
 pub use trust::{Verdict, is_refusal, wrong_answers};
 #[cfg(feature = "wgsl")]

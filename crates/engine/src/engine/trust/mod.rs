@@ -104,6 +104,22 @@ impl Engine {
     }
 }
 
+/// Copies the answers that are remembered in the user's cache folder into another one, for a process that has its own: it need not ask drivers again.
+/// Where there are none, nothing is copied.
+///
+/// # Errors
+/// The folder cannot be written.
+#[doc(hidden)]
+#[cfg(not(target_arch = "wasm32"))]
+pub fn hand_on(cache: &std::path::Path) -> std::io::Result<()> {
+    let Some(known) = default_cache_folder().map(|folder| folder.join(FILE)).filter(|file| file.is_file()) else {
+        return Ok(());
+    };
+    let folder = cache.join("cantus");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::copy(known, folder.join(FILE)).map(drop)
+}
+
 /// Returns the wrong answers of a device that are remembered in the user's cache folder: each construct, and what was wrong.
 #[must_use]
 pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
