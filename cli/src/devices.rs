@@ -69,6 +69,17 @@ fn check(survey: &Survey) -> Result<ExitCode> {
     Ok(if all_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The program was built for the processor alone, as the static one for Linux is: a static program opens no library of a vendor.
+const CPU_ONLY: bool = cfg!(not(any(
+    feature = "wgpu",
+    feature = "vulkan",
+    feature = "opencl",
+    feature = "cuda",
+    feature = "hip",
+    feature = "pjrt",
+    feature = "ascend"
+)));
+
 fn text(survey: &Survey, verbose: bool) -> String {
     let mut rows = Vec::new();
     for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
@@ -119,6 +130,10 @@ fn text(survey: &Survey, verbose: bool) -> String {
             text.push_str(&report::wrapped(&format!("\nNone is chosen: {refusal}\n"), 2));
         }
         (None, None) => text.push_str("\nNone is chosen.\n"),
+    }
+    if CPU_ONLY {
+        let told = "CPU only: this program was built without ways to other devices.";
+        text.push_str(&report::wrapped(&format!("\n{told}\n"), 0));
     }
     if verbose {
         devices().for_each(|device| details(&mut text, device));
