@@ -99,7 +99,7 @@ pub const STEPS: [Step; 23] = [
     script(
         "sboms",
         "what everything is made of, in CycloneDX",
-        "cargo install cargo-cyclonedx; npm sbom comes with npm",
+        "release/sbom.py makes one from what cargo says; npm sbom comes with npm",
     ),
     Step {
         name: "notes",
