@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use cantus::backend::{Capabilities, DeviceInfo, DeviceKind, Registry};
+use cantus::backend::{Capabilities, DeviceInfo, Registry};
 use cantus::engine::{BackendSurvey, Survey, Verdict, survey, wrong_answers};
 use cantus::error::Bytes;
 use cantus::{Engine, Fallback, Result};
@@ -69,6 +69,17 @@ fn check(survey: &Survey) -> Result<ExitCode> {
     Ok(if all_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The program was built for the processor alone, as the static one for Linux is: a static program opens no library of a vendor.
+const CPU_ONLY: bool = cfg!(not(any(
+    feature = "wgpu",
+    feature = "vulkan",
+    feature = "opencl",
+    feature = "cuda",
+    feature = "hip",
+    feature = "pjrt",
+    feature = "ascend"
+)));
+
 fn text(survey: &Survey, verbose: bool) -> String {
     let mut rows = Vec::new();
     for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
@@ -102,7 +113,7 @@ fn text(survey: &Survey, verbose: bool) -> String {
         text.push_str(&report::wrapped(&format!("\n{told}\n"), 0));
     }
     let mut untried: Vec<&str> =
-        devices().filter(|device| is_experimental(device)).map(|device| device.backend.as_str()).collect();
+        devices().filter(|device| device.is_experimental()).map(|device| device.backend.as_str()).collect();
     untried.dedup();
     if !untried.is_empty() {
         let verb = if untried.len() == 1 { "is" } else { "are" };
@@ -120,22 +131,14 @@ fn text(survey: &Survey, verbose: bool) -> String {
         }
         (None, None) => text.push_str("\nNone is chosen.\n"),
     }
+    if CPU_ONLY {
+        let told = "CPU only: this program was built without ways to other devices.";
+        text.push_str(&report::wrapped(&format!("\n{told}\n"), 0));
+    }
     if verbose {
         devices().for_each(|device| details(&mut text, device));
     }
     text
-}
-
-/// Is true if this backend has not run on such hardware yet (`docs/stability.md` has the table).
-fn is_experimental(device: &DeviceInfo) -> bool {
-    let is_hardware =
-        matches!(device.kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
-    match device.backend.as_str() {
-        "hip" | "ascend" | "pjrt" => true,
-        "opencl" => is_hardware,
-        "wgpu" => is_hardware && !device.name.ends_with("(Vulkan)"),
-        _ => false,
-    }
 }
 
 /// The remembered wrong answers of a device to kernels with known answers.
@@ -260,7 +263,7 @@ fn device_json(device: &DeviceInfo) -> Value {
         "driver": device.driver,
         "memory_bytes": device.memory_bytes,
         "priority": device.priority,
-        "experimental": is_experimental(device),
+        "experimental": device.is_experimental(),
         "capabilities": capabilities_json(&device.capabilities),
         "answers": { "wrong": named(wrong), "refused": named(refused) },
     })

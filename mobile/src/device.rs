@@ -37,6 +37,8 @@ pub struct DeviceInfo {
     pub memory_bytes: Option<u64>,
     /// Rank; higher is preferred.
     pub priority: i32,
+    /// Its backend has not run on such hardware yet.
+    pub experimental: bool,
 }
 
 /// A device, and why it was chosen.
@@ -120,6 +122,7 @@ impl From<&cantus::backend::DeviceInfo> for DeviceInfo {
             driver: info.driver.clone(),
             memory_bytes: info.memory_bytes,
             priority: info.priority,
+            experimental: info.is_experimental(),
         }
     }
 }

@@ -319,6 +319,7 @@ fn device<'py>(py: Python<'py>, info: &cantus::backend::DeviceInfo) -> PyResult<
     row.set_item("driver", &info.driver)?;
     row.set_item("memory", info.memory_bytes)?;
     row.set_item("priority", info.priority)?;
+    row.set_item("experimental", info.is_experimental())?;
     row.set_item("float64", features.float64)?;
     row.set_item("int64", features.int64)?;
     Ok(row)

@@ -27,6 +27,13 @@ struct Arguments {
     without: Vec<String>,
 }
 
+impl Arguments {
+    /// Every step, from the first on.
+    fn is_whole(&self) -> bool {
+        self.from == 0 && self.to == STEPS.len()
+    }
+}
+
 fn parse(words: &[&str]) -> Outcome<Arguments> {
     let mut found = Arguments { version: String::new(), dry: false, from: 0, to: STEPS.len(), without: Vec::new() };
     let place = |name: Option<&&str>| {
@@ -73,9 +80,9 @@ pub fn release(root: &Path, words: &[&str]) -> Outcome<String> {
     }
     let dist = root.join("dist");
     std::fs::create_dir_all(&dist).map_err(|error| format!("{}: {error}", dist.display()))?;
-    // A release that begins has nothing of another.
+    // A release that begins has nothing of another; its first step alone is no release.
     let skips = dist.join(".not-made");
-    if arguments.from == 0 {
+    if arguments.is_whole() {
         std::fs::remove_dir_all(&dist)
             .and_then(|()| std::fs::create_dir_all(&dist))
             .map_err(|error| format!("{}: {error}", dist.display()))?;
@@ -217,6 +224,14 @@ fn walk(folder: &Path, files: &mut Vec<(std::path::PathBuf, u64)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_step_alone_keeps_what_there_is() {
+        let whole = |words: &[&str]| parse(words).map(|found| found.is_whole());
+        assert_eq!(whole(&["0.1.0"]), Ok(true));
+        assert_eq!(whole(&["0.1.0", "--only", "tree"]), Ok(false));
+        assert_eq!(whole(&["0.1.0", "--from", "crates"]), Ok(false));
+    }
 
     #[test]
     fn options_are_read() {

@@ -35,7 +35,7 @@ pub const STEPS: [Step; 23] = [
         name: "number",
         what: "the version is a semantic one and not below the last, and the changelog has something to say",
         work: Work::Own(number),
-        remedy: "MAJOR.MINOR.PATCH; write what users notice under ## Unreleased in CHANGELOG.md",
+        remedy: "MAJOR.MINOR.PATCH; write what users notice under ## [Unreleased] in CHANGELOG.md",
     },
     script(
         "locks",
@@ -61,9 +61,9 @@ pub const STEPS: [Step; 23] = [
     },
     Step {
         name: "changelog",
-        what: "## Unreleased becomes the version with today's date",
+        what: "## [Unreleased] becomes the version with today's date",
         work: Work::Own(changelog),
-        remedy: "CHANGELOG.md needs a line ## Unreleased",
+        remedy: "CHANGELOG.md needs a line ## [Unreleased]",
     },
     script(
         "crates",
@@ -99,7 +99,7 @@ pub const STEPS: [Step; 23] = [
     script(
         "sboms",
         "what everything is made of, in CycloneDX",
-        "cargo install cargo-cyclonedx; npm sbom comes with npm",
+        "release/sbom.py makes one from what cargo says; npm sbom comes with npm",
     ),
     Step {
         name: "notes",
@@ -157,27 +157,35 @@ fn version(root: &Path, version: &str) -> Outcome<String> {
     Ok(said)
 }
 
-/// The text below `## NAME`, up to the next such heading.
+/// Whether a line is the heading of a version: `## [NAME] - DATE` after Keep a Changelog, or without brackets; what follows the name is free.
+fn is_head(line: &str, name: &str) -> bool {
+    let named = line.strip_prefix("## ").map(|rest| rest.strip_prefix('[').unwrap_or(rest));
+    let behind = named.and_then(|named| named.strip_prefix(name));
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with([']', ' ', ':']))
+}
+
+/// The text below a version's heading, up to the next such heading.
 fn section(text: &str, name: &str) -> Option<String> {
-    let head = format!("## {name}");
-    let is_head = |line: &str| line == head || line.strip_prefix(&head).is_some_and(|rest| rest.starts_with(" ("));
-    let mut lines = text.lines().skip_while(|line| !is_head(line));
+    let mut lines = text.lines().skip_while(|line| !is_head(line, name));
     lines.next()?;
     Some(lines.take_while(|line| !line.starts_with("## ")).collect::<Vec<_>>().join("\n").trim().to_owned())
+}
+
+/// The text with a version and its date in place of what is not released.
+fn dated(text: &str, head: &str) -> Option<String> {
+    let old = text.lines().find(|line| is_head(line, "Unreleased"))?;
+    Some(text.replacen(&format!("\n{old}\n"), &format!("\n{head}\n"), 1))
 }
 
 fn changelog(root: &Path, version: &str) -> Outcome<String> {
     let text = read(root, "CHANGELOG.md")?;
     let date =
         std::process::Command::new("date").arg("+%Y-%m-%d").output().map_err(|error| format!("date: {error}"))?;
-    let head = format!("## {version} ({})", String::from_utf8_lossy(&date.stdout).trim());
+    let head = format!("## [{version}] - {}", String::from_utf8_lossy(&date.stdout).trim());
     if section(&text, version).is_some() && section(&text, "Unreleased").is_none() {
         return Ok(format!("it has {version} already"));
     }
-    let fresh = text.replacen("\n## Unreleased\n", &format!("\n{head}\n"), 1);
-    if fresh == text {
-        return Err("there is no line ## Unreleased".to_owned());
-    }
+    let fresh = dated(&text, &head).ok_or("there is no line ## [Unreleased]")?;
     std::fs::write(root.join("CHANGELOG.md"), fresh).map_err(|error| format!("CHANGELOG.md: {error}"))?;
     Ok(head)
 }
@@ -212,6 +220,27 @@ mod tests {
         assert_eq!(section(text, "0.2.0").as_deref(), Some("- b\n  c"));
         assert_eq!(section(text, "0.1.0").as_deref(), Some("- a"));
         assert_eq!(section(text, "0.2"), None);
+    }
+
+    #[test]
+    fn a_heading_is_understood_and_dated() {
+        for line in ["## Unreleased", "## [Unreleased]", "## [Unreleased]: 0.1.0"] {
+            assert!(is_head(line, "Unreleased"), "{line}");
+            let text = format!("# Changelog\n\n{line}\n\n- a\n");
+            let fresh = dated(&text, "## [0.1.0] - 2026-01-01").unwrap_or_default();
+            assert_eq!(fresh, "# Changelog\n\n## [0.1.0] - 2026-01-01\n\n- a\n", "{line}");
+            assert_eq!(section(&fresh, "0.1.0").as_deref(), Some("- a"));
+        }
+        assert!(!is_head("## [0.1.0] - 2026-01-01", "0.1"));
+    }
+
+    #[test]
+    fn the_projects_own_changelog_can_be_released() {
+        let text = include_str!("../../CHANGELOG.md");
+        let version =
+            include_str!("../../Cargo.toml").split("version = \"").nth(1).and_then(|rest| rest.split('"').next());
+        let found = section(text, "Unreleased").or_else(|| section(text, version?));
+        assert!(found.is_some_and(|lines| lines.lines().any(|line| line.starts_with("- "))));
     }
 
     #[test]

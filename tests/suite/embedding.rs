@@ -4,6 +4,8 @@
 mod custom_kernel;
 #[path = "../../examples/first.rs"]
 mod first;
+#[path = "../../examples/several_devices.rs"]
+mod several_devices;
 #[path = "../../examples/shared_wgpu.rs"]
 mod shared_wgpu;
 #[path = "../../examples/tokio.rs"]
@@ -15,6 +17,18 @@ use cantus::ops::{self, field::FieldParams};
 #[test]
 fn the_ten_lines_of_the_site() {
     first::main().unwrap();
+}
+
+#[test]
+fn several_devices_give_what_one_gives() {
+    let devices = several_devices::found();
+    assert_eq!(devices.last().map(String::as_str), Some("cpu"), "{devices:?}");
+    let params = FieldParams::new(90, 70);
+    let done = several_devices::together(&["cpu".to_owned(), "cpu".to_owned()], &params).unwrap();
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let alone = ops::field::field(&engine, &params).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(done.values, alone);
+    assert_eq!(done.parts.iter().map(|part| part.rows).sum::<usize>(), 70);
 }
 
 #[test]

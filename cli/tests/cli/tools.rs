@@ -58,6 +58,7 @@ fn devices_as_text_and_json() {
     let place = Place::new();
     let text = place.succeed("devices");
     assert!(text.contains("* cpu 0") && text.contains("* chosen: cpu 0, "), "{text}");
+    assert!(!text.contains("CPU only"), "{text}");
     assert!(place.succeed("devices -v").contains("workgroup memory"));
     let json = place.json("devices --json");
     let backends = json["backends"].as_array().unwrap();

@@ -207,4 +207,55 @@ impl DeviceInfo {
             capabilities: Capabilities::default(),
         }
     }
+
+    /// Returns whether this backend has not run on such hardware yet: it was tested on a double of its libraries, a simulator or its compiler
+    /// alone. A backend of your own never is. `cantus verify` says whether it is right on the device at hand.
+    ///
+    /// ```
+    /// use cantus::backend::{DeviceInfo, DeviceKind};
+    ///
+    /// assert!(DeviceInfo::new("hip", 0, "A GPU", DeviceKind::DiscreteGpu).is_experimental());
+    /// assert!(!DeviceInfo::new("cpu", 0, "A processor", DeviceKind::Cpu).is_experimental());
+    /// ```
+    // docs/stability.md has the table with reasons.
+    #[must_use]
+    pub fn is_experimental(&self) -> bool {
+        let is_hardware =
+            matches!(self.kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
+        match self.backend.as_str() {
+            "hip" | "ascend" | "pjrt" => true,
+            "opencl" => is_hardware,
+            // A name ends with its API.
+            "wgpu" => is_hardware && !self.name.ends_with("(Vulkan)"),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_is_experimental_until_it_has_met_its_hardware() {
+        let of = |backend, name, kind| DeviceInfo::new(backend, 0, name, kind).is_experimental();
+        let (gpu, software) = (DeviceKind::DiscreteGpu, DeviceKind::Software);
+        for (backend, name, kind, expected) in [
+            ("cpu", "A processor", DeviceKind::Cpu, false),
+            ("cuda", "A GPU", gpu, false),
+            ("vulkan", "A GPU", gpu, false),
+            ("wgpu", "A GPU (Vulkan)", gpu, false),
+            ("wgpu", "A GPU (Metal)", DeviceKind::IntegratedGpu, true),
+            ("wgpu", "A GPU (DX12)", gpu, true),
+            ("wgpu", "llvmpipe (GL)", software, false),
+            ("opencl", "A GPU", DeviceKind::IntegratedGpu, true),
+            ("opencl", "pthread", software, false),
+            ("hip", "A GPU", gpu, true),
+            ("pjrt", "A simulator", software, true),
+            ("ascend", "910B", DeviceKind::Other, true),
+            ("mine", "An accelerator", gpu, false),
+        ] {
+            assert_eq!(of(backend, name, kind), expected, "{backend} {name}");
+        }
+    }
 }
