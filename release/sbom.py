@@ -1,4 +1,4 @@
-"""What a build is made of, as CycloneDX 1.5 on stdout: `release/sbom.py MANIFEST TARGET [FEATURES]`, from cargo's own resolution for that target.
+"""The parts of a build, as CycloneDX 1.5 on stdout: `release/sbom.py MANIFEST TARGET [FEATURES]`, from cargo's own resolution for that target.
 
 The crates that are linked, with their licences, the registry's checksums and who needs whom; what only builds or tests them is left out. The serial number
 is made from the content: the same build has the same list, byte for byte.

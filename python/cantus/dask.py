@@ -226,7 +226,13 @@ def jobs(text: str, batches: Iterable[dict[str, Any]], *, client: Any, retries: 
 
 
 def _real_devices() -> list[str]:
-    found = [row["device"] for row in _devices.devices() if row.get("kind") in ("discrete GPU", "integrated GPU")]
+    """The GPUs, each by the best backend that has it."""
+    first: dict[str, str] = {}
+    found = []
+    for row in _devices.devices():
+        device = row["device"]
+        if row.get("kind") in ("discrete gpu", "integrated gpu") and first.setdefault(row["name"], device.partition(":")[0]) == device.partition(":")[0]:
+            found.append(device)
     return found or ["cpu"]
 
 

@@ -284,3 +284,21 @@ def test_a_worker_that_is_long_in_coming_back_is_not_given_up():
                 assert time.monotonic() < end, now
                 time.sleep(0.2)
             assert cantus.dask.field(30, 20, chunks=10).sum().compute() != 0
+
+
+def test_each_gpu_has_one_worker(monkeypatch):
+    import cantus.dask
+
+    rows = [
+        {"device": "cuda", "name": "A", "kind": "discrete gpu"},
+        {"device": "cuda:1", "name": "A", "kind": "discrete gpu"},
+        {"device": "vulkan", "name": "A", "kind": "discrete gpu"},
+        {"device": "vulkan:1", "name": "B", "kind": "integrated gpu"},
+        {"device": "wgpu", "name": "B", "kind": "integrated gpu"},
+        {"device": "cpu", "name": "C", "kind": "cpu"},
+        {"device": "hip", "reason": "there is none"},
+    ]
+    monkeypatch.setattr(cantus.dask._devices, "devices", lambda: rows)
+    assert cantus.dask._real_devices() == ["cuda", "cuda:1", "vulkan:1"]
+    monkeypatch.setattr(cantus.dask._devices, "devices", lambda: rows[-2:])
+    assert cantus.dask._real_devices() == ["cpu"]

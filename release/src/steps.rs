@@ -157,7 +157,7 @@ fn version(root: &Path, version: &str) -> Outcome<String> {
     Ok(said)
 }
 
-/// Whether a line is the heading of a version: `## [NAME] - DATE` after Keep a Changelog, or without brackets; what follows the name is free.
+/// Is true for the heading of a version: `## [NAME] - DATE` after Keep a Changelog, or without brackets; what follows the name is free.
 fn is_head(line: &str, name: &str) -> bool {
     let named = line.strip_prefix("## ").map(|rest| rest.strip_prefix('[').unwrap_or(rest));
     let behind = named.and_then(|named| named.strip_prefix(name));
