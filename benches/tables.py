@@ -6,7 +6,7 @@
 A table is between two comments, `<!-- measured NAME -->` and `<!-- end -->`, and comes from `benches/measured/NAME.json`. The file has `title`, `machine`,
 `date`, `command`, `notes` (a file of benches/notes), `shown` (the rows of the table, as "op size"), and one of two forms of `rows`, in microseconds:
 
-- beside one peer: `peer`, and rows of `op`, `size`, `ours_us`, `peer_us`, the form of `site/measured`;
+- beside one peer: `peer`, and rows of `op`, `size`, `ours_us`, `peer_us`;
 - beside several: `columns`, `compared` (pairs of columns whose ratio counts), and rows of `op`, `size`, `us`, a time or null per column.
 """
 

@@ -103,17 +103,27 @@ ${found.map(item).join("\n")}
 const time = (us) => (us == null ? "–" : us < 1000 ? `${Number(us.toPrecision(3))} µs` : us < 1e6 ? `${Number((us / 1000).toPrecision(3))} ms` : `${Number((us / 1e6).toPrecision(3))} s`);
 
 function benchmarks() {
-  const folder = join(root, "site/measured");
-  const sets = readdirSync(folder).filter((file) => file.endsWith(".json")).sort().map((file) => ({ file, ...JSON.parse(readFileSync(join(folder, file), "utf8")) }));
+  const folder = join(root, "benches/measured");
+  // One table for each pair of columns that is compared.
+  const pairs = (file) => {
+    const { columns, compared, rows, ...rest } = { file, ...JSON.parse(readFileSync(join(folder, file), "utf8")) };
+    if (!columns) return [{ ...rest, rows, ours: "Cantus" }];
+    return compared.map(([ours, peer]) => {
+      const [at, beside] = [columns.indexOf(ours), columns.indexOf(peer)];
+      const times = rows.map(({ us, ...row }) => ({ ...row, ours_us: us[at], peer_us: us[beside] })).filter(({ ours_us }) => ours_us != null);
+      return { ...rest, title: `${rest.title}: ${ours === "Cantus" ? "" : `${ours} `}beside ${peer}`, ours, peer, rows: times };
+    });
+  };
+  const sets = readdirSync(folder).filter((file) => file.endsWith(".json")).sort().flatMap(pairs);
   const set = (one) => {
-    for (const key of ["title", "machine", "date", "command", "rows"]) if (!one[key]) throw new Error(`site/measured/${one.file} has no ${key}`);
+    for (const key of ["title", "machine", "date", "command", "rows"]) if (!one[key]) throw new Error(`benches/measured/${one.file} has no ${key}`);
     const compared = one.rows.filter(({ peer_us }) => peer_us != null);
     const mean = Math.exp(compared.reduce((sum, { ours_us, peer_us }) => sum + Math.log(ours_us / peer_us), 0) / compared.length);
-    const row = ({ op, size, ours_us, peer_us }) => `<tr><td>${escaped(op)}</td><td class="number">${size}</td><td class="number">${time(ours_us)}</td><td class="number">${time(peer_us)}</td><td class="number">${peer_us == null ? "–" : (ours_us / peer_us).toFixed(2)}</td></tr>`;
+    const row = ({ op, size, ours_us, peer_us }) => `<tr><td>${escaped(op)}</td><td class="number">${size ?? ""}</td><td class="number">${time(ours_us)}</td><td class="number">${time(peer_us)}</td><td class="number">${peer_us == null ? "–" : (ours_us / peer_us).toFixed(2)}</td></tr>`;
     return `<h2>${escaped(one.title)}</h2>
-<p>${escaped(one.machine)}, ${escaped(one.date)}. ${escaped(one.note ?? "")} In the geometric mean of ${compared.length} rows Cantus takes ${mean.toFixed(2)} times as long, and it is no slower in ${compared.filter(({ ours_us, peer_us }) => ours_us <= peer_us).length}.</p>
+<p>${escaped(one.machine)}, ${escaped(one.date)}. ${escaped(one.note ?? "")} In the geometric mean of ${compared.length} rows ${escaped(one.ours)} takes ${mean.toFixed(2)} times as long, and it is no slower in ${compared.filter(({ ours_us, peer_us }) => ours_us <= peer_us).length}.</p>
 <p><code>${escaped(one.command)}</code></p>
-<div class="scroll" tabindex="0" role="region" aria-label="${escaped(one.title)}"><table><thead><tr><th scope="col">operation</th><th scope="col" class="number">side</th><th scope="col" class="number">Cantus</th><th scope="col" class="number">${escaped(one.peer)}</th><th scope="col" class="number">ratio</th></tr></thead><tbody>
+<div class="scroll" tabindex="0" role="region" aria-label="${escaped(one.title)}"><table><thead><tr><th scope="col">operation</th><th scope="col" class="number">side</th><th scope="col" class="number">${escaped(one.ours)}</th><th scope="col" class="number">${escaped(one.peer)}</th><th scope="col" class="number">ratio</th></tr></thead><tbody>
 ${[...compared, ...one.rows.filter(({ peer_us }) => peer_us == null)].map(row).join("\n")}
 </tbody></table></div>`;
   };
@@ -131,7 +141,7 @@ function beside() {
 <div class="scroll beside" tabindex="0" role="region" aria-label="Comparison"><table><thead><tr><th scope="col">project</th><th scope="col">does better</th><th scope="col">Cantus does better</th><th scope="col">take it for</th></tr></thead><tbody>
 ${rows.map(row).join("\n")}
 </tbody></table></div>
-<p>What was measured is under <a href="benchmarks.html">Benchmarks</a>. Something here is unfair or out of date? Please open an issue.</p>`;
+<p>Measurements are under <a href="benchmarks.html">Benchmarks</a>. Something here is unfair or out of date? Please open an issue.</p>`;
 }
 
 function write(folder) {
@@ -149,7 +159,7 @@ function write(folder) {
   for (const file of readdirSync(thumbs)) copyFileSync(join(thumbs, file), join(folder, "thumbs", file));
 }
 
-/** What the guide says of files beside it is in the repository. */
+/** Links of the guide to files beside it lead to the repository. */
 function lead(folder) {
   const guide = join(folder, "guide");
   for (const name of existsSync(guide) ? readdirSync(guide) : []) {

@@ -287,8 +287,6 @@ def test_a_worker_that_is_long_in_coming_back_is_not_given_up():
 
 
 def test_each_gpu_has_one_worker(monkeypatch):
-    import cantus.dask
-
     rows = [
         {"device": "cuda", "name": "A", "kind": "discrete gpu"},
         {"device": "cuda:1", "name": "A", "kind": "discrete gpu"},
