@@ -21,6 +21,7 @@ fn the_ten_lines_of_the_site() {
 
 #[test]
 fn several_devices_give_what_one_gives() {
+    several_devices::main().unwrap();
     let devices = several_devices::found();
     assert_eq!(devices.last().map(String::as_str), Some("cpu"), "{devices:?}");
     let params = FieldParams::new(90, 70);

@@ -422,7 +422,7 @@ fn values_of_uniforms() {
 fn parts_of_tensors() {
     let engine = engine();
     let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap();
-    says!(x.read_at(3, &mut [0.0_f32; 2]).unwrap_err().to_string(), "4 elements", "no 2 from element 3");
+    says!(x.read_at(3, &mut [0.0_f32; 2]).unwrap_err().to_string(), "4 elements", "fewer than 2 from element 3");
     says!(x.write_at(usize::MAX, &[0.0_f32; 2]).unwrap_err().to_string(), "4 elements");
     says!(x.write_at(0, &[0_i32; 2]).unwrap_err().to_string(), "f32", "i32");
     says!(x.read_into(&mut [0.0_f32; 3]).unwrap_err().to_string(), "4 elements", "3");

@@ -80,7 +80,7 @@ fn places_out_of_range_are_told() {
                 if is_there {
                     assert!(result.to_vec::<f32>().is_ok() && after.item::<f32>().is_ok(), "{what}");
                 } else {
-                    let parts = [format!("an index of {name_of}"), format!("no place {place} on axis 0")];
+                    let parts = [format!("an index of {name_of}"), format!("index {place} is out of range on axis 0")];
                     let parts = parts.each_ref().map(String::as_str);
                     told(after.item::<f32>(), &parts, &what);
                     told(result.to_vec::<f32>(), &parts, &what);
@@ -91,17 +91,17 @@ fn places_out_of_range_are_told() {
             let words = engine.tensor(&[u32::MAX]).unwrap().expr();
             told(operation(&words).eval().unwrap().to_vec::<f32>(), &["4294967295"], name_of);
             let narrow = engine.tensor(&[-5_i8]).unwrap().expr();
-            told(operation(&narrow).eval().unwrap().to_vec::<f32>(), &["no place -5"], name_of);
+            told(operation(&narrow).eval().unwrap().to_vec::<f32>(), &["index -5"], name_of);
             // Of places that the device computes, in the middle of many.
             let many = cantus::ops::arange(engine, 0.0, 1000.0, 1.0, DType::I32);
             let many = many.equal(500.0).select(many.constant(7.0), many.constant(1.0));
             if matches!(name_of, "take" | "embedding" | "index_fill") {
-                told(operation(&many).eval().unwrap().to_vec::<f32>(), &[name_of, "no place 7"], name_of);
+                told(operation(&many).eval().unwrap().to_vec::<f32>(), &[name_of, "index 7"], name_of);
             }
         }
         let scores = engine.tensor_from(&[0.0_f32; 4], &[2, 2]).unwrap().expr();
         let loss = scores.cross_entropy(engine.tensor(&[1_u32, 2]).unwrap()).eval().unwrap();
-        told(loss.item::<f32>(), &["nll_loss", "no place 2 on axis 1"], "classes");
+        told(loss.item::<f32>(), &["nll_loss", "index 2 is out of range on axis 1"], "classes");
         assert_eq!(x.eval().unwrap().to_vec::<f32>().unwrap().len(), 6);
     }
 }
@@ -135,8 +135,8 @@ fn places_out_of_range_are_told_again_and_again() {
                     assert_eq!(copy.to_vec::<f32>().unwrap(), wanted.map(|x| 2.0 * x));
                 }
                 None => {
-                    told(graph.outputs().to_vec::<f32>(), &["take", "no place 3"], &name(engine));
-                    told(copy.to_vec::<f32>(), &["take", "no place 3"], &name(engine));
+                    told(graph.outputs().to_vec::<f32>(), &["take", "index 3"], &name(engine));
+                    told(copy.to_vec::<f32>(), &["take", "index 3"], &name(engine));
                 }
             }
         }
@@ -145,10 +145,10 @@ fn places_out_of_range_are_told_again_and_again() {
         for _ in 0..300 {
             sum = (sum.expr() + x.expr().take(&places[0], 0).sum(&[], false)).eval().unwrap();
         }
-        told(sum.item::<f32>(), &["take", "no place 3"], &name(engine));
+        told(sum.item::<f32>(), &["take", "index 3"], &name(engine));
         let moved = step(&places[3]).unwrap().to_device("cpu");
         if let Ok(moved) = moved {
-            told(moved.to_vec::<f32>(), &["take", "no place -4"], &name(engine));
+            told(moved.to_vec::<f32>(), &["take", "index -4"], &name(engine));
         }
     }
 }

@@ -155,8 +155,8 @@ fn mistakes() {
     let cases = [
         (zeros(&[1, 1, 3]).conv_transpose1d(zeros(&[2, 1, 2]), 1, 0, 1, 0, 1), "the weights are for 2"),
         (zeros(&[1, 1, 3]).conv_transpose1d(zeros(&[1, 1, 2]), 0, 0, 1, 0, 1), "at least 1"),
-        (zeros(&[1, 3]).conv_transpose1d(zeros(&[1, 1, 2]), 1, 0, 1, 0, 1), "it takes 3 axes"),
-        (zeros(&[1, 1, 3]).conv_transpose3d(zeros(&[1, 1, 2]), [1; 3], [0; 3], [1; 3], [0; 3], 1), "it takes 5 axes"),
+        (zeros(&[1, 3]).conv_transpose1d(zeros(&[1, 1, 2]), 1, 0, 1, 0, 1), "it needs 3 axes"),
+        (zeros(&[1, 1, 3]).conv_transpose3d(zeros(&[1, 1, 2]), [1; 3], [0; 3], [1; 3], [0; 3], 1), "it needs 5 axes"),
         (zeros(&[1, 1, 3]).pad_same(&[2], &[1, 1], &[1]), "one number per padded axis"),
         (zeros(&[3]).pad_same(&[2, 2], &[1, 1], &[1, 1]), "one number per padded axis"),
         (zeros(&[3]).pad_same(&[0], &[1], &[1]), "at least 1"),

@@ -359,12 +359,12 @@ fn mistakes_in_layers() {
     let plain = Attention::new();
     let cases: [(Expr, &str); 24] = [
         (images.group_norm(3, &vector, &vector, 1e-5), "3 groups do not divide 4"),
-        (images.group_norm(2, zeros(&[3]), &vector, 1e-5), "there are 4 channels"),
+        (images.group_norm(2, zeros(&[3]), &vector, 1e-5), "each of the 4 channels"),
         (vector.instance_norm(&vector, &vector, 1e-5), "the first two axes"),
-        (images.batch_norm(zeros(&[1]), &vector, &vector, &vector, 0.0), "there are 4 channels"),
-        (images.conv1d(zeros(&[4, 4, 1]), 1, 0, 1, 1), "it takes 3 axes"),
+        (images.batch_norm(zeros(&[1]), &vector, &vector, &vector, 0.0), "each of the 4 channels"),
+        (images.conv1d(zeros(&[4, 4, 1]), 1, 0, 1, 1), "it needs 3 axes"),
         (zeros(&[1, 4, 5]).conv1d(zeros(&[4, 4, 9]), 1, 0, 1, 1), "it covers 9"),
-        (images.conv3d(&images, [1; 3], [0; 3], [1; 3], 1), "it takes 5 axes"),
+        (images.conv3d(&images, [1; 3], [0; 3], [1; 3], 1), "it needs 5 axes"),
         (zeros(&[1, 1, 2, 5, 5]).conv3d(zeros(&[1, 1, 3, 1, 1]), [1; 3], [0; 3], [1; 3], 1), "it covers 3"),
         (images.conv_transpose2d(zeros(&[3, 1, 2, 2]), Window::default(), [0; 2], 1), "the weights are for 3"),
         (images.conv_transpose2d(zeros(&[4, 1, 2, 2]), Window::default(), [1; 2], 1), "not below stride"),

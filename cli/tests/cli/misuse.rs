@@ -250,7 +250,11 @@ fn outputs() {
     for command in ["field 4x4", "pattern 4x4"] {
         place.refuse(&format!("{command} -o f.jpg"), 2, &["f.jpg", ".png", ".npy"]);
         place.refuse(&format!("{command} -o f"), 2, &[".png", ".npy"]);
-        place.refuse(&format!("{command} -o no/such/f.png"), 1, &["cannot write no/such/f.png", "no folder no/such"]);
+        place.refuse(
+            &format!("{command} -o no/such/f.png"),
+            1,
+            &["cannot write no/such/f.png", "the folder no/such does not exist"],
+        );
         place.refuse(&format!("{command} -o k.wgsl/f.png"), 1, &["cannot write k.wgsl/f.png"]);
     }
     // The name that was given, and not that of the file which becomes it.

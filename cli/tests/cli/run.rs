@@ -366,7 +366,7 @@ fn what_cannot_be_streamed_says_so() {
     place.npy("y.npy", &[11], &[1.0_f32; 11]);
     place.npy("integers.npy", &[10], &[1_i32; 10]);
     for (arguments, parts) in [
-        ("--stream x --in y=y.npy", &["\"x\"", "there is no --in x=FILE.npy"][..]),
+        ("--stream x --in y=y.npy", &["\"x\"", "--in x=FILE.npy is missing"][..]),
         ("--stream x --in x=zeros --in y=y.npy", &["--stream reads .npy files"]),
         ("--stream x,y --in x=x.npy --in y=y.npy", &["y.npy", "11 rows", "has 10"]),
         ("--stream x,y --in x=integers.npy --in y=y.npy", &["i32", "the shader has"]),

@@ -545,7 +545,7 @@ impl Expr {
                     what: format!("the number {value}"),
                     reason: match typed.dtype.limits() {
                         Some((low, high)) => {
-                            format!("it is not a {} (a whole number from {low} to {high})", typed.dtype)
+                            format!("it is not a value of {} (a whole number from {low} to {high})", typed.dtype)
                         }
                         None => format!("it is no {}", typed.dtype),
                     },

@@ -58,7 +58,7 @@ impl Equation {
         };
         let parts: Vec<&str> = left.split(',').listed();
         if parts.len() != shapes.len() {
-            return Err(fault(text, format!("it names {} operands, but {} were given", parts.len(), shapes.len())));
+            return Err(fault(text, format!("it names {} operands, and is given {}", parts.len(), shapes.len())));
         }
         let mut inputs = Vec::new();
         let mut sizes: HashMap<Label, usize> = HashMap::new();
