@@ -4,6 +4,7 @@
 mod custom_kernel;
 #[path = "../../examples/first.rs"]
 mod first;
+#[allow(dead_code, reason = "its main reads the arguments of a program")]
 #[path = "../../examples/several_devices.rs"]
 mod several_devices;
 #[path = "../../examples/shared_wgpu.rs"]
@@ -21,7 +22,6 @@ fn the_ten_lines_of_the_site() {
 
 #[test]
 fn several_devices_give_what_one_gives() {
-    several_devices::main().unwrap();
     let devices = several_devices::found();
     assert_eq!(devices.last().map(String::as_str), Some("cpu"), "{devices:?}");
     let params = FieldParams::new(90, 70);
