@@ -170,7 +170,7 @@ impl<T: Item> TensorOf<T> {
     /// let image = engine.zeros::<f32>(&[480, 640])?;
     /// assert_eq!(TensorOf::<f32>::of(image.clone())?.count(), 480 * 640);
     /// let error = TensorOf::<u32>::of(image).unwrap_err();
-    /// assert!(error.to_string().contains("its elements are f32, and u32 is wanted"), "{error}");
+    /// assert!(error.to_string().contains("its elements are f32, not u32"), "{error}");
     /// # Ok::<(), cantus::Error>(())
     /// ```
     ///

@@ -188,7 +188,7 @@ for (const mode of MODES) {
         if (name === "f64") assert.match(said, /rounded to f32/);
       }
       await page.locator('[data-file="x"]').setInputFiles({ name: "no.npy", mimeType: "application/octet-stream", buffer: Buffer.from("no array at all") });
-      await page.waitForFunction(() => document.querySelector("#status").textContent.includes("no.npy: this is no .npy file"));
+      await page.waitForFunction(() => document.querySelector("#status").textContent.includes("no.npy: this is not a .npy file"));
       assert.equal(await page.locator("#run").isDisabled(), true);
     });
   });
