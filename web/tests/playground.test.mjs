@@ -328,7 +328,7 @@ test(`playground: a link holds kernel and inputs, edits survive a reload`, async
     assert.deepEqual(faults, []);
 
     // A small file goes along, a large one is named.
-    for (const [length, says] of [[16, "The link is copied; it holds the kernel and its inputs."], [65536, "The link is copied; it holds the kernel and its inputs. Too large for a link, and left behind: x.npy."]]) {
+    for (const [length, says] of [[16, "The link is copied; it holds the kernel and its inputs."], [65536, "The link is copied; it holds the kernel and its inputs. Too large for a link and left out: x.npy."]]) {
       await page.locator('[data-fill="y"]').selectOption("file");
       await page.locator('[data-file="y"]').setInputFiles({ name: "x.npy", mimeType: "application/octet-stream", buffer: npy("<u4", [length], false, new Uint32Array(length).buffer) });
       // Asked again until the file is read.
@@ -541,6 +541,6 @@ test("playground: a video's pictures are an input, frame by frame", async () => 
     await shows(2, 0);
     await shows(0, 2);
     await page.locator("#share").click();
-    await page.waitForFunction(() => /left behind: film\.webm/.test(document.querySelector("#status").textContent));
+    await page.waitForFunction(() => /left out: film\.webm/.test(document.querySelector("#status").textContent));
   });
 });
