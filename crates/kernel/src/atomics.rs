@@ -1,15 +1,16 @@
-//! Atomic numbers where WGSL has none, which naga 30 takes: written as other numbers are, copied with what holds them, kept where nothing
-//! may write or in memory of one invocation.
+//! Misuse of atomics that naga 30 accepts: plain assignment, whole copies of values that contain them, and atomics in read-only memory or in
+//! memory of one invocation.
 
 use naga::{
     AddressSpace, Block, Expression, Function, Handle, Module, Span, Statement, StorageAccess, Type, TypeInner,
 };
 
-const WRITTEN: &str = "an atomic number is written as others are (use atomicStore, or atomicAdd and its like)";
-const COPIED: &str = "a value that holds atomic numbers is read or written as a whole (copy its members, atomic ones by atomicLoad and atomicStore)";
-const CONSTANT: &str = "an atomic number that nothing may write (use var<storage, read_write> or var<workgroup>)";
+const WRITTEN: &str = "an atomic is assigned to (use atomicStore, or atomicAdd and the like)";
+const COPIED: &str =
+    "a value that contains atomics is copied whole (copy its members, atomics by atomicLoad and atomicStore)";
+const CONSTANT: &str = "an atomic in memory that nothing may write to (use var<storage, read_write> or var<workgroup>)";
 const PRIVATE: &str =
-    "a pointer to atomic numbers in memory of one invocation (use ptr<storage, …, read_write> or ptr<workgroup, …>)";
+    "a pointer to atomics in memory of one invocation (use ptr<storage, …, read_write> or ptr<workgroup, …>)";
 
 /// The first place in a function that is refused, and the reason: asked before naga validates, whose words are about abstract numbers there.
 /// `text` is what naga parsed.

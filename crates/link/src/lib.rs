@@ -111,10 +111,18 @@ impl Linker {
     /// use cantus_link::Linker;
     /// assert!(Linker::is_needed("import package::a::f;"));
     /// assert!(!Linker::is_needed("// import nothing\nfn f() { important(); }"));
+    /// assert!(Linker::is_needed("@ /* of a feature */ if(wide) const N = 4;"));
+    /// assert!(!Linker::is_needed("@compute @workgroup_size(1) fn f() { if true {} }"));
     /// ```
     #[must_use]
     pub fn is_needed(text: &str) -> bool {
-        if !(text.contains("::") || text.contains("import") || text.contains('@')) {
+        // Most texts have attributes and none of these: they need no tokens.
+        let may_be_condition = |at: usize| {
+            let rest = text.get(at + 1..).unwrap_or_default().trim_start();
+            rest.starts_with("if") || rest.starts_with("el") || rest.starts_with('/')
+        };
+        let has_condition = || text.match_indices('@').any(|(at, _)| may_be_condition(at));
+        if !(text.contains("::") || text.contains("import") || has_condition()) {
             return false;
         }
         let Ok(tokens) = lex::tokens(text) else { return false };
