@@ -1,7 +1,7 @@
 //! The command line.
 
 /// `--help`.
-pub const USAGE: &str = "Usage: ./test [--all | --turn | --part NAME | --python | --sanitize | --threads | --fuzz MINUTES | --coverage MINUTES | --soak MINUTES | --list] [--window]
+pub const USAGE: &str = "Usage: ./test [--all | --turn | --part NAME | --style | --python | --sanitize | --threads | --fuzz MINUTES | --coverage MINUTES | --soak MINUTES | --list] [--window]
 
 Builds and runs the tests, and says at the end how long each stage took, what failed and what did not run. Random inputs and
 devices are taken by turns: each run names its turn, and CANTUS_TURN=N repeats one.
@@ -13,6 +13,7 @@ devices are taken by turns: each run names its turn, and CANTUS_TURN=N repeats o
               default in the last four hours; parts that take more than CANTUS_PARTS minutes together (10) are listed as not run
   --part NAME one part of --all
   --list      the stages and parts, the minutes that each takes on two cores, and the paths that call for it
+  --style     only what needs no build, in seconds: formatting of every workspace, spelling, words, workflows (before each commit)
   --python    only the Python package: a wheel in a fresh environment (without it the types alone are checked, which need no build)
   --sanitize  only what touches memory by itself, under AddressSanitizer
   --threads   only what several threads do at once, under ThreadSanitizer (on Debian with rustc-web, rust-web-src, cargo-web)
@@ -25,6 +26,7 @@ devices are taken by turns: each run names its turn, and CANTUS_TURN=N repeats o
 
 Examples:
   ./test                                    what a clone should pass
+  ./test --style                            before a commit
   ./test --part all_opencl                  one part
   CANTUS_TURN=512 ./test                    another run's turn
   cargo test -p cantus-tests --test tensor_ops softmax    one operation
@@ -40,6 +42,7 @@ pub enum Mode {
     All,
     Part(String),
     List,
+    Style,
     Python,
     Sanitize,
     Threads,
@@ -74,6 +77,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--all" => Mode::All,
             "--part" => Mode::Part(arguments.next().ok_or("--part wants a name; --list has them")?),
             "--list" => Mode::List,
+            "--style" => Mode::Style,
             "--python" => Mode::Python,
             "--sanitize" => Mode::Sanitize,
             "--threads" => Mode::Threads,

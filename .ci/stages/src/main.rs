@@ -50,7 +50,7 @@ fn stages(arguments: &Arguments, turn: u64, run: &mut Run) {
                 }
             }
         }
-        Mode::Python | Mode::Sanitize | Mode::Threads | Mode::Fuzz | Mode::Coverage | Mode::Soak => {
+        Mode::Style | Mode::Python | Mode::Sanitize | Mode::Threads | Mode::Fuzz | Mode::Coverage | Mode::Soak => {
             for stage in table::alone(mode, *minutes) {
                 run.stage(&stage);
             }

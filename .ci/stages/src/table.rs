@@ -362,27 +362,37 @@ pub fn alone(mode: &Mode, minutes: f64) -> Vec<Stage> {
             beyond(60),
             &format!("CANTUS_SOAK={minutes} {}", tests("--test suite -- stress:: --nocapture")),
         )],
+        Mode::Style => style(),
         _ => parts().into_iter().filter(|part| part.name == "python").flat_map(|part| part.stages).collect(),
     }
+}
+
+/// Returns what needs no build: the form of the sources and the words. CI begins with it, and `./test --style` is it alone.
+pub fn style() -> Vec<Stage> {
+    let stage = Stage::new;
+    vec![
+        stage("rustfmt", 5, "cargo fmt --all --check"),
+        stage("rustfmt, apps", 5, "cargo fmt --all --check --manifest-path mobile/Cargo.toml"),
+        stage("rustfmt, Python", 5, "cargo fmt --all --check --manifest-path python/Cargo.toml"),
+        stage("rustfmt, web", 5, "cargo fmt --manifest-path web/Cargo.toml -p cantus-web -p cantus-bindgen --check"),
+        stage("rustfmt, stages", 5, "cargo fmt --manifest-path .ci/stages/Cargo.toml --check"),
+        stage("spelling", 5, ".ci/part spelling"),
+        stage("words", 5, ".ci/words"),
+        stage("workflows", 5, ".ci/part workflows"),
+    ]
 }
 
 /// Returns CI's stages around `./test`.
 pub fn ci() -> Vec<Stage> {
     let stage = Stage::new;
     let documented = "cargo doc --locked --features shell,top,viewer --no-deps --quiet --package cantus --package cantus-build --package cantus-cli";
-    vec![
-        stage("rustfmt", 5, "cargo fmt --all --check"),
-        stage("rustfmt, apps", 5, "cargo fmt --all --check --manifest-path mobile/Cargo.toml"),
-        stage("rustfmt, Python", 5, "cargo fmt --all --check --manifest-path python/Cargo.toml"),
-        stage("rustfmt, web", 5, "cargo fmt --manifest-path web/Cargo.toml -p cantus-web -p cantus-bindgen --check"),
+    let mut stages = style();
+    stages.extend([
         stage(
-            "rustfmt and tests, stages",
+            "tests, stages",
             5,
-            "cargo fmt --manifest-path .ci/stages/Cargo.toml --check; CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/stages cargo test --quiet --locked --manifest-path .ci/stages/Cargo.toml",
+            "CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/stages cargo test --quiet --locked --manifest-path .ci/stages/Cargo.toml",
         ),
-        stage("spelling", 5, ".ci/part spelling"),
-        stage("words", 5, ".ci/words"),
-        stage("workflows", 5, ".ci/part workflows"),
         stage(
             "clippy",
             30,
@@ -411,7 +421,8 @@ pub fn ci() -> Vec<Stage> {
             unless_after: Some(68),
             ..stage("iOS, Android, Windows or an app outside, by turns", 40, ".ci/part elsewhere")
         },
-    ]
+    ]);
+    stages
 }
 
 /// `--list`.
