@@ -52,6 +52,44 @@ fn told<T>(result: cantus::Result<T>, parts: &[&str], what: &str) {
     assert!(parts.iter().all(|part| text.contains(part)), "{what}: {text:?}");
 }
 
+/// Places that were found to be within an axis are not looked at again, until something writes to them or the axis is another one.
+#[test]
+fn known_places_are_looked_at_again_once_they_change() {
+    for engine in by_turns() {
+        let what = name(engine);
+        let x = engine.tensor(&[1.0_f32, 2.0, 3.0, 4.0]).unwrap();
+        let shorter = engine.tensor(&[1.0_f32, 2.0]).unwrap();
+        let places = engine.tensor(&[3_i32, 0, -1]).unwrap();
+        let taken = |from: &Tensor| from.take(&places, 0).eval().unwrap().to_vec::<f32>();
+        for _ in 0..3 {
+            assert_eq!(taken(&x).unwrap(), [4.0, 1.0, 4.0], "{what}");
+        }
+        told(taken(&shorter), &["index 3 is out of range"], &what);
+        assert_eq!(taken(&x).unwrap(), [4.0, 1.0, 4.0], "{what}");
+        // As they were when it was recorded.
+        let before = x.take(&places, 0);
+        places.write(&[9_i32, 0, 1]).unwrap();
+        assert_eq!(before.eval().unwrap().to_vec::<f32>().unwrap(), [4.0, 1.0, 4.0], "{what}");
+        told(taken(&x), &["index 9 is out of range"], &what);
+        places.write(&[2_i32, 2, 2]).unwrap();
+        for _ in 0..2 {
+            assert_eq!(taken(&x).unwrap(), [3.0, 3.0, 3.0], "{what}");
+        }
+        // A replay reads what is there then, also of what was recorded before the capture.
+        let recorded = x.take(&places, 0);
+        let graph = engine.capture(|| Ok([x.take(&places, 0).eval()?, recorded.eval()?])).unwrap();
+        graph.replay(&GraphInputs::new()).unwrap();
+        assert_eq!(graph.outputs()[0].to_vec::<f32>().unwrap(), [3.0, 3.0, 3.0], "{what}");
+        places.write(&[0_i32, -9, 0]).unwrap();
+        graph.replay(&GraphInputs::new()).unwrap();
+        told(graph.outputs()[0].to_vec::<f32>(), &["index -9 is out of range"], &what);
+        match graph.outputs()[1].to_vec::<f32>() {
+            Ok(values) => assert_eq!(values, [3.0, 3.0, 3.0], "{what}"),
+            Err(error) => told(Err::<(), _>(error), &["index -9 is out of range"], &what),
+        }
+    }
+}
+
 /// Every operation that looks places up, at both ends of an axis and beyond them.
 #[test]
 fn places_out_of_range_are_told() {

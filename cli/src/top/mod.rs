@@ -36,7 +36,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus top
-  cantus top --once -v             a table, and why nobody tells the rest
+  cantus top --once -v             a table, and why the rest is not reported
   cantus top --json --interval 5s  one line of JSON every five seconds
   CANTUS_PUBLISH=1 cantus bench    an engine that can be watched meanwhile
 

@@ -269,7 +269,7 @@ impl Steps {
                 }
                 Step::Watch { places, greatest, axis } => {
                     let [places, greatest] = [*places, *greatest].map(|number| tensors.get(number)?.as_ref());
-                    shared.watched(places?, greatest?, *axis);
+                    let _ = shared.watched(places?, greatest?, *axis);
                 }
             }
         }

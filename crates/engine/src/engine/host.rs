@@ -52,6 +52,7 @@ impl Tensor {
         let device = place.slot.device();
         let bytes = usize::try_from(self.byte_len()).unwrap_or(0);
         let Some(start) = device.host_address(&buffer) else { return Ok(None) };
+        self.inner.note_shared();
         let view = HostView { start, bytes, _buffer: buffer };
         device.finish().await?;
         self.live_place()?;
@@ -102,6 +103,7 @@ impl Engine {
                 let label = super::create::unnamed(dtype, shape);
                 let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
                 let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
+                tensor.inner.note_shared();
                 self.shared.note_made(&tensor);
                 Ok(tensor)
             }

@@ -4,7 +4,7 @@
 #![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "operations alone look at places"))]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::Shared;
 use super::fate::Fate;
@@ -24,6 +24,11 @@ pub(crate) struct Axis {
 }
 
 impl Axis {
+    /// Returns whether the same places are within both.
+    fn is_like(self, other: Self) -> bool {
+        (self.length, self.is_signed) == (other.length, other.is_signed)
+    }
+
     /// Returns the error for the greatest of the places, to each of which the length was added if they are signed.
     fn fault(self, greatest: u32) -> Option<Error> {
         let length = self.length as u64;
@@ -118,6 +123,27 @@ impl Checks {
     }
 }
 
+/// A check of a tensor's contents and the version that it looked at.
+#[derive(Default)]
+pub(super) struct Checked(Mutex<Option<Box<(u64, Arc<Check>)>>>);
+
+impl Checked {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<(u64, Arc<Check>)>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tensor {
+    /// Returns whether the contents were found to be places on such an axis, and nobody has written to them since.
+    pub(crate) fn is_within(&self, axis: Axis) -> bool {
+        let inner = &self.inner;
+        !inner.is_shared()
+            && inner.checked().lock().as_deref().is_some_and(|(version, check)| {
+                check.axis.is_like(axis) && check.is_sound() && *version == inner.version()
+            })
+    }
+}
+
 /// The number of checks that are evaluated together when nothing is read for long.
 const MOST_UNSEEN: usize = 256;
 
@@ -126,10 +152,18 @@ const MOST_UNSEEN: usize = 256;
 pub(super) struct Unseen(Mutex<Vec<Weak<Check>>>);
 
 impl Shared {
-    /// Ties what reads `places` to a check of them: `greatest` is a number for it alone.
-    pub(crate) async fn watch(&self, places: &Tensor, greatest: &Tensor, axis: Axis) {
+    /// Ties what reads `places` to a check of them: `greatest` is a number for it alone. `of` is what they are a copy of, and its version at most.
+    pub(crate) async fn watch(&self, places: &Tensor, greatest: &Tensor, axis: Axis, of: (&Tensor, u64)) {
         self.trace_watch(places, greatest, axis);
-        self.watched(places, greatest, axis);
+        if let Some(check) = self.watched(places, greatest, axis).filter(|check| !check.is_replayed) {
+            let (tensor, version) = of;
+            let mut known = tensor.inner.checked().lock();
+            // One that waits to be looked at is as good as another of the same contents.
+            let same = known.as_deref().is_some_and(|(at, before)| *at == version && before.axis.is_like(axis));
+            if !same {
+                *known = Some(Box::new((version, check)));
+            }
+        }
         self.look().await;
     }
 
@@ -145,16 +179,17 @@ impl Shared {
         }
     }
 
-    pub(super) fn watched(&self, places: &Tensor, greatest: &Tensor, axis: Axis) {
+    pub(super) fn watched(&self, places: &Tensor, greatest: &Tensor, axis: Axis) -> Option<Arc<Check>> {
         let (place, number) = (places.place(), greatest.place());
-        let Some(buffer) = number.buffer else { return };
+        let buffer = number.buffer?;
         let is_replayed = self.current_capture().is_some();
         let slot = Arc::downgrade(&number.slot);
         let check = Arc::new(Check { axis, slot, greatest: buffer, is_replayed, known: OnceLock::new() });
         if !is_replayed {
             self.unseen.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&check));
         }
-        place.fate.checks().add([check].into_iter());
+        place.fate.checks().add([check.clone()].into_iter());
+        Some(check)
     }
 
     /// Reports places out of range that contents depend on.

@@ -1,10 +1,11 @@
 //! The handle: a shape, a dtype, and a buffer on one device of an engine. No operations; what moves contents to and from the host is in
 //! `transfer`, between devices in `relocate`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::fate::Fate;
+use super::places::Checked;
 #[cfg(feature = "wgsl")]
 use super::recorded::Recorded;
 use super::{Engine, Shared, Slot};
@@ -37,6 +38,10 @@ pub(crate) struct Inner {
     place: Mutex<Place>,
     /// Counts what was recorded or written to it, so that a move knows that it must begin again.
     version: AtomicU64,
+    /// True if others may write to the memory without telling.
+    is_shared: AtomicBool,
+    /// The last check of its contents as places on an axis.
+    checked: Checked,
     /// The expressions' records of it since it was last overwritten.
     #[cfg(feature = "wgsl")]
     recorded: Mutex<Vec<Weak<Recorded>>>,
@@ -94,6 +99,19 @@ impl Inner {
         self.version.fetch_add(1, Ordering::Release);
     }
 
+    /// Notes that others have got the memory.
+    pub(super) fn note_shared(&self) {
+        self.is_shared.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Acquire)
+    }
+
+    pub(super) fn checked(&self) -> &Checked {
+        &self.checked
+    }
+
     /// Returns the fate of the contents where they are now.
     pub(super) fn fate(&self) -> Arc<Fate> {
         self.lock().fate.clone()
@@ -117,6 +135,8 @@ impl Tensor {
                 engine,
                 place,
                 version,
+                is_shared: AtomicBool::new(false),
+                checked: Checked::default(),
                 #[cfg(feature = "wgsl")]
                 recorded: Mutex::default(),
             }),
@@ -215,6 +235,7 @@ impl Tensor {
     /// elements. Work recorded so far is submitted first by [`Engine::flush`].
     #[must_use]
     pub fn buffer(&self) -> Option<Arc<dyn Buffer>> {
+        self.inner.note_shared();
         self.place().buffer
     }
 
@@ -243,7 +264,7 @@ impl Tensor {
         Arc::ptr_eq(&now.fate, &place.fate) && now.released.is_none()
     }
 
-    pub(super) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.inner.version()
     }
 }
