@@ -104,7 +104,7 @@ fn clusters(r: &mut Random) -> Vec<ArrayD<f32>> {
     vec![points, &centres + &r.around(&[4, 8], 1.0)]
 }
 
-/// What makes a program's runs of its inputs.
+/// Prepares a program's run from its inputs.
 type Prepare = fn(&Inputs) -> Result<Run, Box<dyn Error>>;
 
 struct Program {
@@ -202,14 +202,15 @@ fn median(times: &mut [f64]) -> f64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut only, mut turns, mut json) = (Vec::new(), 15, None);
+    let (mut only, mut turns, mut json, mut profile) = (Vec::new(), 15, None, false);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--turns" => turns = words.next().ok_or("--turns needs a number")?.parse::<usize>()?.max(1),
             "--json" => json = Some(words.next().ok_or("--json needs a file")?),
+            "--profile" => profile = true,
             name if PROGRAMS.iter().any(|program| program.name == name) => only.push(name.to_owned()),
-            _ => return Err(format!("{word} is neither --turns N, --json FILE nor a program").into()),
+            _ => return Err(format!("{word} is neither --turns N, --json FILE, --profile nor a program").into()),
         }
     }
     println!(
@@ -257,6 +258,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             cantus / ndarray,
             cantus / burn
         );
+        if profile && let [run, ..] = &runs[..] {
+            let (result, times) = inputs.engine.profile(run);
+            drop(result?);
+            println!("{times}");
+        }
         rows.insert(
             program.name.to_owned(),
             serde_json::json!({ "cantus": times[0], "ndarray": times[1], "burn": times[2] }),
