@@ -43,7 +43,7 @@ pub fn life(inputs: &Inputs) -> Prepared {
             let rows = world.clone() + world.clone().roll_dim(1, 0) + world.clone().roll_dim(-1, 0);
             let around = rows.clone() + rows.clone().roll_dim(1, 1) + rows.roll_dim(-1, 1) - world.clone();
             let stays = world.equal_scalar(1).bool_and(around.clone().equal_scalar(2));
-            world = around.equal_scalar(3).bool_or(stays).int().cast(burn_tensor::IntDType::U8);
+            world = around.equal_scalar(3).bool_or(stays).cast(burn_tensor::IntDType::U8);
         }
         world
     })
