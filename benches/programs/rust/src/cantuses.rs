@@ -1,5 +1,7 @@
 //! The programs on Cantus, as recorded expressions. None says when to evaluate.
 
+#![allow(clippy::single_range_in_vec_init, reason = "a slice of the first axis")]
+
 use std::error::Error;
 use std::f64::consts::{SQRT_2, TAU};
 

@@ -1,5 +1,7 @@
 //! The programs on ndarray: products by matrixmultiply, elements by `Zip`, in parallel where an array is large. In float64 they are what the others are held to.
 
+#![allow(clippy::reversed_empty_ranges, reason = "ndarray counts negative ends from the end")]
+
 use std::error::Error;
 
 use ndarray::{Array, Array1, Array2, Array3, Axis, Dimension, Ix2, NdFloat, Zip, azip, s};
