@@ -11,6 +11,9 @@ use burn_tensor::{DType, Device, Int, Tensor, TensorData};
 use ndarray::{Array, ArrayD, Dim, Dimension, Ix};
 use ndarrays::Real;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A program's result, in the library's own form, and how its numbers are read.
 pub type Reader = Box<dyn FnOnce() -> Result<Vec<f64>, Box<dyn Error>>>;
 /// A program with its inputs: it runs until the result is computed.
