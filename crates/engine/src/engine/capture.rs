@@ -425,7 +425,7 @@ fn lock(recorded: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
     recorded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where a command refers to buffers.
+/// Returns the buffers that a command refers to.
 fn buffers(command: &mut Command) -> Vec<&mut Arc<dyn Buffer>> {
     match command {
         Command::Dispatch(dispatch) => dispatch

@@ -780,11 +780,11 @@ impl Texture {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Resource<'a> {
-    /// For a buffer.
+    /// A tensor for a buffer binding.
     Tensor(&'a Tensor),
-    /// For a texture.
+    /// A texture for a texture binding.
     Texture(Texture),
-    /// For a sampler.
+    /// A sampler for a sampler binding.
     Sampler(Sampler),
 }
 

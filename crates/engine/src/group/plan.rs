@@ -1,4 +1,4 @@
-//! Who is to do what, and who did.
+//! Divides work among the members of a group, and records which member did what.
 
 use std::fmt;
 use std::ops::Range;

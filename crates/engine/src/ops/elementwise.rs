@@ -25,12 +25,12 @@ pub(super) struct Function {
 /// The dtype of a function's result.
 #[derive(Clone, Copy)]
 enum Gives {
-    /// That of the operands.
+    /// The operands' dtype.
     Same,
     Bool,
-    /// That of the operands' parts.
+    /// The dtype of the operands' parts.
     Real,
-    /// That whose parts are as the operands.
+    /// The complex dtype whose parts have the operands' dtype.
     Complex,
 }
 
@@ -385,7 +385,7 @@ functions! {
         LogicalNot, logical_not -> bool, { boolean => "1u - {x}", float | integer => "select(0u, 1u, {x} == {t}(0))", complex => "select(0u, 1u, all({x} == {t}()))" }, "exact";
         /// Each bit turned over.
         BitwiseNot, bitwise_not, { boolean => "1u - {x}", integer => "~{x}" }, "exact";
-        /// How many bits are 1.
+        /// The number of bits that are 1.
         CountOnes, count_ones, { i8 => "i32(countOneBits({x} & 255))", i16 => "countOneBits({x} & 65535)", i64 | u64 => "{f}_count_ones({x})", integer => "countOneBits({x})" }, "exact";
     }
 }

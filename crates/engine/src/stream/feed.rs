@@ -12,12 +12,12 @@ use cantus_base::listed::Listed;
 
 /// Chunks on the host at a time: one being read, one that waits, one in use and one whose last use has not ended.
 const ROOMS: usize = 4;
-/// How long reading waits for a room.
+/// The longest time that reading waits for a free chunk.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Chunks that may exist at a time in all: those of the host, as many results, and what is computed between.
 const SHARES: u64 = 12;
 
-/// How a stream is cut.
+/// The chunks of a stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cut {
     /// Bytes that the stream may take.
@@ -301,7 +301,7 @@ impl Reading {
     }
 }
 
-/// Where the reading is, in rows.
+/// The position of the reader, in rows.
 struct Place {
     /// The first row of the next chunk.
     core: u64,

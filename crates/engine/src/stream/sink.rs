@@ -1,4 +1,4 @@
-//! Where rows go: files, functions.
+//! Destinations of rows: files, functions.
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

@@ -112,7 +112,7 @@ struct Runs {
     folder: PathBuf,
     /// The file's name, where it outlives the process.
     lasting: Option<PathBuf>,
-    /// Where each run ends, in elements.
+    /// The end of each run, in elements.
     ends: Vec<u64>,
 }
 

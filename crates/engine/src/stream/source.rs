@@ -1,4 +1,4 @@
-//! Where rows come from: files, memory, readers, iterators, functions.
+//! Sources of rows: files, memory, readers, iterators, functions.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ pub trait Source: Send {
     /// The shape of one row: that of the array without its first axis, `[]` where the rows are single elements.
     fn row(&self) -> &[usize];
 
-    /// How many rows there are, where that is known.
+    /// Returns the number of rows, if known.
     fn rows(&self) -> Option<u64>;
 
     /// Fills whole rows from the beginning of `into`, whose length is a multiple of a row's, and returns how many; 0 at the end only.
@@ -125,7 +125,7 @@ pub struct Npy {
     path: PathBuf,
     file: File,
     described: Described,
-    /// Where the elements begin.
+    /// The offset of the elements.
     start: u64,
     rows: u64,
     row_bytes: usize,

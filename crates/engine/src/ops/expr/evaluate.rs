@@ -69,11 +69,11 @@ fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
     Kernel::from_wgsl_pair(name, &portable, &native)
 }
 
-/// How the elements of an output are counted.
+/// The variables that count the elements of an output.
 pub(in crate::ops) enum Grid {
-    /// By one variable.
+    /// One variable.
     Flat,
-    /// By rows and columns, the columns being the axes from this one on: no division is needed.
+    /// Rows and columns; the columns are the axes from this one on. Needs no division.
     Rows(usize),
 }
 
@@ -82,7 +82,7 @@ fn fills(width: usize) -> bool {
     width.saturating_mul(4) >= width.div_ceil(256).saturating_mul(256 * 3)
 }
 
-/// How to count, so that as little as possible is divided.
+/// Chooses the grid with the fewest divisions.
 pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
     if typed.dtype.is_packed() {
         return Grid::Flat;
@@ -292,7 +292,7 @@ async fn gathered(
     engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
 }
 
-/// From this many elements on, inputs that are read across their order are transposed first.
+/// The least number of elements for which inputs that are read across their order are transposed first.
 const TURNS_PAY: usize = 1 << 12;
 
 /// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.

@@ -29,7 +29,7 @@ pub(in crate::ops) enum Source {
     Recorded(Arc<Recorded>),
     /// The result of an operation.
     Deferred(Arc<Deferred>),
-    /// No memory: an element's value is its place, as u32.
+    /// Indices without memory: the value of an element is its position, as u32.
     Indices,
 }
 
@@ -67,7 +67,7 @@ pub(in crate::ops) enum RandomKind {
 /// The operation of an expression, element by element, in its own shape.
 pub(in crate::ops) enum Node {
     Read(View),
-    /// As a read, `stride` times the index further; the axis of the index has `length` elements.
+    /// A read at `stride` times the index; the axis of the index has `length` elements.
     Gather {
         view: View,
         stride: usize,

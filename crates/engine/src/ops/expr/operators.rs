@@ -15,7 +15,7 @@ enum Side {
 }
 
 impl Operand {
-    /// As an expression beside another one.
+    /// Returns the operand as an expression that fits beside another one.
     pub(in crate::ops) fn beside(self, other: &Expr) -> Expr {
         match self.0 {
             Side::Expr(expr) => expr,

@@ -22,7 +22,7 @@ pub enum Overlap {
     Full,
     /// The middle, as long as the first signal.
     Same,
-    /// Where all of the shorter signal meets the longer one.
+    /// The positions at which all of the shorter signal overlaps the longer one.
     Valid,
 }
 

@@ -26,7 +26,7 @@ fn reflected(of: &Reflections, c: &Expr) -> Expr {
     c - of.v.matmul(of.t.transpose().matmul(of.v.transpose().matmul(c)))
 }
 
-/// Of matrices with as many rows as columns at least.
+/// Factors matrices with at least as many rows as columns.
 fn factored(a: &Expr) -> Result<Reflections> {
     let shape = a.shape()?.to_vec();
     let ([m, n], batch) = (sides(&shape), &shape[..shape.len() - 2]);

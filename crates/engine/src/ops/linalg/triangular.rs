@@ -10,7 +10,7 @@ use crate::ops::expr::shape::{broadcast, product};
 
 const FRAME: &str = cantus_shaders::tensor::TRIANGULAR_BLOCK;
 
-/// Which part of a matrix counts.
+/// The part of a matrix that counts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Triangle {
     /// The upper one instead of the lower one.

@@ -76,11 +76,11 @@ impl Expr {
 
 /// The parts of an axis: (part, place in it).
 struct Parts {
-    /// Where each element is; behind its end a part repeats its last one.
+    /// Index of each element; a part that is too short repeats its last element.
     index: Expr,
     /// 1 for elements, 0 for what is repeated.
     inside: Expr,
-    /// How many elements a part has, (part, 1).
+    /// Number of elements of each part, (part, 1).
     length: Expr,
 }
 

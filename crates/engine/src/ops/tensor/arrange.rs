@@ -25,7 +25,7 @@ pub(in crate::ops) fn places_along(engine: &Engine, shape: &[usize], axis: usize
 }
 
 impl Expr {
-    /// With `count` elements along an axis, taken from the places that `index` makes of 0, 1, … (as u32) and the axis's length.
+    /// Takes `count` elements along an axis, at the positions that `index` computes from 0, 1, … (as u32) and the axis's length.
     pub(super) fn picked(&self, axis: usize, count: usize, index: impl FnOnce(Self, usize) -> Self) -> Self {
         let length = match self.shape() {
             Ok(shape) => shape[axis],

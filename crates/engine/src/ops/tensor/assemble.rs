@@ -46,7 +46,7 @@ impl Operation for Assemble {
 }
 
 impl Assemble {
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
         let shape = &call.of.shape;
         let empty = NativeOperation::Assemble(AssembleShape::new(shape, Vec::new()));

@@ -75,7 +75,7 @@ struct Attend {
 }
 
 impl Attend {
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
         let one = || Operand { offsets: vec![0], row: 1, column: 1 };
         let rank = self.query.shape.len();
@@ -155,7 +155,7 @@ impl Attend {
     }
 }
 
-/// How several queries are answered at once: the constants of their frame.
+/// Tile sizes for answering several queries at once: the constants of their frame.
 struct Tiles {
     own: usize,
     each: usize,

@@ -8,7 +8,7 @@ use crate::ops::expr::node::Expr;
 use crate::ops::expr::view::{permuted, reshaped};
 use cantus_base::listed::Listed;
 
-/// How a transposed convolution moves along each of its axes.
+/// The steps of a transposed convolution along each of its axes.
 #[derive(Clone, Copy)]
 struct Spread<const N: usize> {
     stride: [usize; N],

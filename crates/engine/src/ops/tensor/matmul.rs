@@ -53,12 +53,12 @@ fn view(typed: &Typed) -> Option<(&View, Tensor)> {
     }
 }
 
-/// Where the elements of an operand lie, for a device's own product of float32.
+/// Returns the layout of an operand, for a device's native product of float32.
 pub(super) fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
     (typed.dtype == DType::F32).then(|| lies(typed)).flatten()
 }
 
-/// Where the elements of an operand lie.
+/// Returns the layout of an operand.
 fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     let (view, tensor) = view(typed)?;
     let rank = typed.shape.len();

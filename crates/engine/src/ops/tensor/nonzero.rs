@@ -17,7 +17,7 @@ use crate::tensor::DType;
 pub struct Unique {
     /// The elements, each once.
     pub values: Tensor,
-    /// For each element of the tensor its place among `values`, as u32, in the tensor's shape.
+    /// The index into `values` of each element of the tensor, as u32, in the tensor's shape.
     pub inverse: Tensor,
     /// The count of each of `values`, as u32.
     pub counts: Tensor,

@@ -36,7 +36,7 @@ const LONG: usize = 1 << 14;
 const ROWS: &str = cantus_shaders::tensor::REDUCE_ROWS;
 const COLUMNS: &str = cantus_shaders::tensor::REDUCE_COLUMNS;
 
-/// How a reduction combines elements.
+/// The function that combines elements in a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fold {
     Sum,
@@ -76,7 +76,7 @@ pub(super) struct Reduce {
 /// Rows so short are left to one invocation each.
 const SHORT: usize = 64;
 
-/// How a reduction is cut.
+/// The parts into which a reduction is cut.
 struct Cut {
     down_columns: bool,
     part: usize,
@@ -156,7 +156,7 @@ impl Reduce {
         second.launch(call, &cut, None).await
     }
 
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, cut: &Cut) -> Result<Option<Tensor>> {
         let by = match self.fold {
             Fold::Sum => Some(Combination::Sum),
@@ -534,7 +534,7 @@ impl Expr {
         }
     }
 
-    /// How many elements a reduction over axes takes together.
+    /// Returns the number of elements that a reduction over `axes` combines.
     pub(super) fn reduced_count(&self, axes: &[isize]) -> Result<usize> {
         let shape = self.shape()?;
         Ok(product(&axes_of(axes, shape.len())?.iter().map(|&axis| shape[axis]).listed()))

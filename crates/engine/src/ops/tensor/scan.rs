@@ -34,7 +34,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
         let by = match self.by {
             Binary::Add => Combination::Sum,

@@ -1,4 +1,4 @@
-//! Where expressions run as graphs: on devices that take these and no kernels.
+//! Runs expressions as graphs, on devices that take graphs and no kernels.
 
 use std::sync::Arc;
 

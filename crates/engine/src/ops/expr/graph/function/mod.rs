@@ -100,7 +100,7 @@ impl Item {
 struct State {
     locals: HashMap<Handle<LocalVariable>, Item>,
     result: Option<Item>,
-    /// Where the function goes on.
+    /// True where the function continues.
     live: Value,
     returned: Value,
     continued: Value,
