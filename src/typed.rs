@@ -23,7 +23,7 @@ pub trait Item: Pod {
     /// The element of the tensor: the scalar, or `u32` for structures.
     type Part: Element + Pod;
 
-    /// How many elements make an item.
+    /// The number of elements in an item.
     const PARTS: usize = size_of::<Self>() / size_of::<Self::Part>();
 }
 

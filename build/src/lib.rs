@@ -94,17 +94,17 @@ pub enum Error {
     /// The pattern is none.
     #[error("the pattern {pattern} is not one: {reason}")]
     Pattern {
-        /// As it was given.
+        /// The pattern, as given.
         pattern: String,
         /// The reason why it is refused.
         reason: String,
     },
-    /// No file is named so.
+    /// No file matches the name.
     #[error("no file matches {pattern} in {folder} (patterns are relative to the package's folder)")]
     NoFile {
-        /// As it was given.
+        /// The pattern, as given.
         pattern: String,
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: PathBuf,
     },
     /// Two modules would have one name.
@@ -120,7 +120,7 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,

@@ -30,7 +30,7 @@ pub enum Error {
         /// The compute entry points that exist.
         available: Vec<String>,
     },
-    /// No override constant of that name, or a value that it cannot take.
+    /// An override constant that does not exist, or a value that it cannot take.
     #[error("the override \"{name}\" cannot be set: {reason}")]
     Override {
         /// The override's name.

@@ -224,7 +224,7 @@ impl Layout {
         (before + (bytes - before) / stride * stride).max(self.min_bytes()).min(bytes)
     }
 
-    /// Where a runtime-sized array begins, and its stride.
+    /// Returns the offset of a runtime-sized array and its stride.
     fn runtime_array(&self) -> Option<(u64, u64)> {
         match self {
             Self::Array { count: None, stride, .. } => Some((0, u64::from(*stride).max(1))),

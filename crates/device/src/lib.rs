@@ -404,13 +404,13 @@ pub enum Command {
     Dispatch(Dispatch),
     /// Copies within the device.
     Copy {
-        /// From here.
+        /// Buffer to copy from.
         source: Arc<dyn Buffer>,
-        /// From this byte.
+        /// Offset in the source, in bytes.
         source_offset: u64,
-        /// To here; another buffer than `source`.
+        /// Buffer to copy to; not the same as `source`.
         target: Arc<dyn Buffer>,
-        /// To this byte.
+        /// Offset in the target, in bytes.
         target_offset: u64,
         /// The number of bytes. Offsets and size are multiples of 4.
         bytes: u64,
@@ -518,7 +518,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         Err(memory)
     }
 
-    /// How it shares memory with other libraries that use its driver; `None` where it does not.
+    /// Returns the means to share memory with other libraries that use the same driver; `None` if there is none.
     fn sharing(&self) -> Option<&dyn Sharing> {
         None
     }

@@ -12,7 +12,7 @@ use cantus_base::listed::Listed;
 /// The precision in which float32 is computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// As float32.
+    /// Computes in float32.
     #[default]
     Full,
     /// Every float32 is rounded to bf16, as on devices whose tiles hold bf16.

@@ -542,7 +542,7 @@ impl Kernel {
         Ok(LoopLimit { kernel, loops })
     }
 
-    /// Where a limited form says which loop was stopped.
+    /// The binding in which a limited form reports the loop that was stopped.
     #[cfg(feature = "wgsl")]
     pub(crate) const STOPPED: &'static str = "cantus_stopped";
 

@@ -227,7 +227,7 @@ impl<'t> Reader<'t> {
 /// Brackets and negations within each other, at most.
 const DEEPEST: usize = 64;
 
-/// Of conditions: names, `true`, `false`, `!`, `&&`, `||` and brackets.
+/// A parser of conditions: names, `true`, `false`, `!`, `&&`, `||` and brackets.
 struct Parser<'r, 't> {
     reader: &'r Reader<'t>,
     at: usize,

@@ -23,7 +23,7 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read {path}: {reason}")]
     Unreadable {
-        /// Which.
+        /// The path.
         path: String,
         /// The system's reason.
         reason: String,
@@ -31,7 +31,7 @@ pub enum Error {
     /// A file of settings is not understood.
     #[error("{path}: {reason}")]
     Settings {
-        /// Which.
+        /// The path.
         path: String,
         /// The fault of it.
         reason: String,

@@ -26,7 +26,7 @@ pub(crate) struct Use {
 /// A declaration at module scope.
 #[derive(Debug)]
 pub(crate) struct Declaration {
-    /// None for `const_assert`.
+    /// The name; `None` for `const_assert`.
     pub name: Option<String>,
     pub place: Range<usize>,
     /// The modules that it names, itself included.
@@ -229,7 +229,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// From an opening bracket to behind the one that closes it.
+    /// Skips from an opening bracket past the one that closes it.
     fn close(&mut self) -> Result<(), Fault> {
         let open = self.here();
         let mut depth = 0_usize;
@@ -249,7 +249,7 @@ impl<'t> Parser<'t> {
         Err(Fault { message: "this bracket is never closed".to_owned(), place: open })
     }
 
-    /// To the first of some signs outside of brackets.
+    /// Skips to the first of some signs outside of brackets.
     fn to(&mut self, signs: &[u8]) -> Result<(), Fault> {
         let start = self.here();
         while let Some(token) = self.token(self.at) {

@@ -293,7 +293,7 @@ impl From<io::Error> for HeaderFault {
 /// The dictionary of a header.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
-    /// None for a structured dtype, which is a list.
+    /// The dtype's name; `None` for a structured dtype, which is a list.
     descriptor: Option<String>,
     /// Column by column.
     fortran: bool,
@@ -301,7 +301,7 @@ struct Header {
 }
 
 impl Header {
-    /// Of the literal that NumPy writes, in any order of its keys; None where it is another.
+    /// Parses the literal that NumPy writes, with its keys in any order; `None` if it is something else.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim_start();
         let (mut descriptor, mut fortran, mut shape) = (None, None, None);
