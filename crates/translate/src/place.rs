@@ -99,7 +99,7 @@ impl<'m> Writer<'m> {
         })
     }
 
-    /// For a pointer to a runtime-sized array: an element as an lvalue, with `@` for the index.
+    /// Returns an element behind a pointer to a runtime-sized array as an lvalue, with `@` for the index.
     fn runtime_element_place(&mut self, f: &mut Body<'m>, base: Handle<Expression>) -> Result<Option<String>> {
         let Some(ty) = self.runtime_array(f, base) else { return Ok(None) };
         let (element, stride, _) = self.runtime_element(ty)?;

@@ -26,7 +26,7 @@ pub(super) struct Answer<'a> {
     data: Shown<'a>,
     /// The device that computed it.
     device: &'a str,
-    /// How long the dispatch took that it was part of, in milliseconds.
+    /// Duration of the dispatch that it was part of, in milliseconds.
     milliseconds: f64,
     /// Requests that were computed in that dispatch.
     batch: usize,

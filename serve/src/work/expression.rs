@@ -23,7 +23,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// How many parts it has.
+    /// Returns the number of its parts.
     pub fn parts(&self) -> usize {
         match self {
             Self::Call(_, operands, _) => 1 + operands.iter().map(Self::parts).sum::<usize>(),
