@@ -23,9 +23,9 @@ use super::{output, report};
 
 const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 200;
-/// How long a case runs on a device, roughly.
+/// The approximate time for which a case runs on a device.
 const ROUND: Duration = Duration::from_secs(1);
-/// With `--growth` an operation goes no further where one run takes longer on all devices.
+/// With `--growth`, the longest run: an operation stops growing when one run takes longer on all devices.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Time every operation on every device, or on the one of --backend and --device

@@ -174,7 +174,7 @@ struct Line<'a> {
     colour: &'a str,
     dashed: bool,
     places: Vec<(f64, f64)>,
-    /// From where to where a figure spreads.
+    /// The range over which a figure varies.
     spreads: Vec<(f64, [f64; 2])>,
 }
 

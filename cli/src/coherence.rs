@@ -38,7 +38,7 @@ deviation. The coherence is the mean of |z (z above + z to the left)|, at most
 cancel. A constant and a smooth wave have 1, normal noise has about 0.9, and
 columns that alternate between -1 and 1 have 0.";
 
-/// From this many values on a bar is worth a line.
+/// The least number of values for which a progress bar is worth a line.
 const LONG: u64 = 1 << 26;
 
 const STDIN: &str = "standard input";

@@ -156,7 +156,7 @@ impl Answers {
         Self { wrong, refused }
     }
 
-    /// How many are wrong; a dash where none is known to be.
+    /// Returns the number of wrong constructs; a dash if none is known.
     fn status(&self) -> String {
         if self.wrong.is_empty() { "-".to_owned() } else { self.wrong.len().to_string() }
     }

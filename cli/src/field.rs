@@ -104,7 +104,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     )))
 }
 
-/// By several devices.
+/// Computes the field on several devices.
 fn together(global: &Global, arguments: &Arguments, params: &FieldParams, file: GridFile) -> Result<ExitCode> {
     let group = global.group(&arguments.devices)?;
     let size = arguments.grid.size();

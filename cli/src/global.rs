@@ -7,7 +7,7 @@ use cantus::group::{Group, device_name};
 use cantus::{Config, Engine, Error, Result};
 use clap::{ArgAction, Args};
 
-/// How long workgroups may take on the CPU unless the user says otherwise.
+/// The default limit on the time that workgroups may take on the CPU.
 const STALL_MS: u64 = 10_000;
 
 /// Flags before or after the subcommand.

@@ -125,7 +125,7 @@ fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {
     Ok(report::fitted_table(&["KERNEL", "FAMILY", "WORKGROUP", "ON THE CPU", "BINDINGS"], &rows, 4))
 }
 
-/// How the CPU backend runs it.
+/// Describes how the CPU backend runs a kernel.
 fn on_the_cpu(kernel: &Kernel) -> String {
     let compiled = cantus::backend::cpu::compiled_ahead(kernel);
     if compiled.is_some() { "compiled ahead".to_owned() } else { "executor".to_owned() }

@@ -251,7 +251,7 @@ fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// How to do in the program what the library's remedy says for code.
+/// Returns the program's way to do what the library's remedy says for code.
 fn hint(error: &Error, global: &Global) -> Option<&'static str> {
     let named = || global.told().is_ok_and(|told| told.backend.is_some());
     match error {

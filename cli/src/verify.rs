@@ -189,7 +189,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(if record.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How often a report is written while a device is at work.
+/// The interval at which a report is written while a device is at work.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Checks that a report can have this name.
@@ -331,7 +331,7 @@ fn tenths(since: Instant) -> f64 {
     (since.elapsed().as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// How a child ended before its last case.
+/// The way in which a child ended before its last case.
 enum End {
     Closed(String),
     Died(String),

@@ -15,7 +15,7 @@ use crate::hesitant::Hesitant;
 
 /// An answer that never comes is found by this.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of longer operations, only each this many-th poll after these.
+/// The number of polls after which only each this many-th poll of longer operations is tried.
 const ALL_UP_TO: usize = 100;
 const STRIDE: usize = 16;
 

@@ -72,9 +72,9 @@ Examples:
 
 /// A step of the file, with its buffers by place.
 struct Action {
-    /// In the file, from 1.
+    /// Line in the file, from 1.
     number: usize,
-    /// In the first round only.
+    /// Runs in the first round only.
     once: bool,
     what: What,
 }
@@ -91,7 +91,7 @@ enum What {
 }
 
 impl What {
-    /// How often a kernel runs in one round.
+    /// Returns how often kernels run in one round.
     fn dispatches(&self) -> u32 {
         match self {
             Self::Kernel { repeat, .. } => *repeat,
@@ -109,7 +109,7 @@ struct Output {
 }
 
 enum To {
-    /// At the end.
+    /// At the end only.
     Last(Format),
     /// A file for each frame: `{}` is its number.
     Numbered(Format),
@@ -240,7 +240,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(report::done(&text))
 }
 
-/// Which tensor each buffer is at the moment: buffers change places without a copy.
+/// The tensor of each buffer at the moment: buffers are swapped without a copy.
 struct Buffers {
     raw: Vec<bool>,
     at: Vec<usize>,

@@ -106,7 +106,7 @@ pub struct Given {
     pub invocations: Option<Invocations>,
 }
 
-/// By hand: what clap makes of the group is one long line.
+/// The usage line, written by hand, because clap would print the group as one long line.
 const USAGE: &str = "\
 cantus run [OPTIONS] KERNEL.wgsl --invocations X,Y,Z|@NAME
        cantus run [OPTIONS] KERNEL.wgsl --workgroups X,Y,Z
@@ -138,7 +138,7 @@ pub struct Outcome {
     /// The bindings that were asked for or are compared, in the order of [`Job::results`].
     results: Vec<Array>,
     time: Duration,
-    /// Of each run, where they were timed.
+    /// The duration of each run, if they were timed.
     runs: Vec<Duration>,
 }
 

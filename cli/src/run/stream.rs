@@ -24,7 +24,7 @@ use crate::parse::{self, Elements, Invocations, Shape};
 use crate::progress::Progress;
 use crate::report;
 
-/// How a kernel runs over rows.
+/// A kernel run over rows.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ByRows {
     /// Run over these bindings' .npy files chunk by chunk, along the first axis, with one invocation per element of the first binding (rows and

@@ -143,7 +143,7 @@ while a button is).";
 /// Windows that may be lost within `LOST_WITHIN`, before the program gives up.
 const LOST_AT_MOST: usize = 3;
 const LOST_WITHIN: Duration = Duration::from_secs(60);
-/// How long the program waits for a device at its end.
+/// The longest time that the program waits for a device at its end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the subcommand.

@@ -142,7 +142,7 @@ pub struct ExtensionWork {
     #[serde(default)]
     #[schema(value_type = Vec<Element>)]
     pub a: Elements,
-    /// Elements of the second vector, the same number, for add, sub, mul and dot.
+    /// The coefficients of the second operand, the same number, for add, sub, mul and dot.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Element>>)]
     pub b: Option<Elements>,
