@@ -45,11 +45,11 @@ Examples:
   cantus field 1024x1024 --colormap twilight -o field.png
   cantus field 640x480 --frequency unity --time 1.5 -o field.npy
   cantus field 65536x65536 -o poster.png      computed and written in tiles
-  cantus field 8192x8192 --devices cuda:0,cpu -o field.npy   says who did what
+  cantus field 8192x8192 --devices cuda:0,cpu -o field.npy   with shares printed
 
-The picture has a seam from its middle to the left, where the angle jumps and the
-wave does not meet itself, and is stretched where it is not square. The guide's
-chapter on the field has the formula.";
+A seam runs from the middle to the left edge, where the angle jumps. A picture
+that is not square is stretched. The guide's chapter on the field has the
+formula.";
 
 /// Which wave.
 #[derive(Debug, Args)]

@@ -15,9 +15,9 @@ use super::{parse, report};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The kernel to print; what is printed is valid WGSL
+    /// The kernel to print, as valid WGSL
     name: Option<String>,
-    /// List what kernels may import from the library: import cantus::random::uniform; or print the module NAME
+    /// List the library's modules, from which kernels may import (import cantus::random::uniform), or print the module NAME
     #[arg(long)]
     library: bool,
     /// Print as JSON

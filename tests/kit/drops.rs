@@ -15,7 +15,7 @@ use crate::hesitant::Hesitant;
 
 /// An answer that never comes is found by this.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The number of polls after which only each this many-th poll of longer operations is tried.
+/// Each poll up to this one is tried; of longer operations, then only each `STRIDE`th.
 const ALL_UP_TO: usize = 100;
 const STRIDE: usize = 16;
 

@@ -44,25 +44,26 @@ pub struct Arguments {
 const EXAMPLES: &str = r#"The file:
   repeat = 200           # rounds; a round is all steps in order
 
-  [buffers]              # as after --in of cantus run: a file, zeros, iota or
+  [buffers]              # as for --in of cantus run: a file, zeros, iota or
   now = "random:7:2[256,256]"   # random:SEED, with a shape or one number for
   next = "zeros[@now]"   # each invocation of the first step that uses it
 
   [[step]]
   kernel = "life.wgsl"   # a file, or a shipped kernel's name
-  bind = { cells = "now", after = "next" }   # where the names differ
+  bind = { cells = "now", after = "next" }   # if the names differ
   invocations = [256, 256]   # or workgroups
   set = { birth = 3, params.rate = 0.5 }   # overrides, uniforms, their members
   advance = { "params.time" = [0.0, 0.01] }   # in the first round, and what
                          # each further round adds
   repeat = 2             # in a row; once = true: in the first round only
-  swap = ["now", "next"] # buffers that change places afterwards
+  swap = ["now", "next"] # buffers to swap afterwards
 
   [[output]]
   buffer = "now"
-  file = "life.gif"      # .npy, .safetensors, .csv, .png, .bin; .gif and .apng
-  every = 4              # move; a {} in the name becomes a number. A frame after
-  fps = 25               # so many rounds; without it one file at the end
+  file = "life.gif"      # .npy, .safetensors, .csv, .png, .bin, or animated:
+                         # .gif, .apng; {} becomes the frame's number
+  every = 4              # a frame every 4 rounds; without it only the last
+  fps = 25
   colormap = "gray"
   range = [0, 1]
 

@@ -35,7 +35,7 @@ pub struct ByRows {
     /// With --stream: add this many rows before and after each chunk, for stencils; their results are cut off
     #[arg(long, value_name = "BEFORE,AFTER", value_parser = overlap)]
     overlap: Option<(usize, usize)>,
-    /// With --stream: the most rows of a chunk [default: 4 MiB of rows on the CPU, 32 MiB elsewhere]
+    /// With --stream: the maximum number of rows in a chunk [default: 4 MiB of rows on the CPU, 32 MiB elsewhere]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     chunk_rows: Option<u32>,
     /// With --stream: save the progress in this file, and resume from it after an interruption

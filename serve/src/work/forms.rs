@@ -73,7 +73,7 @@ pub struct NttWork {
     /// Transforms values back to coefficients.
     #[serde(default)]
     pub inverse: bool,
-    /// On the coset of this number.
+    /// Transform on the coset of this number.
     #[serde(default = "one")]
     #[schema(minimum = 1)]
     pub coset: u64,
