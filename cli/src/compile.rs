@@ -65,8 +65,8 @@ Examples:
 Cantus itself writes cuda, hip, opencl, c and rust, which an app compiles ahead
 (see the crate cantus-build); naga writes spirv, msl, hlsl, glsl and wgsl. ptx
 and cubin need no GPU, but NVRTC, a library of CUDA 12 or 13
-(CANTUS_NVRTC_LIBRARY gives its path if it is not found). stablehlo and plan take
-an operation, by its name in cantus bench: stablehlo is the graph that PJRT
+(CANTUS_NVRTC_LIBRARY gives its path if it is not found). stablehlo and plan
+take an operation, by its name in cantus bench: stablehlo is the graph that PJRT
 plugins compile, and plan a cost model of its tiles.";
 
 /// A language to compile to.
