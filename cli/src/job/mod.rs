@@ -331,7 +331,7 @@ fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<Wh
 fn place(names: &[&str], name: &str) -> Result<usize> {
     names.iter().position(|known| *known == name).ok_or_else(|| Error::InvalidInput {
         what: format!("the buffer {name}"),
-        reason: format!("[buffers] has none of that name{}: {}", parse::closest(name, names), names.join(", ")),
+        reason: format!("[buffers] has no such buffer{}; it has: {}", parse::closest(name, names), names.join(", ")),
     })
 }
 

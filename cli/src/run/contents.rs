@@ -402,7 +402,7 @@ fn from_safetensors(path: &Path, name: &str) -> Result<Array> {
     let (_, dtype) = SAFETENSORS
         .into_iter()
         .find(|(theirs, _)| *theirs == view.dtype())
-        .ok_or_else(|| invalid(format!("its tensor is {:?}, which is none of Cantus's dtypes", view.dtype())))?;
+        .ok_or_else(|| invalid(format!("its tensor is {:?}, which is not a dtype of Cantus", view.dtype())))?;
     let data = least_first(dtype, view.data());
     Array::new(dtype, view.shape(), data)
 }

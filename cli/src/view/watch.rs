@@ -92,7 +92,7 @@ fn read(file: &KernelFile, size: Size) -> Reading {
 
 /// The last picture stays.
 fn gone(path: &Path) -> (Error, String) {
-    let reason = "the file has gone (the picture stays as it was; once the file is back, it is read again)".to_owned();
+    let reason = "the file is gone (the picture stays; once the file is back, it is read again)".to_owned();
     (Error::Unreadable { path: path.display().to_string(), reason }, String::new())
 }
 

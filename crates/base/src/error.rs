@@ -118,7 +118,7 @@ pub enum Error {
         message: String,
     },
     /// The device is gone; what lived there is lost.
-    #[error("{device} was lost: {reason} (make a new Engine; tensors that lived there are gone)")]
+    #[error("{device} was lost: {reason} (create a new Engine; the tensors on the device are lost)")]
     DeviceLost {
         /// The device.
         device: String,

@@ -310,7 +310,7 @@ fn compare(op: Compare, x: &Array, y: &Array) -> Result<Array> {
 }
 
 fn select(condition: &Array, a: &Array, b: &Array) -> Result<Array> {
-    let Array::Bool(condition) = condition else { return Err(fault("a selection by what is no bool")) };
+    let Array::Bool(condition) = condition else { return Err(fault("a selection whose condition is not a bool")) };
     macro_rules! chosen {
         ($($kind:ident),*) => {
             match (a, b) {

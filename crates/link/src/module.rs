@@ -207,7 +207,7 @@ impl<'t> Parser<'t> {
                 self.at += 1;
             }
             if matches!(local, "package" | "super") {
-                let message = "an import names what it brings: `import super::file::name;`".to_owned();
+                let message = "an import must name an item: `import super::file::name;`".to_owned();
                 return Err(Fault { message, place });
             }
             if module.imports.contains_key(local) {

@@ -23,7 +23,7 @@ impl<'m> Writer<'m> {
     pub(super) fn space_of(&self, f: &Body<'m>, handle: Handle<Expression>) -> Result<naga::AddressSpace> {
         match f.info[handle].ty.inner_with(&self.module.types) {
             TypeInner::Pointer { space, .. } | TypeInner::ValuePointer { space, .. } => Ok(*space),
-            _ => self.unsupported("a value where a pointer is due"),
+            _ => self.unsupported("a value where a pointer is expected"),
         }
     }
 
@@ -166,7 +166,7 @@ impl<'m> Writer<'m> {
             TypeInner::ValuePointer { size: None, scalar, .. } => {
                 Pointee::Value(Ty::Scalar(self.known(Scalar::of(scalar), "numbers of this type")?))
             }
-            _ => return self.unsupported("a value where a pointer is due"),
+            _ => return self.unsupported("a value where a pointer is expected"),
         })
     }
 

@@ -243,7 +243,7 @@ impl FromStr for DType {
     fn from_str(text: &str) -> Result<Self, Error> {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| Error::InvalidInput {
             what: format!("dtype \"{text}\""),
-            reason: format!("it is none of {}", names()),
+            reason: format!("it is not one of {}", names()),
         })
     }
 }

@@ -140,7 +140,7 @@ impl StreamProgram {
         if u64::from(threads) < self.reflection.invocations() {
             return Err(self.unsupported(
                 format!(
-                    "it needs so many registers that a workgroup holds {threads} invocations, and it has {}",
+                    "its registers limit a workgroup to {threads} invocations, and it has {}",
                     self.reflection.invocations()
                 ),
                 String::new(),

@@ -68,7 +68,7 @@ impl Lowering<'_, '_> {
     pub(super) fn pointer(&mut self, handle: Handle<Expression>) -> Result<Rc<Pointer>> {
         match self.evaluate(handle)? {
             Value::Pointer(pointer) => Ok(pointer),
-            Value::Scalars(_) => self.unsupported("a value where a pointer is due"),
+            Value::Scalars(_) => self.unsupported("a value where a pointer is expected"),
         }
     }
 
