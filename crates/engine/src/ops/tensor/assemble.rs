@@ -139,7 +139,7 @@ pub(super) fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>,
 }
 
 impl Expr {
-    /// This and others one after another along an axis. Their other axes must be alike.
+    /// Joins this and others along an axis. All other axes must be equal.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -174,7 +174,7 @@ fn scaled(images: &Arc<Typed>, size: [usize; 2], by: Interpolation) -> Arc<Typed
 }
 
 impl Expr {
-    /// Images (N, C, H, W) in another height and width. f16 is computed in f32.
+    /// Resizes images (N, C, H, W) to another height and width. f16 is computed in f32.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

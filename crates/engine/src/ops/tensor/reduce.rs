@@ -379,8 +379,9 @@ impl Expr {
         })
     }
 
-    /// Returns the sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
-    /// bools and integers narrower than a word give i32 or u32; f16 and bf16 are summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
+    /// Returns the sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap; bools
+    /// and integers narrower than 32 bits give i32 or u32; f16 and bf16 are summed in f32. Sums of float32 are accurate to 1e-6 of the sum of magnitudes,
+    /// up to 2^26 elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -433,7 +434,7 @@ impl Expr {
         self.folded(Fold::Min, axes, keep)
     }
 
-    /// Returns the place along an axis of its first greatest element (of its first NaN, if there is one), as u32; without an axis, the place in
+    /// Returns the index of the first greatest element along an axis (of its first NaN, if there is one), as u32; without an axis, the index in
     /// the flattened array.
     ///
     /// ```
@@ -448,7 +449,7 @@ impl Expr {
         self.found(Fold::Argmax, axis, keep)
     }
 
-    /// Returns the place of the first least element, as [`Expr::argmax`].
+    /// Returns the index of the first least element, as [`Expr::argmax`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -489,8 +490,8 @@ impl Expr {
         })
     }
 
-    /// Returns the mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
-    /// population; 1: Bessel's, of a sample).
+    /// Returns the variance over axes: the sum of squared distances from the mean, divided by the number of elements minus `correction` (0 for a
+    /// population, 1 for a sample).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -237,9 +237,9 @@ fn scattered(
 }
 
 impl Expr {
-    /// Replaces the elements that `index`, an i32 or u32 tensor with the same number of axes, selects along an axis; the other axes broadcast.
-    /// If several values have the same index, the last one wins. Negative indices count from the end. An index out of range is an error when
-    /// the result is read, as in [`Expr::take`]. The indices are sorted first.
+    /// Returns this with the elements that `index` selects along an axis replaced by `values`. `index` is an i32 or u32 tensor with the same number
+    /// of axes; the other axes broadcast. If several values have the same index, the last one wins. Negative indices count from the end. An index out
+    /// of range is an error when the result is read, as in [`Expr::take`]. The indices are sorted first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -254,8 +254,8 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, None, "scatter")
     }
 
-    /// Adds values to the elements that an index selects, as in [`Expr::scatter`]. The values are added in order, so sums have the same bits in
-    /// every run.
+    /// Returns this with `values` added to the elements that `index` selects, as in [`Expr::scatter`]. They are added in order, so sums have the same
+    /// bits in every run.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -270,7 +270,7 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, Some(Binary::Add), "scatter_add")
     }
 
-    /// Replaces each element that an index selects by the maximum of it and its values, as in [`Expr::scatter`].
+    /// Returns this with each element that `index` selects replaced by the maximum of it and its values, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -284,7 +284,7 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, Some(Binary::Max), "scatter_max")
     }
 
-    /// Replaces each element that an index selects by the minimum of it and its values, as in [`Expr::scatter`].
+    /// Returns this with each element that `index` selects replaced by the minimum of it and its values, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -298,7 +298,7 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, Some(Binary::Min), "scatter_min")
     }
 
-    /// Replaces the slices that a one-dimensional index selects along an axis, as in [`Expr::scatter`].
+    /// Returns this with the slices that a one-dimensional `index` selects along an axis replaced by `values`, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -312,7 +312,7 @@ impl Expr {
         self.along(&index.into(), &values.into(), axis, None, "index_copy")
     }
 
-    /// Adds slices to those that a one-dimensional index selects along an axis, as in [`Expr::scatter_add`].
+    /// Returns this with `values` added to the slices that a one-dimensional `index` selects along an axis, as in [`Expr::scatter_add`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -326,7 +326,7 @@ impl Expr {
         self.along(&index.into(), &values.into(), axis, Some(Binary::Add), "index_add")
     }
 
-    /// Fills the slices that a one-dimensional index selects along an axis with a number, as in [`Expr::scatter`].
+    /// Returns this with the slices that a one-dimensional `index` selects along an axis filled with a number, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -340,7 +340,7 @@ impl Expr {
         self.along(&index.into(), &value, axis, None, "index_fill")
     }
 
-    /// Replaces the elements where a mask (bool, or u32) is not 0 by a number or by the elements of another expression. Shapes broadcast.
+    /// Returns this with the elements where a mask (bool, or u32) is not 0 replaced by a number or by the elements of `value`. Shapes broadcast.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -354,7 +354,7 @@ impl Expr {
         mask.into().select(value, self)
     }
 
-    /// Replaces the part that [`Expr::slice`] would return by values, whose shape broadcasts to that of the part.
+    /// Returns this with the part that [`Expr::slice`] would return replaced by `values`, whose shape broadcasts to that of the part.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

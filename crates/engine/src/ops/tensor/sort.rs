@@ -230,8 +230,8 @@ pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [
 }
 
 impl Expr {
-    /// Returns the places along an axis in the order of the elements, as u32: the place of the least comes first, or that of the greatest with
-    /// `descending`. Equal elements stay in their order. NaN counts as greater than all others, -0 as 0.
+    /// Returns the indices that sort an axis, as u32: the index of the least element first, or of the greatest with `descending`. Equal elements keep
+    /// their order. NaN counts as greater than all others, -0 as 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -268,7 +268,7 @@ impl Expr {
         settled.gathered(&settled.argsort(axis, descending), axis)
     }
 
-    /// Returns the `k` greatest elements along an axis (the least without `largest`), best first, and their places as u32.
+    /// Returns the `k` greatest elements along an axis (the least ones without `largest`), best first, and their indices as u32.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
