@@ -226,7 +226,7 @@ macro_rules! functions {
         }
 
         impl $Arity {
-            /// All of them, in the order of the table.
+            /// All variants, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$Variant),*];
 
             pub(super) fn function(self) -> &'static Function {
@@ -257,8 +257,8 @@ macro_rules! functions {
                 self.function().accuracy
             }
 
-            /// Returns the largest error on the CPU in units in the last place of float32, away from overflow; `None` where only [`Self::accuracy`]
-            /// holds: near roots, and where results are too small to be normal numbers.
+            /// Returns the largest error on the CPU in units in the last place of float32, away from overflow; `None` if only [`Self::accuracy`] holds,
+            /// near roots and for results too small to be normal numbers.
             #[must_use]
             pub fn ulps(self) -> Option<u32> {
                 self.function().ulps()
@@ -483,7 +483,7 @@ impl Expr {
         })
     }
 
-    /// Combines with a number, or another expression, element by element; shapes broadcast, and dtypes are [promoted](DType::promoted).
+    /// Combines element by element with a number or another expression; shapes broadcast, and dtypes are [promoted](DType::promoted).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -506,7 +506,7 @@ impl Expr {
         })
     }
 
-    /// -x; integers wrap.
+    /// Returns -x; integers wrap.
     #[must_use]
     pub fn negate(&self) -> Self {
         self.unary(Unary::Neg)

@@ -364,25 +364,25 @@ impl Chunk {
         &self.engine
     }
 
-    /// Returns the number of its first row within the stream, without those that overlap.
+    /// Returns the index of its first row in the stream, not counting overlapping rows.
     #[must_use]
     pub fn first_row(&self) -> u64 {
         self.first
     }
 
-    /// Returns how many rows it has, without those that overlap.
+    /// Returns the number of its rows, not counting overlapping rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns how many rows of the chunk before come first in the tensors: those of [`super::Stream::overlap`], fewer at the beginning.
+    /// Returns the number of rows at the start of the tensors that belong to the chunk before ([`super::Stream::overlap`]); fewer at the beginning.
     #[must_use]
     pub fn before(&self) -> usize {
         self.before
     }
 
-    /// Returns how many rows of the chunk after come last in the tensors.
+    /// Returns the number of rows at the end of the tensors that belong to the chunk after.
     #[must_use]
     pub fn after(&self) -> usize {
         self.after

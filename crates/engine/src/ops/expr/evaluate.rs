@@ -46,7 +46,7 @@ pub(in crate::ops) fn kernel(name: &str, body: &str) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// The kernels that were composed so far, by text.
+/// Returns the kernels composed so far, by text.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub fn composed() -> Vec<Kernel> {
@@ -484,15 +484,15 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
 }
 
 impl Expr {
-    /// Computes the expression in as few kernels as possible: a chain of elementwise operations is one kernel, together with the matrix
+    /// Computes the expression in as few kernels as possible. A chain of elementwise operations becomes one kernel, together with the matrix
     /// product, convolution, normalisation or reduction before it. Inputs that are not contiguous are gathered while they are read, not
     /// copied first.
     ///
-    /// A value that several parts of the expression read is computed once, unless computing it again costs less than keeping it. A part that another
-    /// evaluation computed is kept when this one asks for it as well, for as long as its own `Expr` lives.
+    /// A value that several parts of the expression read is computed once, unless computing it again is cheaper than storing it. If two
+    /// evaluations need the same part, it is kept after the first one while its own `Expr` lives.
     ///
     /// # Errors
-    /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
+    /// The first mistake in the recorded expressions, and as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn eval_async(&self) -> Result<Tensor> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         evaluate(&self.engine, typed).await

@@ -4,7 +4,7 @@ use super::node::Expr;
 use crate::engine::Tensor;
 use crate::ops::elementwise::Binary;
 
-/// One side of an operation: an expression, a tensor, or a number, which takes the dtype of what it is beside.
+/// An operand: an expression, a tensor, or a number, which takes the dtype of the other operand.
 #[derive(Debug, Clone)]
 pub struct Operand(Side);
 

@@ -314,7 +314,7 @@ impl Expr {
         })
     }
 
-    /// Selects a part: one range for each of the first axes; the others stay whole.
+    /// Selects a part: one range for each of the first axes. The other axes stay whole.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
