@@ -227,7 +227,7 @@ impl Node {
     }
 }
 
-/// A graph of operations from arguments to results. Every node comes behind what it reads.
+/// A graph of operations from arguments to results. Every node comes after the nodes that it reads.
 ///
 /// ```
 /// use cantus::graph::{Binary, Graph};
@@ -294,7 +294,7 @@ impl Graph {
         &self.name
     }
 
-    /// Returns all nodes, what is read before what reads it.
+    /// Returns all nodes, each after those that it reads.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

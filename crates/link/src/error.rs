@@ -43,7 +43,7 @@ impl Error {
         Self::Text { message, file: origin.file.to_string(), text: origin.text.to_string(), place }
     }
 
-    /// Line and column, from 1, of what is at fault; the column counts characters.
+    /// Line and column of the error, from 1; the column counts characters.
     #[must_use]
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         match self {
