@@ -51,7 +51,7 @@ A seam runs from the middle to the left edge, where the angle jumps. A picture
 that is not square is stretched. The guide's chapter on the field has the
 formula.";
 
-/// Which wave.
+/// The wave to compute.
 #[derive(Debug, Args)]
 pub struct WaveArguments {
     /// love, unity, cascade, truth, vision, oneness, or a positive number of Hz

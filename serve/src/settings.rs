@@ -121,7 +121,7 @@ impl std::fmt::Display for Scope {
     }
 }
 
-/// How the service serves.
+/// The settings of the service.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
     /// Address to listen on

@@ -346,7 +346,7 @@ mod shared {
         }
 
         static HERE: AtomicUsize = AtomicUsize::new(0);
-        /// As that of the work, to look at without its lock.
+        /// The turn of the work, to look at without its lock.
         static TURN: AtomicU64 = AtomicU64::new(0);
         static WORK: Mutex<Work> = Mutex::new(Work { turn: 0, shared: None });
         static MORE: Condvar = Condvar::new();

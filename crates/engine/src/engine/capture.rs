@@ -71,7 +71,7 @@ impl Shared {
         }
     }
 
-    /// In a capture, clears a new tensor of zeros at each replay: it may be added to.
+    /// Clears a new tensor of zeros at each replay of a capture, because it may be added to.
     pub(super) async fn clear_when_replayed(self: &Arc<Self>, tensor: &Tensor) -> Result<()> {
         let place = tensor.place();
         let (Some(target), Some(_)) = (place.buffer, self.current_capture()) else { return Ok(()) };
