@@ -17,7 +17,7 @@ mod kernels {
     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 }
 
-/// How long a side repeats its chain in a turn.
+/// The time for which a side repeats its chain in a turn.
 const TURN: Duration = Duration::from_millis(50);
 const CHAINS: u32 = 20;
 const OPERATIONS: usize = 10;

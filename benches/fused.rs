@@ -15,7 +15,7 @@ use cantus::{Config, Engine, Fallback, Tensor};
 use peers::process::Peer;
 use peers::turns::{self, figures};
 
-/// How long a side repeats its operation in a turn.
+/// The time for which a side repeats its operation in a turn.
 const TURN: Duration = Duration::from_millis(100);
 const LIBRARIES: [&str; 3] = ["torch", "jax", "numba"];
 

@@ -60,7 +60,7 @@ struct Case {
     uniform: Option<(&'static str, Vec<u32>)>,
     /// The rest, in order.
     buffers: Vec<(&'static str, Data)>,
-    /// Which of the buffers is looked at.
+    /// The buffer whose contents are compared.
     result: usize,
     workgroups: [u32; 3],
     expected: Expected,
@@ -245,7 +245,7 @@ impl InC {
     }
 }
 
-/// From the text of a kernel that nobody has seen to the end of its first run on a small input, on the executor.
+/// Times a new kernel from its text to the end of its first run on a small input, on the executor.
 fn first_run(case: &Case, engine: &Engine, number: usize) -> Duration {
     let text = format!("{}\n// {number}\n", case.kernel.wgsl());
     let tensors: Vec<Tensor> = case.buffers.iter().map(|(_, data)| data.tensor(engine)).collect();

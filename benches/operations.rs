@@ -33,7 +33,7 @@ mod parse {
     }
 }
 
-/// How long a side repeats its operation in a turn.
+/// The time for which a side repeats its operation in a turn.
 const TURN: Duration = Duration::from_millis(60);
 
 fn main() {

@@ -16,15 +16,15 @@ use cantus::{Config, DType, Engine, Fallback, Tensor};
 use peers::process::Peer;
 use peers::turns::{self, figures};
 
-/// How long a side repeats its operation in a turn.
+/// The time for which a side repeats its operation in a turn.
 const TURN: Duration = Duration::from_millis(100);
 
 enum Case {
     /// Batches, m, k, n; whether the left and the right operand lie transposed; whether a bias and gelu follow.
     Matmul([usize; 4], [bool; 2], bool),
-    /// Of f16 or bf16, square.
+    /// A square product of f16 or bf16.
     Halves(usize, DType),
-    /// Of signed bytes, square, whether the right one lies transposed: sums of i32.
+    /// A square product of signed bytes with sums of i32, and whether the right operand is transposed.
     Bytes(usize, bool),
     /// Channels, side, outputs, kernel, stride, padding, dilation, groups.
     Conv([usize; 8]),

@@ -26,13 +26,12 @@ TABLE = re.compile(r"(<!-- measured (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 Times = dict[str, list[float | None]]
 
 
-def time(us: float | None) -> str:
-    """Three digits with a unit."""
+def figure(us: float | None, ms: bool) -> str:
+    """Three digits, in microseconds or milliseconds."""
     if us is None:
         return ""
-    scale, unit = (1, "µs") if us < 1000 else (1e3, "ms") if us < 1e6 else (1e6, "s")
-    value = us / scale
-    return f"{value:.{max(0, 2 - math.floor(math.log10(value)))}f} {unit}"
+    value = float(f"{us / 1e3 if ms else us:.3g}")
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(value)))}f}"
 
 
 def read(path: Path) -> tuple[dict, list[str], list[tuple[int, int]], Times]:
@@ -48,14 +47,15 @@ def read(path: Path) -> tuple[dict, list[str], list[tuple[int, int]], Times]:
 
 
 def summary(columns: list[str], pairs: list[tuple[int, int]], times: Times) -> str:
-    """The geometric means of the ratios over all rows of the file."""
+    """The geometric means of the ratios over all rows of the file, and how many rows have a ratio of at most 1."""
     parts = []
     for ours, peer in pairs:
         ratios = [a / b for row in times.values() if (a := row[ours]) is not None and (b := row[peer]) is not None]
         who = "" if columns[ours] == "Cantus" else f"{columns[ours]} "
         faster = sum(ratio <= 1 for ratio in ratios)
-        parts.append(f"{who}{statistics.geometric_mean(ratios):.2f} to {columns[peer]} ({len(ratios)} rows, no slower in {faster})")
-    return "Mean ratio: " + "; ".join(parts) + "."
+        library = re.sub(r" \d\S*$", "", columns[peer])
+        parts.append(f"{who}{statistics.geometric_mean(ratios):.2f} to {library} ({faster} of {len(ratios)})")
+    return "Mean ratio (rows no slower): " + "; ".join(parts) + "."
 
 
 def table(name: str) -> str:
@@ -66,19 +66,21 @@ def table(name: str) -> str:
         raise SystemExit(f"{path.name} has no row {missing[0]!r}; it has {', '.join(sorted(times))}")
     ratios = {peer: ours for ours, peer in pairs if columns[ours] == "Cantus"}
 
+    ms = statistics.median(us for row in file["shown"] for us in times[row] if us is not None) >= 1e3
+
     def cells(row: str) -> list[str]:
-        shown = [time(us) for us in times[row]]
+        shown = [figure(us, ms) for us in times[row]]
         for peer, ours in ratios.items():
             a, b = times[row][ours], times[row][peer]
             shown[peer] += f" ({a / b:.2f})" if a is not None and b is not None else ""
         return [row, *shown]
 
-    heading, rows = ["", *columns], [cells(row) for row in file["shown"]]
+    heading, rows = ["ms" if ms else "µs", *columns], [cells(row) for row in file["shown"]]
     if len(columns) == 2 and len(rows) >= 10:
         half = (len(rows) + 1) // 2
         rows = [row + (rows[half + i] if half + i < len(rows) else [""] * 3) for i, row in enumerate(rows[:half])]
         heading *= 2
-    lines = [f"{file['machine']}, {file['date']}. {summary(columns, pairs, times)}", f"[Every row](measured/{name}.json), [notes](notes/{file['notes']}).", ""]
+    lines = [f"{file['machine']}, {file['date']} ([rows](measured/{name}.json), [notes](notes/{file['notes']})). {summary(columns, pairs, times)}", ""]
     lines += ["| " + " | ".join(row) + " |" for row in [heading, ["---"] * len(heading), *rows]]
     return "\n".join(line.replace("|  |", "| |") for line in lines) + "\n"
 

@@ -57,7 +57,7 @@ impl Network {
     }
 }
 
-/// Where this example keeps its data.
+/// Returns the folder of this example's data.
 #[must_use]
 pub fn folder() -> &'static Path {
     // The tests take this file into a package one folder down.

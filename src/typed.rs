@@ -23,7 +23,7 @@ pub trait Item: Pod {
     /// The element of the tensor: the scalar, or `u32` for structures.
     type Part: Element + Pod;
 
-    /// How many elements make an item.
+    /// The number of elements in an item.
     const PARTS: usize = size_of::<Self>() / size_of::<Self::Part>();
 }
 
@@ -45,7 +45,7 @@ macro_rules! rows {
 }
 rows!(2, 3, 4);
 
-/// A member of a structure with the bytes that WGSL leaves free behind it. Made by `into()`, read by `*` or [`Padded::value`].
+/// A member of a structure with the padding that WGSL leaves after it. Create it with `into()`; read it with `*` or [`Padded::value`].
 ///
 /// ```
 /// use cantus::typed::Padded;
@@ -99,7 +99,7 @@ macro_rules! threes {
 }
 threes!(f32, i32, u32);
 
-/// A [`Tensor`] of items of one type: it is what it derefs to, so everything takes it that takes a tensor.
+/// A [`Tensor`] of items of one type. It dereferences to `Tensor`, so it can be passed wherever a tensor is.
 pub struct TensorOf<T> {
     tensor: Tensor,
     items: PhantomData<fn() -> T>,

@@ -33,7 +33,7 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The shaders that a pattern names (`*`, `**`, `?`, `[…]`; relative to the package). Files without an entry point are what others import.
+    /// Selects shaders by a pattern (`*`, `**`, `?`, `[…]`; relative to the package). Files without an entry point serve as imports of others.
     #[must_use]
     pub fn new(pattern: &str) -> Self {
         Self { patterns: vec![pattern.to_owned()], ..Self::default() }
@@ -70,11 +70,11 @@ impl Kernels {
         self
     }
 
-    /// Writes `OUT_DIR/kernels.rs`, and tells cargo when to do so again. For a build script.
+    /// Writes `OUT_DIR/kernels.rs`, and tells Cargo when to run the build script again.
     ///
     /// # Errors
-    /// When no file is named so, and when a file cannot be read or written. WGSL that is not valid is no error here: the written file has naga's report as a
-    /// `compile_error!`, with the WGSL's own file, line and column.
+    /// If no file matches, or a file cannot be read or written. Invalid WGSL is not an error here: the written file then has naga's report as a
+    /// `compile_error!`, with file, line and column of the WGSL.
     pub fn build(&self) -> Result<(), Error> {
         let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
         let (root, out) = (variable("CARGO_MANIFEST_DIR")?, variable("OUT_DIR")?);

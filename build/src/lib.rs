@@ -87,24 +87,24 @@ use std::{env, fmt, fs};
 use cantus::Kernel;
 use cantus::link::Linker;
 
-/// The reason why shaders were not compiled. `Debug` gives the text as well, as a build script's `main` prints that.
+/// The reason why shaders were not compiled. `Debug` prints the same text, because a build script's `main` prints that.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The pattern is none.
     #[error("the pattern {pattern} is not one: {reason}")]
     Pattern {
-        /// As it was given.
+        /// The pattern, as given.
         pattern: String,
         /// The reason why it is refused.
         reason: String,
     },
-    /// No file is named so.
+    /// No file matches the name.
     #[error("no file matches {pattern} in {folder} (patterns are relative to the package's folder)")]
     NoFile {
-        /// As it was given.
+        /// The pattern, as given.
         pattern: String,
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: PathBuf,
     },
     /// Two modules would have one name.
@@ -120,7 +120,7 @@ pub enum Error {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
@@ -139,14 +139,14 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Writes `OUT_DIR/kernels.rs` from the shaders that a pattern names (`*`, `**`, `?`, `[…]`; relative to the package), and tells cargo
-/// when to do so again. For a build script.
+/// Writes `OUT_DIR/kernels.rs` from the shaders that match a pattern (`*`, `**`, `?`, `[…]`; relative to the package), and tells Cargo when to
+/// run the build script again.
 ///
 /// # Errors
-/// When no file is named so, when two would be one module, when WGSL is not valid, and when a file cannot be read or written.
+/// If no file matches, two files would be the same module, WGSL is invalid, or a file cannot be read or written.
 ///
 /// # Safety
-/// No kernel has a data race. Elsewhere a race gives some value; in code that rustc compiled it is undefined behaviour.
+/// No kernel may have a data race. Under the executor a race gives some value; in code that rustc compiled it is undefined behaviour.
 pub unsafe fn ahead(pattern: &str) -> Result<(), Error> {
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
     let (root, out) = (variable("CARGO_MANIFEST_DIR")?, variable("OUT_DIR")?);
@@ -162,7 +162,7 @@ pub unsafe fn ahead(pattern: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes `OUT_DIR/kernels.rs`: a function and types for each kernel that a pattern names (relative to the package). [`Kernels`] says more.
+/// Writes `OUT_DIR/kernels.rs`: a function and types for each kernel that matches a pattern (relative to the package). See [`Kernels`].
 ///
 /// # Errors
 /// As [`Kernels::build`].
@@ -170,17 +170,17 @@ pub fn kernels(pattern: &str) -> Result<(), Error> {
     Kernels::new(pattern).build()
 }
 
-/// The outcome of [`write()`] or [`Kernels::write`] did.
+/// The outcome of [`write()`] or [`Kernels::write`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Written {
     /// The shaders, in order.
     pub files: Vec<PathBuf>,
-    /// A sentence for each kernel that has no compiled form.
+    /// A sentence for each kernel without a compiled form.
     pub left_to_the_executor: Vec<String>,
 }
 
-/// Writes `kernels.rs` into `out`, and what it includes, from the shaders that patterns name, relative to `root`: [`ahead`], for tools.
+/// Writes `kernels.rs`, and the files that it includes, into `out`, from the shaders that match patterns relative to `root`: [`ahead`] for tools.
 ///
 /// # Errors
 /// As [`ahead`].

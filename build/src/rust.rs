@@ -157,7 +157,7 @@ fn number(scalar: Scalar) -> Option<&'static str> {
 /// Not every build of an app uses every kernel; names are the WGSL's.
 const ALLOWED: &str = "#[allow(dead_code, non_snake_case, non_camel_case_types, missing_docs, clippy::all, clippy::pedantic, clippy::panic, reason = \"generated\")]";
 
-/// How an argument comes to its binding.
+/// An argument, and the conversion to its binding.
 struct Field {
     name: String,
     about: String,

@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value = "72", value_parser = clap::value_parser!(u32).range(1..=1_000_000),
         allow_negative_numbers = true)]
     frames: u32,
-    /// Frames per second, at most 50 in a GIF, whose frames last whole hundredths of a second: two delays alternate if the exact one is
+    /// Frames per second; at most 50 in a GIF. A GIF's frames last whole hundredths of a second, so two delays alternate if the exact one is
     /// between them
     #[arg(long, value_name = "F", default_value = "25", value_parser = frames_per_second, allow_negative_numbers = true)]
     fps: f64,

@@ -23,12 +23,12 @@ use super::{output, report};
 
 const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 200;
-/// How long a case runs on a device, roughly.
+/// The approximate time for which a case runs on a device.
 const ROUND: Duration = Duration::from_secs(1);
-/// With `--growth` an operation goes no further where one run takes longer on all devices.
+/// With `--growth`, the longest run: an operation stops growing when one run takes longer on all devices.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Time every operation on every device, or on the one of --backend and --device
+/// Time every operation on every device, or on the one that --backend and --device name
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -61,10 +61,10 @@ Examples:
   cantus --backend cpu bench --size 1024x1024 --json
   cantus bench --limit 30s
 
-A figure is the time from the call until the result is there on the device; of
-coherence, on the host. The devices take turns; one run of each goes uncounted,
-then at least five, for about a second. Half of the runs took between LOW and
-HIGH. Ctrl-C ends it early, with the rows that there are.";
+A figure is the time from the call until the result is on the device (for
+coherence, on the host). The devices take turns. Each runs once to warm up, then
+at least five times, for about a second. Half of the runs took between LOW and
+HIGH. Ctrl-C stops early and prints the finished rows.";
 
 /// A device with the engine that holds it.
 struct Contestant {

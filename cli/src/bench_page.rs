@@ -83,7 +83,7 @@ fn page(machine: &Value, points: &[Point]) -> String {
     for device in &devices {
         let _ = writeln!(page, "<li><span style=\"background:{}\"></span>{}</li>", colour(device), escaped(device));
     }
-    page.push_str("</ul>\n<h2>Time by size</h2>\n<p>Milliseconds, median, over elements of a side by side; both axes are logarithmic. Half of the runs took what a stroke covers.</p>\n<div class=\"plots\">\n");
+    page.push_str("</ul>\n<h2>Time by size</h2>\n<p>Milliseconds, median, over elements of a side by side; both axes are logarithmic. Half of the runs lie within the stroke.</p>\n<div class=\"plots\">\n");
     for op in &ops {
         let lines: Vec<Line<'_>> = devices
             .iter()
@@ -103,10 +103,10 @@ fn page(machine: &Value, points: &[Point]) -> String {
     // Of what was measured: a filter may have left the copy out.
     let copied = points.iter().any(|point| point.op == "copy" && point.gb_per_s.is_some());
     let dashed =
-        if copied { "; dashed: what a copy reaches on the same device, the most that can be expected" } else { "" };
+        if copied { "; dashed: a copy on the same device, which is the upper bound" } else { "" };
     let _ = write!(
         page,
-        "</div>\n<h2>Bandwidth</h2>\n<p>GB/s of what must be read and written at least{dashed}.</p>\n<div class=\"plots\">\n"
+        "</div>\n<h2>Bandwidth</h2>\n<p>GB/s, counting the data that must be read and written, each once{dashed}.</p>\n<div class=\"plots\">\n"
     );
     for op in ops.iter().filter(|op| **op != "copy") {
         let mut lines = Vec::new();
@@ -174,7 +174,7 @@ struct Line<'a> {
     colour: &'a str,
     dashed: bool,
     places: Vec<(f64, f64)>,
-    /// From where to where a figure spreads.
+    /// The range over which a figure varies.
     spreads: Vec<(f64, [f64; 2])>,
 }
 

@@ -32,13 +32,13 @@ Examples:
   cantus field 64x64 -o - | cantus coherence -
   cantus --memory-limit 1GiB coherence huge.npy    read chunk by chunk
 
-What is computed: z are the values less their mean, divided by their standard
-deviation. The coherence is the mean of |z (z above + z to the left)|, at most
-1. It is high where large values are together; only neighbours of opposite signs
+Let z be the values minus their mean, divided by their standard deviation. The
+coherence is the mean of |z (z above + z to the left)|, and at most 1. It is
+high if large values are close together; only neighbours of opposite signs
 cancel. A constant and a smooth wave have 1, normal noise has about 0.9, and
 columns that alternate between -1 and 1 have 0.";
 
-/// From this many values on a bar is worth a line.
+/// The least number of values for which a progress bar is worth a line.
 const LONG: u64 = 1 << 26;
 
 const STDIN: &str = "standard input";

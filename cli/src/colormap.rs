@@ -98,7 +98,7 @@ pub struct Shade {
 }
 
 impl Shade {
-    /// For values of `low` to `high`; `low < high`, both finite.
+    /// Creates a map for values of `low` to `high`; `low < high`, both finite.
     pub fn new(low: f32, high: f32) -> Self {
         // In float64: `high - low` may overflow float32.
         let scale = COLORS as f64 / (f64::from(high) - f64::from(low));

@@ -24,7 +24,7 @@ pub struct Arguments {
     /// The language; `all` writes every language available here into the folder of -o
     #[arg(short, long, value_enum, required_unless_present = "types", conflicts_with = "types")]
     target: Option<Target>,
-    /// Write the types of its arguments instead: TypeScript or a Python stub (Rust's are the crate cantus-build's)
+    /// Write the types of the kernel's arguments instead, for TypeScript or Python (for Rust use the crate cantus-build)
     #[arg(long, value_enum)]
     types: Option<Types>,
     /// Turn on a feature of the kernel's conditions: @if(NAME)
@@ -42,7 +42,7 @@ pub struct Arguments {
     /// The sides of an operation's matrices, rows x columns (stablehlo, plan)
     #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "1024x1024", allow_hyphen_values = true)]
     shape: Size,
-    /// Uniform bindings are arguments by value (cuda, hip, opencl, c)
+    /// Pass uniform bindings by value (cuda, hip, opencl, c)
     #[arg(long)]
     uniforms_by_value: bool,
     /// Write to this file (for `all`: folder) instead of stdout
@@ -57,17 +57,17 @@ Examples:
   cantus compile field --target ptx --arch compute_75 -o field.ptx
   cantus compile softmax --target stablehlo --shape 37x53 -o softmax.mlir
   cantus compile matmul --target plan --shape 1024x1024
-      how a device of tiles would share it out
+      a plan for a device with many cores and tiles
   cantus compile saxpy.wgsl --types ts -o saxpy.d.ts
   cantus compile saxpy.wgsl --target all -o saxpy/
-      a file for each language, and why the others cannot be had
+      a file per language, and the reasons why others are missing
 
-cuda, hip, opencl and c are Cantus's own translations, rust is the form that an
-app compiles ahead (see the crate cantus-build); spirv, msl, hlsl, glsl and wgsl
-are naga's. ptx and cubin need NVRTC (the library of CUDA 12 or 13;
-CANTUS_NVRTC_LIBRARY names it where it lies elsewhere), and no GPU. stablehlo and
-plan are of operations, by the names of cantus bench: the graph that PJRT plugins
-compile, and a cost model of its tiles.";
+Cantus itself writes cuda, hip, opencl, c and rust, which an app compiles ahead
+(see the crate cantus-build); naga writes spirv, msl, hlsl, glsl and wgsl. ptx
+and cubin need no GPU, but NVRTC, a library of CUDA 12 or 13
+(CANTUS_NVRTC_LIBRARY gives its path if it is not found). stablehlo and plan
+take an operation, by its name in cantus bench: stablehlo is the graph that PJRT
+plugins compile, and plan a cost model of its tiles.";
 
 /// A language to compile to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

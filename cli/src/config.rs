@@ -26,7 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   cantus config show
   cantus config set memory_limit 8GiB
-  cantus config set backend \"\"      takes the setting out again";
+  cantus config set backend \"\"      removes the setting";
 
 #[derive(Debug, Subcommand)]
 enum Action {

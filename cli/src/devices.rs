@@ -20,7 +20,7 @@ pub struct Arguments {
     /// Print everything known as JSON, limits included
     #[arg(long)]
     json: bool,
-    /// Test every device with kernels of known answers, and list the wrong answers
+    /// Test every device with kernels whose answers are known, and list the wrong answers
     #[arg(long, conflicts_with = "json")]
     check: bool,
 }
@@ -28,7 +28,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus devices
-  cantus devices -v        drivers, features, limits, wrong answers as well
+  cantus devices -v        also drivers, features, limits, wrong answers
   cantus devices --check   is each driver right?
   cantus devices --json";
 
@@ -156,7 +156,7 @@ impl Answers {
         Self { wrong, refused }
     }
 
-    /// How many are wrong; a dash where none is known to be.
+    /// Returns the number of wrong constructs; a dash if none is known.
     fn status(&self) -> String {
         if self.wrong.is_empty() { "-".to_owned() } else { self.wrong.len().to_string() }
     }

@@ -45,13 +45,13 @@ Examples:
   cantus field 1024x1024 --colormap twilight -o field.png
   cantus field 640x480 --frequency unity --time 1.5 -o field.npy
   cantus field 65536x65536 -o poster.png      computed and written in tiles
-  cantus field 8192x8192 --devices cuda:0,cpu -o field.npy   says who did what
+  cantus field 8192x8192 --devices cuda:0,cpu -o field.npy   with shares printed
 
-The picture has a seam from its middle to the left, where the angle jumps and the
-wave does not meet itself, and is stretched where it is not square. The guide's
-chapter on the field has the formula.";
+A seam runs from the middle to the left edge, where the angle jumps. A picture
+that is not square is stretched. The guide's chapter on the field has the
+formula.";
 
-/// Which wave.
+/// The wave to compute.
 #[derive(Debug, Args)]
 pub struct WaveArguments {
     /// love, unity, cascade, truth, vision, oneness, or a positive number of Hz
@@ -104,7 +104,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     )))
 }
 
-/// By several devices.
+/// Computes the field on several devices.
 fn together(global: &Global, arguments: &Arguments, params: &FieldParams, file: GridFile) -> Result<ExitCode> {
     let group = global.group(&arguments.devices)?;
     let size = arguments.grid.size();

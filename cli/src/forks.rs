@@ -30,7 +30,7 @@ const ALL_RUN: i32 = 77;
 /// A list that takes more of the processor has much work, and its copy is ended.
 const LIMIT: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 100_000 };
 
-/// Where work starts. True where nothing is to start: the list at hand is only checked.
+/// Marks the start of the work. Returns true if nothing is to start because the current list is only checked.
 pub fn stops_here() -> bool {
     let stops = CHECKS.load(Ordering::Relaxed);
     REACHED.store(stops, Ordering::Relaxed);
@@ -67,7 +67,7 @@ pub fn serve() -> Option<ExitCode> {
     Some(ExitCode::SUCCESS)
 }
 
-/// In a copy: its lists, of which it has the first.
+/// Serves in a copy of the process: its lists, of which `first` is the first.
 fn serve_copy(first: &str) -> ! {
     // SAFETY: a copy without its parent has nobody to answer.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };

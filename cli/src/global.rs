@@ -7,15 +7,15 @@ use cantus::group::{Group, device_name};
 use cantus::{Config, Engine, Error, Result};
 use clap::{ArgAction, Args};
 
-/// How long workgroups may take on the CPU unless the user says otherwise.
+/// The default limit on the time that workgroups may take on the CPU.
 const STALL_MS: u64 = 10_000;
 
 /// Flags before or after the subcommand.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device and diagnostics")]
 pub struct Global {
-    /// Compute on this backend (see: cantus devices) or fail, unless fallback = "always" is set; by default the best device computes,
-    /// and the next one if it fails
+    /// Use only this backend (see: cantus devices), unless fallback = "always" is set [default: the best device, and the next one if
+    /// it fails]
     #[arg(long, global = true, value_name = "NAME")]
     backend: Option<String>,
     /// Use the backend's device with this index

@@ -36,7 +36,7 @@ impl GridArguments {
         self.size.unwrap_or_else(|| Size { width: side(self.width), height: side(self.height) })
     }
 
-    /// How values become colours.
+    /// Returns the rule that turns values into colours.
     pub fn coloring(&self) -> Coloring {
         Coloring { map: self.colormap, range: self.range }
     }
@@ -47,10 +47,10 @@ impl GridArguments {
 pub struct GridProgress(Option<Progress>);
 
 impl GridProgress {
-    /// From this many values on a bar is worth a line.
+    /// The least number of values for which a progress bar is worth a line.
     const LONG: u64 = 1 << 26;
 
-    /// For a grid of that size.
+    /// Creates the progress of a grid of that size.
     pub fn new(size: Size) -> Self {
         let values = (size.width as u64).saturating_mul(size.height as u64);
         Self((values >= Self::LONG).then(|| Progress::new(values, "values")))

@@ -15,9 +15,9 @@ use super::{parse, report};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The kernel to print; what is printed is valid WGSL
+    /// The kernel to print, as valid WGSL
     name: Option<String>,
-    /// List what kernels may import from the library: import cantus::random::uniform; or print the module NAME
+    /// List the library's modules, from which kernels may import (import cantus::random::uniform), or print the module NAME
     #[arg(long)]
     library: bool,
     /// Print as JSON
@@ -125,7 +125,7 @@ fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {
     Ok(report::fitted_table(&["KERNEL", "FAMILY", "WORKGROUP", "ON THE CPU", "BINDINGS"], &rows, 4))
 }
 
-/// How the CPU backend runs it.
+/// Describes how the CPU backend runs a kernel.
 fn on_the_cpu(kernel: &Kernel) -> String {
     let compiled = cantus::backend::cpu::compiled_ahead(kernel);
     if compiled.is_some() { "compiled ahead".to_owned() } else { "executor".to_owned() }

@@ -66,13 +66,13 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus devices                        this machine's devices, the chosen one
+  cantus devices                        the devices, and the best one
   cantus field 1024x1024 -o field.png   a picture, computed by a WGSL kernel
   cantus --backend cpu field -o f.npy   the values themselves, on the CPU
   cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 \\
-      --invocations @y -o y=out.npy     a kernel of one's own, over files
+      --invocations @y -o y=out.npy     your own kernel, over files
 
-Exit codes: 0 done, also where another device took over, which a warning says;
+Exit codes: 0 done, even if another device took over (with a warning);
 1 failed while running; 2 bad input or usage.";
 
 #[derive(Debug, Subcommand)]
@@ -98,7 +98,7 @@ enum Command {
     Verify(verify::Arguments),
     #[cfg(feature = "zk")]
     Zk(zk::Arguments),
-    /// Compute with finite fields and elliptic curves (this program was built without it)
+    /// Compute with finite fields and curves, for zero-knowledge proofs (this program was built without it)
     #[cfg(not(feature = "zk"))]
     Zk(NotBuilt),
     #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
@@ -251,7 +251,7 @@ fn run(cli: Cli) -> ExitCode {
     }
 }
 
-/// How to do in the program what the library's remedy says for code.
+/// Returns the program's way to do what the library's remedy says for code.
 fn hint(error: &Error, global: &Global) -> Option<&'static str> {
     let named = || global.told().is_ok_and(|told| told.backend.is_some());
     match error {

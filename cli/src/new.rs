@@ -26,21 +26,21 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus new heat                a Rust program with a kernel of its own
+  cantus new heat                a Rust program with its own kernel
   cantus new sea --kind window   a window whose picture a kernel computes
-  cantus new waves --kind page   a page that moves
+  cantus new waves --kind page   an animated page
   cantus new coral --kind job    a simulation from a TOML file
 
-Each says what to type next.";
+Each prints what to type next.";
 
 /// A kind of app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// A Rust program with a kernel of its own
+    /// A Rust program with its own kernel
     Rust,
     /// A window that a kernel draws, frame by frame
     Window,
-    /// A page with a kernel of its own, on WebGPU or the processor
+    /// A page with its own kernel, on WebGPU or the CPU
     Page,
     /// Simulations for cantus job
     Job,

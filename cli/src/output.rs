@@ -24,7 +24,7 @@ const USUAL: u8 = 0;
 const ASKED_FOR: u8 = 1;
 const STOPPED: u8 = 2;
 
-/// From now on the first Ctrl-C only makes [`stopped`] true: the work ends itself and says what it has. A second one ends the program.
+/// Makes the first Ctrl-C only set [`stopped`]: the work then ends by itself and reports its results. A second Ctrl-C ends the program.
 pub fn stop_first() {
     STOP.store(ASKED_FOR, Ordering::Relaxed);
     remove_on_interrupt();
@@ -38,7 +38,7 @@ pub fn stopped() -> bool {
 /// A file in the making. Dropped without [`OutputFile::commit`], it leaves nothing behind.
 #[derive(Debug)]
 pub struct OutputFile {
-    /// As the user gave it, for messages.
+    /// The path as given, for messages.
     shown: PathBuf,
     sink: Sink,
 }

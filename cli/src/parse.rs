@@ -93,12 +93,12 @@ pub fn extent(text: &str) -> Result<[u32; 3], String> {
     Ok(extent)
 }
 
-/// How many invocations: counts, or one for each element of a binding (`@x`).
+/// The number of invocations: counts, or one for each element of a binding (`@x`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invocations {
-    /// By x, y and z.
+    /// Counts along x, y and z.
     Counts([u32; 3]),
-    /// Of that binding.
+    /// One for each element of that binding.
     Like(String),
 }
 
@@ -159,9 +159,9 @@ impl FromStr for NamedFile {
 /// The contents of a generated binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Elements {
-    /// Of a tensor.
+    /// A tensor of this dtype.
     Numbers(DType),
-    /// Of a texture.
+    /// A texture of this format.
     Texels(TextureFormat),
 }
 
@@ -181,7 +181,7 @@ pub struct NamedTensor {
 pub enum Shape {
     /// Given.
     Sides(Vec<usize>),
-    /// That of another binding.
+    /// The shape of another binding.
     Like(String),
 }
 

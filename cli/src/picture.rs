@@ -12,7 +12,7 @@ use super::output::{self, OutputFile};
 /// Size of a picture's data chunks.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// How values become colours.
+/// The rule that turns values into colours.
 #[derive(Debug, Clone, Copy)]
 pub struct Coloring {
     /// The colours.

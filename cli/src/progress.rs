@@ -129,8 +129,8 @@ impl Drop for Computed {
     }
 }
 
-/// How much to record next, by the time that `ahead` steps took: for about [`REFRESH`], often enough to look alive and seldom enough to cost
-/// nothing; at most twice as much.
+/// Returns how much to record next, given the time that `ahead` steps took: about [`REFRESH`], which is often enough to look alive and rare
+/// enough to cost nothing. At most twice as much.
 fn paced(ahead: u64, took: Duration) -> u64 {
     let wanted = ahead as f64 * REFRESH.as_secs_f64() / took.as_secs_f64().max(1e-9);
     (wanted as u64).clamp(1, ahead.saturating_mul(2))

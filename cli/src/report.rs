@@ -47,7 +47,7 @@ pub fn ran_on(engine: &Engine) -> Vec<String> {
     ran
 }
 
-/// Where kernels ran, for a person.
+/// Describes the devices on which kernels ran.
 pub fn device_text(engine: &Engine) -> String {
     let device = &engine.selected().device;
     match ran_on(engine).as_slice() {

@@ -16,7 +16,7 @@ use super::report;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Begin no measurement after this many seconds
+    /// Start no measurement after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
     /// Repeat earlier measurements
@@ -29,13 +29,13 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  cantus tune                        the device that is chosen here, for a minute
+  cantus tune                        the best device, for a minute
   cantus --backend vulkan tune --again --seconds 300
 
-Matrix products and reductions of usual sizes are run in each of their variants.
-The choices are kept in the user's cache folder by device and driver; a program
-that is interrupted keeps what it has measured. Without them, a default for the
-kind of device runs.";
+Runs matrix products and reductions of usual sizes in each of their variants,
+and stores the fastest in the user's cache folder, by device and driver. If it
+is interrupted, finished measurements are kept. A device that was not measured
+uses the default for its kind.";
 
 /// Runs the subcommand.
 ///

@@ -23,7 +23,7 @@ use super::output::{OutputFile, extension, fault};
 use super::progress::Progress;
 use super::report;
 
-/// Check every device, or the one of --backend and --device, with a thousand kernels and operations of known answers
+/// Check every device, or the one that --backend and --device name, with a thousand kernels and operations whose answers are known
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -48,10 +48,10 @@ const EXAMPLES: &str = "\
 Examples:
   cantus verify                             every device, some minutes
   cantus verify --backend vulkan            one of them
-  cantus verify -o report.json              to send in: docs/hardware tells where
-  cantus verify atomics --backend wgpu -v   a part, and why what did not run did not
+  cantus verify -o report.json              to send in: see docs/hardware
+  cantus verify atomics --backend wgpu -v   some, and why others did not run
 
-Exit codes: 0 all is right, 1 something is wrong.";
+Exit codes: 0 everything is right, 1 something is wrong.";
 
 /// The silence after which a driver counts as hanging; it may compile for a while.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -189,7 +189,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(if record.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How often a report is written while a device is at work.
+/// The interval at which a report is written while a device is at work.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 
 /// Checks that a report can have this name.
@@ -331,7 +331,7 @@ fn tenths(since: Instant) -> f64 {
     (since.elapsed().as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// How a child ended before its last case.
+/// The way in which a child ended before its last case.
 enum End {
     Closed(String),
     Died(String),

@@ -18,7 +18,7 @@ use super::output::{self, OutputFile, fault};
 use super::progress::Progress;
 use super::report;
 
-/// Compute with finite fields and curves, as zero-knowledge proofs need it
+/// Compute with finite fields and curves, for zero-knowledge proofs
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -36,10 +36,9 @@ Examples:
 
 Elements are in .npy files of uint32, little-endian limbs along the last axis (8
 for 254 bits, no axis for 31), or in other files as big-endian bytes, 32 for 254
-bits. Points are bytes as in EIP-196 and EIP-2537. What is not below its modulus,
-not on its curve or not in its group is an error. Nothing here takes the same
-time for all values: it is not for secrets that others may watch being computed
-with.";
+bits. Points are bytes as in EIP-196 and EIP-2537. A value not below its
+modulus, a point not on its curve and one not in its group are errors. The time
+of these computations depends on the values: do not use them for secrets.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -101,9 +100,9 @@ struct FieldArguments {
     field: FieldName,
     /// The first operand
     a: PathBuf,
-    /// The second operand, of add, sub, mul and dot: of the same shape, or a single element
+    /// The second operand, for add, sub, mul and dot: the same shape, or a single element
     b: Option<PathBuf>,
-    /// Where the result goes: .npy, or bytes
+    /// Output file: .npy, or bytes
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -114,13 +113,13 @@ struct NttArguments {
     field: FieldName,
     /// The rows; their length is a power of two
     input: PathBuf,
-    /// From values back to coefficients
+    /// Transform values back to coefficients
     #[arg(long)]
     inverse: bool,
-    /// On the coset of this number
+    /// Transform on the coset of this number
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     coset: u64,
-    /// Where the result goes: .npy, or bytes
+    /// Output file: .npy, or bytes
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -135,10 +134,10 @@ struct MsmArguments {
     /// The scalars: .npy, or bytes
     #[arg(long, value_name = "FILE", requires = "points")]
     scalars: Option<PathBuf>,
-    /// Instead: cases of an EIP as JSON, each of which is computed and compared with what it expects
+    /// Instead, compute the cases of an EIP's JSON file, and compare each with its expected result
     #[arg(long, value_name = "FILE", conflicts_with_all = ["points", "scalars", "output"])]
     vectors: Option<PathBuf>,
-    /// Where the sum goes, as bytes; without it, it is printed as hex
+    /// Output file for the sum, as bytes; without it, the sum is printed as hex
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -49,7 +49,7 @@ pub enum Uniform {
     },
 }
 
-/// How much a dispatch runs.
+/// The amount of work of a dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, uniffi::Enum)]
 pub enum Amount {
     /// At least this number of invocations, rounded up to whole workgroups: the kernel must check its bounds.
@@ -112,7 +112,7 @@ pub struct Dispatch {
     /// Uniforms by name (`n`) or member (`params.a`).
     #[uniffi(default)]
     pub uniforms: HashMap<String, Uniform>,
-    /// How much.
+    /// The amount of work.
     pub amount: Amount,
     /// A name for errors and metrics instead of the kernel's.
     #[uniffi(default = None)]

@@ -21,7 +21,7 @@ pub enum CantusError {
         /// The compute entry points that exist.
         available: Vec<String>,
     },
-    /// No override constant of that name, or a value that it cannot take.
+    /// An override constant that does not exist, or a value that it cannot take.
     #[error("{text}")]
     Override {
         /// For a person.
@@ -118,7 +118,7 @@ pub(crate) fn unwound<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl CantusError {
-    /// For an argument that the bindings themselves refuse.
+    /// Creates the error of an argument that the bindings themselves refuse.
     pub(crate) fn input(text: impl Into<String>) -> Self {
         Self::InvalidInput { text: text.into() }
     }

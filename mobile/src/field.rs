@@ -73,7 +73,7 @@ impl Engine {
         Ok(Tensor::shared(off_thread(move || cantus::ops::field::phi_pattern(&engine, width, height)).await?))
     }
 
-    /// How strongly the values of a field agree with their upper and left neighbours, from 0 to 1.
+    /// Returns how strongly the values of a field agree with their upper and left neighbours, from 0 to 1.
     ///
     /// # Errors
     /// `InvalidInput` unless it is an f32 tensor of two axes with finite values.

@@ -25,10 +25,10 @@ pub struct EngineOptions {
     /// Prefer the device that draws less power.
     #[uniffi(default = None)]
     pub low_power: Option<bool>,
-    /// Where to keep compiled pipelines and measurements: the app's cache folder. Made when needed.
+    /// Folder for compiled pipelines and measurements: the app's cache folder. Created when needed.
     #[uniffi(default = None)]
     pub cache_folder: Option<String>,
-    /// Where `config.toml` is, if there is one: a folder of the app.
+    /// Folder of `config.toml`, if there is one: a folder of the app.
     #[uniffi(default = None)]
     pub config_folder: Option<String>,
     /// The reaction when a device fails.

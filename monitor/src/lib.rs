@@ -24,7 +24,7 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 pub struct Reading<T>(pub Result<T, String>);
 
 impl<T> Reading<T> {
-    /// None, and why.
+    /// Creates an empty reading with the reason.
     pub fn none(reason: impl Into<String>) -> Self {
         Self(Err(reason.into()))
     }

@@ -156,7 +156,7 @@ fn amd(folder: &Path, device: &mut Device) {
     device.processes = Reading::none("amdgpu reports it per process, not by sysfs (see amdgpu_top)");
 }
 
-/// Where there is no sensor: the level that is marked, as in `1: 1340Mhz *`.
+/// Falls back to the marked level if there is no sensor, as in `1: 1340Mhz *`.
 fn or_level(clock: Reading<f64>, levels: &Path) -> Reading<f64> {
     if clock.0.is_ok() {
         return clock;

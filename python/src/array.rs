@@ -49,9 +49,9 @@ pub(crate) struct Lazy {
     shape: Vec<usize>,
     dtype: cantus::DType,
     state: Arc<Mutex<State>>,
-    /// Of the places that it depends on.
+    /// Checks of the places that it depends on.
     checks: Option<Arc<Checks>>,
-    /// Of whole numbers, once it is asked for: arrays do not change.
+    /// Extent of whole numbers, once it was asked for: arrays do not change.
     extent: OnceLock<Arc<Extent>>,
 }
 

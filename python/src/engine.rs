@@ -28,7 +28,7 @@ pub(crate) struct Engine {
     timed: bool,
 }
 
-/// How many forks lie behind this process: the system's number takes a call for each question.
+/// The number of forks behind this process. Asking the system would take a call each time.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Called in the child of a fork.

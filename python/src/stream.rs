@@ -16,7 +16,7 @@ use crate::array::Lazy;
 use crate::engine::{Engine, dtype};
 use crate::errors::{exception, guarded};
 
-/// How long a wait lasts before it looks for an interrupt.
+/// The longest wait before a look for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Why a stream ended: an interrupt, or what Python raised on another thread.
@@ -269,7 +269,7 @@ impl Stream {
         next.map(|chunk| self.arrays(&chunk)).transpose()
     }
 
-    /// How many elements, their sum, mean, variance, least and greatest.
+    /// Returns the number of elements, their sum, mean, variance, minimum and maximum.
     fn summary(&self, py: Python<'_>) -> PyResult<(u64, f64, f64, f64, f64, f64)> {
         let stream = self.take()?;
         let found = self.run(py, || stream.summary())?;

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{exception, guarded};
 
-/// How long a wait lasts before it looks for an interrupt.
+/// The longest wait before a look for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Raised by an interrupt: on everything that is recorded and not yet done. What comes later has another.

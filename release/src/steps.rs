@@ -5,11 +5,11 @@ use std::path::Path;
 use crate::Outcome;
 use crate::manifests::{self, Project, read};
 
-/// How a step is done.
+/// The work of a step.
 pub enum Work {
-    /// By a function here.
+    /// A function of this crate.
     Own(fn(&Path, &str) -> Outcome<String>),
-    /// By the function of this name in `release/step`.
+    /// The function of this name in `release/step`.
     Script,
 }
 

@@ -189,7 +189,7 @@ pub fn preferred(headers: &HeaderMap, offered: &[&'static str]) -> Option<&'stat
 struct Range {
     place: usize,
     form: String,
-    /// In thousandths.
+    /// The weight in thousandths.
     weight: u32,
 }
 
@@ -203,7 +203,7 @@ impl Range {
         Self { place, form: essence(text), weight }
     }
 
-    /// How exactly it names a form, if it does.
+    /// Returns how exactly it names a form, if it does.
     fn takes(&self, form: &str) -> Option<u8> {
         let kind = form.split_once('/').map_or(form, |(kind, _)| kind);
         match self.form.as_str() {

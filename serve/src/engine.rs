@@ -5,7 +5,7 @@ use std::time::Duration;
 use cantus::config::Fallback;
 use cantus::{Config, Engine, Error};
 
-/// How long a kernel may make no progress, and a driver's compiler take of the processor's time for one.
+/// The longest time that a kernel may make no progress, and the most processor time of a driver's compiler for one kernel.
 const STALL: Duration = Duration::from_secs(10);
 
 /// Opens a device, as `cpu` or `vulkan:1`; the best one for an empty name. Where it fails later its work ends on the next one.

@@ -48,17 +48,17 @@ pub struct Job {
     pub state: State,
     /// The request's `kind`.
     pub kind: String,
-    /// How far it is, in percent: 0 while it waits, 100 when it is done, never less than before. Null where nothing between its start and its end
-    /// can be known: of work in a single step.
+    /// Progress in percent: 0 while the job waits, 100 when it is done, never less than before. Null for work in a single step, whose progress
+    /// is not known.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 100)]
     pub progress: Option<u8>,
-    /// When it was accepted, in seconds since 1970.
+    /// Time of acceptance, in seconds since 1970.
     pub created: u64,
-    /// When it ended, in seconds since 1970.
+    /// Time of its end, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u64>,
-    /// How long its computation took, in milliseconds.
+    /// Duration of its computation, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milliseconds: Option<f64>,
     /// The devices that computed it, in order: more than one where a device failed and the job ended on the next.
@@ -86,7 +86,7 @@ pub struct Record {
     pub content_type: String,
     /// The query of the request.
     pub query: String,
-    /// How often it was begun and the service ended without being told to: a job that ends the process each time must not do so for ever.
+    /// The number of times that it was started and the service ended unexpectedly: a job that ends the process must not do so for ever.
     pub attempts: u32,
     /// Bytes on disk that are kept for it.
     pub bytes: u64,
@@ -97,7 +97,7 @@ pub struct Record {
     /// The `traceparent` of the request, where traces are kept.
     #[serde(default)]
     pub trace: Option<String>,
-    /// When it may be forgotten, once it has ended: in seconds that the service ran with this store, because the system's clock may jump.
+    /// The time from which it may be forgotten, once it has ended, in seconds of the service's run with this store: the system's clock may jump.
     #[serde(default)]
     pub due: Option<u64>,
     /// The shape of the answer, without its bytes.

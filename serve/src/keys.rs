@@ -26,7 +26,7 @@ pub struct Caller {
     pub scopes: Vec<Scope>,
     /// Its own rate, in requests per second.
     pub rate: Option<u32>,
-    /// When it expires, in seconds since 1970.
+    /// Time of expiry, in seconds since 1970.
     expires: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ type Mark = (SystemTime, u64, u64);
 struct Held {
     mark: Option<Mark>,
     records: HashMap<String, Record>,
-    /// By the digest of the whole key.
+    /// Callers by the digest of the whole key.
     known: HashMap<[u8; 32], Arc<Caller>>,
 }
 
@@ -188,7 +188,7 @@ impl Keys {
         mac.chain_update(text.as_bytes()).finalize().into_bytes().into()
     }
 
-    /// Whose key the request carries, in `Authorization: Bearer …`, if it was seen before.
+    /// Returns the caller whose key the request carries, in `Authorization: Bearer …`, if the key was seen before.
     pub fn known(&self, headers: &HeaderMap) -> Result<Result<Arc<Caller>, String>, Problem> {
         let text = headers
             .get(header::AUTHORIZATION)
@@ -365,7 +365,7 @@ pub fn manage(action: &KeyAction) -> Result<String, String> {
     }
 }
 
-/// Who may do how much: a bucket of tokens for each key or address, and a bound on how many are remembered.
+/// Rate limits: a bucket of tokens for each key or address, and a bound on how many are remembered.
 #[derive(Debug, Default)]
 pub struct Rates {
     buckets: Mutex<HashMap<String, (f64, std::time::Instant)>>,

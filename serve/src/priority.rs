@@ -1,14 +1,14 @@
 //! Lower priorities for background work. Threads and processes inherit both from the thread that begins them, so an engine that is opened on
 //! such a thread computes on such threads.
 
-/// How a thread lets others go first.
+/// The way in which a thread yields to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Yields {
     /// It is as any thread.
     Nothing,
     /// Its priority is lower.
     Priority,
-    /// That, and one processor is left to others.
+    /// The same, and one processor is left to others.
     Core,
 }
 

@@ -60,7 +60,7 @@ impl Problem {
         }
     }
 
-    /// At this place in the request's JSON.
+    /// Adds the place in the request's JSON.
     #[must_use]
     pub fn at(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());

@@ -140,7 +140,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// How many connections each address has.
+/// The number of connections of each address.
 #[derive(Debug, Default)]
 struct Addresses(Mutex<HashMap<IpAddr, usize>>);
 

@@ -121,7 +121,7 @@ impl std::fmt::Display for Scope {
     }
 }
 
-/// How the service serves.
+/// The settings of the service.
 #[derive(Debug, Clone, Args)]
 pub struct Settings {
     /// Address to listen on
@@ -169,13 +169,13 @@ pub struct Settings {
     /// The longest time that work may take
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub time: Duration,
-    /// How long the first of several similar requests waits for others
+    /// The time for which the first of several similar requests waits for others
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     pub batch_window: u64,
     /// The most requests that become one dispatch; 1 for none
     #[arg(long, value_name = "COUNT", default_value_t = 256)]
     pub batch_size: usize,
-    /// How long jobs and their results are kept after their end
+    /// The time for which jobs and their results are kept after they end
     #[arg(long, value_name = "SECONDS", default_value = "86400", value_parser = seconds)]
     pub keep: Duration,
     /// The most bytes that jobs and results take on disk

@@ -18,7 +18,7 @@ const FACTS: TableDefinition<&str, u64> = TableDefinition::new("facts");
 /// Bytes of the database that are kept in memory: records are there anyway, and a result is read once.
 const CACHE: usize = 32 << 20;
 
-/// How the tables are to be read: a newer service may write them in another way.
+/// The version of the tables' format: a newer service may write another one.
 const FORMAT: u64 = 1;
 
 /// A change. What belongs together is one.
@@ -66,7 +66,7 @@ pub struct Opened {
     pub store: Store,
     /// Every job.
     pub records: Vec<Record>,
-    /// Where a damaged database was set aside, and what was wrong with it.
+    /// The place of a damaged database that was set aside, and the fault of it.
     pub aside: Option<(PathBuf, String)>,
 }
 

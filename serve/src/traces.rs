@@ -35,13 +35,13 @@ pub struct Worked<'a> {
     pub kind: &'a str,
     /// The job, unless the caller waited.
     pub job: Option<&'a str>,
-    /// When it was queued.
+    /// The time when it was queued.
     pub queued: SystemTime,
-    /// How it ended.
+    /// Its end.
     pub finished: &'a Finished,
 }
 
-/// Where spans go.
+/// The destination of spans.
 #[derive(Debug, Default)]
 pub struct Traces(#[cfg(feature = "traces")] Option<export::Collector>);
 

@@ -1,4 +1,4 @@
-//! Where the tokens of WGSL lie. Whoever reads WGSL puts its own kinds on top.
+//! Finds the tokens of WGSL. Readers of WGSL add their own kinds.
 
 /// The kind of a token as it is found. Operators of several characters come as single ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

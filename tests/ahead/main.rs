@@ -26,7 +26,7 @@ use kit::{check, executor, random};
 struct Options {
     #[command(flatten)]
     harness: Arguments,
-    /// How many random programs
+    /// Number of random programs
     #[arg(long, value_name = "N", default_value_t = 500)]
     random: u64,
     /// The baseline version in place of the best one

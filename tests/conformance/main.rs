@@ -137,7 +137,7 @@ fn quiet(mut arguments: Arguments) -> Arguments {
 
 type Targets = (Vec<Arc<dyn Target>>, Vec<String>);
 
-/// Where the cases run, and why not elsewhere.
+/// Returns the devices where the cases run, and the reasons why not elsewhere.
 ///
 /// # Errors
 /// If there is no compiler for C, and one is required.

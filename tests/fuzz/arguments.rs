@@ -315,9 +315,9 @@ const RUN: usize = 8;
 const ALARM: i32 = libc::SIGPROF;
 const PANIC: i32 = 101;
 
-/// How a list ended.
+/// The end of a list.
 enum End {
-    /// Where work starts, with nothing against it.
+    /// Reached the start of the work without an error.
     Checked,
     Code(i32),
     Signal(i32),
@@ -352,7 +352,7 @@ impl Runs {
         Self { child, lines }
     }
 
-    /// How it ended, run to its end or only checked.
+    /// Runs a list to its end, or only checks it.
     fn run(&mut self, input: Option<&Path>, arguments: &[String], to_its_end: bool) -> End {
         let check = if to_its_end { "" } else { "\x1e" };
         let input = input.unwrap_or(Path::new("/dev/null")).display();

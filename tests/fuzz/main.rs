@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use mutate::Rng;
 
-/// How far an input came.
+/// The stage that an input reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The front check refused it.
@@ -64,7 +64,7 @@ struct Options {
     seed: u64,
     class: Option<String>,
     input: Option<u64>,
-    /// Where the figures of all runs are kept.
+    /// The folder for the figures of all runs.
     keep: Option<std::path::PathBuf>,
     /// Most inputs of a class, those of earlier runs among them.
     most: u64,
@@ -292,10 +292,10 @@ fn child(seed: u64, class: usize, first: u64, seconds: f64, most: u64) {
 
 /// With it, children say on stderr what panics.
 const LOUD: &str = "CANTUS_FUZZ_LOUD";
-/// Where a child tells how far it is: a file, because a pipe wakes the parent at each input.
+/// The file in which a child reports its progress: a file, because a pipe wakes the parent at each input.
 const STATE: &str = "CANTUS_FUZZ_STATE";
 
-/// How far a child is.
+/// The progress of a child.
 #[derive(Clone, Copy, Default)]
 struct State {
     at: u64,

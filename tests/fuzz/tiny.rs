@@ -13,7 +13,7 @@ struct Type {
 }
 
 const SCALARS: [&str; 4] = ["f32", "i32", "u32", "bool"];
-/// Those that need an extension or a feature.
+/// Types that need an extension or a feature.
 const RARE: [&str; 4] = ["f16", "f64", "i64", "u64"];
 
 const FLOAT_1: [&str; 31] = [
@@ -137,7 +137,7 @@ struct Writer<'a> {
     /// Variables in scope, and whether each may be assigned.
     names: Vec<(String, Type, bool)>,
     depth: usize,
-    /// How deep blocks and expressions nest, and how many statements follow each other, at most.
+    /// The deepest nesting of blocks and expressions, and the most statements in a row.
     most: usize,
     made: usize,
     subgroups: bool,

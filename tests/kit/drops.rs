@@ -15,7 +15,7 @@ use crate::hesitant::Hesitant;
 
 /// An answer that never comes is found by this.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of longer operations, only each this many-th poll after these.
+/// Each poll up to this one is tried; of longer operations, then only each `STRIDE`th.
 const ALL_UP_TO: usize = 100;
 const STRIDE: usize = 16;
 

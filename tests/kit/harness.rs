@@ -33,7 +33,7 @@ pub fn absent(name: String, why: String, required: &'static str) -> Trial {
     })
 }
 
-/// In place of the cases of a backend that has no device.
+/// Returns a trial in place of the cases of a backend that has no device.
 pub fn no_device(backend: &str, cases: usize, reason: Option<String>) -> Trial {
     absent(format!("{cases} cases of {backend}"), reason.unwrap_or_default(), "CANTUS_REQUIRE_ADAPTER")
 }

@@ -84,7 +84,7 @@ pub struct HostC {
     compiler: String,
     folder: tempfile::TempDir,
     options: Options,
-    /// By the case's name: its number in a program, or why it is in none.
+    /// By the case's name: its number in a program, or the reason why it is in none.
     built: HashMap<String, Result<Built, String>>,
     runs: AtomicUsize,
 }
@@ -192,7 +192,7 @@ impl HostC {
     }
 }
 
-/// Without what only some devices have.
+/// Options without the features that only some devices have.
 pub const OPTIONS: Options = {
     let mut opencl = OpenClFeatures::ALL;
     (opencl.fp16, opencl.subgroups) = (false, false);

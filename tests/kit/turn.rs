@@ -14,7 +14,7 @@ pub fn everything() -> bool {
     std::env::var("CANTUS_TESTS").is_ok_and(|value| value == "all")
 }
 
-/// Which turn it is; 0 unless `CANTUS_TURN` says another.
+/// Returns the number of the turn; 0 unless `CANTUS_TURN` says another.
 pub fn turn() -> u64 {
     std::env::var("CANTUS_TURN").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

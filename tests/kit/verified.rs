@@ -1,4 +1,4 @@
-//! How each target was last verified: the source of the README's table. The suite fails when a device named here does not run, and
+//! The last verification of each target: the source of the README's table. The suite fails when a device named here does not run, and
 //! `tests/suite/readme.rs` when the README disagrees.
 
 /// The strongest way in which a target's kernels were run.
@@ -14,7 +14,7 @@ pub enum How {
 
 /// A target of the README's table.
 pub struct Verified {
-    /// As the table's first column has it.
+    /// The target's name in the table's first column.
     pub target: &'static str,
     /// The table's last column.
     pub words: &'static str,

@@ -40,7 +40,7 @@ struct Options {
     /// The first program [default: that of the turn]
     #[arg(long, value_name = "N")]
     first: Option<u64>,
-    /// How many programs
+    /// Number of programs
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// This program alone

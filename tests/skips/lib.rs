@@ -1,4 +1,4 @@
-//! How tests say what they don't run: `./test` lists it at its end. The harness keeps what passing tests print; this goes past it.
+//! Reports what tests don't run: `./test` lists it at its end. The harness keeps what passing tests print; this goes past it.
 
 use std::io::Write;
 

@@ -66,12 +66,12 @@ impl Vendor {
         unsafe { *self.library.get::<T>(name.as_bytes()).expect("is there") }
     }
 
-    /// How often a function was called.
+    /// Returns the number of calls of a function.
     pub fn calls(&self, role: &str) -> i64 {
         self.ask("cantus_double_calls", role)
     }
 
-    /// How many objects of a kind live.
+    /// Returns the number of live objects of a kind.
     pub fn live(&self, kind: &str) -> i64 {
         self.ask("cantus_double_live", kind)
     }

@@ -133,10 +133,10 @@ fn messages_have_a_place() {
 fn messages_are_wgsls() {
     let body = |body: &str| format!("{OUT}@compute @workgroup_size(1) fn main() {{\n{body}\n}}");
     let cases = [
-        (body("let a = 1.0f + y[0];"), 3, "`+` takes no f32 with u32 (convert one of them)"),
-        (body("var v = vec3f(); let a = v * mat2x2f();"), 3, "`*` takes no vec3<f32> with mat2x2<f32>"),
-        (body("let a = y[0] && true;"), 2, "`&&` takes no u32"),
-        (body("var b = true; let a = -b;"), 3, "`-` takes no value of this type"),
+        (body("let a = 1.0f + y[0];"), 3, "`+` does not take f32 with u32 (convert one of them)"),
+        (body("var v = vec3f(); let a = v * mat2x2f();"), 3, "`*` does not take vec3<f32> with mat2x2<f32>"),
+        (body("let a = y[0] && true;"), 2, "`&&` does not take u32"),
+        (body("var b = true; let a = -b;"), 3, "`-` does not take a value of this type"),
         (format!("fn f(a: u32) -> u32 {{ return a; }}\n{}", body("y[0] = f(1u, 2u);")), 4, "1 arguments and gets 2"),
         (
             format!("fn f(a: f32) {{ }}\n{}", body("f(y[0]);")),

@@ -324,7 +324,7 @@ fn roots_poles_and_signs() {
     }
 }
 
-/// Where the device keeps them: our own executor and OpenCL do.
+/// On devices that keep NaN and infinity: our own executor and OpenCL do.
 #[test]
 fn functions_of_nan_and_infinity() {
     let (nan, inf) = (f32::NAN, f32::INFINITY);
@@ -530,7 +530,7 @@ fn integers_wrap_compare_and_convert() {
     }
 }
 
-/// Where the device keeps them: our own executor and OpenCL do.
+/// On devices that keep NaN, infinity and -0: our own executor and OpenCL do.
 #[test]
 fn nan_infinity_and_negative_zero_are_kept() {
     let kept = engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend));

@@ -23,7 +23,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
     let (square, pairs) = (engine.zeros::<f32>(&[3, 3]).unwrap(), engine.zeros::<f32>(&[3, 2]).unwrap());
     let cases = [
         (x.sum(&[2], false), "axis 2: there are 2 axes"),
-        (x.sum(&[0, -2], false), "one stands twice"),
+        (x.sum(&[0, -2], false), "one occurs twice"),
         (x.softmax(-3), "axis -3"),
         (whole.softmax(0), "cast first"),
         (x.reshape(&[5]), "6 elements"),
@@ -53,7 +53,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (engine.zeros::<f32>(&[0, 3]).unwrap().max(&[0], false), "no greatest or least"),
         (x.norm(f64::NAN, &[], false), "order NaN"),
         (x.std(&[3], 0.0, false), "axis 3"),
-        (x.any(&[0, 0], false), "one stands twice"),
+        (x.any(&[0, 0], false), "one occurs twice"),
         (whole.logcumsumexp(0), "cast first"),
         (x.cummax(2), "axis 2"),
         (x.diff(1, -3), "axis -3"),
@@ -130,7 +130,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (x.fft(0), "the real and the imaginary part"),
         (whole.rfft(0), "cast first"),
         (pairs.fft(1), "axis 1: there are 1 axes"),
-        (pairs.ifftn(&[0, -1]), "one stands twice"),
+        (pairs.ifftn(&[0, -1]), "one occurs twice"),
         (pairs.irfft(6, 0), "must have 4 complex numbers"),
         (pairs.irfft(0, 0), "1 to"),
         (engine.zeros::<f32>(&[0, 2]).unwrap().fft(0), "1 to"),

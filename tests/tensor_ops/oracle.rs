@@ -83,7 +83,7 @@ impl Taps {
         })
     }
 
-    /// Where tap `at` of output `to` lies on an axis, if it is within the image.
+    /// Returns the place of tap `at` of output `to` on an axis, if it is within the image.
     pub(crate) fn from(&self, axis: usize, to: usize, at: usize, length: usize) -> Option<usize> {
         let place = (to * self.stride[axis] + at * self.dilation[axis]).checked_sub(self.padding[axis])?;
         (place < length).then_some(place)

@@ -5,7 +5,7 @@ use ndarray::{ArrayD, IxDyn};
 
 use crate::{Numbers, by_turns, close, few, halves, name, of_halves, tensor, wide};
 
-/// Where a place before or behind an axis reads it, step by step.
+/// Returns the place that a place before or after an axis reads, step by step.
 fn inside(place: isize, length: isize, with: Padding) -> Option<usize> {
     let mut place = place;
     while !(0..length).contains(&place) {

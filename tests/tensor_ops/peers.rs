@@ -78,12 +78,12 @@ impl Inputs {
     }
 }
 
-/// How far apart the results may be, relative to the greater of 1 and another magnitude.
+/// The largest difference of the results, relative to the greater of 1 and another magnitude.
 #[derive(Clone, Copy)]
 enum Beside {
     /// The element's own.
     Each(f64),
-    /// That of the greatest element, where each is a sum over many.
+    /// The magnitude of the greatest element, if each is a sum over many.
     Greatest(f64),
 }
 

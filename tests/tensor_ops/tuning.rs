@@ -56,7 +56,7 @@ impl Case {
     }
 }
 
-/// How often an operation's kernel ran.
+/// Returns how often an operation's kernel ran.
 fn count(engine: &Engine, operation: &str) -> u64 {
     engine.metrics().iter().filter(|row| row.operation == operation).map(|row| row.count).sum()
 }

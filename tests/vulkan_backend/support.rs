@@ -8,7 +8,7 @@ use cantus::backend::{Backend, DeviceInfo, OpenOptions};
 use kit::backend::Open;
 use pollster::block_on;
 
-/// How a device is treated.
+/// The way in which a device is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// As it is: a timeline semaphore tells the end of its work.

@@ -34,7 +34,7 @@ fn engines() -> Vec<(String, Engine)> {
     all
 }
 
-/// Those that have this turn in what takes many kernels: the processor, by its own means, and one other. `./test --all` takes all.
+/// Returns the devices whose turn it is in tests of many kernels: the CPU, natively, and one other. `./test --all` takes all.
 fn some_engines(number: usize) -> Vec<(String, Engine)> {
     let all = engines();
     let others = all.len() - 1;

@@ -1,4 +1,4 @@
-//! Where cases run. A target is one device behind one way to reach it.
+//! The places where cases run. A target is one device behind one way to reach it.
 
 use crate::case::{Case, Needs};
 

@@ -9,7 +9,7 @@ use cantus::{Config, DType, Engine, Fallback, Kernel, Result};
 use crate::case::{Binding, Case, Needs, Space, Values};
 use crate::device::{Failure, Target};
 
-/// How long one command may take before its device counts as lost.
+/// The time after which a command's device counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct EngineDevice {

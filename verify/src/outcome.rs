@@ -76,7 +76,7 @@ impl Outcome {
     }
 }
 
-/// In the refusal of a kernel whose matrices a device lacks.
+/// The text of the refusal of a kernel whose matrices the device does not list.
 const UNLISTED: &str = "cooperative matrices that the device does not list";
 
 const NO_DEVIATION: &str = "is declared a deviation, but passes: drop the entry";

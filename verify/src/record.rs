@@ -89,7 +89,7 @@ impl Record {
         self.devices.iter().any(|device| device.passed > 0) && self.devices.iter().all(|d| d.failures.is_empty())
     }
 
-    /// As a page to read.
+    /// Returns the record as a page in Markdown.
     #[must_use]
     pub fn to_markdown(&self) -> String {
         let mut text =

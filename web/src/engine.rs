@@ -18,7 +18,7 @@ use crate::error::thrown;
 use crate::promise::promise;
 use crate::tensor::{RawTensor, dtype};
 
-/// How long a kernel may take on the CPU without progress: it holds up the page's thread.
+/// The longest time that a kernel may run on the CPU without progress: it blocks the page's thread.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// An opened engine.

@@ -90,7 +90,7 @@ fn is_library(file: &Path) -> Outcome<bool> {
     Ok(!fs::read_to_string(file)?.contains("@compute"))
 }
 
-/// Those files, linked for both kinds of device.
+/// Returns those files, linked for both kinds of device.
 fn libraries(root: &Path) -> Outcome<Vec<Generated>> {
     let shaders = root.join("shaders");
     let mut generated = Vec::new();

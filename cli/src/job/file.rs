@@ -13,7 +13,7 @@ use crate::run::contents::stdin_text;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobFile {
-    /// How many times the steps run, one after the other.
+    /// The number of times that the steps run, one after the other.
     #[serde(default = "once")]
     pub repeat: u32,
     /// The first contents of each buffer, in the order of the file.
@@ -45,10 +45,10 @@ pub struct StepTable {
     pub advance: BTreeMap<String, [f64; 2]>,
     pub workgroups: Option<Extent>,
     pub invocations: Option<Extent>,
-    /// How many times in a row.
+    /// The number of times in a row.
     #[serde(default = "once")]
     pub repeat: u32,
-    /// In the first round only.
+    /// Runs in the first round only.
     #[serde(default)]
     pub once: bool,
     /// Two buffers that change places after the kernel, or instead of one.
@@ -64,7 +64,7 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// By x, y and z.
+    /// Returns the counts along x, y and z.
     pub fn counts(&self) -> Option<[u32; 3]> {
         let list = match self {
             Self::One(count) => std::slice::from_ref(count),

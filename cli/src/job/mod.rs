@@ -44,25 +44,26 @@ pub struct Arguments {
 const EXAMPLES: &str = r#"The file:
   repeat = 200           # rounds; a round is all steps in order
 
-  [buffers]              # as after --in of cantus run: a file, zeros, iota or
+  [buffers]              # as for --in of cantus run: a file, zeros, iota or
   now = "random:7:2[256,256]"   # random:SEED, with a shape or one number for
   next = "zeros[@now]"   # each invocation of the first step that uses it
 
   [[step]]
   kernel = "life.wgsl"   # a file, or a shipped kernel's name
-  bind = { cells = "now", after = "next" }   # where the names differ
+  bind = { cells = "now", after = "next" }   # if the names differ
   invocations = [256, 256]   # or workgroups
   set = { birth = 3, params.rate = 0.5 }   # overrides, uniforms, their members
   advance = { "params.time" = [0.0, 0.01] }   # in the first round, and what
                          # each further round adds
   repeat = 2             # in a row; once = true: in the first round only
-  swap = ["now", "next"] # buffers that change places afterwards
+  swap = ["now", "next"] # buffers to swap afterwards
 
   [[output]]
   buffer = "now"
-  file = "life.gif"      # .npy, .safetensors, .csv, .png, .bin; .gif and .apng
-  every = 4              # move; a {} in the name becomes a number. A frame after
-  fps = 25               # so many rounds; without it one file at the end
+  file = "life.gif"      # .npy, .safetensors, .csv, .png, .bin, or animated:
+                         # .gif, .apng; {} becomes the frame's number
+  every = 4              # a frame every 4 rounds; without it only the last
+  fps = 25
   colormap = "gray"
   range = [0, 1]
 
@@ -72,9 +73,9 @@ Examples:
 
 /// A step of the file, with its buffers by place.
 struct Action {
-    /// In the file, from 1.
+    /// Line in the file, from 1.
     number: usize,
-    /// In the first round only.
+    /// Runs in the first round only.
     once: bool,
     what: What,
 }
@@ -91,7 +92,7 @@ enum What {
 }
 
 impl What {
-    /// How often a kernel runs in one round.
+    /// Returns how often kernels run in one round.
     fn dispatches(&self) -> u32 {
         match self {
             Self::Kernel { repeat, .. } => *repeat,
@@ -109,7 +110,7 @@ struct Output {
 }
 
 enum To {
-    /// At the end.
+    /// At the end only.
     Last(Format),
     /// A file for each frame: `{}` is its number.
     Numbered(Format),
@@ -240,7 +241,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(report::done(&text))
 }
 
-/// Which tensor each buffer is at the moment: buffers change places without a copy.
+/// The tensor of each buffer at the moment: buffers are swapped without a copy.
 struct Buffers {
     raw: Vec<bool>,
     at: Vec<usize>,
@@ -330,7 +331,7 @@ fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<Wh
 fn place(names: &[&str], name: &str) -> Result<usize> {
     names.iter().position(|known| *known == name).ok_or_else(|| Error::InvalidInput {
         what: format!("the buffer {name}"),
-        reason: format!("[buffers] has none of that name{}: {}", parse::closest(name, names), names.join(", ")),
+        reason: format!("[buffers] has no such buffer{}; it has: {}", parse::closest(name, names), names.join(", ")),
     })
 }
 

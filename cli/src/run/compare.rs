@@ -1,4 +1,4 @@
-//! How far two arrays of one dtype and shape are apart, and where. Reads arrays; runs nothing.
+//! Compares two arrays of one dtype and shape: the largest differences, and where they are. Reads arrays; runs nothing.
 
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -55,9 +55,9 @@ pub struct Difference {
     absolute: Extreme<f64>,
     /// |a - b| / |b|
     relative: Extreme<f64>,
-    /// Of floats only.
+    /// The largest difference in units in the last place, of floats only.
     ulp: Option<Extreme<u64>>,
-    /// How many elements are not equal (two NaNs are).
+    /// The number of elements that are not equal (two NaNs are equal).
     unequal: usize,
 }
 
@@ -152,7 +152,7 @@ impl Difference {
         passed.then(|| format!("{} differs by {value}, more than the tolerance of {tolerance}", self.name))
     }
 
-    /// For a script. An infinite difference is null.
+    /// Returns the comparison as JSON. An infinite difference is null.
     pub fn json(&self) -> Value {
         let extreme = |value: Value, at: usize, (ours, theirs): (f64, f64)| json!({ "value": value, "at": self.index(at), "values": [ours, theirs] });
         json!({

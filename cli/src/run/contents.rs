@@ -27,7 +27,7 @@ pub struct Input {
     pub source: Source,
 }
 
-/// Where numbers come from.
+/// The source of numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file; of `.safetensors` the named tensor.
@@ -402,7 +402,7 @@ fn from_safetensors(path: &Path, name: &str) -> Result<Array> {
     let (_, dtype) = SAFETENSORS
         .into_iter()
         .find(|(theirs, _)| *theirs == view.dtype())
-        .ok_or_else(|| invalid(format!("its tensor is {:?}, which is none of Cantus's dtypes", view.dtype())))?;
+        .ok_or_else(|| invalid(format!("its tensor is {:?}, which is not a dtype of Cantus", view.dtype())))?;
     let data = least_first(dtype, view.data());
     Array::new(dtype, view.shape(), data)
 }
@@ -419,7 +419,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// That of a path; `-` is a `.npy` on standard output.
+    /// Returns the format of a path; `-` is a `.npy` on standard output.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for another suffix.
@@ -443,7 +443,7 @@ impl Format {
     }
 }
 
-/// How values become colours; without a range from the least to the greatest.
+/// The rule that turns values into colours; without a range, from the least value to the greatest.
 #[derive(Debug, Clone, Copy)]
 pub struct Colors {
     pub map: Colormap,

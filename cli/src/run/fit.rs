@@ -140,7 +140,7 @@ pub fn check_dtype(reflection: &Reflection, binding: &Binding, dtype: DType, hol
     Err(fault(reflection, &binding.name, format!("{holds} {dtype}, the shader has {}{remedy}", binding.layout)))
 }
 
-/// How a file's numbers become those of a binding.
+/// Describes how a file's numbers become those of a binding.
 pub fn conversion(binding: &Binding) -> String {
     let code = match binding.layout.scalar().and_then(DType::of_scalar) {
         Some(DType::F16) => "f2",

@@ -55,7 +55,7 @@ pub(super) enum Contents {
     Zeros(DType, Vec<usize>),
 }
 
-/// How much of a kernel runs.
+/// The amount of work of a kernel.
 #[derive(Clone, Copy)]
 pub enum Amount {
     /// Workgroups by x, y and z.

@@ -31,7 +31,7 @@ use super::output::OutputFile;
 use super::parse::{self, Assignment, Invocations, NamedFile, NamedTensor};
 use super::report;
 
-/// Run a WGSL kernel over files, or serve requests of another program
+/// Run a WGSL kernel over files, or serve requests from another program
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
 #[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations", "stream", "serve"])))]
@@ -39,7 +39,7 @@ pub struct Arguments {
     /// The kernel: a file, the name of a shipped one (cantus kernels), or - for standard input
     #[arg(value_name = "KERNEL.wgsl", required_unless_present = "serve")]
     kernel: Option<PathBuf>,
-    /// Answer requests on stdin until it ends, each a line of JSON (wgsl, entry, set, workgroups, bindings) and the bindings' bytes
+    /// Answer requests from stdin until it ends; each is a line of JSON (wgsl, entry, set, workgroups, bindings) and the bindings' bytes
     #[arg(long, conflicts_with_all = ["kernel", "outputs", "compare", "json", "entry", "inputs", "zeros", "set", "repeat", "time", "watch"])]
     serve: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ pub struct Given {
     /// per invocation, or a shape as in iota[480,640]
     #[arg(long = "in", value_name = "NAME=FROM")]
     pub inputs: Vec<Input>,
-    /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x; a texture by its format: y=rgba8unorm[@image]
+    /// Create a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x; a texture by its format: y=rgba8unorm[@image]
     #[arg(long = "out", value_name = "NAME=DTYPE[SHAPE]")]
     pub zeros: Vec<NamedTensor>,
     /// Compute all levels of detail of input textures
@@ -98,15 +98,15 @@ pub struct Given {
     /// Set an override (SIZE=64), a uniform (n=7) or a member of one (params.a=2); lists for vectors (params.v=1,2,3)
     #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub set: Vec<Assignment>,
-    /// Run this many workgroups by x, y and z
+    /// Run this many workgroups along x, y and z
     #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
     pub workgroups: Option<[u32; 3]>,
-    /// Run at least this many invocations by x, y and z, rounded up to whole workgroups; @NAME: one per element of that binding
+    /// Run at least this many invocations along x, y and z, rounded up to whole workgroups; @NAME: one per element of that binding
     #[arg(long, value_name = "X,Y,Z|@NAME", value_parser = parse::invocations, allow_hyphen_values = true)]
     pub invocations: Option<Invocations>,
 }
 
-/// By hand: what clap makes of the group is one long line.
+/// The usage line, written by hand, because clap would print the group as one long line.
 const USAGE: &str = "\
 cantus run [OPTIONS] KERNEL.wgsl --invocations X,Y,Z|@NAME
        cantus run [OPTIONS] KERNEL.wgsl --workgroups X,Y,Z
@@ -118,15 +118,15 @@ Examples:
   cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 \\
       --invocations @y -o y=out.npy
   cantus run saxpy.wgsl --in x=iota --in y=zeros --set params.a=2 \\
-      --invocations 8           prints the first results, since no -o keeps them
+      --invocations 8           prints the first results, as no -o saves them
   cantus run saxpy.wgsl --in x=iota[1000000] --in y=zeros[1000000] \\
       --set params.a=2 --invocations @x --repeat 100 --time
   cantus run life.wgsl --in cells=random:7:2[256,256] --out after=u32[@cells] \\
       --invocations @cells -o after=cells.png --range 0,1
-      one round, of a kernel that cantus new coral --kind job writes
+      one round of a kernel from cantus new coral --kind job
   cantus run blur.wgsl --in image=photo.png --out blurred=rgba8unorm[@image] \\
       --invocations @image -o blurred=blurred.png
-      textures are pictures; samplers are linear and clamp to the edge
+      pictures as textures; samplers are linear and clamp to the edge
   cantus run saxpy.wgsl --stream x,y --in x=huge-x.npy --in y=huge-y.npy \\
       --set params.a=2 -o y=out.npy
   cantus --backend cpu run saxpy.wgsl --in x=x.npy --in y=y.npy \\
@@ -138,7 +138,7 @@ pub struct Outcome {
     /// The bindings that were asked for or are compared, in the order of [`Job::results`].
     results: Vec<Array>,
     time: Duration,
-    /// Of each run, where they were timed.
+    /// The duration of each run, if they were timed.
     runs: Vec<Duration>,
 }
 

@@ -24,7 +24,7 @@ use crate::parse::{self, Elements, Invocations, Shape};
 use crate::progress::Progress;
 use crate::report;
 
-/// How a kernel runs over rows.
+/// A kernel run over rows.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ByRows {
     /// Run over these bindings' .npy files chunk by chunk, along the first axis, with one invocation per element of the first binding (rows and
@@ -35,7 +35,7 @@ pub struct ByRows {
     /// With --stream: add this many rows before and after each chunk, for stencils; their results are cut off
     #[arg(long, value_name = "BEFORE,AFTER", value_parser = overlap)]
     overlap: Option<(usize, usize)>,
-    /// With --stream: the most rows of a chunk [default: 4 MiB of rows on the CPU, 32 MiB elsewhere]
+    /// With --stream: the maximum number of rows in a chunk [default: 4 MiB of rows on the CPU, 32 MiB elsewhere]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     chunk_rows: Option<u32>,
     /// With --stream: save the progress in this file, and resume from it after an interruption

@@ -36,9 +36,9 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus top
-  cantus top --once -v             a table, and why the rest is not reported
+  cantus top --once -v             a table, and why figures are missing
   cantus top --json --interval 5s  one line of JSON every five seconds
-  CANTUS_PUBLISH=1 cantus bench    an engine that can be watched meanwhile
+  CANTUS_PUBLISH=1 cantus bench    an engine to watch
 
 Keys: q ends, up and down select a device, s sorts the engines, p pauses, ?
 explains.";

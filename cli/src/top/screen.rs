@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-/// How many figures a device tells.
+/// Returns the number of figures that a device reports.
 fn told(device: &cantus_monitor::Device) -> usize {
     let numbers = [&device.utilisation_percent, &device.temperature_celsius, &device.power_watts, &device.clock_mhz];
     let bytes = [&device.memory_used_bytes, &device.memory_total_bytes];

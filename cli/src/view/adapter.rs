@@ -1,4 +1,4 @@
-//! Which adapter draws the window, and how its device opens: with all that the engine may want of it.
+//! Chooses the adapter that draws the window, and opens its device with all features that the engine may want.
 
 use std::sync::Arc;
 

@@ -23,13 +23,13 @@ use crate::picture::Coloring;
 
 /// Frames are ordered no more often: faster than any screen shows them, slower than a spinning loop.
 const LEAST_INTERVAL: Duration = Duration::from_micros(6_900);
-/// How often the coherence is computed.
+/// The interval at which the coherence is computed.
 const COHERENCE_EVERY: Duration = Duration::from_millis(250);
 /// The time without an order after which frames stop following each other.
 const STANDSTILL: Duration = Duration::from_millis(100);
 /// The time after which a running kernel is reported.
 const RUNS_ON: Duration = Duration::from_secs(2);
-/// How long a note stays.
+/// The time for which a note stays.
 const NOTE_FOR: Duration = Duration::from_secs(6);
 /// Events that are kept.
 const EVENTS: usize = 200;
@@ -76,7 +76,7 @@ pub struct View {
     pub(super) problem: Option<Problem>,
     pub(super) measurements: Measurements,
     shown: Instant,
-    /// When the picture on the screen was ordered.
+    /// The time at which the picture on the screen was requested.
     delivered: Instant,
     pub(super) drawn: u32,
     pub(super) events: VecDeque<Line>,
@@ -84,7 +84,7 @@ pub struct View {
     pub(super) saving: Option<Saving>,
     pub(super) note: Option<(String, bool, Instant)>,
     pub(super) help: bool,
-    /// Where the picture was drawn last, in points.
+    /// The place where the picture was last drawn, in points.
     pub(super) place: egui::Rect,
     pub(super) folder: PathBuf,
     pub(super) ending: Ending,
@@ -236,7 +236,7 @@ impl View {
         file.unwrap_or("field")
     }
 
-    /// How values become colours in files.
+    /// Returns the rule that turns values into colours in files.
     fn coloring(&self) -> Coloring {
         Coloring { map: self.settings.map, range: self.settings.range }
     }
@@ -441,7 +441,7 @@ impl View {
         }
     }
 
-    /// How long the kernel has been computing, where that is long.
+    /// Returns the time for which the kernel has been computing, if that is long.
     pub(super) fn runs_on(&self) -> Option<Duration> {
         Some(self.ordered.elapsed()).filter(|time| self.waiting && *time >= RUNS_ON)
     }

@@ -21,7 +21,7 @@ pub struct WindowDevice {
 }
 
 impl WindowDevice {
-    /// Of egui's own device and queue.
+    /// Creates it from egui's own device and queue.
     pub fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Self {
         let shared = wgpu_backend::from_device(device.clone(), queue.clone(), &OpenOptions::default());
         Self { device: device.clone(), queue: queue.clone(), info: shared.info().clone() }
@@ -79,7 +79,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// For the list.
+    /// Returns the text for the list.
     pub fn label(&self) -> String {
         match self {
             Self::Automatic => "Automatic".to_owned(),
@@ -112,7 +112,7 @@ pub struct Devices {
     config: Config,
     /// All backends, with wgpu's own devices.
     plain: Registry,
-    /// With the window's device in place of wgpu's.
+    /// The registry with the window's device in place of wgpu's.
     shared: Registry,
     window: WindowDevice,
     found: Arc<OnceLock<Vec<Choice>>>,
@@ -131,7 +131,7 @@ pub struct Opened {
 }
 
 impl Devices {
-    /// With the machine's configuration and the flags in `config`.
+    /// Creates the devices with the machine's configuration and the flags in `config`.
     pub fn new(config: Config, plain: Registry, window: WindowDevice) -> Self {
         let mut shared = plain.clone();
         shared.register(Arc::new(WindowBackend(window.clone())));

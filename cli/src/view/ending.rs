@@ -1,4 +1,4 @@
-//! How a window ends by itself: when its device is lost, and after this many frames, with what is said about them and a picture of it.
+//! Ends a window by itself: when its device is lost, or after a number of frames, with a report and a picture of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -38,7 +38,7 @@ impl Summary {
         )
     }
 
-    /// For programs.
+    /// Returns the report as JSON.
     pub fn json(&self) -> serde_json::Value {
         let Self { frames, device, shared, total, kernel, own, copy, place } = self;
         let [left, top, width, height] = place;
@@ -52,7 +52,7 @@ impl Summary {
     }
 }
 
-/// When the window is to close by itself.
+/// The conditions under which the window closes by itself.
 #[derive(Debug, Clone, Default)]
 pub struct Ending {
     pub frames: Option<u32>,

@@ -15,11 +15,11 @@ const HEIGHT: f32 = 64.0;
 pub struct Sample {
     /// Since the frame before it.
     pub total: f32,
-    /// From submission until the device was done.
+    /// Time from submission until the device was done.
     pub kernel: f32,
     /// Everything that Cantus and the window did beside the kernel.
     pub own: f32,
-    /// Of it: values copied to the window's device.
+    /// Part of it for copying values to the window's device.
     pub copy: f32,
 }
 

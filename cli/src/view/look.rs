@@ -1,4 +1,4 @@
-//! How the window looks: the colours of Cantus's web page, light and dark, and the sizes of its text. Lays nothing out.
+//! The look of the window: the colours of Cantus's web page, light and dark, and the sizes of its text. Lays nothing out.
 
 use eframe::egui::{
     self, Color32, CornerRadius, FontFamily, FontId, Shadow, Stroke, TextStyle, Theme, Vec2, Visuals, vec2,

@@ -56,8 +56,8 @@ pub struct Arguments {
     kernel: Option<PathBuf>,
     #[command(flatten)]
     given: Given,
-    /// The binding of the kernel to show: read_write, of f32, u32 or i32 (numbers, through the colours) or vec4f (red, green, blue, opacity)
-    /// [default: the first such]
+    /// The read_write binding to show: f32, u32 or i32 (numbers, shown as colours) or vec4f (red, green, blue, opacity)
+    /// [default: the first such binding]
     #[arg(long, value_name = "NAME", requires = "kernel")]
     show: Option<String>,
     /// Begin each frame with the buffers of the last one, as simulations need; Home starts over
@@ -77,7 +77,7 @@ pub struct Arguments {
     /// Seconds of the picture per second
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse::finite, allow_negative_numbers = true)]
     speed: f64,
-    /// Begin paused
+    /// Start paused
     #[arg(long)]
     paused: bool,
     /// The colours: as for cantus field
@@ -132,18 +132,19 @@ Examples:
   cantus --backend cpu view --frames 120 --screenshot window.png
 
 A kernel's picture is a read_write binding of f32, u32, i32 or vec4f, row by
-row: a tensor of rows and columns (and four parts), of --size many values, or a
-square number of them. Without --in or --out it gets --size zeros; without
---workgroups or --invocations one invocation runs for each value, by x and y if
-the workgroup has both, else by x. Uniforms, or members of them, of these names
-follow the window unless --set sets them: time and frequency (f32), width and
-height (u32), mouse (vec2f: column and row on the picture), pressed (u32: 1
-while a button is).";
+row: a tensor of rows and columns (and four parts), or as many values as --size
+or a square has. Without --in or --out it is filled with --size zeros. Without
+--workgroups or --invocations, one invocation runs for each value, along x and y
+if the workgroup has both, else along x.
+
+Uniforms with these names, or members of uniforms, follow the window unless
+--set sets them: time and frequency (f32), width and height (u32), mouse (vec2f:
+column and row on the picture), pressed (u32: 1 while a button is).";
 
 /// Windows that may be lost within `LOST_WITHIN`, before the program gives up.
 const LOST_AT_MOST: usize = 3;
 const LOST_WITHIN: Duration = Duration::from_secs(60);
-/// How long the program waits for a device at its end.
+/// The longest time that the program waits for a device at its end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the subcommand.

@@ -24,7 +24,7 @@ pub struct Drawable {
     pub _held: Held,
 }
 
-/// Whose buffer it is.
+/// The owner of the buffer.
 #[derive(Debug, Clone)]
 pub enum Held {
     /// A tensor's own: drawn without a copy.
@@ -41,7 +41,7 @@ pub struct Drawing {
     pub range: (f32, f32),
     /// Mix neighbouring values instead of taking the nearest.
     pub smooth: bool,
-    /// Where, in points.
+    /// The place of the picture, in points.
     pub place: egui::Rect,
 }
 

@@ -9,11 +9,11 @@ const AROUND: u32 = 2;
 /// A failure to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// In one line.
+    /// The problem in one line.
     pub title: String,
     /// More, of any number of lines; may be empty.
     pub details: String,
-    /// Where in the kernel, if it is there.
+    /// The place in the kernel, if there is one.
     pub excerpt: Option<Excerpt>,
 }
 
@@ -40,7 +40,7 @@ impl Excerpt {
 }
 
 impl Problem {
-    /// Of an error; `text` is the kernel's, if it concerns one.
+    /// Describes an error; `text` is the kernel's, if the error concerns a kernel.
     pub fn new(error: &Error, text: &str) -> Self {
         match error {
             Error::InvalidWgsl { report, place, .. } => {
@@ -63,7 +63,7 @@ impl Problem {
         }
     }
 
-    /// Where, for the window's title: `line 3, column 14`.
+    /// Returns the place for the window's title: `line 3, column 14`.
     pub fn place(&self) -> Option<String> {
         self.excerpt.as_ref().map(|Excerpt { place, .. }| format!("line {}, column {}", place.line, place.column))
     }

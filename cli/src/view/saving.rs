@@ -124,7 +124,7 @@ impl Saving {
         self.done.try_recv().ok()
     }
 
-    /// How much is done, of 1.
+    /// Returns the part that is done, of 1.
     pub fn progress(&self) -> f32 {
         self.progress.load(Ordering::Relaxed) as f32 / self.frames as f32
     }

@@ -37,7 +37,7 @@ pub struct Moment {
     pub mouse: Mouse,
 }
 
-/// Where the mouse is on the picture, in its columns and rows, and whether a button is down there.
+/// The mouse's place on the picture, in its columns and rows, and whether a button is down there.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Mouse {
     pub at: [f32; 2],
@@ -68,7 +68,7 @@ impl Pixels {
         }
     }
 
-    /// Of a tensor's elements.
+    /// Returns the dtype of a tensor's elements.
     pub fn dtype(self) -> DType {
         match self {
             Self::F32 | Self::Rgba => DType::F32,
@@ -159,7 +159,7 @@ enum Wire {
 pub struct KernelFile {
     /// The file.
     pub path: PathBuf,
-    /// As `cantus run` takes it.
+    /// The arguments that `cantus run` takes too.
     pub given: Given,
     /// The binding to show, if one is named.
     pub show: Option<String>,

@@ -11,7 +11,7 @@ use eframe::egui;
 use super::source::{KernelFile, KernelSource};
 use crate::parse::Size;
 
-/// How often the file is looked at. A person does not notice, and it costs one system call.
+/// The interval between two looks at the file. A person does not notice it, and a look costs one system call.
 const EVERY: Duration = Duration::from_millis(150);
 /// Looks in a row without a file after which it has gone: an editor that replaces it is quicker.
 const GONE: u32 = 10;
@@ -25,7 +25,7 @@ pub struct Watch {
     sizes: Sender<Size>,
 }
 
-/// How a file was when it was last read.
+/// The state of a file when it was last read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -92,7 +92,7 @@ fn read(file: &KernelFile, size: Size) -> Reading {
 
 /// The last picture stays.
 fn gone(path: &Path) -> (Error, String) {
-    let reason = "the file has gone (the picture stays as it was; once the file is back, it is read again)".to_owned();
+    let reason = "the file is gone (the picture stays; once the file is back, it is read again)".to_owned();
     (Error::Unreadable { path: path.display().to_string(), reason }, String::new())
 }
 

@@ -19,7 +19,7 @@ use crate::parse::Size;
 
 /// Threads that have not ended yet.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
-/// How often the engine's list of events is looked through.
+/// The interval between two looks at the engine's events.
 const EVENTS_EVERY: Duration = Duration::from_millis(500);
 
 /// A picture to make.
@@ -57,7 +57,7 @@ pub struct Picture {
     pub cost: Cost,
 }
 
-/// Where the values are read from when they are saved.
+/// The source of the values when they are saved.
 #[derive(Clone)]
 pub enum Values {
     /// On the window's device.
@@ -67,7 +67,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// As an array, read from where they are.
+    /// Reads the values into an array, from where they are.
     ///
     /// # Errors
     /// As the library's transfers.
@@ -89,7 +89,7 @@ pub fn array(tensor: &Tensor) -> Result<Array> {
 pub struct Cost {
     /// Checking and recording the dispatch.
     pub record: Duration,
-    /// From submission until the device is done.
+    /// Time from submission until the device is done.
     pub kernel: Duration,
     /// Reading the values and writing them to the window's device; zero where they are drawn from their tensor.
     pub copy: Duration,
@@ -111,7 +111,7 @@ impl Picture {
 pub struct Session {
     pub reports: Receiver<Report>,
     orders: Sender<Order>,
-    /// Of the last order.
+    /// The flag that cancels the last request.
     cancel: CancelFlag,
 }
 

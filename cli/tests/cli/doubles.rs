@@ -16,7 +16,7 @@ const STREAM: &[&[&str]] = &[
     &["CANTUS_CUDA_LIBRARY", "CANTUS_NVRTC_LIBRARY", "CANTUS_CUBLASLT_LIBRARY", "CANTUS_NCCL_LIBRARY"],
     &["CANTUS_HIP_LIBRARY", "CANTUS_HIPRTC_LIBRARY", "CANTUS_HIPBLASLT_LIBRARY", "CANTUS_RCCL_LIBRARY"],
 ];
-/// Where what kernels are compiled with lies.
+/// The folder of the files that kernels are compiled with.
 const STREAM_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/stream_backend");
 
 /// A plugin of Tenstorrent's name before the simulator: the version that it says, the place of a function that it lacks (-1 for none), and the

@@ -139,7 +139,7 @@ impl Place {
 }
 
 impl Done {
-    /// That code, one clear message on stderr that has all of `fragments`, and nothing on stdout.
+    /// Asserts that exit code, one clear message on stderr with all of `fragments`, and nothing on stdout.
     fn refused(&self, arguments: &str, code: i32, fragments: &[&str]) {
         let Self { code: found, stdout, stderr } = self;
         assert_eq!(*found, Some(code), "cantus {arguments}\n{stderr}");

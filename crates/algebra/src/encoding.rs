@@ -23,7 +23,7 @@ pub enum PointEncoding {
 pub trait Coordinate: Field {
     /// Numbers of the prime field in it, the constant first.
     fn numbers(self) -> Vec<Vec<u8>>;
-    /// From big-endian numbers; `None` where one is not below the modulus.
+    /// Converts big-endian numbers; `None` if one is not below the modulus.
     fn from_numbers(numbers: &[&[u8]]) -> Option<Self>;
     /// Returns whether it is larger than its opposite, by the last coefficient that is not 0.
     fn is_larger(self) -> bool;

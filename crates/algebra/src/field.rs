@@ -74,8 +74,8 @@ pub trait Field:
         result
     }
 
-    /// From its value in 32-bit limbs, the least significant first, an extension's coefficients one after the other; `None` unless there are
-    /// [`Field::WORDS`] of them, below the modulus.
+    /// Converts a value in 32-bit limbs, the least significant first, and an extension's coefficients one after the other; `None` unless there
+    /// are [`Field::WORDS`] limbs and the values are below the modulus.
     #[must_use]
     fn from_limbs(limbs: &[u32]) -> Option<Self>;
 
@@ -87,7 +87,7 @@ pub trait Field:
     #[must_use]
     fn is_reduced(&self) -> bool;
 
-    /// Of a small number.
+    /// Converts a small number.
     #[must_use]
     fn from_u64(value: u64) -> Self;
 }
@@ -97,7 +97,7 @@ pub trait PrimeField: Field {
     /// The least generator of the multiplicative group.
     const GENERATOR: u64;
 
-    /// From any value in 32-bit limbs, the least significant first, taken modulo the order.
+    /// Converts any value in 32-bit limbs, the least significant first, taken modulo the order.
     #[must_use]
     fn reduced_from_limbs(limbs: &[u32]) -> Self {
         let shift = Self::from_u64(1 << 32);

@@ -1,4 +1,4 @@
-//! Which field a tensor's elements are of, as data.
+//! The field of a tensor's elements, as data.
 
 /// A prime field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -211,7 +211,7 @@ impl<M: Modulus<N>, const N: usize> Prime<M, N> {
         product(&self.0, &one, &M::MODULUS, Self::INVERSE)
     }
 
-    /// Of a value in 64-bit words below the order, which the caller knows.
+    /// Converts a value in 64-bit words, which the caller knows to be below the order.
     pub(super) const fn of(words: [u64; N]) -> Self {
         Self(product(&words, &Self::R2, &M::MODULUS, Self::INVERSE), PhantomData)
     }

@@ -320,7 +320,7 @@ fn round<C: Curve>(lengths: &mut [u32], term: impl Fn(usize) -> Affine<C>) -> Ve
 /// Additions that wait for their inversion.
 struct Pairs<C: Curve> {
     pairs: Vec<(Affine<C>, Affine<C>)>,
-    /// Where each sum goes, and the factor that its inverse is to lose.
+    /// The destination of each sum, and the factor to remove from its inverse.
     to: Vec<usize>,
     slopes: Vec<(C::Base, C::Base)>,
     products: Vec<C::Base>,

@@ -93,7 +93,7 @@ pub(super) fn by_halves<F: PrimeField>(from: &[F], to: &mut [F], transform: Tran
 /// Values below which a transform stays within the first cache.
 const BLOCK: u32 = 12;
 
-/// By halves from the front (decimation in frequency), whose result is in the order of reversed bits, then put in order.
+/// Transforms by halves from the front (decimation in frequency), which gives the order of reversed bits, then reorders.
 fn in_place<F: PrimeField>(row: &mut [F], log: u32, twiddles: &[F]) {
     let length = row.len();
     // Passes over all, until the pieces fit the cache.

@@ -222,7 +222,7 @@ impl<F: PrimeField> Poseidon2<F> {
         }
     }
 
-    /// For the field by its other name.
+    /// Computes for the field under its other name.
     fn by_lanes_of<G: Montgomery31, const WIDTH: usize, const EXPONENT: u32>(
         &self,
         rows: &[F],
@@ -236,7 +236,7 @@ impl<F: PrimeField> Poseidon2<F> {
     }
 }
 
-/// How rows are absorbed.
+/// The rule by which rows are absorbed.
 #[derive(Clone, Copy)]
 pub(super) struct Sponge {
     /// Elements of a row.

@@ -65,7 +65,7 @@ pub struct Config {
     pub publish: Option<bool>,
 }
 
-/// The keys, each with what it takes.
+/// The keys and their values.
 pub const KEYS: [(&str, &str); 13] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
@@ -168,7 +168,7 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Config`] when there is no such key or the value is not one of its values; both are listed.
+    /// [`Error::Config`] if there is no such key, or the value is not one of its values; the message lists the valid ones.
     pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
         self.set_from(key, key, value)
     }

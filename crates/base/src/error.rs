@@ -30,7 +30,7 @@ pub enum Error {
         /// The compute entry points that exist.
         available: Vec<String>,
     },
-    /// No override constant of that name, or a value that it cannot take.
+    /// An override constant that does not exist, or a value that it cannot take.
     #[error("the override \"{name}\" cannot be set: {reason}")]
     Override {
         /// The override's name.
@@ -118,7 +118,7 @@ pub enum Error {
         message: String,
     },
     /// The device is gone; what lived there is lost.
-    #[error("{device} was lost: {reason} (make a new Engine; tensors that lived there are gone)")]
+    #[error("{device} was lost: {reason} (create a new Engine; the tensors on the device are lost)")]
     DeviceLost {
         /// The device.
         device: String,
@@ -210,7 +210,7 @@ pub struct SourcePlace {
 }
 
 impl SourcePlace {
-    /// Returns the place of a range of bytes in a text; `None` where the range is not inside of it.
+    /// Returns the place of a range of bytes in a text; `None` if the range is not inside it.
     #[must_use]
     pub fn of(text: &str, range: std::ops::Range<usize>) -> Option<Self> {
         text.get(range.clone())?;
@@ -227,7 +227,7 @@ impl SourcePlace {
 }
 
 impl Error {
-    /// Returns the place in the kernel's text that is at fault, where one is known.
+    /// Returns the place of the error in the kernel's text, if known.
     #[must_use]
     pub fn place(&self) -> Option<SourcePlace> {
         match self {
@@ -264,7 +264,7 @@ impl Error {
         }
     }
 
-    /// [`Error::Unreadable`] for what the system said, in words that say what is wrong.
+    /// Returns [`Error::Unreadable`] for the system's error, in plain words.
     ///
     /// ```
     /// let error = std::fs::read("none.toml").unwrap_err();
@@ -284,8 +284,8 @@ impl Error {
         Self::Unreadable { path: path.display().to_string(), reason }
     }
 
-    /// Returns whether the same kernel may well run on another device: what the engine's fallback acts on. The memory limit is not among
-    /// them: whoever set it meant it.
+    /// Returns whether the same kernel may run on another device, which decides whether the engine falls back. Exceeding the memory limit does not
+    /// count, because it was set on purpose.
     #[must_use]
     pub fn is_device_fault(&self) -> bool {
         matches!(
@@ -299,8 +299,8 @@ impl Error {
     }
 }
 
-/// Returns an error's text without the remedies in Rust that brackets in its first line name: for front ends, which say what to do in
-/// flags or keywords of their own.
+/// Returns an error's text without the remedies for Rust code in brackets on its first line: for front ends that suggest their own flags or
+/// keywords.
 ///
 /// ```
 /// let error = cantus::Error::Timeout { what: "sum".to_owned(), device: "GPU".to_owned(), milliseconds: 5 };

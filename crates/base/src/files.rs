@@ -36,13 +36,13 @@ impl Temporary {
         }
     }
 
-    /// Returns the file of that very name, as it is or new, for work that goes on where it was interrupted: it stays when this is dropped.
+    /// Opens or creates the file of that name, for work that continues after an interruption. The file stays when this is dropped.
     pub fn lasting(path: PathBuf) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
         Ok(Self { file, name: Name { path, kept: true } })
     }
 
-    /// Returns a new file of that very name, for a place that one process alone writes: what a killed one left is replaced.
+    /// Creates a new file of that name, which only one process writes. A file left by a killed process is replaced.
     pub fn of_one_writer(path: PathBuf) -> io::Result<Self> {
         let file = File::create(&path)?;
         Ok(Self { file, name: Name { path, kept: false } })
@@ -52,7 +52,7 @@ impl Temporary {
         &mut self.file
     }
 
-    /// Gives it its place; what was there is replaced.
+    /// Moves the file to its place, and replaces an existing file.
     pub fn commit(self, path: &Path) -> io::Result<()> {
         let Self { file, mut name } = self;
         drop(file);
@@ -70,15 +70,15 @@ impl Drop for Name {
     }
 }
 
-/// Writes a file under a temporary name in the same folder and renames it: whoever reads finds the old contents or all of the new ones. A
-/// failure leaves no file behind.
+/// Writes a file under a temporary name in the same folder and renames it: readers see the old contents or all of the new ones. A failure leaves
+/// no file behind.
 pub fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut temporary = Temporary::new(path)?;
     write(temporary.file())?;
     temporary.commit(path)
 }
 
-/// As [`write_whole`] of a file in a cache, whose folder is made where it is missing.
+/// Writes a file in a cache as [`write_whole`] does, and creates its folder if it is missing.
 pub fn write_cached(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -1,4 +1,4 @@
-//! Where the system keeps a user's files: by the XDG base directories, by Apple's or by Windows' rules.
+//! Folders for a user's files, by the XDG base directories and by Apple's and Windows' rules.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! How a cooperative matrix is spread over the 32 lanes of a subgroup: each lane holds a fragment of 2 or 8 elements, the way `mma` of CUDA's PTX has
-//! them. Fragments are values like small matrices of WGSL: `vec2` of a matrix of 8 x 8, `mat2x4` of one of 16 x 16.
+//! The layout of a cooperative matrix over the 32 lanes of a subgroup. Each lane holds a fragment of 2 or 8 elements, as in `mma` of CUDA's
+//! PTX. Fragments are values like small matrices of WGSL: `vec2` of a matrix of 8 x 8, `mat2x4` of one of 16 x 16.
 //!
 //! Element `e` of lane `l` has the row `l / 4 + 8 (e / 2 % 2)` and the column `2 (l % 4) + e % 2 + 8 (e / 4)`. In the right factor of a product rows
 //! change faster: its row is `2 (l % 4) + e % 2 + 8 (e / 2 % 2)`, its column `l / 4 + 8 (e / 4)`.
@@ -19,7 +19,7 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// Of a type; `None` for other types, and for matrices that are not square.
+    /// Returns the fragment of a type; `None` for other types, and for matrices that are not square.
     pub fn of(inner: &TypeInner) -> Option<Self> {
         match *inner {
             TypeInner::CooperativeMatrix { columns, rows, scalar, role } if columns == rows => {

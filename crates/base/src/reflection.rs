@@ -63,7 +63,7 @@ impl Scalar {
 
 #[cfg(feature = "wgsl")]
 impl Scalar {
-    /// Returns the scalar type of naga's; `None` for what WGSL has no name for.
+    /// Returns the scalar type of naga's; `None` if WGSL has no name for it.
     #[doc(hidden)]
     pub fn of(scalar: naga::Scalar) -> Option<Self> {
         use naga::ScalarKind::{Bool, Float, Sint, Uint};
@@ -118,7 +118,7 @@ impl std::fmt::Display for Scalar {
     }
 }
 
-/// Structures and arrays within each other, at most: what walks over a layout recurses.
+/// The deepest nesting of structures and arrays, because code that walks a layout recurses.
 #[doc(hidden)]
 pub const MAX_TYPE_DEPTH: usize = 64;
 
@@ -212,8 +212,8 @@ impl Layout {
         }
     }
 
-    /// Returns how many of these bytes are whole elements of a runtime-sized array, and what comes before it. WGSL counts these; drivers differ in
-    /// what they do with a rest.
+    /// Returns how many of these bytes are whole elements of a runtime-sized array, including the part before the array. WGSL counts these; drivers
+    /// differ in how they treat the rest.
     #[doc(hidden)]
     pub fn whole_bytes(&self, bytes: u64) -> u64 {
         let (before, stride) = match self.runtime_array() {
@@ -224,7 +224,7 @@ impl Layout {
         (before + (bytes - before) / stride * stride).max(self.min_bytes()).min(bytes)
     }
 
-    /// Where a runtime-sized array begins, and its stride.
+    /// Returns the offset of a runtime-sized array and its stride.
     fn runtime_array(&self) -> Option<(u64, u64)> {
         match self {
             Self::Array { count: None, stride, .. } => Some((0, u64::from(*stride).max(1))),
@@ -274,7 +274,7 @@ impl Layout {
         }
     }
 
-    /// Returns the one scalar type that the whole type is made of (scalars, vectors, matrices and arrays of them), if there is one.
+    /// Returns the scalar type of all parts of the type (scalars, vectors, matrices and arrays of them), if there is only one.
     #[must_use]
     pub fn scalar(&self) -> Option<Scalar> {
         match self {
@@ -343,11 +343,11 @@ pub struct Binding {
 /// An override constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Override {
-    /// The name (or `@id`, where it has one).
+    /// The name (or `@id`, if it has one).
     pub name: String,
     /// Its type.
     pub scalar: Scalar,
-    /// The value in force: set, or the default. `None` where it has neither, or the entry point does not use it and its default is an
+    /// The value in force: set, or the default. `None` if there is neither, or if the entry point does not use it and its default is an
     /// expression.
     pub value: Option<f64>,
 }

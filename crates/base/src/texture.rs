@@ -96,7 +96,7 @@ formats! {
     Rgba8Uint = "rgba8uint", 4, Uint, Channels(8);
     Rgba8Sint = "rgba8sint", 4, Sint, Channels(8);
     Bgra8Unorm = "bgra8unorm", 4, Unorm, Channels(8);
-    /// As `rgba8unorm-srgb`, blue first.
+    /// The same as `rgba8unorm-srgb`, blue first.
     Bgra8UnormSrgb = "bgra8unorm-srgb", 4, Unorm, Channels(8);
     Rgb9e5Ufloat = "rgb9e5ufloat", 3, Float, Rgb9e5;
     Rgb10a2Uint = "rgb10a2uint", 4, Uint, Rgb10a2;
@@ -338,7 +338,7 @@ pub enum FilterMode {
     /// The nearest one.
     #[default]
     Nearest,
-    /// Those around it, weighted by their distance.
+    /// Takes the texels around the position, weighted by their distance.
     Linear,
 }
 

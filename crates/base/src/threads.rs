@@ -139,7 +139,7 @@ pub fn map<T: Send>(count: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
     results.into_iter().flatten().collect()
 }
 
-/// Where there is one thread.
+/// The implementation with one thread.
 #[cfg(not(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics"))))]
 mod one {
     pub fn count() -> usize {
@@ -188,7 +188,7 @@ mod shared {
 
         use super::Shared;
 
-        /// How long a thread that has helped looks for more to do before it sleeps: waking one takes as long.
+        /// The time for which a thread that has helped looks for more work before it sleeps: waking one takes as long.
         const AWAKE: Duration = Duration::from_micros(50);
 
         /// Threads that share a caller's work.
@@ -264,7 +264,7 @@ mod shared {
             }
         }
 
-        /// Who shares a thread's work.
+        /// The other threads that share a thread's work.
         #[derive(Clone)]
         enum Others {
             /// Rayon's threads of where it is.
@@ -346,7 +346,7 @@ mod shared {
         }
 
         static HERE: AtomicUsize = AtomicUsize::new(0);
-        /// As that of the work, to look at without its lock.
+        /// The turn of the work, to look at without its lock.
         static TURN: AtomicU64 = AtomicU64::new(0);
         static WORK: Mutex<Work> = Mutex::new(Work { turn: 0, shared: None });
         static MORE: Condvar = Condvar::new();
@@ -361,7 +361,7 @@ mod shared {
             WORK.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// How often a thread that has helped looks for more to do before it sleeps: some 50 µs, and waking it takes longer.
+        /// The number of looks for more work before a thread that has helped sleeps: some 50 µs, and waking it takes longer.
         const AWAKE: u32 = 1 << 16;
 
         /// Lends this thread to what is spread over threads, for good.
@@ -477,7 +477,7 @@ mod shared {
             }
         }
 
-        /// No task begins any more. By the numbers themselves: who comes late must not find one left, whatever else it sees.
+        /// Stops tasks from starting. Changes the numbers themselves: a thread that comes late must find no task left, whatever else it sees.
         fn stop(&self) {
             for (part, next) in self.next.iter().enumerate() {
                 next.fetch_max(self.first(part + 1), Ordering::AcqRel);

@@ -73,7 +73,7 @@ pub struct ReduceShape {
     pub outer: usize,
     /// The last axis stays: elements are combined down columns.
     pub down_columns: bool,
-    /// How they are combined: not by products.
+    /// The combination of elements; products are not allowed.
     pub by: Combination,
     /// The kind of numbers.
     pub number: Number,

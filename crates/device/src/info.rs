@@ -34,7 +34,7 @@ impl DeviceKind {
     }
 }
 
-/// The limits that a dispatch or an allocation meets. Sizes in bytes. The default is what WebGPU guarantees.
+/// The limits of dispatches and allocations. Sizes are in bytes. The default is what WebGPU guarantees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Largest buffer.
@@ -82,7 +82,7 @@ impl Default for Limits {
 pub struct Capabilities {
     /// Optional WGSL features.
     pub features: Features,
-    /// Smallest and largest subgroup, where it has subgroups.
+    /// Smallest and largest subgroup, if it has subgroups.
     pub subgroup_sizes: Option<(u32, u32)>,
     /// A kernel may ask for one subgroup size of several (Vulkan's subgroup size control).
     pub subgroup_size_control: bool,
@@ -166,7 +166,7 @@ pub struct DeviceInfo {
     pub backend: String,
     /// Index within the backend.
     pub index: usize,
-    /// The device's name, with its API where a backend has several: `llvmpipe (Vulkan)`.
+    /// The device's name, with its API if a backend has several: `llvmpipe (Vulkan)`.
     pub name: String,
     /// The kind of device.
     pub kind: DeviceKind,

@@ -108,19 +108,19 @@ impl Probe {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Limit in bytes on what the engine holds on the device; `None`: the device's own.
+    /// Limit in bytes on the engine's memory on the device; `None`: the device's own limit.
     pub memory_limit: Option<u64>,
     /// Time limit on a batch or a transfer.
     pub timeout: Option<Duration>,
     /// The time limit for workgroups that run together on the CPU; `None`: no limit.
     pub stall_limit: Option<Duration>,
-    /// Measure each kernel's time on the device where it can.
+    /// Measure each kernel's time on the device, if possible.
     pub profile: bool,
-    /// Prefer the device that draws less power where there is a choice.
+    /// Prefer the device that draws less power, if there is a choice.
     pub low_power: bool,
-    /// Run the portable kernels alone: no native kernel, no library of the vendor's.
+    /// Run portable kernels only: no native kernel, no library of the vendor's.
     pub without_native: bool,
-    /// Folder for what is worth remembering between runs; `None`: nothing is kept.
+    /// Folder for data to remember between runs; `None`: nothing is stored.
     pub cache_folder: Option<std::path::PathBuf>,
 }
 
@@ -166,7 +166,7 @@ impl OpenOptions {
         self
     }
 
-    /// Sets the folder for what is kept between runs.
+    /// Sets the folder for data to remember between runs.
     #[must_use]
     pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
         self.cache_folder = Some(folder.into());
@@ -176,7 +176,7 @@ impl OpenOptions {
 
 /// A way to reach devices.
 ///
-/// An app adds one of its own with [`Registry::register`]. In this library a backend is:
+/// An app adds its own with [`Registry::register`]. In this library a backend is:
 ///
 /// 1. a folder here, named like the backend: `mod.rs` (this trait), `device.rs` ([`Device`]), `queue.rs` (batches), `program.rs` (kernels),
 ///    `memory.rs` (buffers, over a [`Pool`]) and `shared.rs` (what these share), in this order: none imports from one before it;
@@ -213,7 +213,7 @@ pub trait Program: Any + MaybeSend + MaybeSync {
     }
 }
 
-/// Memory on one device. Backends downcast it (`dyn Any`) to their own type. Dropping the last reference gives it back.
+/// Memory on one device. Backends downcast it (`dyn Any`) to their own type. Dropping the last reference frees it.
 pub trait Buffer: Any + MaybeSend + MaybeSync {
     /// Size in bytes as asked for, at least.
     fn bytes(&self) -> u64;
@@ -247,8 +247,8 @@ impl HostMemory {
     /// Describes `bytes` bytes from `start` on, which `owner` keeps alive.
     ///
     /// # Safety
-    /// The memory is valid for reads by any thread, and nobody writes to it, until `owner` is dropped. It may be written where a kernel binds
-    /// it for writing.
+    /// The memory must be valid for reads by any thread, and nobody may write to it, until `owner` is dropped. Kernels may write to it if they bind it
+    /// for writing.
     pub unsafe fn new(start: NonNull<u8>, bytes: u64, owner: impl Any + Send + Sync) -> Self {
         Self { start, bytes, _owner: Box::new(owner) }
     }
@@ -293,7 +293,7 @@ impl Contents {
     }
 }
 
-/// Returns why there is no device of an index: how many a backend has.
+/// Returns the reason why there is no device of an index, with the number of devices.
 #[doc(hidden)]
 #[must_use]
 pub fn devices_text(count: usize) -> String {
@@ -404,13 +404,13 @@ pub enum Command {
     Dispatch(Dispatch),
     /// Copies within the device.
     Copy {
-        /// From here.
+        /// Buffer to copy from.
         source: Arc<dyn Buffer>,
-        /// From this byte.
+        /// Offset in the source, in bytes.
         source_offset: u64,
-        /// To here; another buffer than `source`.
+        /// Buffer to copy to; not the same as `source`.
         target: Arc<dyn Buffer>,
-        /// To this byte.
+        /// Offset in the target, in bytes.
         target_offset: u64,
         /// The number of bytes. Offsets and size are multiples of 4.
         bytes: u64,
@@ -518,7 +518,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         Err(memory)
     }
 
-    /// How it shares memory with other libraries that use its driver; `None` where it does not.
+    /// Returns the means to share memory with other libraries that use the same driver; `None` if there is none.
     fn sharing(&self) -> Option<&dyn Sharing> {
         None
     }

@@ -137,7 +137,7 @@ pub struct ProductShape {
     pub matmul: MatmulShape,
     /// The dtype of the result: float32, or the one that it is rounded to; i32 for products of whole numbers.
     pub result: DType,
-    /// Where a bias for each column begins, contiguous and of the result's dtype.
+    /// Offset of a bias for each column, contiguous and of the result's dtype.
     pub bias: Option<usize>,
     /// Negative results become 0.
     pub relu: bool,
@@ -433,7 +433,7 @@ impl ResampleKernel {
 /// Random numbers of Philox 4x32-10: word i % 4 of block i / 4 for place i.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RandomShape {
-    /// How many.
+    /// Number of elements.
     pub count: usize,
     /// The key.
     pub seed: u64,
@@ -592,6 +592,6 @@ pub struct ScanShape {
     pub length: usize,
     /// The kind of the elements.
     pub number: Number,
-    /// How.
+    /// Combination of the elements.
     pub by: Combination,
 }

@@ -30,7 +30,7 @@ pub struct Pool<B> {
 
 #[derive(Debug)]
 struct State<B> {
-    /// By class: a list, since classes are few and a tree would be compiled for each backend.
+    /// Free buffers by class, in a list: classes are few, and a tree would be compiled for each backend.
     free: Vec<(u64, Vec<B>)>,
     figures: MemoryFigures,
 }
@@ -51,7 +51,7 @@ pub struct Request<B> {
     pub class: u64,
     /// A buffer that was used before, or none.
     pub taken: Taken<B>,
-    /// To be destroyed by the caller.
+    /// Buffers that the caller must destroy.
     pub given_up: Vec<B>,
 }
 
@@ -205,7 +205,7 @@ impl<B> Pool<B> {
 }
 
 impl<B> State<B> {
-    /// Where the buffers of a class are, or would be.
+    /// Returns the index of a class's buffers, or the index at which to insert them.
     fn place(&self, class: u64) -> Result<usize, usize> {
         self.free.binary_search_by_key(&class, |(class, _)| *class)
     }

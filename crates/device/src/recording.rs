@@ -15,7 +15,7 @@ pub struct UniformChange {
     pub command: usize,
     /// The binding's place in `Reflection::bindings`.
     pub binding: usize,
-    /// As many bytes as it had.
+    /// The new contents, of the same length as the old ones.
     pub contents: Vec<u8>,
 }
 

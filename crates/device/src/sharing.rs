@@ -16,7 +16,7 @@ pub trait Sharing: MaybeSend + MaybeSync {
     /// The stream that all of the device's work goes into.
     fn stream(&self) -> usize;
 
-    /// Where a buffer of this device's begins; `None` for another's.
+    /// Returns the address of a buffer of this device; `None` for a buffer of another device.
     fn address(&self, buffer: &Arc<dyn Buffer>) -> Option<u64>;
 
     /// Lets a stream of the same device wait for everything submitted so far.

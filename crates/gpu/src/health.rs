@@ -30,7 +30,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Of a device whose batches and transfers have a time limit.
+    /// Creates the health of a device whose batches and transfers have a time limit.
     pub(crate) fn new(device: String, timeout: Option<Duration>) -> Self {
         Self {
             device,
@@ -55,7 +55,7 @@ impl Health {
         let _ = self.at_work.set(device);
     }
 
-    /// When what begins now must be finished.
+    /// Returns the time by which work that starts now must end.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
     }

@@ -16,7 +16,7 @@ pub(super) struct InFlight<T> {
     next: u64,
     /// Every number up to this one has passed.
     passed: u64,
-    /// By number: a list, since what is in flight is little and a tree would be compiled for each backend.
+    /// Kept objects by number, in a list: few are in flight, and a tree would be compiled for each backend.
     kept: Vec<(u64, Vec<T>)>,
 }
 

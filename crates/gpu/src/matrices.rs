@@ -65,7 +65,7 @@ pub(super) struct Product {
 }
 
 impl Product {
-    /// Of m x k and k x n matrices of these components, and sums of others.
+    /// Returns the product of m x k and k x n matrices of these components, with sums of component `c`.
     pub(super) const fn new([m, n, k]: [u32; 3], [a, b, c]: [Component; 3]) -> Self {
         Self {
             a: Matrix { rows: m, columns: k, component: a },

@@ -13,8 +13,8 @@ use super::health::Health;
 use crate::backend::DeviceKind;
 use crate::error::{Error, Result};
 
-/// How long one wait in the driver may last where the driver takes a limit: short enough that the end of the device is noticed, long enough
-/// not to burn time.
+/// The longest wait in a driver that takes a limit: short enough to notice that the device is gone, long enough not to waste processor
+/// time.
 #[cfg(any(feature = "vulkan", feature = "wgpu"))]
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
@@ -40,7 +40,7 @@ pub(super) trait Awaited: Send + Sync + 'static {
     fn block(&self) -> std::result::Result<(), Self::Fault>;
 }
 
-/// How a wait ended.
+/// The outcome of a wait.
 #[derive(Debug)]
 pub(super) enum Ended<F> {
     /// The queue has passed the point.

@@ -136,7 +136,7 @@ impl Graph {
         self.push(Op::Binary(op), &[x, y], dtype, &shape)
     }
 
-    /// Of truth values, one of which is known.
+    /// Simplifies a logical operation of which one operand is known.
     fn logic(&self, op: Binary, x: Value, y: Value) -> Option<Value> {
         let (known, other) = match (self.number(x), self.number(y)) {
             (Some(bits), _) => (bits != 0, y),

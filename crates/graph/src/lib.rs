@@ -46,7 +46,7 @@ pub enum Unary {
     Floor,
     /// Up to a whole number.
     Ceil,
-    /// To the nearest whole number, an even one where two are.
+    /// Rounds to the nearest whole number, and a tie to the even one.
     RoundEven,
     /// The square root.
     Sqrt,
@@ -64,9 +64,9 @@ pub enum Unary {
     Tanh,
     /// Each bit turned over; of bool the opposite.
     Not,
-    /// How many bits are 1.
+    /// The number of bits that are 1.
     Popcnt,
-    /// How many bits from the highest down are 0.
+    /// The number of leading bits that are 0.
     LeadingZeros,
     /// The real part of a complex number.
     Real,
@@ -186,14 +186,14 @@ pub enum Op {
         start: Vec<usize>,
         /// The one behind the last.
         limit: Vec<usize>,
-        /// From one to the next.
+        /// Distance from one element to the next.
         step: Vec<usize>,
     },
     /// Zeros before and behind, along each axis.
     Pad {
-        /// How many before.
+        /// Zeros before.
         low: Vec<usize>,
-        /// How many behind.
+        /// Zeros after.
         high: Vec<usize>,
     },
     /// flat operand, places (u32): the elements at these places. All are within the operand.
@@ -227,7 +227,7 @@ impl Node {
     }
 }
 
-/// A graph of operations from arguments to results. Every node comes behind what it reads.
+/// A graph of operations from arguments to results. Every node comes after the nodes that it reads.
 ///
 /// ```
 /// use cantus::graph::{Binary, Graph};
@@ -254,7 +254,7 @@ pub struct Graph {
     known: HashMap<Node, Value>,
 }
 
-/// Of what is computed; names of values do not count.
+/// Compares the computations; names of values do not count.
 impl PartialEq for Graph {
     fn eq(&self, other: &Self) -> bool {
         self.nodes == other.nodes && self.inputs == other.inputs && self.outputs == other.outputs
@@ -294,7 +294,7 @@ impl Graph {
         &self.name
     }
 
-    /// Returns all nodes, what is read before what reads it.
+    /// Returns all nodes, each after those that it reads.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

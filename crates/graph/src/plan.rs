@@ -1,5 +1,5 @@
-//! How a device of many cores with memories of tiles would share out a graph: a plan to read and for the simulator. The plugin of such a device
-//! places its own work; nothing here reaches it.
+//! A plan of how a device with many cores, whose memories hold tiles, would divide a graph: to read, and for the simulator. The plugin of
+//! such a device places its own work and does not use the plan.
 //!
 //! Values lie in tiles of 32 x 32 elements of their last two axes, padded with zeros. The work of an operation is the grid of the tiles of its
 //! result, cut into one block for each core: by the golden section, or in rows.

@@ -12,7 +12,7 @@ use cantus_base::listed::Listed;
 /// The precision in which float32 is computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// As float32.
+    /// Computes in float32.
     #[default]
     Full,
     /// Every float32 is rounded to bf16, as on devices whose tiles hold bf16.
@@ -310,7 +310,7 @@ fn compare(op: Compare, x: &Array, y: &Array) -> Result<Array> {
 }
 
 fn select(condition: &Array, a: &Array, b: &Array) -> Result<Array> {
-    let Array::Bool(condition) = condition else { return Err(fault("a selection by what is no bool")) };
+    let Array::Bool(condition) = condition else { return Err(fault("a selection whose condition is not a bool")) };
     macro_rules! chosen {
         ($($kind:ident),*) => {
             match (a, b) {

@@ -1,6 +1,6 @@
-//! Which overrides a kernel that is compiled ahead takes as arguments of the launch, so that one form serves all their values. Found
-//! by trying: a declaration is rewritten as a variable, and stays so if the text still validates. What sizes a workgroup or an array, or
-//! begins a variable of the module, does not; nor does what naga would compute with a mathematics of its own.
+//! The overrides that a kernel compiled ahead takes as arguments of the launch, so that one form serves all their values. Each is found by
+//! trial: its declaration is rewritten as a variable, and stays so if the text still validates. Overrides that size a workgroup or an array, or
+//! initialise a variable of the module, stay constants, and so do those of expressions that naga would evaluate with different mathematics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,7 +107,7 @@ fn rewritten(parsed: &Parsed, overrides: &[Handle<Override>]) -> Option<Parsed> 
     Parsed::parse(&crate::front::File::named(&parsed.source.file), &text, &|_| ()).ok()
 }
 
-/// Where the `@id(…)` begins that ends a text.
+/// Returns where the `@id(…)` at the end of a text begins.
 fn attribute(text: &str) -> Option<usize> {
     let start = text.rfind('@')?;
     let inner = text.get(start + 1..)?.trim().strip_prefix("id")?.trim().strip_prefix('(')?.strip_suffix(')')?;

@@ -1,4 +1,4 @@
-//! How control may leave a statement (WGSL, "Statements Behavior Analysis").
+//! The ways in which control may leave a statement (WGSL, "Statements Behavior Analysis").
 
 /// A set of ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

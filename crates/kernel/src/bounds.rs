@@ -61,7 +61,7 @@ pub(super) fn check(text: &str) -> Result<(), Fault> {
 }
 
 impl Fault {
-    /// With a span that lies on the borders of characters.
+    /// Moves the span to the boundaries of characters.
     fn within(mut self, text: &str) -> Self {
         let border = |mut place: usize| {
             place = place.min(text.len());
@@ -186,7 +186,7 @@ struct Declaration<'a> {
 struct Walk<'a> {
     brackets: Vec<Expression>,
     expression: Expression,
-    /// For each open block the `else if`s before it.
+    /// For each open block, the number of `else if`s before it.
     blocks: Vec<usize>,
     /// Links of the chain of `else if`s that ended last, in the block that is open now.
     links: usize,

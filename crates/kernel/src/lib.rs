@@ -218,8 +218,8 @@ impl Kernel {
         Self::from_named_wgsl(&path.display().to_string(), &text)
     }
 
-    /// A kernel whose text imports from other files: they are linked first. `file` is its name in error reports; what is at fault in another file
-    /// is shown there, with line and column.
+    /// Links a kernel whose text imports from other files, and parses it. `file` is its name in error reports. An error in another file is shown
+    /// there, with line and column.
     ///
     /// ```
     /// use cantus::link::Linker;
@@ -235,13 +235,13 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidWgsl`] for imports that lead nowhere as well; else as [`Kernel::from_wgsl`].
+    /// [`Error::InvalidWgsl`] also for imports that are not found; else as [`Kernel::from_wgsl`].
     #[cfg(feature = "link")]
     pub fn linked(linker: &cantus_link::Linker, file: &str, text: &str) -> Result<Self> {
         Self::from_linked(&linker.link(file, text).map_err(not_linked)?)
     }
 
-    /// As [`Kernel::linked`], of a file: imports are of its package, which begins at the next `wesl.toml` above it, else at its folder.
+    /// Links a kernel in a file, as [`Kernel::linked`]. Its package begins at the next `wesl.toml` above the file, else at its folder.
     ///
     /// # Errors
     /// [`Error::Unreadable`] for files, [`Error::InvalidInput`] for a `wesl.toml`, else as [`Kernel::linked`].
@@ -250,7 +250,7 @@ impl Kernel {
         Self::from_linked(&linker.link_file(path).map_err(not_linked)?)
     }
 
-    /// A kernel from what a [`Linker`](cantus_link::Linker) made.
+    /// Creates a kernel from the output of a [`Linker`](cantus_link::Linker).
     ///
     /// # Errors
     /// As [`Kernel::from_wgsl`].
@@ -368,14 +368,14 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`], with its place, for constructs that no rewriting makes the same everywhere: f16 and f64, atomic floats, subgroup operations.
+    /// [`Error::Unsupported`], with its place, for constructs that cannot be made the same everywhere: f16 and f64, atomic floats, subgroup operations.
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
     #[cfg(feature = "wgsl")]
     pub fn reproducible(&self) -> Result<Self> {
         self.reproducible_form().cloned()
     }
 
-    /// As [`Kernel::reproducible`], made once.
+    /// Returns [`Kernel::reproducible`], computed once.
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn reproducible_form(&self) -> Result<&Self> {
@@ -468,8 +468,8 @@ impl Kernel {
     }
 
     /// Returns the kernel with buffers of texels in place of its textures, as devices run it, for inspection. It assumes sampled textures of
-    /// `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) with one level, and linear samplers that clamp to the edge; an engine uses what is
-    /// bound. A kernel without textures is returned unchanged.
+    /// `rgba8unorm` (`rgba8uint`, `rgba8sint`, `depth32float`) with one level, and linear samplers that clamp to the edge; an engine uses the bound
+    /// ones. A kernel without textures is returned unchanged.
     ///
     /// ```
     /// let kernel = cantus::Kernel::from_wgsl("
@@ -542,12 +542,12 @@ impl Kernel {
         Ok(LoopLimit { kernel, loops })
     }
 
-    /// Where a limited form says which loop was stopped.
+    /// The binding in which a limited form reports the loop that was stopped.
     #[cfg(feature = "wgsl")]
     pub(crate) const STOPPED: &'static str = "cantus_stopped";
 
-    /// Returns the kernel in a form whose constant tables of more numbers than `most` with a computed index are read-only buffers, and what is to be
-    /// bound there; nothing where it has none. Made once, for the first `most`.
+    /// Returns the kernel with read-only buffers in place of constant tables of more than `most` numbers that are indexed with computed indices, and
+    /// the contents of the buffers; nothing if it has none. Computed once, for the first `most`.
     ///
     /// # Errors
     /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
@@ -596,7 +596,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::EntryPoint`] when there is none of that name; the message lists those that exist.
+    /// [`Error::EntryPoint`] if there is none of that name; the message lists those that exist.
     pub fn with_entry_point(&self, name: &str) -> Result<Self> {
         if self.inner.entry.as_deref() == Some(name) {
             return Ok(self.clone());
@@ -614,8 +614,8 @@ impl Kernel {
         Ok(self.changed(Some(name.to_owned()), self.inner.overrides.clone()))
     }
 
-    /// Sets an override constant, by its name or its `@id`. Booleans are 0 and 1. A form that was compiled ahead stays if it takes the
-    /// override as an argument.
+    /// Sets an override constant, by its name or its `@id`. Booleans are 0 and 1. A form that was compiled ahead stays valid if the override is one
+    /// of its arguments.
     ///
     /// ```
     /// let text = "
@@ -630,7 +630,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Override`] when there is none of that name, or the value does not fit its type.
+    /// [`Error::Override`] if there is none of that name, or the value does not fit its type.
     pub fn with_override(&self, name: &str, value: impl Into<f64>) -> Result<Self> {
         let value = value.into();
         let mut overrides = self.inner.overrides.clone();
@@ -744,7 +744,7 @@ impl Kernel {
         Ok(recurrence::has_recurrence(&self.parsed()?.module))
     }
 
-    /// Returns an estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.
+    /// Returns an estimate of the operations of one invocation. Loops count with their bounds if the text shows them, else with 256 iterations.
     ///
     /// # Errors
     /// As [`Kernel::reflection`].
@@ -789,8 +789,8 @@ impl Kernel {
         program.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns the kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` says
-    /// where the WGSL came from, in the file's first line. Not formatted.
+    /// Returns the kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` is the origin of the
+    /// WGSL, for the file's first line. Not formatted.
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that is left to the executor.
@@ -799,7 +799,7 @@ impl Kernel {
         self.ahead_within(source, "cantus::ahead", false)
     }
 
-    /// As [`Kernel::ahead`], for a module that finds `math` and `rt` under `root`; `bare` leaves the static out.
+    /// Returns the kernel as [`Kernel::ahead`], for a module that finds `math` and `rt` under `root`; `bare` omits the static.
     ///
     /// # Errors
     /// As [`Kernel::ahead`].
@@ -825,7 +825,7 @@ impl Kernel {
     ///
     /// # Safety
     /// `compiled` must be the unchanged `KERNEL` of a module that [`Kernel::ahead`] wrote, because its code trusts the kernel it was generated for.
-    /// The kernel must have no data race: the executor would give some value, but code that rustc compiled has undefined behaviour.
+    /// The kernel must not have a data race: the executor would give some value, but code that rustc compiled has undefined behaviour.
     pub unsafe fn with_ahead(&self, compiled: &'static ahead::Compiled) -> Result<Self> {
         let fault = |reason: &str| Error::InvalidInput {
             what: format!("the compiled form of the kernel {}", self.name()),
@@ -869,7 +869,7 @@ impl Kernel {
         kernel
     }
 
-    /// Returns whether it is one of [`Kernel::without_ahead`].
+    /// Returns whether [`Kernel::without_ahead`] returned it.
     #[cfg(feature = "cpu")]
     #[doc(hidden)]
     pub fn is_bytecode_only(&self) -> bool {
@@ -895,7 +895,7 @@ impl Kernel {
         self.native()?.translate(self.inner.entry.as_deref(), &self.inner.overrides, dialect, options)
     }
 
-    /// As [`Kernel::translate`], with another kernel in place of the entry point's body.
+    /// Translates as [`Kernel::translate`], with another kernel in place of the entry point's body.
     #[cfg(feature = "_stream")]
     #[doc(hidden)]
     pub fn translate_frame(
@@ -915,8 +915,8 @@ impl Kernel {
         )
     }
 
-    /// As [`Kernel::translate`], of the kernel folded for devices whose dimensions hold few workgroups: it reads the true counts from a uniform
-    /// behind its own bindings (see `fold`).
+    /// Translates as [`Kernel::translate`], with the kernel folded for devices whose dimensions hold few workgroups: it reads the true counts from a
+    /// uniform after its own bindings (see `fold`).
     #[cfg(feature = "_stream")]
     #[doc(hidden)]
     pub fn translate_folded(

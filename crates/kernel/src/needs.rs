@@ -115,7 +115,7 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// Those of an entry point, through all functions that it calls.
+    /// Returns the needs of an entry point and of all functions that it calls.
     pub(super) fn of(module: &Module, info: &ModuleInfo, entry_point: usize) -> Self {
         let mut walk = Walk { module, info, needs: Needs::default(), longest: 0, calls: Vec::new() };
         walk.entry(entry_point);

@@ -1,4 +1,4 @@
-//! How many rounds all loops of an invocation make together, where the text shows it.
+//! Counts the iterations of all loops of an invocation together, if the text shows the number.
 //!
 //! Some drivers silently end a loop after some 65,535 rounds, counted over all loops of an invocation. A loop is bounded here when it is
 //! the usual counting one: one variable that begins at constants, is compared with a constant at the loop's start, and is changed by a
@@ -172,7 +172,7 @@ impl Counter<'_> {
         }
     }
 
-    /// How the continuing block changes a variable, where that is the only statement there that stores to it.
+    /// Returns how the continuing block changes a variable, if only one statement there stores to it.
     fn change(&self, variable: Handle<LocalVariable>, continuing: &Block) -> Option<(BinaryOperator, i64)> {
         let mut found = None;
         for statement in continuing {

@@ -128,7 +128,7 @@ impl Kernel {
     }
 }
 
-/// That a language lacks a type, by WGSL's name.
+/// Returns the message that a language lacks a type, by WGSL's name.
 fn has_no(language: Language, scalar: naga::Scalar) -> String {
     let name =
         Scalar::of(scalar).map_or_else(|| format!("number of {} bytes", scalar.width), |known| known.name().to_owned());

@@ -43,7 +43,7 @@ pub(crate) fn decide(text: &str, tokens: &[Token], is_on: &mut dyn FnMut(&str) -
             (_, Some(taken)) => taken,
             (word, None) => {
                 let message = format!(
-                    "`@{word}` has no `@if` before it: it stands right behind what an `@if` or `@elif` decorates"
+                    "`@{word}` has no `@if` before it: it must follow the construct that an `@if` or `@elif` decorates"
                 );
                 return Err(reader.fault(condition.tokens, message));
             }
@@ -112,7 +112,7 @@ impl<'t> Reader<'t> {
     }
 
     fn unfinished(&self, from: usize) -> Fault {
-        self.fault(from..from + 1, "the text ends within what begins here: a bracket or a `;` is missing".to_owned())
+        self.fault(from..from + 1, "the text ends inside this construct: a bracket or a `;` is missing".to_owned())
     }
 
     fn attributes(&self, from: usize) -> Result<Attributes<'t>, Fault> {
@@ -227,7 +227,7 @@ impl<'t> Reader<'t> {
 /// Brackets and negations within each other, at most.
 const DEEPEST: usize = 64;
 
-/// Of conditions: names, `true`, `false`, `!`, `&&`, `||` and brackets.
+/// A parser of conditions: names, `true`, `false`, `!`, `&&`, `||` and brackets.
 struct Parser<'r, 't> {
     reader: &'r Reader<'t>,
     at: usize,

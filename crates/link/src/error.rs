@@ -23,7 +23,7 @@ pub enum Error {
     /// A file cannot be read.
     #[error("cannot read {path}: {reason}")]
     Unreadable {
-        /// Which.
+        /// The path.
         path: String,
         /// The system's reason.
         reason: String,
@@ -31,7 +31,7 @@ pub enum Error {
     /// A file of settings is not understood.
     #[error("{path}: {reason}")]
     Settings {
-        /// Which.
+        /// The path.
         path: String,
         /// The fault of it.
         reason: String,
@@ -43,7 +43,7 @@ impl Error {
         Self::Text { message, file: origin.file.to_string(), text: origin.text.to_string(), place }
     }
 
-    /// Line and column, from 1, of what is at fault; the column counts characters.
+    /// Line and column of the error, from 1; the column counts characters.
     #[must_use]
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         match self {

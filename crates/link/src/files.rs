@@ -14,9 +14,9 @@ const EXTENSIONS: [&str; 2] = ["wesl", "wgsl"];
 /// A package's folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
-    /// Where `package::` is.
+    /// The folder of `package::`.
     root: PathBuf,
-    /// Where its `wesl.toml` lies, if it has one.
+    /// The folder of its `wesl.toml`, if it has one.
     home: Option<PathBuf>,
     dependencies: BTreeMap<String, Dependency>,
 }

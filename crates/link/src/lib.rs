@@ -54,7 +54,7 @@ pub use origins::{Origin, Origins};
 use link::Session;
 use packages::{Package, Packages};
 
-/// The means of linking: features, and where modules are.
+/// Links texts: has the features, and the places of modules.
 #[derive(Debug, Default)]
 pub struct Linker {
     features: BTreeMap<String, bool>,
@@ -74,22 +74,22 @@ impl Linker {
         Self::default()
     }
 
-    /// Turns a feature on or off, for `@if(feature)`. Features are off until they are turned on.
+    /// Turns a feature on or off, for `@if(feature)`. Features are off by default.
     #[must_use]
     pub fn feature(mut self, name: &str, is_on: bool) -> Self {
         self.features.insert(name.to_owned(), is_on);
         self
     }
 
-    /// A module as text, under its path: `package::noise` is of the kernel's own package, `other::noise` of the package `other`. `file` is the
-    /// name that errors show.
+    /// Adds a module as text, under its path: `package::noise` belongs to the kernel's own package, `other::noise` to the package `other`. `file` is
+    /// the name that errors show.
     #[must_use]
     pub fn module(mut self, path: &str, file: &str, text: &str) -> Self {
         self.modules.insert(path.to_owned(), Origin { file: file.into(), text: text.into() });
         self
     }
 
-    /// The folder of `package::`, whatever a `wesl.toml` says.
+    /// Sets the folder of `package::`, instead of the one in a `wesl.toml`.
     #[cfg(feature = "files")]
     #[must_use]
     pub fn root(mut self, folder: impl AsRef<Path>) -> Self {
@@ -97,7 +97,7 @@ impl Linker {
         self
     }
 
-    /// A package's folder, with or without a `wesl.toml`, whatever the kernel's own says.
+    /// Sets a package's folder, with or without a `wesl.toml`, instead of the one in the kernel's own.
     #[cfg(feature = "files")]
     #[must_use]
     pub fn package(mut self, name: &str, folder: impl AsRef<Path>) -> Self {
@@ -142,10 +142,10 @@ impl Linker {
         })
     }
 
-    /// Links a kernel's text. Its own package are the modules given as text, and the folder given as [`Linker::root`].
+    /// Links a kernel's text. Its own package has the modules given as text, and the folder given as [`Linker::root`].
     ///
     /// # Errors
-    /// [`Error::Text`], with file, line and column, for what is not WESL, and for modules and names that are not there.
+    /// [`Error::Text`], with file, line and column, for text that is not WESL, and for modules and names that do not exist.
     pub fn link(&self, file: &str, text: &str) -> Result<Linked, Error> {
         let origin = Origin { file: file.into(), text: text.into() };
         let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
@@ -199,7 +199,7 @@ impl Linker {
     }
 }
 
-/// A kernel and what it imports, as one text.
+/// A kernel and its imports, as one text.
 #[derive(Debug, Clone)]
 pub struct Linked {
     text: Arc<str>,

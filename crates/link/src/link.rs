@@ -22,7 +22,7 @@ enum Target {
 /// A declaration that the linked text has, with what its words name.
 struct Reached {
     id: Id,
-    /// Where, what is written there, and the declaration that it names.
+    /// Each use: its range, the path written there, and the declaration that it names.
     uses: Vec<(Range<usize>, Vec<String>, Option<Id>)>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Session<'l> {
     packages: Packages<'l>,
     is_on: &'l dyn Fn(&str) -> bool,
     modules: Vec<Module>,
-    /// Where each module lies: its package, and its path there.
+    /// The package of each module, and its path there.
     places: Vec<(PackageId, Vec<String>)>,
     /// `None`: there is none.
     known: HashMap<(PackageId, Vec<String>), Option<usize>>,

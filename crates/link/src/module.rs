@@ -26,7 +26,7 @@ pub(crate) struct Use {
 /// A declaration at module scope.
 #[derive(Debug)]
 pub(crate) struct Declaration {
-    /// None for `const_assert`.
+    /// The name; `None` for `const_assert`.
     pub name: Option<String>,
     pub place: Range<usize>,
     /// The modules that it names, itself included.
@@ -207,7 +207,7 @@ impl<'t> Parser<'t> {
                 self.at += 1;
             }
             if matches!(local, "package" | "super") {
-                let message = "an import names what it brings: `import super::file::name;`".to_owned();
+                let message = "an import must name an item: `import super::file::name;`".to_owned();
                 return Err(Fault { message, place });
             }
             if module.imports.contains_key(local) {
@@ -229,7 +229,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// From an opening bracket to behind the one that closes it.
+    /// Skips from an opening bracket past the one that closes it.
     fn close(&mut self) -> Result<(), Fault> {
         let open = self.here();
         let mut depth = 0_usize;
@@ -249,7 +249,7 @@ impl<'t> Parser<'t> {
         Err(Fault { message: "this bracket is never closed".to_owned(), place: open })
     }
 
-    /// To the first of some signs outside of brackets.
+    /// Skips to the first of some signs outside of brackets.
     fn to(&mut self, signs: &[u8]) -> Result<(), Fault> {
         let start = self.here();
         while let Some(token) = self.token(self.at) {

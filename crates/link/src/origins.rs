@@ -1,4 +1,4 @@
-//! Where each part of a linked text comes from.
+//! The source of each part of a linked text.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where modules are found: among those given as text, in the library, and in folders.
+//! Finds modules: among those given as text, in the library, and in folders.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) enum Package {
 pub(crate) struct Packages<'l> {
     linker: &'l Linker,
     packages: Vec<Package>,
-    /// Of which package, and under which name there.
+    /// Dependencies by package and by the name that they have there.
     dependencies: BTreeMap<(usize, String), Option<PackageId>>,
     files: Vec<PathBuf>,
 }
@@ -150,7 +150,7 @@ impl<'l> Packages<'l> {
         Ok(None)
     }
 
-    /// Where a package was looked for, for errors.
+    /// Describes where a package was looked for, for errors.
     pub(crate) fn where_looked(&self, package: PackageId, name: &str) -> String {
         match self.packages.get(package.0) {
             #[cfg(feature = "files")]
@@ -159,7 +159,7 @@ impl<'l> Packages<'l> {
         }
     }
 
-    /// Where a module was looked for, for errors.
+    /// Describes where a module was looked for, for errors.
     pub(crate) fn looked_for(&self, package: PackageId, path: &[String]) -> String {
         match self.packages.get(package.0) {
             Some(Package::Library) => {

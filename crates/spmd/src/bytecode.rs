@@ -94,7 +94,7 @@ pub struct BindingInfo {
     pub align: u32,
 }
 
-/// How workgroups become batches: a batch is what runs in lock-step.
+/// The way in which workgroups become batches; a batch runs in lock-step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Batching {
     /// One workgroup: for kernels with barriers, workgroup memory or subgroup operations.
@@ -143,7 +143,7 @@ impl Clone for OnceTables {
 }
 
 impl OnceTables {
-    /// Of the code that holds it, for workgroups of this size.
+    /// Returns the tables of the code that holds it, for workgroups of this size.
     pub fn get(&self, code: &Code, [width, height, depth]: [u32; 3]) -> &Tables {
         self.0.get_or_init(|| {
             let group = width.saturating_mul(height).saturating_mul(depth).max(1);
@@ -178,11 +178,11 @@ impl OnceTables {
 
 /// Vector operations run over a multiple of this many lanes, so that vectorised loops have no tail.
 pub(crate) const LANE_STEP: u32 = 32;
-/// No batch has more lanes, and so no workgroup more invocations.
+/// The most lanes of a batch, and so the most invocations of a workgroup.
 pub(crate) const MAX_LANES: u32 = 1 << 16;
-/// No kernel has more workgroup memory: 1 MiB in WGSL's layout, of which the executor's takes up to four times as much.
+/// The most workgroup memory of a kernel: 1 MiB in WGSL's layout, of which the executor's takes up to four times as much.
 pub(crate) const MAX_WORKGROUP_BYTES: u32 = 4 << 20;
-/// No mask: all lanes are active.
+/// The absence of a mask: all lanes are active.
 pub(crate) const FULL: u32 = u32::MAX;
 /// Unused operand.
 #[cfg(feature = "wgsl")]
@@ -211,7 +211,7 @@ pub(crate) const D_UNIFORM: u8 = 8;
 /// Memory: the index is `a` + lane, `a` being uniform.
 pub(crate) const LINEAR: u8 = 16;
 
-/// Where an access goes.
+/// The memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Space {
     /// A binding, by its place in [`Bytecode::bindings`].
@@ -226,7 +226,7 @@ pub(crate) enum Space {
     },
 }
 
-/// How one element lies in memory.
+/// The layout of one element in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Element {
     Word,
@@ -259,8 +259,8 @@ pub(crate) struct Strided {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Count {
     Fixed(u32),
-    /// As many as the binding holds: `(size - start) / stride`, start and stride of the runtime array, times `scale`
-    /// where the index counts in smaller units than the array's elements.
+    /// All that the binding holds: `(size - start) / stride`, start and stride of the runtime array, times `scale` if the index counts in smaller
+    /// units than the array's elements.
     Runtime {
         start: u32,
         stride: u32,
@@ -319,7 +319,7 @@ pub(crate) enum Op {
     JumpUnless,
     /// `a` is true.
     JumpIf,
-    /// No lane of `m` is active.
+    /// Jumps if no lane of `m` is active.
     JumpNone,
     /// Some lane of `m` is active.
     JumpAny,
@@ -337,7 +337,7 @@ pub(crate) enum Op {
     MaskAndNot,
     /// `d &= !m`.
     MaskRemove,
-    /// No lane.
+    /// Clears the mask.
     MaskNone,
     Input(Input),
     /// `d = a + lane`.

@@ -1,5 +1,5 @@
-//! Which operands each operation has, and which forms it may have: what `check` verifies, what the lowering chooses from and its
-//! passes walk over, and what the lane loops may rely on.
+//! The operands of each operation and the forms that it may have: `check` verifies them, the lowering and its passes are driven by them, and
+//! the lane loops rely on them.
 
 use super::bytecode::{
     A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Convert, D_UNIFORM, Element, Float, Float2, Int2, LINEAR, Number, Op,
@@ -15,7 +15,7 @@ pub(crate) enum Width {
     Mask,
 }
 
-/// Which operands an operation has.
+/// The operands of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub d: Width,
@@ -120,7 +120,7 @@ mod form {
     pub const PLAIN: &[u8] = &[0];
     pub const UNIFORM_RESULT: &[u8] = &[D];
     pub const UNIFORM_OPERAND: &[u8] = &[A];
-    /// As many lanes are written as are read.
+    /// One operand: as many lanes are written as are read.
     pub const UNARY: &[u8] = &[0, A | D];
     pub const SPREADING: &[u8] = &[0, A, A | D];
     /// Never into a uniform register: some lanes keep what they have.

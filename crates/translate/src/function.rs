@@ -35,7 +35,7 @@ pub(super) struct Body<'m> {
     pub loops: u32,
     /// Every invocation of the workgroup comes here, if the workgroup's size allows: the entry point's body outside of branches.
     pub straight: bool,
-    /// Where a place is asked for that is only used in range: what must hold for that.
+    /// Conditions under which the place being written is in range, if it is used only in range.
     pub guards: Option<Vec<String>>,
 }
 

@@ -297,7 +297,7 @@ struct Writer<'m> {
     /// Scalars that occur.
     kinds: BTreeSet<Scalar>,
     types: String,
-    /// By name, each before those that call it.
+    /// Helpers by name, each before those that call it.
     helpers: Vec<(String, String)>,
     constants: String,
     functions: String,

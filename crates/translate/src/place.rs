@@ -23,7 +23,7 @@ impl<'m> Writer<'m> {
     pub(super) fn space_of(&self, f: &Body<'m>, handle: Handle<Expression>) -> Result<naga::AddressSpace> {
         match f.info[handle].ty.inner_with(&self.module.types) {
             TypeInner::Pointer { space, .. } | TypeInner::ValuePointer { space, .. } => Ok(*space),
-            _ => self.unsupported("a value where a pointer is due"),
+            _ => self.unsupported("a value where a pointer is expected"),
         }
     }
 
@@ -99,7 +99,7 @@ impl<'m> Writer<'m> {
         })
     }
 
-    /// For a pointer to a runtime-sized array: an element as an lvalue, with `@` for the index.
+    /// Returns an element behind a pointer to a runtime-sized array as an lvalue, with `@` for the index.
     fn runtime_element_place(&mut self, f: &mut Body<'m>, base: Handle<Expression>) -> Result<Option<String>> {
         let Some(ty) = self.runtime_array(f, base) else { return Ok(None) };
         let (element, stride, _) = self.runtime_element(ty)?;
@@ -166,7 +166,7 @@ impl<'m> Writer<'m> {
             TypeInner::ValuePointer { size: None, scalar, .. } => {
                 Pointee::Value(Ty::Scalar(self.known(Scalar::of(scalar), "numbers of this type")?))
             }
-            _ => return self.unsupported("a value where a pointer is due"),
+            _ => return self.unsupported("a value where a pointer is expected"),
         })
     }
 

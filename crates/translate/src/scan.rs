@@ -31,7 +31,7 @@ pub(super) fn reaches_continuing(body: &Block, bounded: bool) -> bool {
     continues(body) || !ends(body, bounded)
 }
 
-/// How often each expression is used by something that is written.
+/// Returns how often each expression is used in the written code.
 pub(super) fn uses(function: &Function, bounded: bool) -> Vec<u32> {
     let mut uses = vec![0_u32; function.expressions.len()];
     let mut open = Vec::new();

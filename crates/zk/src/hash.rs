@@ -209,7 +209,7 @@ impl MerkleTree {
     /// Returns the siblings from a leaf up to the root.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when there is no such leaf, else as [`Tensor::to_vec_async`].
+    /// [`Error::InvalidSize`] if there is no such leaf, else as [`Tensor::to_vec_async`].
     pub async fn path_async(&self, leaf: usize) -> Result<Vec<[u8; 32]>> {
         let mut path = Vec::new();
         let mut at = leaf;

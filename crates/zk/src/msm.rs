@@ -27,10 +27,10 @@ const RUN: usize = 32;
 /// The cost of a bucket, in additions of terms.
 const BUCKET_COST: f64 = 4.0;
 
-/// Returns the sum of the points' multiples by the scalars at their places, exact for all points and scalars. Without any it is infinity.
+/// Returns the sum of the points, each multiplied by the scalar at its index, exact for all points and scalars. The empty sum is infinity.
 ///
-/// On a device the terms are put in order by windows and buckets and added there, a million at a time or as many as its bindings hold; what is left for each run of buckets is
-/// combined on the host. On the CPU it runs by 64-bit words in place of the kernels.
+/// Devices sort the terms by windows and buckets and add them, a million at a time or as many as a binding holds. The host combines the rest of
+/// each run of buckets. The CPU backend computes with 64-bit words instead of the kernels.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -45,7 +45,7 @@ const BUCKET_COST: f64 = 4.0;
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidSize`] when there are not as many scalars as points, else as [`crate::engine::DispatchBuilder::run_async`].
+/// [`Error::InvalidSize`] unless there is one scalar per point, else as [`crate::engine::DispatchBuilder::run_async`].
 #[cfg(not(target_arch = "wasm32"))]
 pub fn multi_scalar_mul<C: Curve>(scalars: &FieldTensor<C::Scalar>, points: &PointTensor<C>) -> Result<Affine<C>> {
     crate::engine::blocking::block_on(multi_scalar_mul_async(scalars, points))
@@ -66,7 +66,7 @@ pub fn multi_scalar_mul_rows<C: Curve>(
 /// `multi_scalar_mul`, for async code and the web.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] when there are not as many scalars as points, else as [`crate::engine::DispatchBuilder::run_async`].
+/// [`Error::InvalidSize`] unless there is one scalar per point, else as [`crate::engine::DispatchBuilder::run_async`].
 pub async fn multi_scalar_mul_async<C: Curve>(
     scalars: &FieldTensor<C::Scalar>,
     points: &PointTensor<C>,

@@ -286,7 +286,7 @@ impl<C: Curve> PointTensor<C> {
         normalized::<C>(&result, form).await
     }
 
-    /// For curves without kernels.
+    /// Computes on the host, for curves without kernels.
     async fn on_the_host(&self, operation: &Operation, other: Option<&Tensor>) -> Result<Self> {
         let engine = self.tensor.engine();
         let own = self.tensor.to_vec_async::<u32>().await?;

@@ -20,8 +20,8 @@ pub enum Check {
     Trusted,
 }
 
-/// An array of elements of a field on a device. Memory holds [`Field::WORDS`] words of u32 for an element, in Montgomery's form where
-/// [`crate::FieldKind::is_montgomery`] says so, whichever device it is. Cheap to clone; clones are the same array.
+/// An array of elements of a field on a device. Each element takes [`Field::WORDS`] words of u32, in Montgomery's form if
+/// [`crate::FieldKind::is_montgomery`] says so, on every device. Clones are cheap and share the memory.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -96,8 +96,8 @@ impl<F: Field> FieldTensor<F> {
         Self::from_limbs_async(engine, &limbs, check).await
     }
 
-    /// Words as they are in memory: 32-bit limbs, the least significant first, in Montgomery's form where the field has it. This is how arkworks'
-    /// `Fp` holds elements.
+    /// Creates an array from words as they are in memory: 32-bit limbs, the least significant first, in Montgomery's form if the field has it, as in
+    /// arkworks' `Fp`.
     ///
     /// # Errors
     /// As [`FieldTensor::from_limbs_async`]; [`Check::Reduce`] counts as strict.

@@ -26,7 +26,7 @@ pub(super) struct Answer<'a> {
     data: Shown<'a>,
     /// The device that computed it.
     device: &'a str,
-    /// How long the dispatch took that it was part of, in milliseconds.
+    /// Duration of the dispatch that it was part of, in milliseconds.
     milliseconds: f64,
     /// Requests that were computed in that dispatch.
     batch: usize,
@@ -41,7 +41,7 @@ pub(super) struct Binary(Vec<u8>);
 /// An element of a result.
 pub(super) struct AnswerNumber;
 
-crate::work::described!(AnswerNumber, "A number; what is no finite number by its name; of bool false or true; of complex numbers the two parts; elements of fields and points as hexadecimal digits after 0x.", {
+crate::work::described!(AnswerNumber, "A number. Infinities and NaN are their names, a bool is false or true, a complex number is its two parts, and elements of fields and points are hexadecimal digits after 0x.", {
     "anyOf": [
         { "type": "number" },
         { "type": "string" },

@@ -150,7 +150,7 @@ pub(super) async fn openapi() -> Response {
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Who asks for nothing in particular is shown the page.
+/// Returns the page, for a request that asks for nothing in particular.
 pub(super) async fn root() -> Response {
     let headers = [(header::LOCATION, "/docs"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     (StatusCode::SEE_OTHER, headers, "the documentation is at /docs\n").into_response()

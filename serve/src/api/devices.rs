@@ -79,7 +79,7 @@ pub struct Measured {
     pub name: String,
     /// The median of its times, in milliseconds.
     pub milliseconds: f64,
-    /// How much it did per second, in the unit.
+    /// Work per second, in the unit.
     pub rate: f64,
     /// The unit of the rate.
     pub unit: String,

@@ -51,7 +51,7 @@ pub(super) async fn submit(
     Ok(known((StatusCode::ACCEPTED, [(header::CONTENT_TYPE, JSON), (header::LOCATION, &location)], body), caller))
 }
 
-/// How a list is cut.
+/// The page of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -28,11 +28,11 @@ use crate::problem::Problem;
 use crate::service::Service;
 use crate::traces::within;
 
-/// Where a request comes from.
+/// The address that a request comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
 
-/// Who made a request, for the access log.
+/// The caller of a request, for the access log.
 #[derive(Debug, Clone)]
 struct Known(Arc<Caller>);
 

@@ -18,7 +18,7 @@ use crate::settings::Scope;
 use crate::share::{Part, Short};
 use crate::work::Work;
 
-/// Who calls, if it may at all.
+/// Returns the caller, if the request may call at all.
 pub(super) async fn caller(service: &Service, headers: &HeaderMap, peer: Peer) -> Result<Arc<Caller>, Problem> {
     let caller = match &service.keys {
         None => service.anybody.clone(),

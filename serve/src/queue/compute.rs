@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::work::array::Output;
 use crate::work::{Failure, Work};
 
-/// How a batch ended.
+/// The outcomes of a batch.
 #[derive(Debug, Default)]
 pub(super) struct Outcomes {
     pub results: Vec<Result<Output, Problem>>,
@@ -140,12 +140,12 @@ impl Worker {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where work goes now: the engine's own choice holds until that device fails.
+    /// Returns the device where work runs now: the engine's own choice holds until that device fails.
     fn device(&self, engine: &Engine) -> Option<String> {
         if self.left().is_empty() { Some(engine.selected().device.name.clone()) } else { Self::probe(engine) }
     }
 
-    /// Where a tensor is made now.
+    /// Returns the device where a tensor is created now.
     fn probe(engine: &Engine) -> Option<String> {
         engine.zeros_of(cantus::DType::U32, &[1]).ok().map(|tensor| tensor.device_name())
     }

@@ -26,7 +26,7 @@ use crate::work::progress::Progress;
 use compute::Worker;
 use waiting::{Entry, Waiting, gather};
 
-/// How a lane bounds what waits for it.
+/// The bounds of a lane's waiting work.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Requests.
@@ -41,7 +41,7 @@ pub struct Bounds {
     pub time: Duration,
     /// The most requests of one dispatch.
     pub batch: usize,
-    /// How long the first of them waits for others.
+    /// The time for which the first of them waits for others.
     pub window: Duration,
     /// Bytes that work may hold on the device.
     pub memory: u64,
@@ -82,15 +82,15 @@ pub struct Task {
     pub room: Room,
 }
 
-/// How work ended.
+/// Work that has ended.
 #[derive(Debug)]
 pub struct Finished {
     /// The result, or why there is none.
     pub result: Result<Output, Problem>,
-    /// When it began, if it did.
+    /// Its start, if it started.
     #[cfg_attr(not(feature = "traces"), expect(dead_code, reason = "a span begins there"))]
     pub began: Option<SystemTime>,
-    /// How long the dispatch took that it was part of.
+    /// The duration of the dispatch that it was part of.
     pub milliseconds: f64,
     /// Requests in that dispatch.
     pub batch: usize,

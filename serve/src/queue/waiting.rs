@@ -46,7 +46,7 @@ impl Waiting {
     }
 }
 
-/// How far into each key's queue alike tasks are looked for.
+/// The number of tasks of each key's queue that are searched for similar ones.
 const LOOK: usize = 1024;
 
 /// Takes tasks that are alike from all queues.

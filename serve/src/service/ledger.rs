@@ -22,13 +22,13 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     jobs: HashMap<String, Live>,
-    /// By key, time and id.
+    /// Jobs by key, time and id.
     owned: BTreeSet<(String, u64, String)>,
-    /// By time and id.
+    /// Jobs by time and id.
     ordered: BTreeSet<(u64, String)>,
-    /// By key and `Idempotency-Key`.
+    /// Jobs by key and `Idempotency-Key`.
     named: HashMap<(String, String), String>,
-    /// Those that have ended, by when they may be forgotten.
+    /// Jobs that have ended, by the time from which they may be forgotten.
     due: BTreeSet<(u64, String)>,
     states: HashMap<&'static str, u64>,
 }
@@ -62,7 +62,7 @@ impl Ledger {
         over.take(most).filter_map(|(_, id)| self.jobs.get(id).map(|live| live.record.clone())).collect()
     }
 
-    /// Those that are being computed.
+    /// Returns the jobs that are being computed.
     pub fn running(&self) -> Vec<String> {
         let running = self.jobs.iter().filter(|(_, live)| live.record.job.state == State::Running);
         running.map(|(id, _)| id.clone()).collect()

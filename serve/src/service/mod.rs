@@ -105,7 +105,7 @@ pub struct Service {
     pub settings: Settings,
     /// The keys, unless it is open.
     pub keys: Option<Arc<Keys>>,
-    /// Who calls an open service.
+    /// The caller of an open service.
     pub anybody: Arc<Caller>,
     /// The recent requests of each key and address.
     pub rates: Rates,
@@ -113,7 +113,7 @@ pub struct Service {
     pub metrics: Metrics,
     /// Looks at the machine.
     pub watch: crate::watch::Watch,
-    /// Where spans go.
+    /// The destination of spans.
     pub traces: Traces,
     /// The devices.
     pub devices: Vec<Served>,

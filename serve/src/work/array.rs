@@ -341,7 +341,7 @@ impl Output {
         Ok(Self { shape, bytes })
     }
 
-    /// As `.npy`.
+    /// Returns it as `.npy`.
     ///
     /// # Errors
     /// 500 for a shape that the format has no room for.
@@ -353,7 +353,7 @@ impl Output {
         Ok(file)
     }
 
-    /// As safetensors, under the name `result`.
+    /// Returns it as safetensors, under the name `result`.
     ///
     /// # Errors
     /// 406 for a dtype that the format does not have.

@@ -68,7 +68,7 @@ pub enum Bytes {
     Digits(String),
     /// The elements' bytes.
     Held(Vec<u8>),
-    /// None.
+    /// No elements.
     #[default]
     Missing,
 }
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Points {
 }
 
 impl Elements {
-    /// How many there are, of that many limbs each.
+    /// Returns the number of elements, of that many limbs each.
     #[cfg(feature = "zk")]
     pub fn count(&self, words: usize) -> usize {
         match self {

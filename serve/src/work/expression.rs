@@ -23,7 +23,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// How many parts it has.
+    /// Returns the number of its parts.
     pub fn parts(&self) -> usize {
         match self {
             Self::Call(_, operands, _) => 1 + operands.iter().map(Self::parts).sum::<usize>(),
@@ -58,7 +58,7 @@ pub fn node_schema() -> serde_json::Value {
     let options = serde_json::json!({ "type": "object", "additionalProperties": true });
     let list = serde_json::json!({ "type": "array", "items": { "description": "A part." } });
     serde_json::json!({
-        "description": "A number, the name of an input, or a list: a function's name, its operands, and an object of what else it needs, as in [\"add\", \"x\", [\"mul\", \"y\", 2]] and [\"sum\", \"x\", {\"axes\": [0]}]. The page /docs lists the functions.",
+        "description": "A number, the name of an input, or a list: a function's name, its operands, and an object of its other arguments, as in [\"add\", \"x\", [\"mul\", \"y\", 2]] and [\"sum\", \"x\", {\"axes\": [0]}]. The page /docs lists the functions.",
         "anyOf": [
             { "type": "number" },
             { "type": "string" },

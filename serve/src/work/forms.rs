@@ -70,10 +70,10 @@ pub struct NttWork {
     #[serde(default)]
     #[schema(value_type = Vec<Element>)]
     pub a: Elements,
-    /// From values back to coefficients.
+    /// Transforms values back to coefficients.
     #[serde(default)]
     pub inverse: bool,
-    /// On the coset of this number.
+    /// Transform on the coset of this number.
     #[serde(default = "one")]
     #[schema(minimum = 1)]
     pub coset: u64,
@@ -91,7 +91,7 @@ pub struct MsmWork {
     /// The points, as EIP-196 and EIP-2537 encode them.
     #[serde(default)]
     pub points: Points,
-    /// As many scalars.
+    /// Scalars, the same number.
     #[serde(default)]
     #[schema(value_type = Vec<Element>)]
     pub scalars: Elements,
@@ -118,10 +118,10 @@ pub struct CurveWork {
     #[serde(default)]
     #[schema(value_type = Option<Vec<Element>>)]
     pub scalars: Option<Elements>,
-    /// How the points that are sent are encoded.
+    /// Encoding of the points in the request.
     #[serde(default)]
     pub encoding: Encoding,
-    /// How the points of the answer are encoded; without it as those that are sent.
+    /// Encoding of the points in the answer; by default that of the request.
     #[serde(default)]
     pub answer: Option<Encoding>,
 }
@@ -142,7 +142,7 @@ pub struct ExtensionWork {
     #[serde(default)]
     #[schema(value_type = Vec<Element>)]
     pub a: Elements,
-    /// Those of the second, of add, sub, mul and dot: as many.
+    /// The coefficients of the second operand, the same number, for add, sub, mul and dot.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Element>>)]
     pub b: Option<Elements>,
@@ -232,7 +232,7 @@ pub struct PictureWork {
     /// The kind of this work.
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: PictureKind,
-    /// Which one.
+    /// The picture.
     pub picture: PictureName,
     /// Columns.
     #[schema(minimum = 1)]
@@ -240,13 +240,13 @@ pub struct PictureWork {
     /// Rows.
     #[schema(minimum = 1)]
     pub height: u32,
-    /// Of the field: its frequency in hertz, 528 without it.
+    /// The field's frequency in hertz; by default 528.
     #[serde(default)]
     pub frequency: Option<f64>,
-    /// Of the field: the time in seconds.
+    /// The field's time in seconds.
     #[serde(default)]
     pub time: f64,
-    /// Of the field: the number of pictures, along a first axis.
+    /// The number of pictures of the field, along a first axis.
     #[serde(default)]
     #[schema(minimum = 1)]
     pub frames: Option<u32>,
@@ -324,7 +324,7 @@ pub enum CurveFunction {
     Encode,
 }
 
-/// How points are encoded.
+/// Encoding of points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {

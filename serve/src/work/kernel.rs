@@ -73,7 +73,7 @@ pub struct KernelLimits {
     pub device: String,
     /// The program and arguments that run it.
     pub command: Vec<std::ffi::OsString>,
-    /// Where its driver may keep files while it runs.
+    /// Folder in which its driver may keep files while it runs.
     pub folder: std::path::PathBuf,
 }
 

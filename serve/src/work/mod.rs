@@ -256,7 +256,7 @@ impl Work {
         }
     }
 
-    /// With which other requests it may become one dispatch. Only what is small gains.
+    /// Returns the requests with which it may become one dispatch. Only small work gains.
     pub fn alike(&self) -> Option<Alike> {
         match self {
             #[cfg(feature = "zk")]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::kernel::KernelLimits;
 use crate::problem::Problem;
 
-/// How often a process is looked at.
+/// Interval between two looks at a process.
 pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 /// The program's own memory, besides a kernel, its compiler and its buffers.

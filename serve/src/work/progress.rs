@@ -1,8 +1,8 @@
-//! How far work is.
+//! The progress of work.
 
 use tokio::sync::watch;
 
-/// How far work is, in percent; nothing where nothing between its start and its end can be known.
+/// The progress of work, in percent; nothing if no step between its start and its end can be known.
 #[derive(Debug)]
 pub struct Progress(watch::Sender<Option<u8>>);
 

@@ -88,7 +88,7 @@ struct Scope<'a> {
     /// Statements and calls that may still come: a driver inlines every call, and compiles for a long time.
     budget: u32,
     calls_left: u32,
-    /// Where `break` and `continue` are allowed.
+    /// True where `break` and `continue` are allowed.
     can_break: bool,
     can_continue: bool,
 }

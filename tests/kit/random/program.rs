@@ -96,7 +96,7 @@ pub enum Expression {
     Or(Box<Expression>, Box<Expression>),
     Not(Box<Expression>),
     Select(Box<Expression>, Box<Expression>, Box<Expression>),
-    /// To the given type.
+    /// A conversion to the given type.
     Convert(Type, Box<Expression>),
     /// value, offset, count
     ExtractBits(Type, Box<Expression>, Box<Expression>, Box<Expression>),

@@ -279,7 +279,7 @@ fn executors_are_kept() {
     double.assert_nothing_lives("at the end");
 }
 
-/// Where executors cannot be kept they are made anew: aclnn refuses, a place cannot be changed, the library is older.
+/// Executors are created anew if they cannot be kept: aclnn refuses, an address cannot be changed, or the library is older.
 #[test]
 fn executors_that_cannot_be_kept_are_made_anew() {
     let rounds = |library: &str| {
@@ -367,7 +367,7 @@ fn graphs_are_recorded() {
     double.assert_nothing_lives("at the end");
 }
 
-/// Where nothing can be recorded the commands are kept, with the same numbers.
+/// If nothing can be recorded, the commands are kept, with the same numbers.
 #[test]
 fn what_cannot_be_recorded_is_run() {
     for name in ["aclmdlRICaptureBegin", "aclmdlRICaptureEnd"] {

@@ -10,7 +10,7 @@ use cantus::backend::{
 };
 use cantus::{Error, Kernel, Result};
 
-/// Where the device fails.
+/// The place where the device fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     Open,
@@ -50,7 +50,7 @@ pub enum Place {
     Finish,
 }
 
-/// How a call fails.
+/// The way in which a call fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// With an error of the device's.
@@ -64,7 +64,7 @@ pub enum Kind {
     Lost,
 }
 
-/// Which calls fail, and how.
+/// The calls that fail, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Strike {
     pub place: Place,

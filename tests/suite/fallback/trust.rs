@@ -17,7 +17,7 @@ fn builder(fault: Fault) -> Builder {
     Engine::builder().registry(registry).config(Config::default()).without_cache()
 }
 
-/// Where saxpy ran; its numbers are right.
+/// Returns the device where saxpy ran; its numbers are right.
 fn home(engine: &Engine, kernel: &Kernel) -> String {
     let (x, y) = (engine.tensor(&[1.0_f32, 2.0]).unwrap(), engine.tensor(&[10.0_f32, 20.0]).unwrap());
     saxpy(engine, kernel, &x, &y).unwrap();

@@ -405,7 +405,7 @@ fn devices_of_a_client_copy_to_each_other() {
     assert_eq!(double.calls(58), made, "buffers");
 }
 
-/// How many devices there are may be said before there is a client; it must be true.
+/// The number of devices may be asked for before there is a client; it must be true.
 #[test]
 fn the_number_of_devices_may_be_asked_for() {
     let probe = pollster::block_on(PjrtBackend::with_plugins("simulate-bf16*2").probe());

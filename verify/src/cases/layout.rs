@@ -1,5 +1,5 @@
-//! Where members lie in memory: alignment, padding, strides and explicit attributes. Every structure is read member by
-//! member out of numbered words, and written member by member into a field of guards, which must survive.
+//! Layout of members in memory: alignment, padding, strides and explicit attributes. Every structure is read member by member out of numbered
+//! words, and written member by member into a field of guards, which must survive.
 
 use crate::case::Case;
 use crate::inputs::words;

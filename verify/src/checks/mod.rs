@@ -39,7 +39,7 @@ pub fn all() -> Vec<Check> {
     checks
 }
 
-/// How the message of an operation begins that the device does not have.
+/// The start of an operation's message if the device lacks the operation.
 pub(crate) const UNSUPPORTED: &str = "not on this device: ";
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]

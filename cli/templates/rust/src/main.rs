@@ -1,4 +1,4 @@
-//! How heat spreads along a rod: a kernel of the app's own, run again and again, and an operation of the library at the end.
+//! Heat spreads along a rod: the app's own kernel runs again and again, and an operation of the library at the end.
 
 use cantus::{Engine, Kernel};
 

@@ -37,7 +37,7 @@ pub(super) struct Halving {
 }
 
 impl Halving {
-    /// With p - 1.
+    /// Creates it from p - 1.
     pub(super) fn new(less: u32, shift: u32, negative: bool) -> Self {
         Self { shift, factor: less >> shift, negative }
     }
@@ -182,7 +182,7 @@ impl Set {
     }
 }
 
-/// By loops, which the compiler may make vectors of.
+/// Lanes computed by loops, which the compiler may vectorise.
 #[derive(Clone, Copy)]
 pub(super) struct Plain<F>([F; COUNT]);
 

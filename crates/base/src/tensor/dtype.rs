@@ -90,7 +90,7 @@ impl DType {
         }
     }
 
-    /// Returns the name: WGSL's where WGSL has the type.
+    /// Returns the name, which is WGSL's if WGSL has the type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -104,8 +104,8 @@ impl DType {
         }
     }
 
-    /// Returns the scalars that a kernel's binding of such a tensor is made of. What WGSL has no type for is packed in words, the first element in
-    /// the lowest bits: `array<u32>`. A complex number is its real and its imaginary part: `array<vec2f>`.
+    /// Returns the scalars of a kernel's binding for such a tensor. Types that WGSL lacks are packed into words, the first element in the lowest
+    /// bits: `array<u32>`. A complex number is its real and its imaginary part: `array<vec2f>`.
     #[must_use]
     pub fn scalar(self) -> Scalar {
         match self {
@@ -127,13 +127,13 @@ impl DType {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == scalar.name() && dtype.scalar() == scalar)
     }
 
-    /// Returns whether a binding of such scalars takes these elements: its own, or words where elements are narrower than one.
+    /// Returns whether a binding of such scalars takes these elements: scalars of the same type, or words for narrower elements.
     #[must_use]
     pub fn binds(self, scalar: Scalar) -> bool {
         scalar == self.scalar() || (self.is_packed() && scalar == Scalar::U32)
     }
 
-    /// Returns the dtype in which operations compute: that of a word for what is narrower, else itself.
+    /// Returns the dtype in which operations compute: a 32-bit one for narrower types, else itself.
     #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn computed(self) -> Self {
@@ -176,8 +176,8 @@ impl DType {
         }
     }
 
-    /// Returns the dtype of what is computed from elements of two dtypes: by the Python array API standard's table, and for what that leaves open:
-    /// bool counts as 0 and 1 of the other dtype; of f16 and bf16 together comes f32, and either goes to any wider float.
+    /// Returns the dtype of a result computed from two dtypes, by the table of the Python array API standard. Beyond that table, bool counts as 0
+    /// and 1 of the other dtype, f16 with bf16 gives f32, and both promote to wider floats.
     ///
     /// ```
     /// use cantus::DType;
@@ -191,7 +191,7 @@ impl DType {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for an integer beside a float or a complex number, and for u64 beside a signed integer.
+    /// [`Error::InvalidInput`] for an integer with a float or a complex number, and for u64 with a signed integer.
     pub fn promoted(self, other: Self) -> Result<Self> {
         use Kind::{Bool, Complex, Float, Signed, Unsigned};
         let wider = if self.bytes() >= other.bytes() { self } else { other };
@@ -243,13 +243,13 @@ impl FromStr for DType {
     fn from_str(text: &str) -> Result<Self, Error> {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| Error::InvalidInput {
             what: format!("dtype \"{text}\""),
-            reason: format!("it is none of {}", names()),
+            reason: format!("it is not one of {}", names()),
         })
     }
 }
 
-/// A Rust type that is a tensor's element. Implemented for one type of each [`DType`], and for no others: numbers, [`half::f16`],
-/// [`half::bf16`], `bool`, and [`num_complex::Complex`] of `f32` and `f64`.
+/// A Rust type of tensor elements. Implemented for exactly one type per [`DType`]: numbers, [`half::f16`], [`half::bf16`], `bool`, and
+/// [`num_complex::Complex`] of `f32` and `f64`.
 pub trait Element: bytemuck::NoUninit + bytemuck::Zeroable + sealed::Sealed {
     /// The dtype.
     const DTYPE: DType;

@@ -38,7 +38,7 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when there are not as many bytes as `shape` needs.
+    /// [`Error::InvalidInput`] if the number of bytes is not what `shape` needs.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
         let needed = shape.iter().try_fold(dtype.bytes(), |product, &side| product.checked_mul(side));
         if needed != Some(bytes.len()) {
@@ -51,10 +51,10 @@ impl Array {
     }
 }
 
-/// Reads a `.npy` file of one of the dtypes.
+/// Reads a `.npy` file of a supported dtype.
 ///
 /// # Errors
-/// [`Error::Unreadable`] when the file cannot be read; [`Error::InvalidInput`], naming the file, when it is no `.npy` file, is truncated, goes on
+/// [`Error::Unreadable`] if the file cannot be read; [`Error::InvalidInput`], naming the file, if it is not a `.npy` file, is truncated, continues
 /// after its last element, or holds another dtype.
 pub fn read(path: impl AsRef<Path>) -> Result<Array> {
     let path = path.as_ref();
@@ -63,7 +63,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Array> {
     read_sized(BufReader::new(file), path, held)
 }
 
-/// Reads what a `.npy` file holds from anything that gives bytes; `name` is for errors.
+/// Reads the contents of a `.npy` file from any reader; `name` is for errors.
 ///
 /// ```
 /// use cantus::{DType, tensor::npy};
@@ -177,7 +177,7 @@ fn read_sized(mut reader: impl Read, path: &Path, held: u64) -> Result<Array> {
 /// `bytes` are the elements in the machine's byte order, row-major.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] when `bytes` is not what the shape takes, [`Error::Io`] when the file cannot be written.
+/// [`Error::InvalidSize`] if `bytes` does not fit the shape, [`Error::Io`] if the file cannot be written.
 pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
     let expected = super::byte_count(shape, dtype)?;
@@ -293,7 +293,7 @@ impl From<io::Error> for HeaderFault {
 /// The dictionary of a header.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
-    /// None for a structured dtype, which is a list.
+    /// The dtype's name; `None` for a structured dtype, which is a list.
     descriptor: Option<String>,
     /// Column by column.
     fortran: bool,
@@ -301,7 +301,7 @@ struct Header {
 }
 
 impl Header {
-    /// Of the literal that NumPy writes, in any order of its keys; None where it is another.
+    /// Parses the literal that NumPy writes, with its keys in any order; `None` if it is something else.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim_start();
         let (mut descriptor, mut fortran, mut shape) = (None, None, None);

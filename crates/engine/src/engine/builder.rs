@@ -35,7 +35,7 @@ pub struct Builder {
 /// The place of what is remembered between runs.
 #[derive(Debug, Clone, Default)]
 enum Cache {
-    /// In the user's cache folder.
+    /// The user's cache folder.
     #[default]
     Default,
     Folder(std::path::PathBuf),

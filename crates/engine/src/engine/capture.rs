@@ -71,7 +71,7 @@ impl Shared {
         }
     }
 
-    /// In a capture, clears a new tensor of zeros at each replay: it may be added to.
+    /// Clears a new tensor of zeros at each replay of a capture, because it may be added to.
     pub(super) async fn clear_when_replayed(self: &Arc<Self>, tensor: &Tensor) -> Result<()> {
         let place = tensor.place();
         let (Some(target), Some(_)) = (place.buffer, self.current_capture()) else { return Ok(()) };
@@ -425,7 +425,7 @@ fn lock(recorded: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
     recorded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where a command refers to buffers.
+/// Returns the buffers that a command refers to.
 fn buffers(command: &mut Command) -> Vec<&mut Arc<dyn Buffer>> {
     match command {
         Command::Dispatch(dispatch) => dispatch

@@ -770,7 +770,7 @@ fn home<'t>(shared: &Shared, tensors: impl Iterator<Item = &'t Tensor>) -> Arc<S
     totals.into_iter().max_by_key(|(_, total)| *total).map_or_else(|| shared.primary(), |(slot, _)| slot)
 }
 
-/// How recording ended.
+/// The outcome of recording a dispatch.
 enum Recorded {
     Done,
     /// This tensor is no longer where it was brought.

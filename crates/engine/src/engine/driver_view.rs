@@ -186,7 +186,7 @@ impl Engine {
     ) -> Result<(Tensor, wgpu::Buffer)> {
         let bytes = byte_count(shape, dtype)?;
         if bytes == 0 || !bytes.is_multiple_of(4) {
-            let reason = format!("it takes {bytes} bytes of {dtype}; what is shared has a multiple of 4, and not none");
+            let reason = format!("it has {bytes} bytes of {dtype}; shared memory takes a multiple of 4, at least 4");
             return Err(Error::InvalidSize { what: format!("the shape {shape:?}"), reason });
         }
         self.shared.spoil_trace();

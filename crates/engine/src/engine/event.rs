@@ -55,7 +55,7 @@ const KEPT: usize = 4096;
 pub(crate) struct Log {
     start: Instant,
     events: Mutex<VecDeque<Event>>,
-    /// How many there were of each kind, forgotten ones included.
+    /// The number of events of each kind, including forgotten ones.
     #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
     totals: [std::sync::atomic::AtomicU64; EventKind::WrongAnswer as usize + 1],
 }
@@ -101,7 +101,7 @@ impl Log {
         events
     }
 
-    /// How many there were of that kind, forgotten ones included.
+    /// Returns the number of events of that kind, including forgotten ones.
     #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
     pub(super) fn total(&self, kind: EventKind) -> u64 {
         self.totals.get(kind as usize).map_or(0, |total| total.load(std::sync::atomic::Ordering::Relaxed))

@@ -33,7 +33,7 @@ impl Fate {
         })
     }
 
-    /// That of a copy.
+    /// Returns the fate of a copy.
     pub(super) fn copied(label: &Arc<str>, from: &Self) -> Arc<Self> {
         let fate = Self::new(label);
         fate.checks.add(from.checks.list().into_iter());

@@ -33,7 +33,7 @@ pub(crate) struct Metrics {
     rows: Mutex<Rows>,
 }
 
-/// By operation and device.
+/// Rows by operation and device.
 type Rows = FxHashMap<(Arc<str>, Arc<str>), MetricRow>;
 
 impl Metrics {

@@ -129,7 +129,7 @@ pub(crate) struct Shared {
     events: event::Log,
     metrics: metrics::Metrics,
     profiler: profile::Profiler,
-    /// Where the profile of the whole life goes.
+    /// The file for the profile of the engine's whole life.
     #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
     moves: relocate::Moves,
@@ -423,7 +423,7 @@ impl Shared {
         slots[0].clone()
     }
 
-    /// How its devices are opened.
+    /// Returns the options for opening devices.
     #[cfg(feature = "wgsl")]
     pub(crate) fn options(&self) -> &OpenOptions {
         &self.options

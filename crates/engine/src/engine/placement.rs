@@ -1,4 +1,4 @@
-//! Where an operation that creates data puts it: on the device whose estimated time is least.
+//! Chooses the device for an operation that creates data: the one with the least estimated time.
 //!
 //! The estimate is launch + transfer + work, each measured once for a device and remembered on disk. Only the selected device and
 //! the CPU compete, and only when the selected device is a GPU that nobody asked for by name: a small field is done on the CPU
@@ -23,11 +23,11 @@ use cantus_base::listed::Listed;
 /// The costs of a device, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// For a launch and the reading of its result.
+    /// Time of a launch and of reading its result.
     launch: f64,
-    /// For a byte from the host.
+    /// Time per byte from the host.
     byte: f64,
-    /// For an element of the field kernel, which stands for all kernels.
+    /// Time per element of the field kernel, which represents all kernels.
     element: f64,
 }
 
@@ -41,7 +41,7 @@ impl Cost {
         entries.into_iter().map(|(name, seconds)| (name.to_owned(), format!("{seconds:e}"))).mapped()
     }
 
-    /// From [`Cost::entries`], if it makes sense.
+    /// Restores the costs from [`Cost::entries`], if they are plausible.
     fn recalled(entries: &BTreeMap<String, String>) -> Option<Self> {
         let seconds = |name: &str| entries.get(name)?.parse().ok().filter(|&seconds: &f64| seconds >= 0.0);
         Some(Self { launch: seconds("launch")?, byte: seconds("byte")?, element: seconds("element")? })
@@ -65,7 +65,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// With `folder` to remember in; `None` forgets at the end of the process.
+    /// Remembers costs in `folder`; with `None`, until the end of the process.
     pub(crate) fn new(enabled: bool, folder: Option<PathBuf>) -> Self {
         let costs = folder.as_deref().filter(|_| enabled).map(recalled).unwrap_or_default();
         Self { enabled, folder, costs: Mutex::new(costs) }

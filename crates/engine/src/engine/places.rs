@@ -54,7 +54,7 @@ impl Axis {
 /// Places of one evaluation, or of all replays of a graph.
 pub(crate) struct Check {
     axis: Axis,
-    /// Where the number is. The device may be gone before; then nothing is told.
+    /// The device of the number. If the device is dropped first, nothing is reported.
     slot: Weak<Slot>,
     greatest: Arc<dyn Buffer>,
     /// A replay writes the number anew.

@@ -21,9 +21,9 @@ use cantus_base::listed::{Listed, Ordered};
 
 /// Between two writes.
 const PERIOD: Duration = Duration::from_millis(500);
-/// No engine writes more; what is longer was not written by one.
+/// Upper bound on what an engine writes. A longer file was not written by an engine.
 const LARGEST: u64 = 256 << 10;
-/// No more files are looked at.
+/// Upper bound on the number of files read.
 const MOST: usize = 1024;
 /// Kernels and events in the file.
 const KERNELS: usize = 32;

@@ -1,4 +1,4 @@
-//! Which devices there are, in which order they are preferred, and which comes next when one fails.
+//! Lists the devices, ranks them, and finds the next one when a device fails.
 
 use std::sync::{Arc, PoisonError};
 

@@ -40,7 +40,7 @@ impl Recorded {
         }
     }
 
-    /// Where they are.
+    /// Returns the tensor that holds them.
     pub(crate) fn tensor(&self) -> Tensor {
         self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

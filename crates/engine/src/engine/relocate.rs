@@ -21,7 +21,7 @@ pub(super) const ATTEMPTS: usize = 64;
 pub(super) struct Moves(RwLock<()>);
 
 impl Moves {
-    /// No tensor moves while the guard lives.
+    /// Keeps all tensors from moving while the guard lives.
     pub(super) fn hold(&self) -> RwLockReadGuard<'_, ()> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// By device, then by name.
+/// Values by device, then by name.
 pub(crate) type Kept = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Returns the contents written under that name. A file that is missing, damaged or foreign counts as empty.

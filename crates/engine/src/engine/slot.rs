@@ -26,7 +26,7 @@ use cantus_base::listed::Listed;
 #[cfg(not(target_arch = "wasm32"))]
 use cantus_base::threads::ThreadTime;
 
-/// How often a compiler is looked at.
+/// Interval between two looks at a compiler.
 #[cfg(not(target_arch = "wasm32"))]
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -85,7 +85,7 @@ struct Work {
     turn: u64,
 }
 
-/// How much there is to do for a command, or for a batch.
+/// The amount of work in a command or a batch.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Size {
     pub(crate) invocations: u64,
@@ -207,7 +207,7 @@ impl Slot {
         }
     }
 
-    /// Whose turn it is to write a graph's inputs and start it.
+    /// The lock for writing a graph's inputs and starting it.
     pub(super) fn replays(&self) -> &futures_util::lock::Mutex<()> {
         &self.replays
     }

@@ -47,7 +47,7 @@ pub(crate) struct Inner {
     recorded: Mutex<Vec<Weak<Recorded>>>,
 }
 
-/// Where a tensor's data is.
+/// The memory of a tensor and its device.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) slot: Arc<Slot>,
@@ -89,7 +89,7 @@ impl Inner {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How often it was written.
+    /// Returns the number of times it was written.
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }

@@ -190,11 +190,11 @@ impl TextureDescriptor {
     }
 }
 
-/// An image, or layers, levels or a block of them, on one device of an engine: what a kernel's `texture_*` variables are bound to. Cheap to
-/// clone; clones and views are the same texels.
+/// An image, or layers, levels or a block of them, on one device of an engine; a kernel's `texture_*` variables are bound to it. Clones and views
+/// are cheap and share the texels.
 ///
-/// It is a tensor of texels, so it moves between devices, counts as memory and is lost as tensors are. A kernel reads and filters it by the same
-/// functions on every device, so results agree everywhere; samplers of graphics hardware are not used.
+/// Like a tensor, it moves between devices, counts as memory and can be lost. A kernel reads and filters it with the same functions on every
+/// device, so results agree everywhere; samplers of graphics hardware are not used.
 ///
 /// ```
 /// use cantus::{Kernel, Sampler, TextureDescriptor, TextureFormat};
@@ -350,7 +350,7 @@ impl Engine {
     /// Creates a texture of zeros.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for what no texture can be; else as [`Engine::zeros_async`].
+    /// [`Error::InvalidSize`] for an impossible size; else as [`Engine::zeros_async`].
     pub async fn texture_async(&self, descriptor: &TextureDescriptor) -> Result<Texture> {
         descriptor.check()?;
         let words = descriptor.texels() * u64::from(descriptor.format.words());
@@ -358,12 +358,11 @@ impl Engine {
         Ok(Texture::of(texels, *descriptor))
     }
 
-    /// Creates a texture of the texels of all levels, as images lie in files: level after level, in it layer after layer, row after row from the top,
-    /// texel after texel, without padding.
+    /// Creates a texture from the texels of all levels, in the order of image files: by level, layer, row from the top, and texel, without padding.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for what no texture can be, and when the number of bytes is another than [`TextureDescriptor::byte_len`]; else
-    /// as [`Engine::tensor_async`].
+    /// [`Error::InvalidSize`] for an impossible size, and if the number of bytes differs from [`TextureDescriptor::byte_len`]; else as
+    /// [`Engine::tensor_async`].
     pub async fn texture_from_bytes_async(&self, descriptor: &TextureDescriptor, bytes: &[u8]) -> Result<Texture> {
         descriptor.check()?;
         if bytes.len() as u64 != descriptor.byte_len() {
@@ -373,11 +372,11 @@ impl Engine {
         Ok(Texture::of(self.tensor_async(&words).await?, *descriptor))
     }
 
-    /// Creates an image from an array of height x width x channels, or of height x width for one channel, in a format whose channels are of the array's
-    /// dtype: `u8` for `rgba8unorm`, `f32` for `r32float`. Where the format has four channels and the array three, alpha is 1.
+    /// Creates an image from an array of height x width x channels, or of height x width for one channel. The array has the dtype of the format's
+    /// channels: `u8` for `rgba8unorm`, `f32` for `r32float`. If the format has four channels and the array three, alpha is 1.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where the format or the shape is another; else as [`Engine::texture_from_bytes_async`].
+    /// [`Error::InvalidInput`] if the format or the shape does not match; else as [`Engine::texture_from_bytes_async`].
     pub async fn texture_from_array_async<T: Element, S, D>(
         &self,
         array: &ndarray::ArrayBase<S, D>,
@@ -391,7 +390,7 @@ impl Engine {
         self.texture_from_pixels_async(T::DTYPE, array.shape(), bytemuck::cast_slice(&values), format).await
     }
 
-    /// As [`Engine::texture_from_array_async`], of the elements' bytes, row-major.
+    /// Creates an image as [`Engine::texture_from_array_async`], from the elements' bytes, row-major.
     ///
     /// # Errors
     /// As [`Engine::texture_from_array_async`].
@@ -520,7 +519,7 @@ impl Texture {
         [width, height, if is_block { depth } else { self.view.layers }]
     }
 
-    /// Returns the texels as words on the device, whatever the view.
+    /// Returns the texels as words on the device, regardless of the view.
     #[must_use]
     pub fn texels(&self) -> &Tensor {
         &self.texels
@@ -529,7 +528,7 @@ impl Texture {
     /// Returns a view of one level of this view.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when there is no such level.
+    /// [`Error::InvalidInput`] if there is no such level.
     pub fn level(&self, level: u32) -> Result<Self> {
         if level >= self.view.levels {
             return Err(Error::InvalidInput {
@@ -541,10 +540,10 @@ impl Texture {
         Ok(Self { view, ..self.clone() })
     }
 
-    /// Returns a view of `count` layers from one on.
+    /// Returns a view of `count` layers from `first` on.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when there are no such layers.
+    /// [`Error::InvalidInput`] if there are no such layers.
     pub fn layers(&self, first: u32, count: u32) -> Result<Self> {
         let is_block = self.descriptor.dimension == TextureDimension::D3;
         let end = first.checked_add(count).filter(|&end| count > 0 && end <= self.view.layers && !is_block);
@@ -585,7 +584,7 @@ impl Texture {
     /// Overwrites the view's first level, with bytes as [`Texture::to_bytes_async`] gives them.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the number of bytes is another; else as [`Tensor::write_at_async`].
+    /// [`Error::InvalidSize`] if the number of bytes differs; else as [`Tensor::write_at_async`].
     pub async fn write_async(&self, bytes: &[u8]) -> Result<()> {
         let (start, count) = self.level_words(0);
         let format = self.descriptor.format;
@@ -596,10 +595,10 @@ impl Texture {
         self.texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &to_words(format, bytes)).await
     }
 
-    /// Returns the texels of the view's first level as an array: height x width x channels, layers (or slices) before where there are several.
+    /// Returns the texels of the view's first level as an array: height x width x channels, preceded by the layers (or slices) if there are several.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where the format's channels are no elements of that dtype; else as [`Texture::to_bytes_async`].
+    /// [`Error::InvalidInput`] if the format's channels are not of that dtype; else as [`Texture::to_bytes_async`].
     pub async fn to_array_async<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
         let format = self.descriptor.format;
         if channel_dtype(format) != Some(T::DTYPE) {
@@ -658,17 +657,17 @@ impl Texture {
         super::blocking::block_on(self.to_array_async())
     }
 
-    /// Returns the dtype of its channels; `None` where several share bytes (`rgb10a2unorm`).
+    /// Returns the dtype of its channels; `None` if several share bytes (`rgb10a2unorm`).
     #[must_use]
     pub fn channels(&self) -> Option<DType> {
         channel_dtype(self.descriptor.format)
     }
 
-    /// Returns the image, or each layer, with all levels, each the means of two by two texels of the one before: what `textureSampleLevel` reads
-    /// where an image is drawn small. Colours of sRGB are averaged as light.
+    /// Returns the image, or each layer, with all levels. Each level has the means of two by two texels of the one before, which
+    /// `textureSampleLevel` reads when an image is drawn small. Colours of sRGB are averaged as light.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for integers, depths and `rgb9e5ufloat`, and for what has not two dimensions and one sample; else as
+    /// [`Error::InvalidInput`] for integers, depths and `rgb9e5ufloat`, and for textures without two dimensions and one sample; else as
     /// [`Engine::texture_async`] and [`DispatchBuilder::run_async`](super::DispatchBuilder::run_async).
     pub async fn with_all_levels_async(&self) -> Result<Self> {
         let format = self.descriptor.format;
@@ -780,11 +779,11 @@ impl Texture {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Resource<'a> {
-    /// For a buffer.
+    /// A tensor for a buffer binding.
     Tensor(&'a Tensor),
-    /// For a texture.
+    /// A texture for a texture binding.
     Texture(Texture),
-    /// For a sampler.
+    /// A sampler for a sampler binding.
     Sampler(Sampler),
 }
 

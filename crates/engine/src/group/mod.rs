@@ -58,8 +58,8 @@ impl<T> Drop for Leaving<'_, '_, T> {
 }
 
 impl Group {
-    /// Creates a group of engines. An engine that falls back does so on its own, before the group hears of it: make them with
-    /// [`Fallback::Never`], so that the strips of a lost device go to the others.
+    /// Creates a group of engines. An engine that falls back does so before the group hears of the failure. Create the engines with
+    /// [`Fallback::Never`], so that the strips of a lost device go to the other members.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] without an engine.
@@ -83,7 +83,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// As [`Group::new`] and [`crate::engine::Builder::build`]; [`Error::InvalidInput`] for an index that is no number.
+    /// As [`Group::new`] and [`crate::engine::Builder::build`]; [`Error::InvalidInput`] for an index that is not a number.
     pub fn open(devices: &[impl AsRef<str>]) -> Result<Self> {
         let open = |name: &str| {
             let (backend, index) = device_name(name)?;
@@ -114,20 +114,20 @@ impl Group {
         self.plan("field", height, width)
     }
 
-    /// [`crate::ops::field::field`]: height times width values, row-major.
+    /// Computes [`crate::ops::field::field`]: height times width values, row-major.
     ///
     /// # Errors
-    /// As [`crate::ops::field::field`]; the first failure when every member failed.
+    /// As [`crate::ops::field::field`]; the first failure if every member failed.
     pub fn field(&self, params: &FieldParams) -> Result<Done<Vec<f32>>> {
         let (width, height) = params.size();
         let mut values = zeros(elements("the field", &[height, width])?)?;
         Ok(self.field_into(params, &mut values)?.map(|()| values))
     }
 
-    /// Returns the same into memory that is there: for a field after a field, this spares the pages of a new one.
+    /// Computes [`Group::field`] into existing memory. For one field after another, this avoids allocating new pages.
     ///
     /// # Errors
-    /// As [`Group::field`], and [`Error::InvalidSize`] when there is not a place for each value. After an error some rows may be written.
+    /// As [`Group::field`], and [`Error::InvalidSize`] if `values` has another length. After an error some rows may be written.
     pub fn field_into(&self, params: &FieldParams, values: &mut [f32]) -> Result<Done<()>> {
         let (width, height) = params.size();
         let elements = elements("the field", &[height, width])?;
@@ -144,8 +144,8 @@ impl Group {
         self.rows("field", (height, width), values, work)
     }
 
-    /// Applies `work` to each strip of `values`, which have `shape`: a chain of operations in which each row depends on itself alone, and the
-    /// shape stays. It is called with tensors of `[rows, shape[1], …]`.
+    /// Applies `work` to each strip of `values`, which have `shape`. `work` is a chain of operations in which each row depends only on itself and
+    /// the shape stays. It is called with tensors of `[rows, shape[1], …]`.
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
@@ -156,7 +156,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the shape is not that of the values or of the results; the first failure when every member failed.
+    /// [`Error::InvalidSize`] if the shape is not that of the values or of the results; the first failure if every member failed.
     pub fn map<T: Element + Send + Sync>(
         &self,
         values: &[T],
@@ -185,7 +185,7 @@ impl Group {
         Ok(self.rows("map", (rows, row), &mut into, work)?.map(|()| into))
     }
 
-    /// The product of `a`, `[rows, inner]`, and `b`, `[inner, columns]`: blocks of rows of `a` times all of `b`, which goes to each member once.
+    /// Returns the product of `a`, `[rows, inner]`, and `b`, `[inner, columns]`. Each member multiplies blocks of rows of `a` by `b`, which it gets once.
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
@@ -195,7 +195,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the shapes do not fit each other or the values; the first failure when every member failed.
+    /// [`Error::InvalidSize`] if the shapes do not fit each other or the values; the first failure if every member failed.
     pub fn matmul(
         &self,
         (a, [rows, inner]): (&[f32], [usize; 2]),
@@ -228,7 +228,7 @@ impl Group {
         Ok(done.map(|()| into))
     }
 
-    /// Returns the sum: of each strip on its member in float32, then of those by a tree in float64, in the order of the rows whoever did them.
+    /// Returns the sum. Each strip is summed on its member in float32; these sums are added in float64 as a tree, in the order of the rows.
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
@@ -237,7 +237,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// The first failure when every member failed.
+    /// The first failure if every member failed.
     pub fn sum(&self, values: &[f32]) -> Result<Done<f64>> {
         let plan = self.plan("sum", values.len(), 1);
         let mut sums = zeros(plan.strips().count())?;
@@ -247,8 +247,8 @@ impl Group {
         Ok(self.run("sum", (values.len(), 1), &mut sums, |_, _| 1, work)?.map(|()| tree(&sums)))
     }
 
-    /// Returns the element-wise sum of one float32 tensor of each member, on every member: in the members' order, or as NCCL or RCCL add up where all
-    /// members are devices of their vendor. Otherwise the parts go through the host's memory.
+    /// Returns on every member the element-wise sum of one float32 tensor per member, added in the members' order. If all members are devices of one
+    /// vendor, NCCL or RCCL adds in its own order. Otherwise the parts go through the host's memory.
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
@@ -260,7 +260,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] unless there is one tensor of each member, in the members' order, all float32 and of one shape; what the devices report.
+    /// [`Error::InvalidInput`] unless there is one tensor per member, in the members' order, all float32 and of one shape; errors of the devices.
     pub fn all_sum(&self, parts: &[Tensor]) -> Result<Vec<Tensor>> {
         let fault =
             |reason: &str| Error::InvalidInput { what: "a sum over devices".to_owned(), reason: reason.to_owned() };
@@ -412,7 +412,7 @@ impl Group {
 /// Returns a backend and the index of a device from `backend` or `backend:index`.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for an index that is no number.
+/// [`Error::InvalidInput`] for an index that is not a number.
 pub fn device_name(text: &str) -> Result<(&str, Option<usize>)> {
     let Some((backend, index)) = text.split_once(':') else { return Ok((text, None)) };
     let wrong = |_| Error::InvalidInput {

@@ -1,4 +1,4 @@
-//! Who is to do what, and who did.
+//! Divides work among the members of a group, and records which member did what.
 
 use std::fmt;
 use std::ops::Range;
@@ -91,19 +91,19 @@ impl fmt::Display for Plan {
 pub struct Part {
     /// Backend, index and name of its device.
     pub device: String,
-    /// Rows that it did.
+    /// Rows that it computed.
     pub rows: usize,
-    /// Strips that it did.
+    /// Strips that it computed.
     pub strips: usize,
     /// The number of those that were planned for other members.
     pub taken_over: usize,
     /// The time until its last strip was done.
     pub time: Duration,
-    /// The failure that ended its part early. Others did the rest.
+    /// The failure that ended its part early. Other members computed the rest.
     pub failure: Option<Error>,
 }
 
-/// A result, and who did what. `Display` shows the plan and the parts.
+/// A result, and each member's part in it. `Display` shows the plan and the parts.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Done<T> {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a member that waits looks for others that hang.
+/// Interval at which a waiting member looks for others that hang.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Some rows, and where their result goes.
@@ -19,7 +19,7 @@ pub(super) struct Strip<'a, T> {
     pub(super) failed: Option<usize>,
 }
 
-/// How far a member is.
+/// The progress of a member.
 struct Pace {
     began: Instant,
     last: Instant,

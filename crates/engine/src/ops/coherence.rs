@@ -177,7 +177,7 @@ struct Moments {
 }
 
 impl Moments {
-    /// Those of both together (Chan, Golub and `LeVeque`, 1979).
+    /// Returns the moments of both together (Chan, Golub and `LeVeque`, 1979).
     fn with(&self, other: &Self) -> Self {
         let count = self.count + other.count;
         if count == 0.0 {

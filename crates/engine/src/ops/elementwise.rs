@@ -25,12 +25,12 @@ pub(super) struct Function {
 /// The dtype of a function's result.
 #[derive(Clone, Copy)]
 enum Gives {
-    /// That of the operands.
+    /// The operands' dtype.
     Same,
     Bool,
-    /// That of the operands' parts.
+    /// The dtype of the operands' parts.
     Real,
-    /// That whose parts are as the operands.
+    /// The complex dtype whose parts have the operands' dtype.
     Complex,
 }
 
@@ -226,7 +226,7 @@ macro_rules! functions {
         }
 
         impl $Arity {
-            /// All of them, in the order of the table.
+            /// All variants, in the order of the table.
             pub const ALL: &'static [Self] = &[$(Self::$Variant),*];
 
             pub(super) fn function(self) -> &'static Function {
@@ -257,8 +257,8 @@ macro_rules! functions {
                 self.function().accuracy
             }
 
-            /// Returns the largest error on the CPU in units in the last place of float32, away from overflow; `None` where only [`Self::accuracy`]
-            /// holds: near roots, and where results are too small to be normal numbers.
+            /// Returns the largest error on the CPU in units in the last place of float32, away from overflow; `None` if only [`Self::accuracy`] holds,
+            /// near roots and for results too small to be normal numbers.
             #[must_use]
             pub fn ulps(self) -> Option<u32> {
                 self.function().ulps()
@@ -385,7 +385,7 @@ functions! {
         LogicalNot, logical_not -> bool, { boolean => "1u - {x}", float | integer => "select(0u, 1u, {x} == {t}(0))", complex => "select(0u, 1u, all({x} == {t}()))" }, "exact";
         /// Each bit turned over.
         BitwiseNot, bitwise_not, { boolean => "1u - {x}", integer => "~{x}" }, "exact";
-        /// How many bits are 1.
+        /// The number of bits that are 1.
         CountOnes, count_ones, { i8 => "i32(countOneBits({x} & 255))", i16 => "countOneBits({x} & 65535)", i64 | u64 => "{f}_count_ones({x})", integer => "countOneBits({x})" }, "exact";
     }
 }
@@ -483,7 +483,7 @@ impl Expr {
         })
     }
 
-    /// Combines with a number, or another expression, element by element; shapes broadcast, and dtypes are [promoted](DType::promoted).
+    /// Combines element by element with a number or another expression; shapes broadcast, and dtypes are [promoted](DType::promoted).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -506,7 +506,7 @@ impl Expr {
         })
     }
 
-    /// -x; integers wrap.
+    /// Returns -x; integers wrap.
     #[must_use]
     pub fn negate(&self) -> Self {
         self.unary(Unary::Neg)

@@ -132,7 +132,7 @@ pub struct FieldParams {
 }
 
 impl FieldParams {
-    /// `width` columns and `height` rows at the frequency Love and time 0.
+    /// Creates parameters for `width` columns and `height` rows, with the frequency Love and time 0.
     #[must_use]
     pub fn new(width: usize, height: usize) -> Self {
         Self { width, height, frequency: Frequency::Love, time: 0.0 }
@@ -446,7 +446,7 @@ pub async fn field_part_async(
     Wave::field(params)?.compute(engine, part).await
 }
 
-/// [`field_async`] as an operation graph without arguments.
+/// Returns [`field_async`] as an operation graph without arguments.
 ///
 /// ```
 /// use cantus::ops::field::{FieldParams, field_graph};
@@ -462,7 +462,7 @@ pub fn field_graph(params: &FieldParams) -> Result<Graph> {
     Wave::field(params)?.graph(Part::whole(params.width, params.height)?)
 }
 
-/// [`phi_pattern_async`] as an operation graph without arguments.
+/// Returns [`phi_pattern_async`] as an operation graph without arguments.
 ///
 /// # Errors
 /// As [`phi_pattern_async`].
@@ -471,9 +471,9 @@ pub fn phi_pattern_graph(width: usize, height: usize) -> Result<Graph> {
     Wave::Phi.graph(Part::whole(width, height)?)
 }
 
-/// [`field_async`] in tiles, row of tiles by row of tiles, each handed to `sink` on the host: memory stays bounded whatever the grid.
+/// Computes [`field_async`] in tiles, row of tiles by row of tiles, and passes each to `sink` on the host. Memory stays bounded for any grid.
 ///
-/// `tile_rows` is the height of a tile; by default as many rows as make 16 Mi elements. Rows are split only when one alone is longer.
+/// `tile_rows` is the height of a tile; by default a tile has 16 Mi elements. A row is split only if it alone is longer.
 ///
 /// # Errors
 /// As [`field_async`], and the first error of `sink`, which ends the work.
@@ -486,7 +486,7 @@ pub async fn field_tiles_async(
     Wave::field(params)?.tiles(engine, (params.width, params.height), tile_rows, sink).await
 }
 
-/// Golden-ratio spiral on the square [-1, 1]².
+/// Creates the golden-ratio spiral on the square [-1, 1]².
 ///
 /// Element (j, i) is `sin(10 φ^φ ρ + φ θ)` at x = -1 + 2i/(width-1), y = -1 + 2j/(height-1), with ρ = √(x² + y²) and
 /// θ = atan2(y, x). Absolute error below 1e-5 on every device.
@@ -499,7 +499,7 @@ pub async fn phi_pattern_async(engine: &Engine, width: usize, height: usize) -> 
     Wave::Phi.whole(engine, width, height, "phi_pattern_tiles").await
 }
 
-/// [`phi_pattern_async`] in tiles, as [`field_tiles_async`].
+/// Computes [`phi_pattern_async`] in tiles, as [`field_tiles_async`].
 ///
 /// # Errors
 /// As [`phi_pattern_async`], and the first error of `sink`.

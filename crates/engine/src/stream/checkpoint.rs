@@ -82,7 +82,7 @@ impl Checkpoint {
         })
     }
 
-    /// Where it is written before it takes its place: always there, so that nothing piles up when runs are killed.
+    /// Returns the path where the checkpoint is written before it is renamed. It is always the same, so killed runs leave one file at most.
     fn temporary(&self) -> PathBuf {
         let mut name = OsString::from(".");
         name.push(self.path.file_name().unwrap_or_default());

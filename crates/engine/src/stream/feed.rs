@@ -12,12 +12,12 @@ use cantus_base::listed::Listed;
 
 /// Chunks on the host at a time: one being read, one that waits, one in use and one whose last use has not ended.
 const ROOMS: usize = 4;
-/// How long reading waits for a room.
+/// The longest time that reading waits for a free chunk.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Chunks that may exist at a time in all: those of the host, as many results, and what is computed between.
 const SHARES: u64 = 12;
 
-/// How a stream is cut.
+/// The chunks of a stream.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cut {
     /// Bytes that the stream may take.
@@ -301,7 +301,7 @@ impl Reading {
     }
 }
 
-/// Where the reading is, in rows.
+/// The position of the reader, in rows.
 struct Place {
     /// The first row of the next chunk.
     core: u64,
@@ -364,25 +364,25 @@ impl Chunk {
         &self.engine
     }
 
-    /// Returns the number of its first row within the stream, without those that overlap.
+    /// Returns the index of its first row in the stream, not counting overlapping rows.
     #[must_use]
     pub fn first_row(&self) -> u64 {
         self.first
     }
 
-    /// Returns how many rows it has, without those that overlap.
+    /// Returns the number of its rows, not counting overlapping rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns how many rows of the chunk before come first in the tensors: those of [`super::Stream::overlap`], fewer at the beginning.
+    /// Returns the number of rows at the start of the tensors that belong to the chunk before ([`super::Stream::overlap`]); fewer at the beginning.
     #[must_use]
     pub fn before(&self) -> usize {
         self.before
     }
 
-    /// Returns how many rows of the chunk after come last in the tensors.
+    /// Returns the number of rows at the end of the tensors that belong to the chunk after.
     #[must_use]
     pub fn after(&self) -> usize {
         self.after

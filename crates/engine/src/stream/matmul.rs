@@ -8,9 +8,9 @@ use crate::engine::Engine;
 use crate::error::{Bytes, Error, Result};
 use crate::ops::Expr;
 
-/// `sink` takes the rows of the product of `a`, rows of `[k]`, and `b`, k rows of `[n]`: rows of `[n]`, as of [`Expr::matmul`]. A panel of rows of `a`
-/// and of the product stays on the device while all of `b` streams by: so `b` is read as often as there are panels, and as large as `memory`
-/// bytes allow they are (by default the engine's limit, or 1 GiB). `progress` counts the rows of the product.
+/// Passes the rows of the product of `a`, rows of `[k]`, and `b`, k rows of `[n]`, to `sink`: rows of `[n]`, as of [`Expr::matmul`]. A panel of rows
+/// of `a` and of the product stays on the device while all of `b` is read, so `b` is read once per panel. Panels are as large as `memory` bytes allow
+/// (by default the engine's limit, or 1 GiB). `progress` counts the rows of the product.
 ///
 /// ```
 /// use cantus::{Engine, stream::{self, Generated}};
@@ -25,8 +25,8 @@ use crate::ops::Expr;
 /// ```
 ///
 /// # Errors
-/// Those of the sources, of the engine and of the sink; [`Error::InvalidSize`] when the shapes do not fit each other, or not even a row of each fits
-/// the memory; [`Error::InvalidInput`] when `b` cannot be read again.
+/// Those of the sources, of the engine and of the sink; [`Error::InvalidSize`] if the shapes do not fit each other, or if one row of each does not
+/// fit the memory; [`Error::InvalidInput`] if `b` cannot be read again.
 pub fn matmul(
     engine: &Engine,
     a: impl Source + 'static,

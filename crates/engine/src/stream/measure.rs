@@ -22,17 +22,17 @@ const PART: usize = 4096;
 pub struct Summary {
     /// The number of elements.
     pub count: u64,
-    /// Their sum: for whole numbers exact, then rounded once; for floats parts of 4,096 elements are summed in the elements' type (float16 and
-    /// bfloat16 in float32), and those in float64.
+    /// Their sum: for integers exact, then rounded once; for floats, parts of 4,096 elements are summed in the elements' type (float16 and
+    /// bfloat16 in float32), and these sums in float64.
     pub sum: f64,
-    /// The mean; NaN of no elements.
+    /// The mean; NaN if there are no elements.
     pub mean: f64,
-    /// The mean of the squared distances from the mean; NaN of no elements. Those of a chunk are summed in float32, in float64 for
-    /// elements of 64 bits (what joins the chunks: Chan, Golub and LeVeque, 1983).
+    /// The mean of the squared distances from the mean; NaN if there are no elements. Those of a chunk are summed in float32 (in float64 for
+    /// elements of 64 bits), and chunks are joined by the formula of Chan, Golub and LeVeque, 1983.
     pub variance: f64,
-    /// The least; NaN where one is NaN, infinity of no elements.
+    /// The least element; NaN if one is NaN, infinity if there are none.
     pub min: f64,
-    /// The greatest; NaN where one is NaN, minus infinity of no elements.
+    /// The greatest element; NaN if one is NaN, minus infinity if there are none.
     pub max: f64,
 }
 
@@ -273,7 +273,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: true, moments: false, min: false, max: false })?.sum)
     }
 
-    /// Returns the mean of all elements; NaN of none.
+    /// Returns the mean of all elements; NaN if there are none.
     ///
     /// # Errors
     /// As [`Stream::sum`].
@@ -281,7 +281,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: true, moments: false, min: false, max: false })?.mean)
     }
 
-    /// Returns the least element; NaN where one is NaN, infinity of none.
+    /// Returns the least element; NaN if one is NaN, infinity if there are none.
     ///
     /// # Errors
     /// As [`Stream::sum`].
@@ -289,7 +289,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: false, moments: false, min: true, max: false })?.min)
     }
 
-    /// Returns the greatest element; NaN where one is NaN, minus infinity of none.
+    /// Returns the greatest element; NaN if one is NaN, minus infinity if there are none.
     ///
     /// # Errors
     /// As [`Stream::sum`].
@@ -297,7 +297,7 @@ impl Stream {
         Ok(self.measure(Wanted { sum: false, moments: false, min: false, max: true })?.max)
     }
 
-    /// Returns all of it in one reading: how many, sum, mean, variance, least and greatest.
+    /// Returns the number of elements, sum, mean, variance, least and greatest element, reading the data once.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -317,7 +317,7 @@ impl Stream {
         self.measure(Wanted { sum: true, moments: true, min: true, max: true })
     }
 
-    /// Returns how many elements lie in each of `bins` parts of `low..=high`, as [`Expr::histogram`].
+    /// Returns the number of elements in each of `bins` parts of `low..=high`, as [`Expr::histogram`].
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -339,8 +339,8 @@ impl Stream {
         Ok(state.0)
     }
 
-    /// Returns a tensor that takes in the chunks one after the other: `work` makes the next one, of the same shape, of the one before, `initial`
-    /// first.
+    /// Folds the chunks into a tensor, one after the other: `work` computes each next tensor, of the same shape, from the one before, beginning with
+    /// `initial`.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -354,7 +354,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of the sources, of the engine and of `work`; [`Error::InvalidSize`] when that makes another shape.
+    /// Those of the sources, of the engine and of `work`; [`Error::InvalidSize`] if `work` returns another shape.
     pub fn fold(self, initial: Tensor, mut work: impl FnMut(&Chunk, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let first = initial.clone();
         let work = |chunk: &Chunk, carry: Option<&Tensor>| {
@@ -424,8 +424,8 @@ impl State for Counts {
     }
 }
 
-/// [`crate::ops::coherence`] of a field that may be larger than any memory: rows of float32 (float16 and float64 are converted), read twice.
-/// `memory` as [`Stream::memory`]; `progress` counts the rows of both readings.
+/// Computes [`crate::ops::coherence`] of a field that may be larger than memory: rows of float32 (float16 and float64 are converted), read twice.
+/// `memory` is as in [`Stream::memory`]; `progress` counts the rows of both readings.
 ///
 /// ```
 /// use cantus::{Engine, ops, stream::{self, Npy}};
@@ -441,7 +441,7 @@ impl State for Counts {
 /// ```
 ///
 /// # Errors
-/// Those of the source, which must know its rows and be read again, and of the operation.
+/// Those of the source, which must know its number of rows and be readable twice, and of the operation.
 pub fn coherence(
     engine: &Engine,
     source: impl Source + 'static,

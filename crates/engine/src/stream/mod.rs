@@ -54,9 +54,9 @@ pub struct Progress {
     pub bytes: u64,
 }
 
-/// Rows to be computed with, chunk by chunk.
+/// Rows to compute with, chunk by chunk.
 ///
-/// What takes the rows ends with an error at the first failure of a source, of the device or of a sink. Outputs are there whole or not at all.
+/// Methods that consume the rows return the first failure of a source, of the device or of a sink. Outputs are written completely or not at all.
 #[must_use = "a stream does nothing until something takes its rows"]
 pub struct Stream {
     engine: Engine,
@@ -106,21 +106,21 @@ impl Stream {
         self
     }
 
-    /// Bytes that it may take on the host and the device together, some twelve chunks; what its work keeps beside is not counted. By default the
+    /// Limits the bytes that it takes on the host and the device together, some twelve chunks, not counting what `work` keeps. By default the
     /// engine's limit, or 1 GiB.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.cut.memory = Some(bytes);
         self
     }
 
-    /// Rows of a chunk, at most. By default as many as make 4 MiB on the processor, and 32 MiB on other devices, as far as the memory goes.
+    /// Limits the rows of a chunk. By default a chunk has 4 MiB on the CPU and 32 MiB on other devices, or less if memory is short.
     pub fn chunk_rows(mut self, rows: usize) -> Self {
         self.cut.rows = Some(rows);
         self
     }
 
-    /// Chunks have the last `before` rows of the chunk before as well, and the first `after` rows of the chunk after: for stencils. At the ends of
-    /// the stream they have fewer, as many as there are.
+    /// Adds the last `before` rows of the chunk before and the first `after` rows of the chunk after to each chunk, for stencils. At the ends of the
+    /// stream there are fewer.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Generated, Stream}};
@@ -149,14 +149,14 @@ impl Stream {
         self
     }
 
-    /// Writes what is done to a file, every five seconds, and goes on from there when the file exists: in another process as well. It is removed
-    /// at the end. A run goes on only with the same sources; that its work is the same is the caller's promise.
+    /// Writes the progress to a file every five seconds, and continues from there if the file exists, also in another process. The file is removed at
+    /// the end. A run continues only with the same sources; the caller promises that the work is the same.
     pub fn checkpoint(mut self, path: impl Into<PathBuf>) -> Self {
         self.checkpoint = Some((path.into(), Duration::from_secs(5)));
         self
     }
 
-    /// The time between checkpoints, at least; 0 for one after each chunk.
+    /// Sets the least time between checkpoints; 0 for one after each chunk.
     pub fn checkpoint_every(mut self, time: Duration) -> Self {
         if let Some((_, every)) = &mut self.checkpoint {
             *every = time;
@@ -164,13 +164,13 @@ impl Stream {
         self
     }
 
-    /// Is told of each chunk that is done, on another thread.
+    /// Calls `progress` for each finished chunk, on another thread.
     pub fn on_progress(mut self, progress: impl FnMut(Progress) + Send + 'static) -> Self {
         self.progress = Some(Box::new(progress));
         self
     }
 
-    /// Returns the chunks, one after the other, the next one on its way to the device.
+    /// Returns the chunks, one after the other, while the next one is on its way to the device.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Stream}};
@@ -185,8 +185,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when not even a row fits the memory; [`Error::InvalidInput`] where it has a checkpoint: whoever takes the chunks knows
-    /// what is done.
+    /// [`Error::InvalidSize`] if one row does not fit the memory; [`Error::InvalidInput`] with a checkpoint, because only the caller knows which
+    /// chunks are done.
     pub fn chunks(self) -> Result<Chunks> {
         if self.checkpoint.is_some() {
             return Err(Error::InvalidInput {
@@ -199,8 +199,8 @@ impl Stream {
         Ok(Chunks { feed, ahead })
     }
 
-    /// Hands what `work` makes of each chunk to `sink`: as many rows as the chunk has, or with those that overlap, which are cut off. An expression,
-    /// or a tensor that kernels wrote ([`Tensor::expr`]).
+    /// Passes the result of `work` for each chunk to `sink`. It has as many rows as the chunk, with or without the overlapping ones, which are cut off.
+    /// It is an expression, or a tensor that kernels wrote ([`Tensor::expr`]).
     ///
     /// ```
     /// use cantus::{Engine, Kernel, stream::{Items, Stream}};
@@ -228,12 +228,12 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of the sources, of `work`, of the engine and of the sink; [`Error::InvalidSize`] when `work` makes another number of rows.
+    /// Those of the sources, of `work`, of the engine and of the sink; [`Error::InvalidSize`] if `work` returns another number of rows.
     pub fn map(self, mut work: impl FnMut(&Chunk) -> Result<Expr>, sink: impl Sink) -> Result<()> {
         self.into_sinks("map", None, |chunk, _| Ok((vec![work(chunk)?], None)), vec![Box::new(sink)])
     }
 
-    /// As [`Stream::map`] with several results of each chunk, one for each sink.
+    /// Does the same as [`Stream::map`] with several results of each chunk, one for each sink.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Items, Npy, NpyFile, Stream}};
@@ -256,7 +256,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// As [`Stream::map`]; [`Error::InvalidSize`] when there are more or fewer results than sinks.
+    /// As [`Stream::map`]; [`Error::InvalidSize`] if there are more or fewer results than sinks.
     pub fn map_each(
         self,
         mut work: impl FnMut(&Chunk) -> Result<Vec<Expr>>,
@@ -265,8 +265,8 @@ impl Stream {
         self.into_sinks("map", None, |chunk, _| Ok((work(chunk)?, None)), sinks)
     }
 
-    /// As [`Stream::map`] with a tensor that goes from chunk to chunk: `work` takes the one that it made of the chunk before, `carry` first, and
-    /// returns the rows and the next one, of the same shape.
+    /// Does the same as [`Stream::map`] with a tensor that passes from chunk to chunk. `work` takes the tensor from the chunk before, beginning with
+    /// `carry`, and returns the rows and the next tensor, of the same shape.
     ///
     /// ```
     /// use cantus::{DType, Engine, ops, stream::{Items, Stream}};
@@ -318,7 +318,7 @@ impl std::fmt::Debug for Feed {
 }
 
 impl Chunks {
-    /// Returns all rows, where their number is known.
+    /// Returns the number of all rows, if known.
     #[must_use]
     pub fn rows(&self) -> Option<u64> {
         self.feed.rows

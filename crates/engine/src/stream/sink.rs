@@ -1,4 +1,4 @@
-//! Where rows go: files, functions.
+//! Destinations of rows: files, functions.
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use cantus_base::listed::Listed;
 /// Rows of a result, on the host.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    /// The number of the first one.
+    /// The index of the first one.
     pub first: u64,
     /// The number of rows.
     pub count: usize,
     /// Element type.
     pub dtype: DType,
-    /// The shape of one.
+    /// The shape of a row.
     pub row: &'a [usize],
     /// Their elements in the machine's byte order, row-major.
     pub bytes: &'a [u8],
@@ -27,7 +27,7 @@ impl Rows<'_> {
     /// Returns the elements.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when they are of another type.
+    /// [`Error::InvalidInput`] if they are of another type.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
             return Err(Error::InvalidInput {
@@ -44,7 +44,7 @@ impl Rows<'_> {
     }
 }
 
-/// A receiver of the rows of a stream's result, in order, on a thread of its own. Functions of [`Rows`] are sinks.
+/// A receiver of the rows of a stream's result, in order, on its own thread. Functions of [`Rows`] are sinks.
 pub trait Sink: Send {
     /// Takes some rows. All are of one dtype and shape.
     ///
@@ -88,7 +88,7 @@ impl<F: FnMut(Rows<'_>) -> Result<()> + Send> Sink for F {
     }
 }
 
-/// A `.npy` file, there when it is whole. With a checkpoint, what was written so far lies beside it under the name `.NAME.part` until then.
+/// A `.npy` file that appears when it is complete. With a checkpoint, the rows so far are beside it in `.NAME.part`.
 #[derive(Debug)]
 pub struct NpyFile {
     path: PathBuf,
@@ -123,7 +123,7 @@ impl Write for Part {
 }
 
 impl NpyFile {
-    /// Creates a file to be written; nothing is until the first rows come.
+    /// Creates a sink for a file. Nothing is written until the first rows come.
     #[must_use]
     pub fn new(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), lasting: false, open: None }

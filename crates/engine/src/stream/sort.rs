@@ -49,8 +49,8 @@ fn key(dtype: DType, bytes: &[u8]) -> u64 {
 }
 
 impl Stream {
-    /// Hands the elements to `sink` in ascending order, NaN last. Runs of a chunk each are sorted by the device into a file as large as the stream,
-    /// in `folder`, and merged from there. With a checkpoint, runs that were sorted stay sorted; the merge begins anew.
+    /// Passes the elements to `sink` in ascending order, NaN last. The device sorts runs of a chunk each into a file in `folder`, as large as the
+    /// stream, and they are merged from there. With a checkpoint, sorted runs are kept, and the merge starts anew.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Generated, Stream}};
@@ -67,8 +67,8 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of the source, of the engine and of the sink; [`Error::InvalidInput`] for rows that are no single elements, for complex elements, and
-    /// for several sources; [`Error::Io`] when the folder has no room.
+    /// Those of the source, of the engine and of the sink; [`Error::InvalidInput`] for rows that are not single elements, for complex elements, and
+    /// for several sources; [`Error::Io`] if the folder has no space.
     pub fn sort(mut self, folder: &Path, mut sink: impl Sink) -> Result<()> {
         let source = self.only("sorting")?;
         let dtype = source.dtype();
@@ -112,7 +112,7 @@ struct Runs {
     folder: PathBuf,
     /// The file's name, where it outlives the process.
     lasting: Option<PathBuf>,
-    /// Where each run ends, in elements.
+    /// The end of each run, in elements.
     ends: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Where rows come from: files, memory, readers, iterators, functions.
+//! Sources of rows: files, memory, readers, iterators, functions.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ pub trait Source: Send {
     /// The shape of one row: that of the array without its first axis, `[]` where the rows are single elements.
     fn row(&self) -> &[usize];
 
-    /// How many rows there are, where that is known.
+    /// Returns the number of rows, if known.
     fn rows(&self) -> Option<u64>;
 
     /// Fills whole rows from the beginning of `into`, whose length is a multiple of a row's, and returns how many; 0 at the end only.
@@ -119,13 +119,13 @@ pub(super) fn too_short(name: &str, rows: u64, expected: u64) -> Error {
     Error::InvalidSize { what: name.to_owned(), reason: format!("it ends after {rows} rows, {expected} were expected") }
 }
 
-/// The rows of a `.npy` file: its first axis, from 0 on.
+/// The rows of a `.npy` file, along its first axis.
 #[derive(Debug)]
 pub struct Npy {
     path: PathBuf,
     file: File,
     described: Described,
-    /// Where the elements begin.
+    /// The offset of the elements.
     start: u64,
     rows: u64,
     row_bytes: usize,
@@ -134,7 +134,7 @@ pub struct Npy {
 }
 
 impl Npy {
-    /// Opens a file. An array in Fortran order has to be of one axis: its rows lie scattered.
+    /// Opens a file. An array in Fortran order must have one axis, because its rows are not contiguous.
     ///
     /// # Errors
     /// As [`crate::tensor::npy::read`]; [`Error::InvalidInput`] for Fortran order, [`Error::InvalidSize`] for rows without elements.
@@ -211,7 +211,7 @@ impl Source for Npy {
     }
 }
 
-/// The rows of memory: a slice, a vector, a memory map of the app's.
+/// Rows in memory: a slice, a vector, or the app's memory map.
 #[derive(Debug)]
 pub struct Bytes<B> {
     bytes: B,
@@ -237,7 +237,7 @@ impl<B: AsRef<[u8]> + Send> Bytes<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when they are no whole number of rows.
+    /// [`Error::InvalidSize`] if they are not a whole number of rows.
     pub fn new(bytes: B, dtype: DType, row: &[usize]) -> Result<Self> {
         let (held, row_bytes) = (bytes.as_ref().len(), row_bytes(dtype, row)?);
         if !held.is_multiple_of(row_bytes) {
@@ -287,7 +287,7 @@ impl<B: AsRef<[u8]> + Send> Source for Bytes<B> {
     }
 }
 
-/// The rows that a reader gives: a pipe, a socket, a decompressor.
+/// Rows from a reader: a pipe, a socket, a decompressor.
 #[derive(Debug)]
 pub struct Reader<R> {
     reader: R,
@@ -354,7 +354,7 @@ impl<R: Read + Send> Source for Reader<R> {
     }
 }
 
-/// The rows of an iterator's items, each of whole rows.
+/// Rows from an iterator, each item of whole rows.
 #[derive(Debug)]
 pub struct Items<T, I> {
     items: I,
@@ -430,7 +430,7 @@ impl<T: Element + Send, I: Iterator<Item = Vec<T>> + Send> Source for Items<T, I
     }
 }
 
-/// Rows that a function makes.
+/// Rows that a function generates.
 pub struct Generated<T, F> {
     fill: F,
     row: Vec<usize>,
@@ -447,8 +447,8 @@ impl<T, F> std::fmt::Debug for Generated<T, F> {
 }
 
 impl<T: Element + bytemuck::Pod, F: FnMut(u64, &mut [T]) + Send> Generated<T, F> {
-    /// `rows` rows, made by `fill(first, values)`: the elements of as many rows as `values` holds, from row `first` on. It is called on another
-    /// thread than the stream's, and once more from the beginning where the rows are read twice.
+    /// Generates `rows` rows with `fill(first, values)`, which writes as many rows as `values` holds, from row `first` on. It is called on another
+    /// thread than the stream's, and from the beginning again if the rows are read twice.
     ///
     /// ```
     /// use cantus::{Engine, stream::{Generated, Stream}};

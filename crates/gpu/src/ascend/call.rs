@@ -21,7 +21,7 @@ struct Asked {
     executor: Pointer,
 }
 
-/// Whose an executor is.
+/// An executor, by its owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Executor {
     /// The library's: it goes with its first run.
@@ -40,7 +40,7 @@ pub(super) struct Call {
     /// In the order of the operands.
     inputs: Vec<Object>,
     output: Object,
-    /// Where those are, as far as the executor knows.
+    /// The addresses of those, as far as the executor knows.
     bound: [Pointer; OPERANDS + 1],
     /// Numbers and lists.
     _others: Vec<Object>,

@@ -64,7 +64,7 @@ impl Ascend {
     }
 }
 
-/// Where work is put, and where it takes memory from: the device's stream, or one whose work is recorded.
+/// A destination of work and a source of memory: the device's stream, or one whose work is recorded.
 pub(super) struct Sink<'a> {
     pub(super) queue: Pointer,
     pub(super) workspace: &'a mut Option<Memory>,
@@ -105,7 +105,7 @@ fn is_called(node: &Node, last: usize) -> bool {
     !matches!(node.op, Op::Input(_) | Op::Reshape | Op::Bitcast) && last != 0
 }
 
-/// By node, the last one that reads it; 0 where none does.
+/// Returns by node the last one that reads it; 0 if none does.
 fn last_reads(graph: &Graph) -> Vec<usize> {
     let is_filled =
         |node: &Node, operand: Value| matches!(node.op, Op::Broadcast(_)) && graph.number(operand).is_some();

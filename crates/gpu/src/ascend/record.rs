@@ -15,9 +15,9 @@ use cantus_base::listed::Listed;
 /// A recording.
 pub(super) struct Recorded {
     model: Pointer,
-    /// Where inputs are read.
+    /// Memory that the inputs are read from.
     pub(super) inputs: Vec<Arc<Memory>>,
-    /// Where the results are, of the runs whose results last.
+    /// Memory of the results, for runs whose results last.
     pub(super) results: Vec<Arc<Memory>>,
     /// The memory that is written between them.
     _held: Vec<Arc<Memory>>,

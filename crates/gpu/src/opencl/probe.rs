@@ -1,4 +1,4 @@
-//! Which devices the platforms have, and what they can do.
+//! Lists the devices of the platforms, and their capabilities.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -13,8 +13,8 @@ use crate::translate::{Argument, Dialect, Options, Translation};
 
 /// Nothing that changes a result: no fast maths, denormals as they are.
 const BUILD_OPTIONS: &str = "-cl-std=CL1.2";
-/// For Intel's processors: the vectoriser of their compiler (2026.22) overflows the stack, and takes the process along, where a loop hands
-/// the value of one variable to another. `CL_CONFIG_USE_VECTORIZER=False` would do for the whole process, no attribute of a kernel does.
+/// Options for Intel's processors. The vectoriser of their compiler (2026.22) overflows the stack, which ends the process, if a loop passes the
+/// value of one variable to another. `CL_CONFIG_USE_VECTORIZER=False` would disable it for the whole process; no kernel attribute disables it.
 const UNOPTIMISED: &str = "-cl-std=CL1.2 -cl-opt-disable";
 
 /// A built kernel, and how it is called.
@@ -31,7 +31,7 @@ pub(super) struct OpenClProgram {
     pub(super) shared: Arc<Shared>,
     pub(super) reflection: Reflection,
     kernel: Kernel,
-    /// By uniforms by value.
+    /// Forms, by whether uniforms are passed by value.
     forms: [OnceLock<Result<Form>>; 2],
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     pub(super) health: Arc<Health>,
     pub(super) ids: AtomicU64,
-    /// In order: what is put in first is done first.
+    /// An in-order queue.
     pub(super) queue: CommandQueue,
     pub(super) context: Context,
 }

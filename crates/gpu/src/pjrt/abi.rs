@@ -226,7 +226,7 @@ pub(super) struct ExecuteOptions {
 pub(super) struct Execute {
     pub(super) executable: *mut c_void,
     pub(super) options: *const Args<ExecuteOptions>,
-    /// For each device a list of arguments.
+    /// A list of arguments for each device.
     pub(super) arguments: *const *const *mut c_void,
     pub(super) device_count: usize,
     pub(super) argument_count: usize,

@@ -12,9 +12,9 @@ use crate::fnv::{Fnv, fnv};
 use crate::wait::Awaited as _;
 use crate::{files, private_folder};
 
-/// Of what a process that was ended left behind.
+/// The kind of a note that a process left behind when it ended during a first run.
 const BEGUN: &str = "begun";
-/// Of what ended a copy too; the file says how.
+/// The kind of a note on a program that also ended a copy of the process; it says how.
 const REFUSED: &str = "refused";
 /// Bytes of a note that are read: programs are smaller.
 const LONGEST: u64 = 16 << 20;
@@ -42,14 +42,14 @@ impl Drop for Attempt {
 }
 
 impl Attempts {
-    /// Those of a plugin; of none, nothing is noted.
+    /// Returns the attempts of a plugin; without a plugin, nothing is recorded.
     pub(super) fn new(cache: Option<&Path>, plugin: Option<String>) -> Self {
         let cache = cache.filter(|_| plugin.is_some()).map(|cache| cache.join("pjrt"));
         let folder = private_folder::open(cache, "programs that crash the process are not recorded");
         Self { folder, plugin: plugin.unwrap_or_default(), running: Mutex::default() }
     }
 
-    /// Those of no plugin.
+    /// Returns attempts that record nothing.
     pub(super) fn none() -> Self {
         Self::new(None, None)
     }

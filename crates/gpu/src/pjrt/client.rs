@@ -13,7 +13,7 @@ use super::trial::{COPIES, LIMIT, survives};
 use crate::native_cache::NativeCache;
 use cantus_base::listed::Listed;
 
-/// How far a library was tried.
+/// The progress of trying a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Trial {
     Loaded,
@@ -68,7 +68,7 @@ pub(super) fn loaded(candidate: &Candidate) -> Result<Plugin, String> {
     Plugin::load(&candidate.source)
 }
 
-/// How many devices a plugin's client had.
+/// Returns the number of devices that a plugin's client had.
 pub(super) fn devices(plugin: Plugin) -> Option<usize> {
     known().clients.iter().find(|(known, ..)| *known == plugin).map(|(.., count)| *count)
 }

@@ -12,15 +12,15 @@ use crate::library;
 /// A kind of plugin.
 #[derive(Debug)]
 pub(super) struct Kind {
-    /// As `CANTUS_PJRT_PLUGIN` names it.
+    /// Its name in `CANTUS_PJRT_PLUGIN`.
     pub(super) name: &'static str,
-    /// As users know the device.
+    /// The device's name for users.
     pub(super) title: &'static str,
     /// Places in a Python environment's packages, or beside the program.
     files: &'static [&'static str],
     /// One of these is there where such a device is; without any the plugin is only used when it is asked for.
     signs: &'static [&'static str],
-    /// Where each device has a node, and what its name begins with.
+    /// The folder with a node per device, and the prefix of the nodes' names.
     nodes: Option<(&'static str, &'static str)>,
     pub(super) priority: i32,
     /// Variables that the library reads, with places beside it; what is set stays.
@@ -128,7 +128,7 @@ const OTHER: Kind = Kind {
 pub(super) struct Candidate {
     pub(super) kind: &'static Kind,
     pub(super) source: Source,
-    /// How many devices its client has, as far as is known before there is one.
+    /// The number of devices of its client, as far as it is known before the client exists.
     pub(super) devices: usize,
 }
 

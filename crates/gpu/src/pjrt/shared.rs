@@ -27,7 +27,7 @@ impl std::ops::Deref for Landing {
 }
 
 impl Drop for Landing {
-    /// Where the reader goes away before, it is left behind: the plugin may still write to it.
+    /// Leaks the memory if the reader is dropped early: the plugin may still write to it.
     fn drop(&mut self) {
         if !matches!(self.event.passed(), Ok(true)) {
             std::mem::forget(std::mem::take(&mut self.bytes));

@@ -320,7 +320,7 @@ functions! {
     }
 }
 
-/// How many devices the settings of a client ask for.
+/// Returns the number of devices that a client's settings ask for.
 fn asked_devices(args: &ClientCreate) -> usize {
     let settings: &[NamedValue] = match args.option_count {
         0 => &[],

@@ -94,7 +94,7 @@ mod copy {
         (descriptor >= 0).then(|| unsafe { File::from_raw_fd(descriptor) })
     }
 
-    /// In the copy: no handlers of the app's, no core file, and nothing on its terminal.
+    /// Prepares the copy: none of the app's handlers, no core file, and no output on its terminal.
     fn quiet(said: &File) {
         let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: calls that change this process alone.

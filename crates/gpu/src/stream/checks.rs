@@ -40,7 +40,7 @@ impl Owner for Shared {
 }
 
 impl Shared {
-    /// How a dispatch is folded, where a dimension holds less.
+    /// Returns how a dispatch is folded if a dimension holds fewer workgroups.
     pub(super) fn folding(&self, label: &str, counts: [u32; 3], program: &StreamProgram) -> Result<Option<fold::Plan>> {
         self.check_ids(program, label, counts)?;
         if counts.iter().zip(self.grid).all(|(count, most)| *count <= most) {

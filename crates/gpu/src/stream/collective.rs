@@ -46,7 +46,7 @@ impl Drop for Ring {
 pub(super) struct Rings(Mutex<Option<Arc<Ring>>>);
 
 impl Rings {
-    /// That of these devices: the last one, or a new one.
+    /// Returns the communicator of these devices: the last one, or a new one.
     pub(super) fn of(&self, library: &CollectiveLibrary, drivers: &[&Arc<Driver>]) -> Result<Arc<Ring>, String> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(match known.as_ref().filter(|ring| ring.is_of(drivers)) {

@@ -26,7 +26,7 @@ const LAUNCH_CLUSTER: c_int = 4;
 const OPAQUE_FD: c_int = 1;
 const DEDICATED: u32 = 1;
 
-/// How many blocks of how many threads.
+/// The number of blocks, and of threads in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaunchShape {
     pub(super) grid: [u32; 3],
@@ -222,7 +222,7 @@ impl Drop for Graph {
 }
 
 impl Graph {
-    /// Of a handle that the driver made whole, which belongs to the result.
+    /// Wraps a handle that the driver created, and owns it.
     pub(super) fn new(handle: Handle, driver: &Arc<Driver>) -> Self {
         Self { handle, driver: driver.clone() }
     }
@@ -610,7 +610,7 @@ impl Driver {
         Ok(())
     }
 
-    /// How many clusters of such a launch run at the same time; 0 if none does.
+    /// Returns the number of clusters of such a launch that run at the same time; 0 if none does.
     pub(super) fn active_clusters(&self, module: &Module, shape: &LaunchShape) -> Result<i32, Fault> {
         let Some((table, names)) = self.clusters() else { return Ok(0) };
         let _current = self.enter()?;

@@ -25,7 +25,7 @@ const CAPTURE_THREAD_LOCAL: i32 = 1;
 struct StreamRecording {
     /// Taken on drop.
     graph: Option<Graph>,
-    /// Of each command, what is needed to change its arguments in place; `None` where that cannot be.
+    /// For each command the data to change its arguments in place; `None` if they cannot be changed.
     launches: Mutex<Vec<Option<Launch>>>,
     /// Uniforms that do not travel among the arguments, and what native kernels have cleared.
     _scratch: Vec<Scratch>,

@@ -217,7 +217,7 @@ functions! {
     get: fn(*mut c_void, c_int);
 }
 
-/// How a device is made current, by name: by its context, or by its number.
+/// Names of the functions that make a device current: by its context, or by its number.
 #[derive(Debug)]
 pub(crate) enum CurrentNames {
     /// CUDA's way.
@@ -239,17 +239,17 @@ pub(super) enum CurrentTable {
 pub(crate) struct FunctionNames {
     /// The functions that every driver has.
     pub(crate) plain: Names,
-    /// How devices are made current.
+    /// Functions that make a device current.
     pub(crate) current: CurrentNames,
-    /// For graphs.
+    /// Functions for graphs.
     pub(crate) graphs: GraphNames,
-    /// For graphs whose arguments change in place, where that is known to work.
+    /// Functions for graphs whose arguments change in place, if they are known to work.
     pub(crate) updates: Option<UpdateNames>,
-    /// For thread-block clusters, where there are any.
+    /// Functions for thread-block clusters, if there are any.
     pub(crate) clusters: Option<ClusterNames>,
     /// The functions that identify a device.
     pub(crate) identity: IdentityNames,
-    /// For memory that another API exports.
+    /// Functions for memory that another API exports.
     pub(crate) external: ExternalNames,
     /// A function that fills a structure in which the architecture's name is somewhere, first choice first.
     pub(crate) properties: &'static [PropertiesNames],
@@ -259,14 +259,14 @@ pub(crate) struct FunctionNames {
 pub(super) struct Functions {
     table: Table,
     pub(super) current: CurrentTable,
-    /// For graphs, which older drivers lack.
+    /// Functions for graphs, which older drivers lack.
     pub(super) graphs: Option<GraphTable>,
-    /// For graphs whose arguments change in place.
+    /// Functions for graphs whose arguments change in place.
     pub(super) updates: Option<UpdateTable>,
-    /// For thread-block clusters.
+    /// Functions for thread-block clusters.
     pub(super) clusters: Option<ClusterTable>,
     pub(super) identity: Option<IdentityTable>,
-    /// For memory that another API exports.
+    /// Functions for memory that another API exports.
     pub(super) external: Option<ExternalTable>,
     pub(super) properties: Option<PropertiesTable>,
 }

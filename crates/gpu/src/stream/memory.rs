@@ -10,7 +10,7 @@ use crate::backend::{Buffer, Contents, DriverMemory, Pool, Taken, padded};
 use crate::checks::Facts;
 use crate::error::{Error, Result};
 
-/// Where kernels may read by vectors.
+/// Alignment that lets kernels read by vectors.
 const IMPORTED_ALIGNMENT: u64 = 16;
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
@@ -21,9 +21,9 @@ pub(super) struct StreamBuffer {
     bytes: u64,
 }
 
-/// Whose the memory is.
+/// The owner of the memory.
 enum Memory {
-    /// Of the pool's class.
+    /// Memory of the pool, with its class.
     Pooled(Block, u64),
     Imported(DriverMemory),
     /// On drop.

@@ -186,7 +186,7 @@ impl Platform {
         check(code, "making the device current")
     }
 
-    /// Which silicon a device is, as far as the driver tells.
+    /// Returns the identity of a device's hardware, as far as the driver reports it.
     pub(super) fn identity(&self, device: i32) -> Identity {
         let mut identity = Identity::default();
         let Some(table) = &self.functions.identity else { return identity };

@@ -1,4 +1,4 @@
-//! Which devices a driver has, and what they can do.
+//! Lists the devices of a driver, and their capabilities.
 
 use std::sync::Arc;
 

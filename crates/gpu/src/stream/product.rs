@@ -81,10 +81,10 @@ impl Drop for Described {
     }
 }
 
-/// How a product of some shape is computed.
+/// The plan of a product of some shape.
 pub(super) struct Plan {
     product: Described,
-    /// Of the right operand, the left one, and the result.
+    /// Layouts of the right operand, the left one, and the result.
     layouts: [Described; 3],
     /// Bytes from where each of them is bound to its first element, and to that of the bias.
     pub(super) offsets: [u64; 3],
@@ -98,7 +98,7 @@ pub(super) struct Plan {
 pub(super) struct LibraryCall {
     pub(super) products: Arc<Products>,
     pub(super) plan: Arc<Plan>,
-    /// Of the right operand, the left one, the result, and the bias.
+    /// Addresses of the right operand, the left one, the result, and the bias.
     pub(super) addresses: [Address; 3],
     pub(super) bias: Option<Address>,
 }
@@ -107,7 +107,7 @@ pub(super) struct LibraryCall {
 struct Matrix {
     rows: u64,
     columns: u64,
-    /// From one column to the next.
+    /// Distance from one column to the next.
     lead: i64,
     transposed: bool,
     first: usize,
@@ -174,7 +174,7 @@ impl Products {
         self.library.name
     }
 
-    /// How a product is computed, asked for once.
+    /// Returns the plan of a product, which is asked for once.
     pub(super) fn plan(&self, shape: &ProductShape) -> Option<Arc<Plan>> {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = plans.get(shape) {

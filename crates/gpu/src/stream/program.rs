@@ -37,7 +37,7 @@ pub(super) struct StreamProgram {
     pub(super) kernel: Kernel,
     /// Native kernels that may run in its place, highest rank first.
     taken: Vec<Taken>,
-    /// By [uniforms by value][folded].
+    /// Forms, by [uniforms by value][folded].
     forms: [[OnceLock<Result<Form>>; 2]; 2],
 }
 
@@ -140,7 +140,7 @@ impl StreamProgram {
         if u64::from(threads) < self.reflection.invocations() {
             return Err(self.unsupported(
                 format!(
-                    "it needs so many registers that a workgroup holds {threads} invocations, and it has {}",
+                    "its registers limit a workgroup to {threads} invocations, and it has {}",
                     self.reflection.invocations()
                 ),
                 String::new(),
@@ -254,7 +254,7 @@ impl Taken {
         self.form.into_inner()?.ok()
     }
 
-    /// How a dispatch runs by it, and its code, if it serves.
+    /// Returns the launch and the code of a dispatch that the takeover can serve.
     fn serve(&self, program: &StreamProgram, words: &[u32], workgroups: [u32; 3]) -> Option<(&Form, TakeoverLaunch)> {
         let shared = &*program.shared;
         if shared.takeovers.is_refused(self.takeover.name) {

@@ -27,7 +27,7 @@ pub(super) struct Shared {
     /// Most blocks in each dimension of a launch.
     pub(super) grid: [u32; 3],
     pub(super) profile: bool,
-    /// No takeovers.
+    /// True if takeovers are off.
     pub(super) without_native: bool,
     /// Bytes of shared memory that a block of a cluster may ask for; 0 without clusters.
     pub(super) cluster_bytes: u32,
@@ -83,7 +83,7 @@ pub(super) enum Held {
     Code(#[expect(dead_code, reason = "held, and dropped")] Module),
     Graph(#[expect(dead_code, reason = "held, and dropped")] Graph),
     Memory(#[expect(dead_code, reason = "held, and dropped")] Block),
-    /// Of another device.
+    /// A buffer of another device.
     Foreign(#[expect(dead_code, reason = "held, and dropped")] Arc<dyn Buffer>),
     /// Another library's.
     Imported(#[expect(dead_code, reason = "held, and dropped")] DriverMemory),

@@ -30,7 +30,7 @@ pub(super) struct Staging {
     idle: Vec<Pinned>,
 }
 
-/// How a write that finds no room proceeds.
+/// The way in which a write that finds no room proceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Room {
     /// It waits for a block when many are on their way.
@@ -39,7 +39,7 @@ pub(super) enum Room {
     Unbounded,
 }
 
-/// Where a write's bytes are.
+/// The place of a write's bytes.
 pub(super) enum Filled {
     /// Here, until the stream has passed what is put in next.
     Here(*const u8),

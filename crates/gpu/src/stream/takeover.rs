@@ -43,7 +43,7 @@ pub(crate) struct ClusterFacts {
     pub(crate) grid: u32,
 }
 
-/// How a takeover is launched.
+/// The launch of a takeover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TakeoverLaunch {
     /// Blocks.
@@ -108,7 +108,7 @@ impl Takeovers {
         });
     }
 
-    /// From now on translated kernels run in its place.
+    /// Refuses a takeover: from now on the translated kernel runs instead.
     pub(super) fn refuse(&self, name: &'static str, reason: &str) {
         tracing::warn!("{name} is given up, and translated kernels run in its place: {reason}");
         self.with(name, |record| {

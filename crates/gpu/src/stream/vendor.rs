@@ -90,7 +90,7 @@ pub(crate) struct ProductLibrary {
     pub(crate) numbers: ProductNumbers,
 }
 
-/// Where the vendors' numbers differ.
+/// The numbers that differ between the vendors.
 #[derive(Debug)]
 pub(crate) struct ProductNumbers {
     /// Sums in float32.

@@ -22,7 +22,7 @@ type Programs<T> = HashMap<Arc<Graph>, Option<Arc<Compiled<T>>>>;
 
 /// A device of operations, opened.
 pub(crate) struct ValueDevice<T: Target> {
-    /// By graph, and with it by shape; without one for graphs that the device cannot run.
+    /// Programs by graph, then by shape; `None` for graphs that the device cannot run.
     programs: Mutex<Programs<T>>,
     /// Why the last graph was none for it.
     refused: Mutex<Option<String>>,

@@ -9,7 +9,7 @@ use crate::backend::{Buffer, padded};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
-/// Where the contents are.
+/// The place of the contents.
 pub(super) enum Held<T: Target> {
     Zeros,
     Host(Arc<Vec<u8>>),

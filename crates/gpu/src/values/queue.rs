@@ -105,7 +105,7 @@ impl<T: Target> Shared<T> {
         Ok(())
     }
 
-    /// By way of the host: a value's part is no value.
+    /// Copies by way of the host, because part of a value is not a value.
     fn copy(&self, (source, from): (&dyn Buffer, u64), (target, to): (&dyn Buffer, u64), bytes: u64) -> Result<()> {
         let (source, target) = (self.own(source, "a copy")?, self.own(target, "a copy")?);
         let (taken, mut whole) = (source.now()?, target.now()?);

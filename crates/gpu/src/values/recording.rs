@@ -43,7 +43,7 @@ fn address(buffer: &Arc<dyn Buffer>) -> *const () {
     Arc::as_ptr(buffer).cast()
 }
 
-/// How often a batch holds each memory.
+/// Returns the number of times that a batch holds each memory.
 fn holds(batch: &[Command]) -> HashMap<*const (), usize> {
     let mut holds = HashMap::new();
     let bindings = batch.iter().flat_map(|command| match command {

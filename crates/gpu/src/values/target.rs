@@ -39,7 +39,7 @@ pub(crate) type Ran<T> = Result<(<T as Target>::Value, Option<Arc<<T as Target>:
 /// Bytes on their way, and the event of their arrival.
 pub(crate) type Fetched<T> = Result<(<T as Target>::Landing, Arc<<T as Target>::Event>), <T as Target>::Fault>;
 
-/// Where a run of a recording finds a value.
+/// The place where a run of a recording finds a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// An input of the recording.

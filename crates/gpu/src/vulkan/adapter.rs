@@ -39,7 +39,7 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// From now on it counts as a device with memory of its own, and with the smallest limits.
+    /// Makes the adapter count as a device with its own memory, and with the smallest limits.
     pub(super) fn treat_as_discrete(&mut self) {
         self.discrete = true;
         emulation::smallest(&mut self.limits);
@@ -48,14 +48,14 @@ impl Adapter {
         capabilities.limits = limits(&self.limits, capabilities.limits.buffer_bytes.min(256 << 20));
     }
 
-    /// From now on a storage binding holds no more.
+    /// Limits the size of a storage binding.
     pub(super) fn bind_at_most(&mut self, bytes: u32) {
         self.limits.max_storage_buffer_range = bytes;
         self.info.capabilities.limits.storage_binding_bytes = u64::from(bytes & !3);
     }
 }
 
-/// Which driver and device a pipeline cache belongs to.
+/// The driver and the device that a pipeline cache belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) vendor: u32,

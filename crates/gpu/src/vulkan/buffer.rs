@@ -28,9 +28,9 @@ pub(super) struct VulkanBuffer {
     pub(super) shared: Arc<Shared>,
     pub(super) raw: Arc<RawBuffer>,
     pub(super) label: Arc<str>,
-    /// As asked for.
+    /// Bytes requested.
     bytes: u64,
-    /// As allocated.
+    /// Bytes allocated.
     class: u64,
 }
 

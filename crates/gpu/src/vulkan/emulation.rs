@@ -22,12 +22,12 @@ pub struct Emulation {
     pub delay: Option<Duration>,
     /// The driver refuses this many of the next submissions, for lack of memory. Each one that it refuses is counted down.
     pub refusals: Arc<AtomicU32>,
-    /// With `discrete`: while this is set, memory that only the device reaches is used up.
+    /// With `discrete`: while this is set, memory that only the device can access is exhausted.
     pub full: Arc<AtomicBool>,
 }
 
 impl Emulation {
-    /// As the environment wishes it: `CANTUS_VULKAN_DISCRETE=1` for `discrete`, `CANTUS_VULKAN_DELAY=MICROSECONDS` for `delay`.
+    /// Reads the environment: `CANTUS_VULKAN_DISCRETE=1` sets `discrete`, `CANTUS_VULKAN_DELAY=MICROSECONDS` sets `delay`.
     pub(super) fn of_environment() -> Self {
         let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty() && value != "0");
         let delay = value("CANTUS_VULKAN_DELAY").and_then(|value| value.parse().ok()).map(Duration::from_micros);

@@ -25,7 +25,7 @@ impl Available {
         self.extensions.iter().any(|known| known.extension_name_as_c_str() == Ok(name))
     }
 
-    /// In the core since that version, or an extension.
+    /// Returns whether a feature is available: in the core since that version, or as an extension.
     pub(super) fn since(&self, version: u32, name: &CStr) -> bool {
         self.api >= version || self.has(name)
     }

@@ -15,7 +15,7 @@ fn component(kind: vk::ComponentTypeKHR) -> Option<Component> {
     }
 }
 
-/// As Vulkan lists it; `None` where WGSL cannot say it.
+/// Converts a product that Vulkan lists; `None` if WGSL cannot express it.
 fn product(listed: &vk::CooperativeMatrixPropertiesKHR<'_>) -> Option<Product> {
     if listed.scope != vk::ScopeKHR::SUBGROUP || listed.c_type != listed.result_type {
         return None;
@@ -30,7 +30,7 @@ pub(super) struct Offer<'a> {
     pub(super) extension: bool,
     /// The extension's feature.
     pub(super) feature: bool,
-    /// In compute shaders.
+    /// True if compute shaders support them.
     pub(super) in_compute: bool,
     /// `vulkanMemoryModel`
     pub(super) memory_model: bool,

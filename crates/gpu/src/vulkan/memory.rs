@@ -51,16 +51,16 @@ impl Place {
 const SPECIAL: Flags =
     Flags::from_raw(Flags::PROTECTED.as_raw() | Flags::LAZILY_ALLOCATED.as_raw() | Flags::DEVICE_COHERENT_AMD.as_raw());
 
-/// Which memory types are tried for a buffer.
+/// The memory types to try for a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     /// The one that suits its place best.
     Best,
-    /// Where that is used up, any other that will do.
+    /// Any other type that will do, once that one is exhausted.
     Any,
 }
 
-/// How host and device share memory.
+/// The way in which host and device share memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
     /// The device has memory of its own.
@@ -76,7 +76,7 @@ pub(super) struct Memory {
     raw: Arc<Raw>,
     properties: vk::PhysicalDeviceMemoryProperties,
     sharing: Sharing,
-    /// Where it is emulated: the device's own memory is used up.
+    /// Set while an emulated device's own memory is exhausted.
     full: Arc<AtomicBool>,
     /// Ranges of memory that is not coherent are flushed in multiples of this.
     atom: u64,
@@ -86,7 +86,7 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 struct Blocks {
-    /// By kind and number.
+    /// Blocks by kind and number.
     all: BTreeMap<(Kind, u64), Block>,
     next: u64,
 }
@@ -97,7 +97,7 @@ type Kind = (u32, bool);
 struct Block {
     memory: Owned<vk::DeviceMemory>,
     bytes: u64,
-    /// Where the host reads and writes.
+    /// The address for the host's reads and writes.
     mapped: Option<Mapped>,
     /// The memory itself, where the host sees a copy.
     behind: Option<Mapped>,

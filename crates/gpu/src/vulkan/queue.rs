@@ -79,7 +79,7 @@ impl Shared {
         })
     }
 
-    /// How many steps fit into one submission's uniforms (and timer); one at least, if there are any.
+    /// Returns the number of steps that fit into one submission's uniforms (and timer); at least one, if there are any.
     fn fitting(&self, steps: &[Step<'_>]) -> usize {
         let (mut bytes, mut timed) = (0, 0);
         for (index, step) in steps.iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::error::Result;
 /// A recorded batch.
 pub(super) struct VulkanRecording {
     shared: Arc<Shared>,
-    /// As given: they keep buffers and programs alive, and say what to do when the kernels are to be timed.
+    /// The commands as given: they keep buffers and programs alive, and are used when the kernels are to be timed.
     commands: Vec<Command>,
     /// Absent when there is nothing to run.
     encoded: Option<Encoded>,

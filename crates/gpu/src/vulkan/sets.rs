@@ -148,7 +148,7 @@ impl SetCache {
         Ok(Owned::new(&self.raw, unsafe { self.raw.device.create_descriptor_pool(&info, None) }?))
     }
 
-    /// When there are too many sets: starts over, and returns what the old ones lived in.
+    /// Starts over when there are too many sets, and returns what the old ones were allocated from.
     pub(super) fn thin_out(&mut self) -> Option<Kept> {
         if self.sets.len() < MAX_SETS {
             return None;

@@ -17,7 +17,7 @@ pub(super) struct Timeline {
     raw: Arc<Raw>,
     kind: Kind,
     emulation: Emulation,
-    /// Where submissions are to begin late.
+    /// Delays the start of submissions, if set.
     gate: Option<Gate>,
 }
 
@@ -30,7 +30,7 @@ enum Kind {
 struct Fences {
     /// The last submission that is known to have ended.
     completed: u64,
-    /// Those in flight, in order. Whoever waits for one holds a clone, so that it is not used for another submission meanwhile.
+    /// Fences in flight, in order. A waiting thread holds a clone, so that the fence is not used for another submission meanwhile.
     in_flight: VecDeque<(u64, Arc<Owned<vk::Fence>>)>,
     free: Vec<Arc<Owned<vk::Fence>>>,
 }
@@ -40,7 +40,7 @@ fn lock(fences: &Mutex<Fences>) -> MutexGuard<'_, Fences> {
 }
 
 impl Timeline {
-    /// With a semaphore: of the core when `core`, else of the extension.
+    /// Creates a timeline with a semaphore: of the core if `core`, else of the extension.
     pub(super) fn with_semaphore(raw: &Arc<Raw>, core: bool, emulation: &Emulation) -> VkResult<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
@@ -52,7 +52,7 @@ impl Timeline {
         Ok(Self { raw: raw.clone(), kind, emulation: emulation.clone(), gate })
     }
 
-    /// With a fence for each submission. Nothing is held back: while a fence is submitted nobody may look at it.
+    /// Creates a timeline with a fence for each submission. Nothing is held back: nobody may look at a fence while it is submitted.
     pub(super) fn with_fences(raw: &Arc<Raw>, emulation: &Emulation) -> Self {
         Self { raw: raw.clone(), kind: Kind::Fences(Mutex::default()), emulation: emulation.clone(), gate: None }
     }

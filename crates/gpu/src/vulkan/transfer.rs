@@ -26,11 +26,11 @@ const KEPT: usize = 4;
 /// The most bytes of a tensor that the host accesses at a time: the device's lock is held meanwhile.
 const DIRECT_CHUNK: u64 = 16 << 20;
 
-/// How a transfer goes on.
+/// The next step of a transfer.
 enum Moved {
     /// The bytes that are done, or on their way.
     Some(u64),
-    /// When that submission has ended.
+    /// Continues when that submission has ended.
     After(u64),
 }
 

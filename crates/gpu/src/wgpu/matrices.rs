@@ -16,7 +16,7 @@ fn component(kind: CooperativeScalarType) -> Option<Component> {
     }
 }
 
-/// As wgpu lists it; `None` where WGSL cannot say it.
+/// Converts a product that wgpu lists; `None` if WGSL cannot express it.
 fn product(listed: &CooperativeMatrixProperties) -> Option<Product> {
     let (factors, sums) = (component(listed.ab_type)?, component(listed.cr_type)?);
     Some(Product::new([listed.m_size, listed.n_size, listed.k_size], [factors, factors, sums]))

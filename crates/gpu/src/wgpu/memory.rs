@@ -22,9 +22,9 @@ pub(super) struct WgpuBuffer {
     pub(super) shared: Arc<Shared>,
     pub(super) raw: RawBuffer,
     pub(super) label: Arc<str>,
-    /// As asked for.
+    /// Bytes requested.
     bytes: u64,
-    /// As allocated.
+    /// Bytes allocated.
     class: u64,
 }
 

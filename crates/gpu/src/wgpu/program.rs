@@ -72,7 +72,7 @@ enum Shader {
     },
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     Module(Box<naga::Module>),
-    /// For Vulkan alone.
+    /// SPIR-V, for Vulkan only.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     Spirv(Vec<u32>),
 }

@@ -24,7 +24,7 @@ pub(super) struct Submitted {
     caught: Caught,
     /// Dispatch and kernel names, for errors.
     labels: Vec<(Arc<str>, Arc<str>)>,
-    /// How many submissions it took.
+    /// The number of submissions.
     parts: usize,
 }
 
@@ -117,7 +117,7 @@ impl Shared {
         Ok(Resolved { dispatch, pipeline, grid, counts: Some(counts) })
     }
 
-    /// How many steps fit into one submission's uniform arena (and timer); one at least.
+    /// Returns the number of steps that fit into one submission's uniform arena (and timer); at least one.
     fn fitting(&self, state: &State, steps: &[Step<'_>]) -> usize {
         let mut bytes = 0_u64;
         let mut timed = 0;

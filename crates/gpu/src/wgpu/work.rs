@@ -21,13 +21,13 @@ use crate::wait::{Awaited, SLICE};
 /// On GL a wait holds the one context: others must get their turn.
 #[cfg(not(target_arch = "wasm32"))]
 const SLICE_SHARED: Duration = Duration::from_millis(5);
-/// How often a finished submission may lack its callback (another thread may be about to run it) before that is a failure.
+/// The number of looks at a finished submission without its callback (another thread may be about to run it) before that counts as a failure.
 #[cfg(not(target_arch = "wasm32"))]
 const PATIENCE: u32 = 2000;
 
-/// In wgpu 30's panic when a wait ran out of time, and another thread took up the end of the work before this one looked for it: the queue is
-/// empty, so the work has ended well. The answers that this poll was about to give are dropped with it, which is why [`Work`] goes by the end of
-/// its submission where its answer was dropped.
+/// Part of wgpu 30's panic when a wait runs out of time and another thread takes the end of the work first: the queue is empty, so the work
+/// has ended well. The panic also drops the answers that this poll was about to give, so [`Work`] uses the end of its submission if its answer was
+/// dropped.
 #[cfg(not(target_arch = "wasm32"))]
 const OVERTAKEN: &str = "should be at least the wait submission index";
 

@@ -81,7 +81,7 @@ fn with_sizes(text: &str, module: &Module, structures: &[Vec<usize>]) -> Result<
     Ok(Some(written))
 }
 
-/// Which layout a language gives by itself.
+/// The layout rules that a language applies by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rules {
     Wgsl,

@@ -18,7 +18,7 @@ pub(super) fn settle(module: &mut Module) {
     }
 }
 
-/// Where a function has one.
+/// Returns the calls of `abs` to replace in a function.
 fn found(module: &Module, function: &Function) -> Vec<Handle<Expression>> {
     let is_abs = |expression: &Expression| matches!(expression, Expression::Math { fun: MathFunction::Abs, .. });
     if !function.expressions.iter().any(|(_, expression)| is_abs(expression)) {

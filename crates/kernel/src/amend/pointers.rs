@@ -17,7 +17,7 @@ use super::remap;
 use crate::flow::blocks;
 use cantus_base::listed::Listed;
 
-/// How a part is reached, step by step.
+/// A step on the way to a part of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Step {
     Member(u32),

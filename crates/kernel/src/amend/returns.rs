@@ -29,7 +29,7 @@ pub(super) fn settle(module: &mut Module) {
 /// The types of results.
 struct Types {
     ballot: Handle<Type>,
-    /// Of functions, in their order.
+    /// Result types of the functions, in order.
     results: Vec<Option<Handle<Type>>>,
 }
 

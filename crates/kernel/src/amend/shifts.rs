@@ -11,7 +11,7 @@ use cantus_base::listed::Listed;
 /// A shift that may be by its width or more.
 #[derive(Clone, Copy)]
 struct Found {
-    /// Of what is shifted.
+    /// Vector size of the shifted value.
     size: Option<VectorSize>,
     bits: u8,
 }
@@ -43,7 +43,7 @@ pub fn settle(module: &mut Module) {
 
 struct Masked {
     found: Vec<Option<Found>>,
-    /// For 16, for 32 and for 64 bits.
+    /// Masks for 16, 32 and 64 bits.
     masks: Vec<Handle<Expression>>,
 }
 

@@ -14,7 +14,7 @@ use naga::{
 use super::inserted::{self, Insert};
 use crate::needs::numbers;
 
-/// Of each table the name of its binding, and its bytes.
+/// The name of each table's binding, and its bytes.
 pub(crate) type Tables = Vec<(String, Vec<u8>)>;
 
 /// A module without its large tables, and these.
@@ -65,9 +65,9 @@ enum Root {
 
 /// A function's uses of its tables.
 struct Uses {
-    /// By expression: what it is an element or a part of.
+    /// By expression: the variable or constant that it is a part of.
     roots: Vec<Option<Root>>,
-    /// Those with a computed index into too many numbers.
+    /// Roots with a computed index into too many numbers.
     large: Vec<Root>,
     /// Variables that something else is done with than reading, and those that are written once, whole, by what is known.
     written: Vec<Root>,

@@ -23,7 +23,7 @@ struct Effects {
     /// Variables of the module, one bit for each declaration.
     reads: Bits,
     writes: Bits,
-    /// For each parameter whether what it points to is read, and written.
+    /// For each parameter: whether the memory behind it is read, and written.
     parameters: Vec<(bool, bool)>,
 }
 
@@ -55,7 +55,7 @@ impl Bits {
 
 struct Analysis<'t> {
     tree: &'t Tree<'t>,
-    /// For variables and pointers what they lead to: a variable or a parameter.
+    /// The variable or parameter that each variable or pointer leads to.
     roots: Vec<Option<DeclId>>,
     effects: Vec<Option<Effects>>,
 }

@@ -14,7 +14,7 @@ pub(super) struct Edit {
     pub text: String,
 }
 
-/// Where an edit is in the edited text.
+/// The position of an edit in the edited text.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     start: u32,

@@ -47,7 +47,7 @@ impl<'t> Front<'t> {
         Source::rewritten(file, self.0.text, rewrite::wrong(&self.0))
     }
 
-    /// With what naga refuses rewritten as well.
+    /// Returns the text with the constructs that naga refuses rewritten as well.
     pub(super) fn rewritten(&self, file: &File) -> Option<Source> {
         Source::rewritten(file, self.0.text, rewrite::all(&self.0))
     }
@@ -75,7 +75,7 @@ impl<'t> Front<'t> {
         Some((naga::Span::new(place.start, place.end), reason))
     }
 
-    /// Where the declarations of the module end.
+    /// Returns where the module's declarations end.
     pub(super) fn ends(&self) -> &[u32] {
         &self.0.ends
     }
@@ -99,7 +99,7 @@ impl<'t> Front<'t> {
         (error, reported)
     }
 
-    /// Where the members of the structures begin, in the text's order.
+    /// Returns where the members of the structures begin, in the text's order.
     #[cfg_attr(not(feature = "writers"), allow(dead_code, reason = "not every build writes WGSL"))]
     pub(super) fn structures(&self) -> Vec<Vec<usize>> {
         let starts =

@@ -53,7 +53,7 @@ pub(super) fn emit(file: &str, text: &str, message: String, labels: Vec<(Span, S
 /// A text with shorter lines.
 struct Cut {
     text: String,
-    /// Where what is kept was, and where it is now.
+    /// The old range and the new position of the parts that were kept.
     kept: Vec<(Range<usize>, usize)>,
 }
 

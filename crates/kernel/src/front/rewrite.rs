@@ -242,7 +242,7 @@ fn extension(tree: &Tree<'_>) -> Option<(Place, String)> {
             let name = place.text(tree.text);
             let lacking = name.starts_with("chromium_") || matches!(name, "texel_buffers" | "sized_binding_array");
             let reason =
-                || format!("the extension \"{name}\" is not part of compute kernels here: remove what needs it");
+                || format!("the extension \"{name}\" is not part of compute kernels here: remove code that needs it");
             lacking.then(|| (place, reason()))
         })
     })

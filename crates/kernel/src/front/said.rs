@@ -32,9 +32,9 @@ pub(super) fn of_operands(message: &str) -> Option<String> {
             _ => return None,
         };
         let ty = rest.strip_suffix(", _)").filter(|ty| !ty.contains(['{', '(']))?;
-        Some(format!("`{}` takes no {ty}", binary(op)))
+        Some(format!("`{}` does not take {ty}", binary(op)))
     });
-    Some(known.unwrap_or_else(|| "an operator takes no operands of these types (convert them)".to_owned()))
+    Some(known.unwrap_or_else(|| "an operator does not take operands of these types (convert them)".to_owned()))
 }
 
 fn of_entry(error: &EntryPointError) -> Option<String> {
@@ -70,7 +70,7 @@ fn of_variable(error: &GlobalVariableError) -> Option<String> {
     let GlobalVariableError::MissingTypeFlags { required, seen } = error else { return None };
     let missing = required.difference(*seen);
     let reason = if missing.contains(TypeFlags::HOST_SHAREABLE) {
-        "buffers hold no values of its type, as none of bool (use u32)"
+        "buffers cannot hold values of its type, such as bool (use u32)"
     } else if missing.contains(TypeFlags::SIZED) {
         "its type has no size here (say how many elements it has)"
     } else if missing.contains(TypeFlags::CONSTRUCTIBLE) {
@@ -122,7 +122,7 @@ fn of_expression(error: &ExpressionError) -> Option<String> {
         ExpressionError::InvalidBinaryOperandTypes { op, lhs_type, rhs_type, .. } => {
             let (left, right) = (of_type(lhs_type), of_type(rhs_type));
             let remedy = if left == right { "" } else { " (convert one of them)" };
-            Some(format!("`{}` takes no {left} with {right}{remedy}", binary(*op)))
+            Some(format!("`{}` does not take {left} with {right}{remedy}", binary(*op)))
         }
         ExpressionError::InvalidUnaryOperandType(op, _) => {
             let sign = match op {
@@ -130,7 +130,7 @@ fn of_expression(error: &ExpressionError) -> Option<String> {
                 UnaryOperator::LogicalNot => "!",
                 UnaryOperator::BitwiseNot => "~",
             };
-            Some(format!("`{sign}` takes no value of this type"))
+            Some(format!("`{sign}` does not take a value of this type"))
         }
         ExpressionError::SelectValuesTypeMismatch { accept, reject } => Some(format!(
             "`select` takes two values of one type, and these are {} and {}",

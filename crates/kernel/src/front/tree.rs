@@ -142,7 +142,7 @@ pub(super) struct Function {
     pub exprs: (ExprId, ExprId),
 }
 
-/// How severe a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
     Error,
@@ -176,7 +176,7 @@ pub(super) struct Stmt {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum StmtKind {
-    /// Without an effect on values or control: `;`, `const_assert`, `discard`.
+    /// A statement without effect on values or control: `;`, `const_assert`, `discard`.
     Empty,
     /// Statements in [`Tree::lists`].
     Block(List),
@@ -245,7 +245,7 @@ pub(super) struct Tree<'t> {
     pub functions: Vec<Function>,
     /// Local variables and pointers, one for each place that may write to what they stand for.
     pub writes: Vec<DeclId>,
-    /// Where the declarations of the module end.
+    /// The ends of the module's declarations.
     pub ends: Vec<u32>,
     /// Declarations of the module's scope by name.
     pub module: HashMap<&'t str, DeclId>,
@@ -297,7 +297,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// For each expression whether naga may take it for a constant one: WGSL's constant expressions, and names given to such with `let`.
+    /// Returns for each expression whether naga may take it for a constant: WGSL's constant expressions, and names bound to such with `let`.
     pub(super) fn constants(&self) -> Vec<bool> {
         const NEVER: [&str; 9] =
             ["subgroup", "quad", "atomic", "texture", "workgroup", "storage", "arrayLength", "dpd", "fwidth"];

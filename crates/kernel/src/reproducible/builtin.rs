@@ -181,7 +181,7 @@ impl Body<'_, '_> {
         self.vector_of(Scalar::F32, parts.to_vec())
     }
 
-    /// With k = 1 - r^2 (1 - (n.i)^2): zero where k is negative, else r i - (r n.i + sqrt k) n.
+    /// Computes k = 1 - r^2 (1 - (n.i)^2), and returns zero where k is negative, else r i - (r n.i + sqrt k) n.
     fn refracted(&mut self, incident: Value, normal: Value, ratio: Value, form: Form) -> Outcome<Value> {
         let one = self.literal(Literal::F32(1.0));
         let zero = self.literal(Literal::F32(0.0));
@@ -206,7 +206,7 @@ impl Body<'_, '_> {
         Ok(self.emit(Expression::Select { condition: total, accept: nothing, reject: refracted }))
     }
 
-    /// By the first column of what is left, with signs that alternate.
+    /// Expands along the first of the remaining columns, with alternating signs.
     fn determinant(&mut self, columns: &[Value], rows: &[u32]) -> Value {
         let Some((&first, rest)) = columns.split_first() else { return self.literal(Literal::F32(1.0)) };
         let mut sum = None;

@@ -57,7 +57,7 @@ static LIBRARY: LazyLock<Option<Library>> = LazyLock::new(|| {
     Some(Library { module, info, names })
 });
 
-/// Where a function comes from.
+/// The origin of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Origin {
     Kernel,

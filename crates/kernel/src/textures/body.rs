@@ -498,7 +498,7 @@ impl<'w, 'a> Body<'w, 'a> {
         Ok(self.vector(Scalar { kind, width: 4 }, parts))
     }
 
-    /// Where a texel is: its coordinates, with the layer as the third.
+    /// Computes a texel's coordinates, with the layer as the third.
     fn texel(
         &mut self,
         coordinate: Handle<Expression>,

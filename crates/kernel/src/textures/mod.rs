@@ -235,7 +235,7 @@ static LIBRARY: LazyLock<Option<Library>> = LazyLock::new(|| {
     Some(Library { module, names })
 });
 
-/// Where a function comes from.
+/// The origin of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Origin {
     Kernel,

@@ -41,7 +41,7 @@ use crate::fnv::Fnv;
 pub struct Compiled {
     /// The entry point.
     pub name: &'static str,
-    /// Of the WGSL, the entry point and the overrides that it was generated from, those that are arguments apart.
+    /// Fingerprint of the WGSL, the entry point and the overrides that it was generated from, except overrides that are arguments.
     pub fingerprint: u64,
     /// Invocations per workgroup.
     pub workgroup_size: [u32; 3],
@@ -55,10 +55,10 @@ pub struct Compiled {
     pub work: u32,
     /// The form for the target's own instruction set.
     pub baseline: Entry,
-    /// With AVX2 and FMA.
+    /// The entry for AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     pub avx2: Entry,
-    /// With AVX-512.
+    /// The entry for AVX-512.
     #[cfg(target_arch = "x86_64")]
     pub avx512: Entry,
 }

@@ -315,7 +315,7 @@ impl<'a> Plan<'a> {
         ([column, row % y, row / y].map(|id| id as u32), per_batch.min(x - column))
     }
 
-    /// Where an access goes: its count is cut down to what really lies within the memory.
+    /// Resolves an access to memory, and reduces its count to the elements that really lie within the memory.
     fn resolve(&self, access: &Strided, scratch: &mut Scratch) -> Resolved {
         let (pointer, bytes, private) = match access.space {
             Space::Binding(binding) => {

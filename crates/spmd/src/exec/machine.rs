@@ -33,7 +33,7 @@ pub struct Resolved {
     pub element: Element,
 }
 
-/// Which lanes take part.
+/// The lanes that take part.
 pub(crate) enum Active<'a> {
     All,
     Some(&'a [u32]),

@@ -64,7 +64,7 @@ fn run_of(indices: &[u32]) -> Option<u32> {
 /// Lanes that are looked at together: a block of words.
 const BLOCK: usize = BLOCK_BYTES / 4;
 
-/// Where the elements of a block of lanes are.
+/// The positions of the elements of a block of lanes.
 enum Block {
     /// One after the other, all below the count: the first one's index.
     Run(u32),
@@ -94,7 +94,7 @@ fn block(indices: &[u32; BLOCK], count: u64) -> Block {
     }
 }
 
-/// How many of `n` indices from `first` on lie below `count`; nothing when they pass the largest number, and begin at 0 again.
+/// Returns how many of `n` indices from `first` on lie below `count`; `None` if they pass the largest number and begin at 0 again.
 #[inline(always)]
 fn within(first: u32, n: usize, count: u64) -> Option<usize> {
     let first = u64::from(first);

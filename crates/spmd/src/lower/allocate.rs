@@ -1,4 +1,4 @@
-//! From virtual registers to code: drops copies and dead instructions, then gives registers their places by last use.
+//! Turns virtual registers into code: drops copies and dead instructions, then assigns registers by last use.
 
 use rustc_hash::FxHashMap;
 
@@ -74,7 +74,7 @@ struct Pass {
     targets: Vec<bool>,
 }
 
-/// Where registers are read and written.
+/// The positions at which registers are read and written.
 struct Positions {
     uses: Vec<Vec<u32>>,
     definitions: Vec<Vec<u32>>,
@@ -181,7 +181,7 @@ impl Pass {
         }
     }
 
-    /// Where a value is computed only to be moved into a variable, computes it there.
+    /// Computes a value directly in a variable if it would only be moved there.
     fn write_through(&mut self) {
         let positions = self.positions();
         for position in 0..self.builder.instructions.len() {

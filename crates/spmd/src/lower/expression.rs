@@ -47,7 +47,7 @@ impl Lowering<'_, '_> {
     pub(super) fn scalars(&mut self, handle: Handle<Expression>) -> Result<Rc<[Operand]>> {
         match self.evaluate(handle)? {
             Value::Scalars(scalars) => Ok(scalars),
-            Value::Pointer(_) => self.unsupported("a pointer where a value is due"),
+            Value::Pointer(_) => self.unsupported("a pointer where a value is expected"),
         }
     }
 

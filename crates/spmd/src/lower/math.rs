@@ -276,7 +276,7 @@ impl Lowering<'_, '_> {
             .listed()
     }
 
-    /// By the first column.
+    /// Expands along the first column.
     fn determinant(&mut self, kind: Scalar, matrix: &[Operand], side: usize) -> Operand {
         if let &[a, b, c, d] = matrix {
             return self.minor(kind, a, d, c, b);

@@ -16,7 +16,7 @@ pub(crate) struct Pointer {
     pub root: Root,
     /// The type pointed to.
     pub ty: Ty,
-    /// In the units of the root's layout.
+    /// Offset in the units of the root's layout.
     pub offset: u32,
     pub path: Vec<Step>,
 }
@@ -30,7 +30,7 @@ pub(crate) enum Root {
         base: u32,
         unit: u32,
     },
-    /// As workgroup memory, but in the code's table.
+    /// A constant table of the code; otherwise like workgroup memory.
     Table {
         base: u32,
         unit: u32,
@@ -50,7 +50,7 @@ impl Root {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub index: Operand,
-    /// In the units of the root's layout.
+    /// Stride in the units of the root's layout.
     pub stride: u32,
     pub count: Count,
 }
@@ -68,7 +68,7 @@ impl Lowering<'_, '_> {
     pub(super) fn pointer(&mut self, handle: Handle<Expression>) -> Result<Rc<Pointer>> {
         match self.evaluate(handle)? {
             Value::Pointer(pointer) => Ok(pointer),
-            Value::Scalars(_) => self.unsupported("a value where a pointer is due"),
+            Value::Scalars(_) => self.unsupported("a value where a pointer is expected"),
         }
     }
 

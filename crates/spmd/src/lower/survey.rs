@@ -101,8 +101,8 @@ pub(crate) fn only_store(function: &Function, block: &Block) -> Option<Handle<Lo
     None
 }
 
-/// For each block (by address) the variables that live in it and nowhere else: invocations that are inactive when the
-/// block is entered never see what is stored in them there.
+/// For each block (by address) the variables that live in it and nowhere else: invocations that are inactive when the block is entered
+/// never see the values stored in them there.
 pub(crate) type Homes = FxHashMap<usize, Vec<Handle<LocalVariable>>>;
 
 pub(crate) fn homes(function: &Function) -> Homes {

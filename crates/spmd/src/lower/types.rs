@@ -17,7 +17,7 @@ pub(crate) enum Ty {
     Atomic(naga::Scalar),
 }
 
-/// Where the scalars of a value lie.
+/// The positions of a value's scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Units {
     /// Bytes, as the host sees them.

@@ -22,7 +22,7 @@ pub enum AtomicOperation {
     FloatSub,
     FloatMin,
     FloatMax,
-    /// With the value that is expected.
+    /// An exchange, if the memory holds the expected value.
     CompareExchange,
 }
 

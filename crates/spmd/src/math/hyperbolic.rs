@@ -54,7 +54,7 @@ fn log1p<I: Isa>(z: f32) -> f32 {
     select(z < f32::INFINITY, log_of_parts::<I>(f, e), z)
 }
 
-/// Where `x² + 1` may as well be `x²`, long before `x²` overflows.
+/// The value from which `x²` may replace `x² + 1`, long before `x²` overflows.
 const HUGE: f32 = 1.0e9;
 
 /// Inverse hyperbolic sine, within 4 ULP.

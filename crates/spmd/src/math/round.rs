@@ -3,7 +3,7 @@
 
 use super::{Isa, SIGN, select};
 
-/// From here on every float is whole.
+/// The value from which every float is whole.
 const WHOLE: f32 = 8_388_608.0;
 
 #[inline(always)]

@@ -147,7 +147,7 @@ impl<'m> Writer<'m> {
         self.scalar_helper("f16_from", Scalar::F32, "f16", &["f32 a"], &body)
     }
 
-    /// By way of a float that is rounded to odd, so that the second rounding decides.
+    /// Converts by way of a float that is rounded to odd, so that the second rounding decides.
     fn half_from_double(&mut self) -> Result<String> {
         let narrow = self.round_to_half()?;
         let bits = self.bit_cast(Scalar::F32, Scalar::U32)?;

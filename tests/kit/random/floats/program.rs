@@ -50,7 +50,7 @@ pub(super) const MEMBERS: [(&str, Ty, usize); 5] = [
 pub(super) const STRUCTS: &str =
     "struct N { x: vec2f, k: u32 }\nstruct S { a: f32, v: vec3f, m: mat2x3f, c: array<f32, 4>, n: N }\n";
 
-/// Where a place begins.
+/// The start of a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Base {
     Memory(usize),
@@ -80,15 +80,15 @@ pub(super) enum Function {
     Fract,
     Sign,
     Saturate,
-    /// Of the absolute value.
+    /// The root of the absolute value.
     Sqrt,
-    /// Of the value within -4 and 4.
+    /// The exponential of the value limited to -4 to 4.
     Exp,
     Sin,
     Add,
     Sub,
     Mul,
-    /// By the divisor's absolute value and one.
+    /// The quotient by the divisor's absolute value plus one.
     Div,
     Min,
     Max,

@@ -42,7 +42,7 @@ struct DeviceState {
     name: Arc<str>,
     /// Recorded, and not yet timed.
     waiting: VecDeque<Recorded>,
-    /// When the last kernel ended.
+    /// The end of the last kernel.
     end: Instant,
 }
 

@@ -104,7 +104,7 @@ answers! {
         |answer| (0..256).flat_map(|place| same_bits(answer.given[0], place)).listed();
 }
 
-/// Where the members of `Outer` lie, in words of its 40, in the order in which the kernel copies them.
+/// Offsets of the members of `Outer`, in words of its 40, in the order in which the kernel copies them.
 const STRIDES: [u32; 32] = [
     0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 36, 37,
     38,
@@ -174,7 +174,7 @@ fn shifts(by: u32) -> [u32; 3] {
     [0x8000_0001 << by, 0x8000_0001 >> by, (0x8000_0001_u32 as i32 >> by) as u32]
 }
 
-/// With an offset of 28 and a count of 8, of which four bits are left.
+/// Expected results with an offset of 28 and a count of 8, of which four bits are left.
 fn bits(x: u32) -> [u32; 9] {
     let found = |position: Option<u32>| position.unwrap_or(u32::MAX);
     [

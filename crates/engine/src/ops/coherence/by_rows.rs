@@ -23,7 +23,7 @@ fn centred(values: &Tensor, centre: Centre) -> Expr {
     (values - f64::from(centre.high)) * f64::from(centre.factor) - f64::from(centre.shift)
 }
 
-/// As `Sheet::scaled_moments`.
+/// Computes `Sheet::scaled_moments` row by row.
 pub(super) async fn moments(values: &Tensor, factor: f32) -> Result<Option<Moments>> {
     let &[height, width] = values.shape() else { return Ok(None) };
     let first = values.slice(&[0..1, 0..1]);
@@ -49,7 +49,7 @@ pub(super) async fn moments(values: &Tensor, factor: f32) -> Result<Option<Momen
     Ok(Some(Moments { largest: largest.into_iter().fold(0.0, f64::max), ..all }))
 }
 
-/// As `Sheet::neighbours`, of two rows and two columns at least.
+/// Computes `Sheet::neighbours` row by row, of at least two rows and two columns.
 pub(super) async fn neighbours(values: &Tensor, centre: Centre) -> Result<f64> {
     let (z, &[height, width]) = (centred(values, centre), values.shape()) else { return Ok(0.0) };
     let (upper, left) = (z.slice(&[0..height - 1, 1..width]), z.slice(&[1..height, 0..width - 1]));

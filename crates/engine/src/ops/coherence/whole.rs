@@ -10,7 +10,7 @@ use crate::tensor::DType;
 
 const WHOLE: &str = cantus_shaders::tensor::COHERENCE_WHOLE;
 
-/// As `Sheet::scaled_moments`; the outer `None` where no native kernel serves.
+/// Computes `Sheet::scaled_moments`; the outer `None` if there is no native kernel for it.
 pub(super) async fn moments(sheet: &Sheet<'_>, factor: f32) -> Result<Option<Option<Moments>>> {
     let count = sheet.values.len();
     let mut writer = Writer::new(&[sheet.height, sheet.width, factor.to_bits()]);

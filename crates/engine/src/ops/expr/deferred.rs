@@ -245,12 +245,12 @@ impl Deferred {
     }
 }
 
-/// How many operations in a row would be held up to this one.
+/// Returns the number of consecutive operations that would be held up to this one.
 fn would_hold(operation: &dyn Operation) -> u32 {
     1 + operation.inputs().into_iter().map(held_by).max().unwrap_or(0)
 }
 
-/// How many operations in a row what an expression reads holds.
+/// Returns the number of consecutive operations that the inputs of an expression hold.
 fn held_by(typed: &Arc<Typed>) -> u32 {
     let mut most = 0;
     typed.walk(&mut |node| {

@@ -46,7 +46,7 @@ pub(in crate::ops) fn kernel(name: &str, body: &str) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// The kernels that were composed so far, by text.
+/// Returns the kernels composed so far, by text.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub fn composed() -> Vec<Kernel> {
@@ -69,11 +69,11 @@ fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
     Kernel::from_wgsl_pair(name, &portable, &native)
 }
 
-/// How the elements of an output are counted.
+/// The variables that count the elements of an output.
 pub(in crate::ops) enum Grid {
-    /// By one variable.
+    /// One variable.
     Flat,
-    /// By rows and columns, the columns being the axes from this one on: no division is needed.
+    /// Rows and columns; the columns are the axes from this one on. Needs no division.
     Rows(usize),
 }
 
@@ -82,7 +82,7 @@ fn fills(width: usize) -> bool {
     width.saturating_mul(4) >= width.div_ceil(256).saturating_mul(256 * 3)
 }
 
-/// How to count, so that as little as possible is divided.
+/// Chooses the grid with the fewest divisions.
 pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
     if typed.dtype.is_packed() {
         return Grid::Flat;
@@ -292,7 +292,7 @@ async fn gathered(
     engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
 }
 
-/// From this many elements on, inputs that are read across their order are transposed first.
+/// The least number of elements for which inputs that are read across their order are transposed first.
 const TURNS_PAY: usize = 1 << 12;
 
 /// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.
@@ -484,15 +484,15 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
 }
 
 impl Expr {
-    /// Computes the expression in as few kernels as possible: a chain of elementwise operations is one kernel, together with the matrix
+    /// Computes the expression in as few kernels as possible. A chain of elementwise operations becomes one kernel, together with the matrix
     /// product, convolution, normalisation or reduction before it. Inputs that are not contiguous are gathered while they are read, not
     /// copied first.
     ///
-    /// A value that several parts of the expression read is computed once, unless computing it again costs less than keeping it. A part that another
-    /// evaluation computed is kept when this one asks for it as well, for as long as its own `Expr` lives.
+    /// A value that several parts of the expression read is computed once, unless computing it again is cheaper than storing it. If two
+    /// evaluations need the same part, it is kept after the first one while its own `Expr` lives.
     ///
     /// # Errors
-    /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
+    /// The first mistake in the recorded expressions, and as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn eval_async(&self) -> Result<Tensor> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         evaluate(&self.engine, typed).await

@@ -29,7 +29,7 @@ pub(in crate::ops) enum Source {
     Recorded(Arc<Recorded>),
     /// The result of an operation.
     Deferred(Arc<Deferred>),
-    /// No memory: an element's value is its place, as u32.
+    /// Indices without memory: the value of an element is its position, as u32.
     Indices,
 }
 
@@ -67,7 +67,7 @@ pub(in crate::ops) enum RandomKind {
 /// The operation of an expression, element by element, in its own shape.
 pub(in crate::ops) enum Node {
     Read(View),
-    /// As a read, `stride` times the index further; the axis of the index has `length` elements.
+    /// A read at `stride` times the index; the axis of the index has `length` elements.
     Gather {
         view: View,
         stride: usize,
@@ -357,15 +357,15 @@ impl Typed {
     }
 }
 
-/// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Expr::eval`] makes one kernel of all
-/// of it. A mistake (shapes that do not broadcast, dtypes that differ) is kept, and comes out of `eval`.
+/// An expression over tensors, recorded and not yet computed. Its methods and operators record more, and [`Expr::eval`] turns all of it into as
+/// few kernels as possible. A mistake (shapes that do not broadcast, dtypes that an operation refuses) is returned by `eval`.
 ///
-/// It is of its tensors as they were when it was recorded: what overwrites one of them first copies what expressions still read.
+/// It uses its tensors as they were when it was recorded: before a tensor is overwritten, the contents that expressions still read are copied.
 ///
-/// What is narrower than a word is computed as one: f16 and bf16 in f32, bool and the integers of 8 and 16 bits in i32 and u32, and these wrap
-/// after each step. f64, i64, u64 and complex128 run where a device has them, and always on the CPU. Operands of two dtypes are
-/// [promoted](DType::promoted). Operators take expressions, tensors, by value or reference, and numbers, which take
-/// the dtype of what they are beside. On the left of an operator a number is an `f64` or an `i32`.
+/// Types narrower than 32 bits are computed in a wider one: f16 and bf16 in f32, bool and the integers of 8 and 16 bits in i32 and u32, which wrap
+/// after each step. f64, i64, u64 and complex128 run on devices that support them, and always on the CPU. Operands of two dtypes are
+/// [promoted](DType::promoted). Operators take expressions, tensors (by value or reference), and numbers, which take the dtype of the other operand. On
+/// the left of an operator a number is an `f64` or an `i32`.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -485,7 +485,7 @@ impl Expr {
         Self { engine: engine.clone(), state }
     }
 
-    /// Returns whether enough is recorded to evaluate it now: half of the bound at which recording evaluates by itself. For callers with a wait of their own.
+    /// Returns whether enough is recorded to evaluate it now: half of the limit at which recording evaluates by itself. For callers that wait themselves.
     #[cfg(not(target_arch = "wasm32"))]
     #[doc(hidden)]
     #[must_use]
@@ -493,7 +493,7 @@ impl Expr {
         self.state.as_ref().is_ok_and(|typed| typed.backlog.is_due(2) && submits(&self.engine))
     }
 
-    /// The shape.
+    /// Returns the shape.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -503,12 +503,12 @@ impl Expr {
     /// ```
     ///
     /// # Errors
-    /// The first mistake in what was recorded.
+    /// The first mistake in the recorded expressions.
     pub fn shape(&self) -> Result<&[usize]> {
         self.state.as_ref().map(|typed| typed.shape.as_slice()).map_err(Clone::clone)
     }
 
-    /// The dtype.
+    /// Returns the dtype.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -518,7 +518,7 @@ impl Expr {
     /// ```
     ///
     /// # Errors
-    /// The first mistake in what was recorded.
+    /// The first mistake in the recorded expressions.
     pub fn dtype(&self) -> Result<DType> {
         self.state.as_ref().map(|typed| typed.dtype).map_err(Clone::clone)
     }
@@ -564,7 +564,7 @@ impl Expr {
         Ok(typed.shared())
     }
 
-    /// Selects `a` where this (bool, or u32) is not 0, and `b` elsewhere; their dtypes are promoted.
+    /// Selects `a` where this (bool, or u32) is not 0, and `b` elsewhere. Their dtypes are promoted.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -629,8 +629,8 @@ impl Expr {
         weight.binary(Binary::Lt, 0.5).select(from_start, from_end)
     }
 
-    /// Converts to another dtype. Floats become integers towards zero, saturating, and NaN becomes 0. Integers wrap to narrower ones. Numbers other
-    /// than 0 are true. A complex number gives its real part.
+    /// Converts to another dtype. Floats are truncated to integers and saturate; NaN becomes 0. Integers wrap to narrower ones. For bool, numbers
+    /// other than 0 are true. A complex number gives its real part.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -672,7 +672,7 @@ impl Expr {
         Ok((a.cast(dtype), b.cast(dtype)))
     }
 
-    /// Limits to `low..=high`; NaN stays.
+    /// Limits the elements to `low..=high`; NaN stays.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

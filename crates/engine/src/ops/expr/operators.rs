@@ -4,7 +4,7 @@ use super::node::Expr;
 use crate::engine::Tensor;
 use crate::ops::elementwise::Binary;
 
-/// One side of an operation: an expression, a tensor, or a number, which takes the dtype of what it is beside.
+/// An operand: an expression, a tensor, or a number, which takes the dtype of the other operand.
 #[derive(Debug, Clone)]
 pub struct Operand(Side);
 
@@ -15,7 +15,7 @@ enum Side {
 }
 
 impl Operand {
-    /// As an expression beside another one.
+    /// Returns the operand as an expression that fits beside another one.
     pub(in crate::ops) fn beside(self, other: &Expr) -> Expr {
         match self.0 {
             Side::Expr(expr) => expr,

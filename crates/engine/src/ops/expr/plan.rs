@@ -106,7 +106,7 @@ struct Pending {
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Unknown,
-    /// In the kernel of an expression: that of a part, of a value, or the evaluation's own.
+    /// In the kernel of an expression: the kernel of a part, of a value, or of the evaluation itself.
     Expression(Kernel),
     /// In the kernel of an operation.
     Operation(usize),

@@ -209,7 +209,7 @@ pub(in crate::ops) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>>
         if places.contains(&place) {
             return Err(Error::InvalidSize {
                 what: format!("the axes {axes:?}"),
-                reason: "one stands twice".to_owned(),
+                reason: "one occurs twice".to_owned(),
             });
         }
         places.push(place);
@@ -314,7 +314,7 @@ impl Expr {
         })
     }
 
-    /// Selects a part: one range for each of the first axes; the others stay whole.
+    /// Selects a part: one range for each of the first axes. The other axes stay whole.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -22,15 +22,15 @@ pub enum Overlap {
     Full,
     /// The middle, as long as the first signal.
     Same,
-    /// Where all of the shorter signal meets the longer one.
+    /// The positions at which all of the shorter signal overlaps the longer one.
     Valid,
 }
 
 impl Expr {
-    /// Returns the convolution along the last axis of float32 signals, whose other axes broadcast: `y[k] = Σ x[i] other[k - i]`. Long signals go
-    /// through [`Expr::rfft`].
+    /// Returns the convolution of float32 signals along the last axis, `y[k] = Σ x[i] other[k - i]`. The other axes broadcast. Long signals are
+    /// convolved by [`Expr::rfft`].
     ///
-    /// Each element is off by at most some 1e-6 times the norms of both signals.
+    /// The error of each element is at most about 1e-6 times the norms of both signals.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -66,11 +66,11 @@ fn moved(expr: &Expr, axis: usize, back: bool) -> Expr {
 }
 
 impl Expr {
-    /// Returns the discrete Fourier transform along an axis of complex numbers (…, 2), that axis not counted: `X[k] = Σ x[n] e^(-2πi kn / N)`. Any
-    /// length; those of prime factors up to 13 take passes alone, others three transforms of twice the length. Tensors of complex64 and complex128
-    /// are transformed as they are, without an axis of parts; complex128 by the host.
+    /// Returns the discrete Fourier transform of complex numbers (…, 2) along an axis, not counting the last: `X[k] = Σ x[n] e^(-2πi kn / N)`. The
+    /// length may be any; one with prime factors above 13 takes three transforms of twice the length. Tensors of complex64 and complex128 are
+    /// transformed without an axis of parts, complex128 on the host.
     ///
-    /// Each result is off by at most some 1e-7 log₂ N times the norm of the row.
+    /// The error of each result is at most about 1e-7 log₂ N times the norm of the row.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -139,7 +139,7 @@ impl Expr {
         Ok(part(0).complex(part(1)))
     }
 
-    /// [`Expr::fft`] along several axes (all of them for `&[]`).
+    /// Returns [`Expr::fft`] along several axes (all of them for `&[]`).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -153,7 +153,7 @@ impl Expr {
         self.transformed_along(axes, false)
     }
 
-    /// [`Expr::ifft`] along several axes (all of them for `&[]`).
+    /// Returns [`Expr::ifft`] along several axes (all of them for `&[]`).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -182,8 +182,8 @@ impl Expr {
         }
     }
 
-    /// Returns the transform of real float32 numbers along an axis: the first N / 2 + 1 numbers of it, as complex ones (…, 2); the others mirror
-    /// them, `X[N - k]` being the conjugate of `X[k]`. For an even N it takes a transform of half the length.
+    /// Returns the transform of real float32 numbers along an axis: its first N / 2 + 1 numbers, as complex ones (…, 2). The others follow, because
+    /// `X[N - k]` is the conjugate of `X[k]`. An even N takes a transform of half the length.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -227,8 +227,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// Returns the inverse of [`Expr::rfft`]: `length` real numbers of `length` / 2 + 1 complex ones along an axis. The imaginary parts of the first,
-    /// and for an even length of the last, do not count.
+    /// Returns the inverse of [`Expr::rfft`]: `length` real numbers from `length` / 2 + 1 complex ones along an axis. The imaginary parts of the
+    /// first, and of the last if `length` is even, are ignored.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

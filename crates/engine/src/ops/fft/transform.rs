@@ -152,7 +152,7 @@ impl Operation for Halves {
 }
 
 impl Transform {
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
         let rank = input.shape.len();
         let shape =

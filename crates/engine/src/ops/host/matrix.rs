@@ -395,7 +395,7 @@ impl Factorisation {
         }
     }
 
-    /// Of matrices (m, n), and a right side of that many columns: the shape of each part of the result, and whether it is real.
+    /// Returns the shape of each part of the result, and whether it is real, for matrices (m, n) and a right side with `columns`.
     fn parts(self, [m, n]: [usize; 2], columns: usize) -> Vec<(Vec<usize>, bool)> {
         let k = m.min(n);
         match self {

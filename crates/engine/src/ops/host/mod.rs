@@ -47,7 +47,7 @@ pub(super) enum Values {
 }
 
 impl Values {
-    /// Of a tensor's bytes.
+    /// Reads the values of a tensor from its bytes.
     fn read(bytes: &[u8], dtype: DType) -> Result<Self> {
         fn cast<T: bytemuck::Pod>(bytes: &[u8]) -> impl Iterator<Item = T> + '_ {
             bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned)
@@ -94,7 +94,7 @@ impl Values {
         }
     }
 
-    /// As complex numbers.
+    /// Converts the values to complex numbers.
     fn complexes(self) -> Vec<C> {
         match self {
             Self::Complexes(values) => values,
@@ -105,7 +105,7 @@ impl Values {
     }
 }
 
-/// From the elements of inputs, row-major, those of a result.
+/// Computes the elements of a result from those of the inputs, row-major.
 type Compute = dyn Fn(Vec<Values>) -> Values + Send + Sync;
 
 /// An operation of the host's.

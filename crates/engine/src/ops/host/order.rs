@@ -48,7 +48,7 @@ pub(in crate::ops) fn argsort(typed: &Arc<Typed>, descending: bool) -> Arc<Typed
     })
 }
 
-/// Where each value would keep the sorted row in order.
+/// Returns for each value the position at which inserting it keeps the row sorted.
 fn found<T: Copy>(
     sorted: &[T],
     values: &[T],

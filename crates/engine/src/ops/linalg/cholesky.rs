@@ -42,10 +42,10 @@ fn factored(a: &Expr) -> Result<(Expr, Expr)> {
 }
 
 impl Expr {
-    /// Returns the lower triangular L with A = L Lᵀ of symmetric positive definite float32 matrices (…, n, n), of which the lower triangle is read.
-    /// Where one is not positive definite, its L is NaN.
+    /// Returns the lower triangular L with A = L Lᵀ for symmetric positive definite float32 matrices (…, n, n), of which it reads the lower triangle.
+    /// If a matrix is not positive definite, its L is NaN.
     ///
-    /// L Lᵀ differs from A by at most some n 1e-7 |A|.
+    /// L Lᵀ differs from A by at most about n 1e-7 |A|.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -43,7 +43,7 @@ impl Term {
         self.labels.iter().position(|&own| own == label)
     }
 
-    /// Without the axes that `keep` refuses: summed.
+    /// Sums over the axes that `keep` refuses.
     fn reduced(self, keep: impl Fn(Label) -> bool) -> Self {
         let gone: Vec<isize> =
             (0..self.labels.len()).filter(|&axis| !keep(self.labels[axis])).map(usize::cast_signed).listed();
@@ -54,7 +54,7 @@ impl Term {
         Self { expr: self.expr.sum(&gone, false), labels }
     }
 
-    /// Without axes of one element whose name is a longer axis elsewhere: they broadcast.
+    /// Drops axes of one element whose label is a longer axis elsewhere: they broadcast.
     pub(super) fn narrowed(self, sizes: &HashMap<Label, usize>) -> Result<Self> {
         let shape = self.expr.shape()?.to_vec();
         let stays = |axis: usize| shape[axis] != 1 || sizes.get(&self.labels[axis]).is_none_or(|&size| size == 1);

@@ -53,11 +53,11 @@ fn eigh(a: &Expr) -> Result<(Expr, Expr)> {
 }
 
 impl Expr {
-    /// Returns the eigenvalues of symmetric float32 matrices (…, n, n), ascending, and the eigenvectors as columns: A V = V diag(values). Of each
-    /// matrix the lower triangle is read. By Jacobi's method, for some hundreds of rows at most: the work grows with n³ log n, and is n log n
-    /// dispatches. Where an element is no number, all is NaN.
+    /// Returns the eigenvalues of symmetric float32 matrices (…, n, n), ascending, and the eigenvectors as columns: A V = V diag(values). It reads the
+    /// lower triangle of each matrix. Jacobi's method suits some hundreds of rows at most: the work grows with n³ log n, in n log n dispatches. If an
+    /// element is NaN, all results of its matrix are NaN.
     ///
-    /// Eigenvalues are off by at most some n 1e-7 |A|, and so is A V from V diag(values), Vᵀ V from the identity by some n 1e-7.
+    /// The errors of the eigenvalues and of A V = V diag(values) are at most about n 1e-7 |A|; Vᵀ V differs from the identity by about n 1e-7.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

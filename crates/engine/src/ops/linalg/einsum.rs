@@ -199,12 +199,11 @@ impl Search<'_> {
 }
 
 impl Expr {
-    /// Returns the sum of products that an equation says, of this and other expressions: each axis has a letter, axes of one letter run together, and
-    /// letters that the result does not name are summed. An ellipsis stands for axes that broadcast. Without `->` the result names what stands
-    /// once, in the order of the alphabet.
+    /// Returns the sum of products of this and other expressions by an equation. Each axis has a letter, axes with the same letter run together, and
+    /// letters that the result does not name are summed. An ellipsis denotes axes that broadcast. Without `->` the result has the letters that occur
+    /// once, in alphabetical order.
     ///
-    /// The operands are multiplied two by two in the order that takes the fewest multiplications; floats by [`Expr::matmul`], whose accuracy
-    /// it has.
+    /// The operands are multiplied in pairs, in the order with the fewest multiplications; floats by [`Expr::matmul`], with its accuracy.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -63,8 +63,8 @@ impl Operation for Exponential {
 impl Expr {
     /// Returns the exponential of square float32 matrices (…, n, n), 1 + A + A² / 2 + …, by scaling, Padé's approximant of degree 7 and squaring.
     ///
-    /// The greatest norm of the matrices is read from the device: this waits for all that is computed before it. The error is some n 1e-6 beside
-    /// the exponential of |A|.
+    /// The greatest norm of the matrices is read from the device, so this waits for all earlier work. The error is about n 1e-6 times the exponential
+    /// of |A|.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -129,11 +129,10 @@ fn inverted_by_host(a: &Expr) -> Result<Expr> {
 }
 
 impl Expr {
-    /// X with A X = B for float32 matrices A (…, n, n) and B of the shape (n) or (…, n, columns); batches broadcast. By elimination with row
-    /// pivots. Where a matrix is singular, so that elimination ends with a pivot of 0, X is NaN. One that is singular except for rounding has a
-    /// solution of large numbers.
+    /// Returns X with A X = B for float32 matrices A (…, n, n) and B of the shape (n) or (…, n, columns); batches broadcast. It eliminates with row
+    /// pivots. If a matrix is singular, so that elimination ends with a pivot of 0, X is NaN. If rounding hides that, X has large numbers.
     ///
-    /// A X differs from B by at most some n 1e-7 |A| |X|, unless elements grow during elimination, which is rare.
+    /// A X differs from B by at most about n 1e-7 |A| |X|, unless elements grow during elimination, which is rare.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -157,8 +156,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// Returns the inverse of float32 matrices (…, n, n): as [`Expr::solve`] with the identity, which is quicker and closer where the inverse only
-    /// multiplies something. NaN where a matrix is singular.
+    /// Returns the inverse of float32 matrices (…, n, n); NaN if a matrix is singular. If you only multiply by the inverse, [`Expr::solve`] is
+    /// faster and more accurate.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -183,8 +182,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// Returns the determinants of float32 matrices (…, n, n): the product of the pivots of elimination, 0 where one is 0. Beyond the range of
-    /// float32 it is infinite or 0: [`Expr::slogdet`] is not.
+    /// Returns the determinants of float32 matrices (…, n, n): the product of the pivots of elimination, 0 if one is 0. Outside the range of
+    /// float32 it is infinite or 0; [`Expr::slogdet`] has no such limit.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -209,7 +208,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// Returns the signs of the determinants of float32 matrices (…, n, n), -1, 0 or 1, and the natural logarithms of their magnitudes, which of 0 is
+    /// Returns the signs of the determinants of float32 matrices (…, n, n), -1, 0 or 1, and the natural logarithms of their magnitudes; that of 0 is
     /// -infinity.
     ///
     /// ```
@@ -245,10 +244,10 @@ impl Expr {
         }
     }
 
-    /// Elimination with row pivots of float32 matrices (…, m, n): L below the diagonal, whose own is 1, and U on and above it; and for each row
-    /// its place in the matrix before, as u32 (…, m), so that those rows of A are L U.
+    /// Returns the LU decomposition of float32 matrices (…, m, n) with row pivots: one matrix with L below the diagonal, whose own is 1, and U on and
+    /// above it; and the original index of each row, as u32 (…, m), so that A in that order is L U.
     ///
-    /// L U differs from these rows by at most some n 1e-7 |L| |U|.
+    /// L U differs from these rows by at most about n 1e-7 |L| |U|.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -58,7 +58,7 @@ fn is_for_host(a: &Expr, dtype: DType) -> bool {
         || cfg!(all(feature = "linalg", not(target_arch = "wasm32"))) && dtype == DType::F32 && a.engine.is_processors()
 }
 
-/// By the host, for matrices of dtypes that no kernel takes: the parts of the result, or `None` for other dtypes.
+/// Factors matrices on the host if no kernel takes their dtype: returns the parts of the result, or `None` for other dtypes.
 fn by_host(a: &Expr, which: Factorisation, what: &str) -> Result<Option<Vec<Expr>>> {
     let dtype = a.dtype()?;
     let whole = matches!(which, Factorisation::Qr(true) | Factorisation::Svd(true)) && dtype == DType::F32;
@@ -121,7 +121,7 @@ fn part(expr: &Expr, rows: Range<usize>, columns: Range<usize>) -> Expr {
     expr.of(result)
 }
 
-/// Where a factorisation halves matrices: a whole number of blocks.
+/// Returns where a factorisation halves matrices: after a whole number of blocks.
 fn middle(length: usize) -> usize {
     length.div_ceil(2).next_multiple_of(BLOCK)
 }
@@ -135,8 +135,8 @@ fn where_sound(expr: &Expr, sound: &Expr, axes: usize) -> Expr {
     sound.select(expr, expr.constant(f64::NAN))
 }
 
-/// For each matrix a power of two near its greatest magnitude, and one over it, with two axes of one element; 1 where that is 0 or no number.
-/// Multiplied with the second, squares of elements are in range, and no digit is lost.
+/// Returns for each matrix a power of two near its greatest magnitude, and the inverse of it, with two axes of one element; 1 if the
+/// magnitude is 0 or not finite. Multiplied by the inverse, the squares of elements stay in range, and no digit is lost.
 fn magnitude(expr: &Expr) -> (Expr, Expr) {
     let greatest = expr.abs().max(&[-2, -1], true);
     let usual = greatest.greater(0.0).binary(Binary::BitwiseAnd, greatest.less(3.0e38));

@@ -11,8 +11,8 @@ use crate::ops::tensor::eye;
 use cantus_base::listed::Listed;
 
 impl Expr {
-    /// Returns the sum of products over pairs of axes, one of this and one of `other` each: the result has the other axes of this, then those of
-    /// `other`, as NumPy's `tensordot`. Without pairs it is the product of each with each.
+    /// Returns the sum of products over pairs of axes, one of this and one of `other`. The result has the remaining axes of this, then those of
+    /// `other`, as NumPy's `tensordot`. Without pairs it is the product of each element with each.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -50,7 +50,7 @@ impl Expr {
         Ok(contract(left, right, |label| !gone.contains(&label))?.expr)
     }
 
-    /// Returns the product of each element with all of `other`, laid where the element was, as NumPy's `kron`: each axis is as long as both together.
+    /// Returns the Kronecker product, as NumPy's `kron`: each element times all of `other`. The length of each axis is the product of both lengths.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -74,7 +74,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// Square matrices (…, n, n) to a whole power, by squaring. The 0th is the identity; negative ones are those of the inverse.
+    /// Raises square matrices (…, n, n) to an integer power, by squaring. The power 0 is the identity; negative powers are those of the inverse.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

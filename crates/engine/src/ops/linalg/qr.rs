@@ -26,7 +26,7 @@ fn reflected(of: &Reflections, c: &Expr) -> Expr {
     c - of.v.matmul(of.t.transpose().matmul(of.v.transpose().matmul(c)))
 }
 
-/// Of matrices with as many rows as columns at least.
+/// Factors matrices with at least as many rows as columns.
 fn factored(a: &Expr) -> Result<Reflections> {
     let shape = a.shape()?.to_vec();
     let ([m, n], batch) = (sides(&shape), &shape[..shape.len() - 2]);
@@ -79,10 +79,10 @@ pub(super) fn qr(a: &Expr) -> Result<(Expr, Expr)> {
 }
 
 impl Expr {
-    /// Q, whose columns are at right angles and of length 1, and the upper triangular R with A = Q R, of float32 matrices (…, m, n): with
-    /// k = min(m, n), Q is (…, m, k) and R is (…, k, n). Elements of R's diagonal may be negative.
+    /// Returns the Q and R of A = Q R for float32 matrices (…, m, n). With k = min(m, n), Q is (…, m, k) and has orthonormal columns; R is (…, k, n)
+    /// and upper triangular. Elements of R's diagonal may be negative.
     ///
-    /// Q R differs from A by at most some n 1e-7 |A|, Qᵀ Q from the identity by some n 1e-7.
+    /// Q R differs from A by at most about n 1e-7 |A|, and Qᵀ Q from the identity by about n 1e-7.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -113,7 +113,7 @@ impl Expr {
 }
 
 impl Expr {
-    /// [`Expr::qr`] with all m columns of Q, (…, m, m), and as many rows of R, (…, m, n). Computed by the host, for f32 and f64, complex64 and
+    /// Returns [`Expr::qr`] with all m columns of Q, (…, m, m), and m rows of R, (…, m, n). Computed on the host, for f32, f64, complex64 and
     /// complex128.
     ///
     /// ```

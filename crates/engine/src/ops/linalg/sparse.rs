@@ -16,7 +16,7 @@ use crate::tensor::DType;
 
 const FRAME: &str = cantus_shaders::tensor::CSR_MATMUL;
 
-/// A sparse float32 matrix by compressed rows (CSR): for each row where its entries begin, and for each entry its column and its value.
+/// A sparse float32 matrix in compressed rows (CSR): the index of each row's first entry, and each entry's column and value.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -96,12 +96,12 @@ impl Operation for Product {
 }
 
 impl Csr {
-    /// Creates a matrix of `columns` columns, with one row less than there are `starts`: the entries `starts[i]..starts[i + 1]` are those of row i,
-    /// each with its column and its value. Entries of one place add up.
+    /// Creates a matrix of `columns` columns, with one row fewer than `starts` has elements. Row i has the entries `starts[i]..starts[i + 1]`, each
+    /// with its column and its value. Entries at the same position are added.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if starts fall, do not begin with 0 or do not end with the number of entries, if columns and values are not as many,
-    /// or if a column is out of range; and as [`Engine::tensor_async`].
+    /// [`Error::InvalidInput`] if `starts` decreases, does not begin with 0 or does not end with the number of entries, if columns and values differ
+    /// in number, or if a column is out of range; and as [`Engine::tensor_async`].
     pub async fn new_async(
         engine: &Engine,
         columns: usize,
@@ -143,7 +143,7 @@ impl Csr {
         crate::engine::blocking::block_on(Self::new_async(engine, columns, starts, places, values))
     }
 
-    /// Rows and columns.
+    /// Returns the number of rows and columns.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -161,7 +161,7 @@ impl Csr {
         &self.values
     }
 
-    /// Returns the same places with other float32 values, one for each entry.
+    /// Returns the matrix with other float32 values at the same positions, one for each entry.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -172,7 +172,7 @@ impl Csr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] unless there is one float32 for each entry, and the first mistake in what was recorded.
+    /// [`Error::InvalidSize`] unless there is one float32 for each entry, and the first mistake in the recorded expressions.
     pub fn with_values(&self, values: impl Into<Expr>) -> Result<Self> {
         let values = values.into();
         if values.shape()? != self.columns.shape() || values.dtype()? != DType::F32 {
@@ -184,7 +184,7 @@ impl Csr {
         Ok(Self { values, ..self.clone() })
     }
 
-    /// Returns the product with a dense float32 vector (columns) or matrix (columns, n). An element is summed in the order of the entries.
+    /// Returns the product with a dense float32 vector (columns) or matrix (columns, n). Each element is summed in the order of the entries.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -67,10 +67,10 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
 
 impl Expr {
     /// Returns the singular values of float32 matrices (…, m, n), descending, with their vectors: A = U diag(values) Vᵀ. With k = min(m, n), U is (…,
-    /// m, k), the values (…, k), and Vᵀ, the third, (…, k, n). By Jacobi's method from one side after [`Expr::qr`], for some hundreds of rows or
-    /// columns at most: the work grows with k³ log k, and is k log k dispatches. Where an element is no number, all is NaN.
+    /// m, k), the values (…, k), and Vᵀ, the third, (…, k, n). The one-sided Jacobi method after [`Expr::qr`] suits some hundreds of rows or columns at
+    /// most: the work grows with k³ log k, in k log k dispatches. If an element is NaN, all results of its matrix are NaN.
     ///
-    /// Values are off by at most some k 1e-7 |A|, and so is the product of the three from A; Uᵀ U and Vᵀ V are the identity within some k 1e-7.
+    /// The errors of the values and of the product are at most about k 1e-7 |A|; Uᵀ U and Vᵀ V differ from the identity by about k 1e-7.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -103,7 +103,7 @@ impl Expr {
 }
 
 impl Expr {
-    /// [`Expr::svd`] with all vectors: U is (…, m, m), and the third (…, n, n). Computed by the host, for f32 and f64, complex64 and complex128.
+    /// Returns [`Expr::svd`] with all vectors: U is (…, m, m), and the third (…, n, n). Computed on the host, for f32, f64, complex64 and complex128.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

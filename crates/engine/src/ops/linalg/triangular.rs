@@ -10,7 +10,7 @@ use crate::ops::expr::shape::{broadcast, product};
 
 const FRAME: &str = cantus_shaders::tensor::TRIANGULAR_BLOCK;
 
-/// Which part of a matrix counts.
+/// The part of a matrix that counts.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Triangle {
     /// The upper one instead of the lower one.
@@ -75,10 +75,10 @@ pub(super) fn aligned(a: &Expr, b: &Expr, what: &str) -> Result<(Expr, Expr, boo
 }
 
 impl Expr {
-    /// X with T X = B for triangular float32 matrices T (…, n, n), the upper triangle of them with `upper` and else the lower, and B of the shape
-    /// (n) or (…, n, columns); batches broadcast. The other triangle is not read. Where an element of the diagonal is 0, X is NaN.
+    /// Returns X with T X = B for triangular float32 matrices T (…, n, n), upper ones if `upper`, else lower ones, and B of the shape (n) or
+    /// (…, n, columns); batches broadcast. The other triangle is not read. If an element of the diagonal is 0, X is NaN.
     ///
-    /// T X differs from B by at most some n 1e-7 |T| |X|.
+    /// T X differs from B by at most about n 1e-7 |T| |X|.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -10,7 +10,7 @@ use crate::ops::expr::node::Expr;
 use crate::tensor::DType;
 
 impl Expr {
-    /// The mean of each of `size` parts of images (N, C, H, W), which cover the image: part i of n goes from floor(i H / n) to ceil((i + 1) H / n).
+    /// Returns the mean of each of `size` parts that cover images (N, C, H, W): part i of n goes from floor(i H / n) to ceil((i + 1) H / n).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -26,7 +26,7 @@ impl Expr {
         })
     }
 
-    /// The greatest element of each of `size` parts of images (N, C, H, W), which are those of [`Expr::adaptive_avg_pool2d`]. NaN if there is one.
+    /// Returns the greatest element of each of the parts of [`Expr::adaptive_avg_pool2d`]; NaN if a part has one.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -76,11 +76,11 @@ impl Expr {
 
 /// The parts of an axis: (part, place in it).
 struct Parts {
-    /// Where each element is; behind its end a part repeats its last one.
+    /// Index of each element; a part that is too short repeats its last element.
     index: Expr,
     /// 1 for elements, 0 for what is repeated.
     inside: Expr,
-    /// How many elements a part has, (part, 1).
+    /// Number of elements of each part, (part, 1).
     length: Expr,
 }
 

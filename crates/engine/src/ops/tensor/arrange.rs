@@ -25,7 +25,7 @@ pub(in crate::ops) fn places_along(engine: &Engine, shape: &[usize], axis: usize
 }
 
 impl Expr {
-    /// With `count` elements along an axis, taken from the places that `index` makes of 0, 1, … (as u32) and the axis's length.
+    /// Takes `count` elements along an axis, at the positions that `index` computes from 0, 1, … (as u32) and the axis's length.
     pub(super) fn picked(&self, axis: usize, count: usize, index: impl FnOnce(Self, usize) -> Self) -> Self {
         let length = match self.shape() {
             Ok(shape) => shape[axis],
@@ -35,7 +35,7 @@ impl Expr {
         self.taken(&index(place, length), axis.cast_signed())
     }
 
-    /// This and others of its shape along a new axis, which is put in before `axis` (`-1`: at the end).
+    /// Stacks this and others of the same shape along a new axis, which is inserted before `axis` (`-1`: at the end).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -58,7 +58,7 @@ impl Expr {
         self.expand(axis).concat(&others, axis)
     }
 
-    /// Returns the parts of these lengths along an axis, which together are as long as it is. Views: nothing is copied.
+    /// Splits an axis into parts of these lengths, whose sum is the axis's length. The parts are views: nothing is copied.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -97,8 +97,8 @@ impl Expr {
             .listed()
     }
 
-    /// Repeats the whole tensor the given number of times along each axis; with fewer numbers than axes they are for the last ones, with more of them
-    /// there are new axes before.
+    /// Repeats the whole tensor the given number of times along each axis. If there are fewer numbers than axes, they apply to the last axes; if there
+    /// are more, new axes are added at the front.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -118,7 +118,7 @@ impl Expr {
         self.reshape(&once).broadcast_to(pairs.as_flattened()).reshape(&tiled)
     }
 
-    /// Repeats each element the given number of times along an axis, one beside the other.
+    /// Repeats each element the given number of times along an axis: 1, 2 becomes 1, 1, 2, 2.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -139,8 +139,8 @@ impl Expr {
         self.expand(place.cast_signed() + 1).broadcast_to(&wide).reshape(&result)
     }
 
-    /// Returns the elements moved along axes, one number for each: to higher places where it is positive. What leaves at one end enters at the
-    /// other.
+    /// Rotates the elements along axes, by one number per axis; positive numbers move elements to higher indices. Elements that leave at one end
+    /// enter at the other.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -188,7 +188,7 @@ impl Expr {
         result
     }
 
-    /// Returns the elements in the opposite order along axes (all of them for `&[]`).
+    /// Reverses the order of the elements along axes (all of them for `&[]`).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -219,7 +219,7 @@ impl Expr {
         Ok((axis, shape[axis]))
     }
 
-    /// 1 at the place along a new last axis that an i32 or u32 element names, and 0 elsewhere; all 0 where there is no such place.
+    /// Returns 1 at the index along a new last axis that an i32 or u32 element gives, and 0 elsewhere; all 0 if the index is out of range.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -241,8 +241,7 @@ impl Expr {
         checked.cast(DType::U32).expand(-1).equal(class).cast(dtype)
     }
 
-    /// Keeps the elements on and below the diagonal that begins `offset` columns to the right, in the last two axes; 0
-    /// elsewhere.
+    /// Keeps the elements on and below the diagonal that begins `offset` columns to the right, in the last two axes, and sets the others to 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -255,8 +254,7 @@ impl Expr {
         self.beside_diagonal(offset, Binary::Le)
     }
 
-    /// Keeps the elements on and above the diagonal that begins `offset` columns to the right, in the last two axes; 0
-    /// elsewhere.
+    /// Keeps the elements on and above the diagonal that begins `offset` columns to the right, in the last two axes, and sets the others to 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -296,8 +294,8 @@ impl Expr {
         Ok(shape)
     }
 
-    /// Returns the diagonal of the last two axes that begins `offset` columns to the right (below the main one where it is negative). A view: nothing
-    /// is copied.
+    /// Returns the diagonal of the last two axes that begins `offset` columns to the right (below the main one if negative). A view: nothing is
+    /// copied.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -340,7 +338,7 @@ impl Expr {
         self.diagonal(0).sum(&[-1], false)
     }
 
-    /// Returns the products of each element with each of another expression, both of one axis: a matrix.
+    /// Returns the matrix of the products of each element with each element of `other`. Both have one axis.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -364,8 +362,8 @@ impl Expr {
         self.expand(-1).binary(Binary::Mul, other)
     }
 
-    /// Returns all windows of `size` neighbours along an axis, the first of each `step` behind that of the one before: the axis counts the windows, a
-    /// new last axis what is in them. A view: nothing is copied.
+    /// Returns all windows of `size` neighbours along an axis, `step` apart. The axis counts the windows, and a new last axis has the elements of
+    /// each. A view: nothing is copied.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -407,8 +405,8 @@ pub(super) fn windowed(
     })
 }
 
-/// Returns a grid of one-dimensional expressions: the i-th result varies along axis i alone, and is as long as the others along the other axes.
-/// Views: nothing is copied.
+/// Returns a grid of one-dimensional expressions. The i-th result varies along axis i only, and is as long as the other expressions along their
+/// axes. The results are views: nothing is copied.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -46,7 +46,7 @@ impl Operation for Assemble {
 }
 
 impl Assemble {
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
         let shape = &call.of.shape;
         let empty = NativeOperation::Assemble(AssembleShape::new(shape, Vec::new()));
@@ -139,7 +139,7 @@ pub(super) fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>,
 }
 
 impl Expr {
-    /// This and others one after another along an axis. Their other axes must be alike.
+    /// Joins this and others along an axis. All other axes must be equal.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -22,14 +22,14 @@ const TILES: &str = cantus_shaders::tensor::ATTENTION_TILES;
 /// Elements of a key or a value, at most: what a workgroup keeps of a query.
 const WIDEST: usize = 1024;
 
-/// Options of [`Expr::scaled_dot_product_attention`]: how it weighs keys.
+/// Options of [`Expr::scaled_dot_product_attention`].
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Attention {
-    /// The mask for each query and key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
+    /// The mask of each query and key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats, which are added to the
     /// scores.
     pub mask: Option<Expr>,
-    /// True if a query sees only keys up to its own place. The last query is at the last key's place, so that keys of a cache come before all
+    /// True if a query sees only keys up to its own position. The last query is at the position of the last key, so keys of a cache come before all
     /// queries.
     pub causal: bool,
     /// The factor of the products; by default 1 / √(elements of a key).
@@ -37,25 +37,25 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Queries see all keys.
+    /// Creates options under which queries see all keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a mask.
+    /// Returns the options with a mask.
     #[must_use]
     pub fn masked(self, mask: impl Into<Expr>) -> Self {
         Self { mask: Some(mask.into()), ..self }
     }
 
-    /// Returns the same where queries see no later keys.
+    /// Returns the options under which queries see no later keys.
     #[must_use]
     pub fn causal(self) -> Self {
         Self { causal: true, ..self }
     }
 
-    /// The same with another scale.
+    /// Returns the options with another scale.
     #[must_use]
     pub fn scaled(self, scale: f64) -> Self {
         Self { scale: Some(scale), ..self }
@@ -75,7 +75,7 @@ struct Attend {
 }
 
 impl Attend {
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
         let one = || Operand { offsets: vec![0], row: 1, column: 1 };
         let rank = self.query.shape.len();
@@ -155,7 +155,7 @@ impl Attend {
     }
 }
 
-/// How several queries are answered at once: the constants of their frame.
+/// Tile sizes for answering several queries at once: the constants of their frame.
 struct Tiles {
     own: usize,
     each: usize,
@@ -265,9 +265,9 @@ impl Operation for Attend {
 }
 
 impl Expr {
-    /// Returns the mean of values (…, key heads, keys, e), weighted for each query (…, heads, queries, d) by the softmax over the keys (…, key heads,
-    /// keys, d) of their products with it. Each key head serves as many heads in a row: their number divides that of the heads. f16 is computed in
-    /// f32. A query that sees no key gets 0. No matrix of scores is stored.
+    /// Returns the weighted mean of values (…, key heads, keys, e) for each query (…, heads, queries, d). The weights are the softmax of the query's
+    /// products with the keys (…, key heads, keys, d). Each key head serves the same number of consecutive heads, so the number of heads is a multiple
+    /// of that of key heads. f16 is computed in f32. A query that sees no key gets 0. The matrix of scores is never stored.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -152,9 +152,9 @@ impl Expr {
         })
     }
 
-    /// Returns how many elements lie in each of `bins` parts of `low..=high`, as u32. The edges are those of [`crate::ops::linspace`] in f32: an
-    /// element on an edge belongs to the part above it, `high` to the last one. What lies outside, and NaN, is not counted. Integers are converted to
-    /// f32 first.
+    /// Returns the number of elements in each of `bins` parts of `low..=high`, as u32. The edges are those of [`crate::ops::linspace`] in f32. An
+    /// element on an edge belongs to the part above it; `high` belongs to the last part. NaN and elements outside are not counted. Integers are
+    /// converted to f32 first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

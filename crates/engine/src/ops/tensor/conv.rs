@@ -8,7 +8,7 @@ use crate::ops::expr::node::Expr;
 use crate::ops::expr::view::{permuted, reshaped};
 use cantus_base::listed::Listed;
 
-/// How a transposed convolution moves along each of its axes.
+/// The steps of a transposed convolution along each of its axes.
 #[derive(Clone, Copy)]
 struct Spread<const N: usize> {
     stride: [usize; N],
@@ -44,8 +44,8 @@ impl Expr {
         self.expand(2).conv2d(weight.expand(2), window, groups).squeeze(2)
     }
 
-    /// The convolution of volumes (N, C, D, H, W) with weights (O, C / groups, d, h, w), as [`Expr::conv2d`]. Planes that meet are laid side by
-    /// side as channels, which takes d times the memory of the volume.
+    /// Returns the convolution of volumes (N, C, D, H, W) with weights (O, C / groups, d, h, w), as [`Expr::conv2d`]. The planes of each window
+    /// become channels, which takes d times the memory of the volume.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -88,8 +88,8 @@ impl Expr {
         self.of(result)
     }
 
-    /// The transposed convolution of images (N, C, H, W) with weights (C, O / groups, h, w): each pixel adds the weights, times itself, to the
-    /// result, `stride` pixels apart; `padding` is cut off on all sides, and `output_padding` added below and on the right.
+    /// Returns the transposed convolution of images (N, C, H, W) with weights (C, O / groups, h, w). Each pixel adds the weights, multiplied by it, to
+    /// the result, at steps of `stride`. `padding` is cut off on all sides, and `output_padding` is added at the bottom and the right.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -143,7 +143,7 @@ impl Expr {
         }
     }
 
-    /// The transposed convolution of volumes (N, C, D, H, W) with weights (C, O / groups, d, h, w), as [`Expr::conv_transpose2d`].
+    /// Returns the transposed convolution of volumes (N, C, D, H, W) with weights (C, O / groups, d, h, w), as [`Expr::conv_transpose2d`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -123,8 +123,8 @@ impl Conv2d {
 }
 
 impl Expr {
-    /// Returns the convolution (as neural networks have it: without turning the weights over) of images (N, C, H, W) with weights (O, C / groups,
-    /// h, w). f16 is multiplied and summed in f32. Add a bias of the shape (O, 1, 1): it becomes part of the kernel.
+    /// Returns the convolution of images (N, C, H, W) with weights (O, C / groups, h, w), which are not flipped, as usual in neural networks. f16 is
+    /// multiplied and summed in f32. Add a bias of the shape (O, 1, 1): it becomes part of the kernel.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -20,7 +20,7 @@ pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
     }
 }
 
-/// Returns the same value everywhere.
+/// Returns a tensor with the same value everywhere.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -38,7 +38,7 @@ pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr 
     .derived(|typed| Ok(Typed::new(Node::Cast(typed.clone()), shape.to_vec(), dtype)))
 }
 
-/// `start`, `start + step`, … below `stop` (above it for a negative step). Floats are computed as start + i step.
+/// Returns `start`, `start + step`, … below `stop` (above it for a negative step). Floats are computed as start + i step.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -67,7 +67,7 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
     checked.ramp(start, step, dtype)
 }
 
-/// `count` numbers from `start` to `stop`, both included, evenly spaced.
+/// Returns `count` evenly spaced numbers from `start` to `stop`, including both.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -94,7 +94,7 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
     ends.cast(dtype)
 }
 
-/// 1 on the diagonal that begins `offset` columns to the right (below the main one where it is negative), and 0 elsewhere.
+/// Returns 1 on the diagonal that begins `offset` columns to the right (below the main one if negative), and 0 elsewhere.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

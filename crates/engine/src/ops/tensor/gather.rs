@@ -21,9 +21,9 @@ use crate::ops::expr::view::{axis_of, reshaped};
 use crate::tensor::DType;
 
 impl Expr {
-    /// Returns the elements along an axis at the places that an i32 or u32 tensor names: its shape takes the axis's place. Negative places count
-    /// from the end. Where one is out of range, the device finds it, and reading what was computed from it is
-    /// [`Error::InvalidInput`]; so it is in captures. Devices that run operation graphs take the nearest.
+    /// Returns the elements at the indices, an i32 or u32 tensor, along an axis; the shape of the indices replaces the axis. Negative indices count from
+    /// the end. The device checks the indices: if one is out of range, reading a result computed from it returns [`Error::InvalidInput`], in captures
+    /// too. Devices that run operation graphs take the nearest element instead.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -59,7 +59,8 @@ impl Expr {
         })
     }
 
-    /// Returns the rows of a table (words, width) that this, of i32 or u32, names: a last axis of `width` elements. Places are as in [`Expr::take`].
+    /// Looks up rows of a table (words, width) by the indices in this i32 or u32 tensor. The result has a last axis of `width` elements. Indices are
+    /// as in [`Expr::take`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -81,8 +82,8 @@ impl Expr {
         }
     }
 
-    /// Returns the element along an axis that an i32 or u32 tensor of as many axes names at each place, as NumPy's `take_along_axis`: the other
-    /// axes broadcast. Places are as in [`Expr::take`].
+    /// Returns for each element of `index`, an i32 or u32 tensor with the same number of axes, the element at that index along an axis, as NumPy's
+    /// `take_along_axis`. The other axes broadcast. Indices are as in [`Expr::take`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -90,9 +90,9 @@ impl Operation for GridSample {
 }
 
 impl Expr {
-    /// Images (N, C, H, W) read where a grid (N, height, width, 2) says, x before y: -1 is the left or upper end of the image and 1 the right or
-    /// lower one. With `align_corners` the ends are the middles of the outermost pixels, else their outer edges. What lies outside is as
-    /// `outside` says; a mirror is on the ends. The grid is f32; places beyond 10^6 pixels are as far as these.
+    /// Samples images (N, C, H, W) at the positions of a grid (N, height, width, 2), x before y: -1 is the left or upper end of the image and 1 the
+    /// right or lower one. With `align_corners` the ends are the centres of the outermost pixels, otherwise their outer edges. `outside` sets the values
+    /// beyond the image; reflections are at the ends. The grid is f32; positions beyond 10^6 pixels count as 10^6.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -7,8 +7,8 @@ use crate::ops::expr::node::Expr;
 use crate::ops::expr::view::{permuted, reshaped};
 
 impl Expr {
-    /// The windows of images (N, C, H, W) as columns: (N, C h w, number of windows), a window's elements by channel, row and column, as PyTorch's
-    /// `nn.functional.unfold`. Beyond the image is 0.
+    /// Returns the windows of images (N, C, H, W) as columns (N, C h w, number of windows), with a window's elements by channel, row and column, as
+    /// PyTorch's `nn.functional.unfold`. Elements beyond the image are 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -28,7 +28,7 @@ impl Default for Window {
 }
 
 impl Window {
-    /// A window with each of its numbers for height and width.
+    /// Creates a window from numbers for height and width.
     #[must_use]
     pub fn new(stride: [usize; 2], padding: [usize; 2], dilation: [usize; 2]) -> Self {
         Self { stride, padding, dilation }
@@ -40,13 +40,13 @@ impl Window {
         Self { stride: [stride; 2], ..Self::default() }
     }
 
-    /// The same with padding on all sides.
+    /// Returns the window with padding on all sides.
     #[must_use]
     pub fn padded(self, padding: usize) -> Self {
         Self { padding: [padding; 2], ..self }
     }
 
-    /// The same with steps within the window.
+    /// Returns the window with steps between its elements.
     #[must_use]
     pub fn dilated(self, dilation: usize) -> Self {
         Self { dilation: [dilation; 2], ..self }

@@ -22,7 +22,7 @@ use crate::tensor::DType;
 const INTERPOLATE: &str = cantus_shaders::tensor::INTERPOLATE;
 const WEIGHT: &str = cantus_shaders::tensor::INTERPOLATE_WEIGHT;
 
-/// How [`Expr::interpolate`] finds a pixel between pixels. Pixels are squares, and the edges of both images lie on each other.
+/// The method by which [`Expr::interpolate`] computes new pixels. Pixels are squares, and the edges of both images coincide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Interpolation {
@@ -32,9 +32,9 @@ pub enum Interpolation {
     Bilinear,
     /// Between four pixels on each axis, by Keys's curves with a = -0.75.
     Bicubic,
-    /// As `Bilinear`, with kernels as wide as the new pixels: a smaller image is made of all pixels. As PyTorch's `antialias`.
+    /// `Bilinear` with kernels as wide as the new pixels, so a smaller image uses all pixels. The same as PyTorch's `antialias`.
     BilinearAntialiased,
-    /// As `BilinearAntialiased`, by Keys's curves with a = -0.5.
+    /// `BilinearAntialiased` with Keys's cubic curves, a = -0.5.
     BicubicAntialiased,
 }
 
@@ -174,7 +174,7 @@ fn scaled(images: &Arc<Typed>, size: [usize; 2], by: Interpolation) -> Arc<Typed
 }
 
 impl Expr {
-    /// Images (N, C, H, W) in another height and width. f16 is computed in f32.
+    /// Resizes images (N, C, H, W) to another height and width. f16 is computed in f32.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -12,11 +12,11 @@ use crate::ops::expr::view::sliced;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// The keys and values that [`Expr::scaled_dot_product_attention`] has met, float32 of the shape (…, key heads, places, elements). What comes is
-/// written behind what is there; where room ends, it doubles, and what was there is copied once.
+/// A cache of keys and values for [`Expr::scaled_dot_product_attention`], float32 of the shape (…, key heads, positions, elements). New ones are
+/// appended. When the cache is full, its capacity doubles and the contents are copied once.
 ///
-/// What [`KeyValueCache::keys`] and [`KeyValueCache::values`] gave stays right while more is appended, as nothing is written over; what comes after
-/// [`KeyValueCache::truncate`] goes into a copy where they are still there.
+/// Results of [`KeyValueCache::keys`] and [`KeyValueCache::values`] stay valid while more is appended, because nothing is overwritten. After
+/// [`KeyValueCache::truncate`], new keys and values go into a copy while such results still exist.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -50,10 +50,10 @@ fn first(typed: &Arc<Typed>, length: usize) -> Arc<Typed> {
 }
 
 impl KeyValueCache {
-    /// An empty cache for heads of this shape (…, key heads), with the given numbers of elements of a key and of a value, and room for `capacity` places.
+    /// Creates an empty cache for heads of this shape (…, key heads), with the given numbers of elements of a key and of a value, and room for `capacity`.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] where there is no head or no element, and as allocating a tensor.
+    /// [`Error::InvalidSize`] if there is no head or no element, and the errors of allocating a tensor.
     pub async fn new_async(engine: &Engine, heads: &[usize], widths: [usize; 2], capacity: usize) -> Result<Self> {
         if heads.is_empty() || heads.contains(&0) || widths.contains(&0) {
             return Err(Error::InvalidSize {
@@ -80,11 +80,11 @@ impl KeyValueCache {
         crate::engine::blocking::block_on(Self::new_async(engine, heads, widths, capacity))
     }
 
-    /// Writes keys (…, key heads, places, elements) and as many values behind those that are there. Where it fails, the cache is as it was.
+    /// Appends keys (…, key heads, positions, elements) and the same number of values. If that fails, the cache stays as it was.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] where shapes are not the cache's, [`Error::InvalidInput`] for other numbers than float32, the first mistake in what was
-    /// recorded, and as [`Expr::eval_async`].
+    /// [`Error::InvalidSize`] if shapes do not match the cache, [`Error::InvalidInput`] for dtypes other than float32, the first error in the
+    /// recorded expressions, and the errors of [`Expr::eval_async`].
     pub async fn append_async(&mut self, keys: impl Into<Expr>, values: impl Into<Expr>) -> Result<()> {
         let (keys, values) = (keys.into(), values.into());
         let (new_keys, new_values) = (self.checked(&keys, &self.keys)?, self.checked(&values, &self.values)?);
@@ -173,19 +173,19 @@ impl KeyValueCache {
         self.values.expr().derived(|typed| Ok(first(typed, self.length)))
     }
 
-    /// Places so far.
+    /// Returns the number of positions so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no positions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Keeps the first places alone; what comes next is written over the others.
+    /// Keeps the first `length` positions; later ones are overwritten.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }

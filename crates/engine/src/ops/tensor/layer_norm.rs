@@ -8,7 +8,7 @@ use crate::ops::expr::node::Expr;
 const LAYER_NORM: &str = cantus_shaders::tensor::LAYER_NORM;
 
 impl Expr {
-    /// (x - mean) / sqrt(variance + eps) along the last axis, times `gain`, plus `bias` (Ba, Kiros and Hinton, 2016).
+    /// Returns (x - mean) / sqrt(variance + eps) along the last axis, times `gain`, plus `bias` (Ba, Kiros and Hinton, 2016).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -59,8 +59,8 @@ impl Expr {
         })
     }
 
-    /// Returns the mean of -(t log x + (1 - t) log(1 - x)) for probabilities x and targets t from 0 to 1; a logarithm counts as -100 at least, as
-    /// PyTorch's.
+    /// Returns the mean of -(t log x + (1 - t) log(1 - x)) for probabilities x and targets t from 0 to 1. Logarithms below -100 count as -100, as in
+    /// PyTorch.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -78,7 +78,7 @@ impl Expr {
         })
     }
 
-    /// [`Expr::binary_cross_entropy`] of the logistic function of x, without the loss of digits of computing that first.
+    /// Returns [`Expr::binary_cross_entropy`] of the logistic function of x, without the loss of precision of computing that first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -95,8 +95,8 @@ impl Expr {
         })
     }
 
-    /// Returns the mean of t (log t - x) for logarithms x of probabilities and targets t: the divergence of Kullback and Leibler, for one element. 0
-    /// where t is 0.
+    /// Returns the mean of t (log t - x) for logarithms of probabilities x and targets t, the Kullback-Leibler divergence per element. Terms with t = 0
+    /// are 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -113,8 +113,8 @@ impl Expr {
         })
     }
 
-    /// Returns the mean of -x at the class that an i32 or u32 target names, x being logarithms of probabilities (N, C, …) and targets (N, …). Targets
-    /// out of range are an error where the result is read, as in [`Expr::take`].
+    /// Returns the mean of -x at the class that an i32 or u32 target gives, for logarithms of probabilities x (N, C, …) and targets (N, …). A target
+    /// out of range is an error when the result is read, as in [`Expr::take`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -143,7 +143,7 @@ impl Expr {
         }
     }
 
-    /// [`Expr::nll_loss`] of the logarithm of the softmax over the classes: of scores (N, C, …) and targets (N, …).
+    /// Returns [`Expr::nll_loss`] of the logarithm of the softmax over the classes, for scores (N, C, …) and targets (N, …).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -53,12 +53,12 @@ fn view(typed: &Typed) -> Option<(&View, Tensor)> {
     }
 }
 
-/// Where the elements of an operand lie, for a device's own product of float32.
+/// Returns the layout of an operand, for a device's native product of float32.
 pub(super) fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
     (typed.dtype == DType::F32).then(|| lies(typed)).flatten()
 }
 
-/// Where the elements of an operand lie.
+/// Returns the layout of an operand.
 fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     let (view, tensor) = view(typed)?;
     let rank = typed.shape.len();
@@ -340,10 +340,10 @@ impl Operation for Matmul {
 }
 
 impl Expr {
-    /// Returns the matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
-    /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 and bf16 are multiplied and summed in f32: f16 by
-    /// tensor cores on NVIDIA GPUs of compute capability 8.0 and later, bf16 by AVX512-BF16 on processors that have it, to which subnormal numbers
-    /// are zeros. Integers wrap; sums of i8 are whole where both are cast to i32 first, which costs nothing: AVX512-VNNI multiplies the bytes.
+    /// Returns the matrix product over the last two axes; the axes before them broadcast. A vector on the left counts as a row, one on the right as a
+    /// column, and its axis is dropped from the result. Transposed and sliced operands are read in place. f16 and bf16 are multiplied and summed in f32:
+    /// f16 by tensor cores on NVIDIA GPUs of compute capability 8.0 and later, bf16 by AVX512-BF16 on processors that have it, which flushes subnormal
+    /// numbers to zero. Integers wrap. For exact sums of i8, cast both operands to i32 first; this costs nothing, because AVX512-VNNI multiplies the bytes.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -440,7 +440,7 @@ impl Expr {
         })
     }
 
-    /// x w + bias, and an activation, in one kernel (on a device with a matrix product of its own: that, and one more kernel).
+    /// Returns x w + bias with an activation, in one kernel. A device with its own matrix product runs that and one more kernel.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

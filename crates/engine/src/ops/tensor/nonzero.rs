@@ -17,7 +17,7 @@ use crate::tensor::DType;
 pub struct Unique {
     /// The elements, each once.
     pub values: Tensor,
-    /// For each element of the tensor its place among `values`, as u32, in the tensor's shape.
+    /// The index into `values` of each element of the tensor, as u32, in the tensor's shape.
     pub inverse: Tensor,
     /// The count of each of `values`, as u32.
     pub counts: Tensor,
@@ -37,9 +37,9 @@ impl Expr {
         running.expr().searchsorted(wanted, false).eval_async().await
     }
 
-    /// Returns the places of the elements that are not 0, row-major: a row of indices for each, as u32 of the shape (number, axes).
+    /// Returns the indices of the elements that are not 0, in row-major order, as u32 of the shape (number, axes).
     ///
-    /// The number of rows is read from the device: this waits for all that is computed before it.
+    /// The number of rows is read from the device, so this waits for all earlier work.
     ///
     /// # Errors
     /// As [`Expr::eval_async`], and as reading a tensor.
@@ -61,7 +61,7 @@ impl Expr {
 
     /// Returns the elements where a mask of the same shape is not 0, row-major.
     ///
-    /// Their number is read from the device: this waits for all that is computed before it. To keep the shape, use [`Expr::select`].
+    /// Their number is read from the device, so this waits for all earlier work. To keep the shape, use [`Expr::select`].
     ///
     /// # Errors
     /// As [`Expr::eval_async`], and as reading a tensor.
@@ -76,9 +76,9 @@ impl Expr {
         all.taken(&flat.expr(), 0).eval_async().await
     }
 
-    /// Returns the distinct elements, ascending, with where each element went and how often each was there. Each NaN is one of its own.
+    /// Returns the distinct elements, ascending, with the index of each element among them and their counts. Each NaN counts as distinct.
     ///
-    /// Their number is read from the device: this waits for all that is computed before it. It sorts.
+    /// Their number is read from the device, so this waits for all earlier work. It sorts.
     ///
     /// # Errors
     /// As [`Expr::eval_async`], and as reading a tensor.

@@ -6,7 +6,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 
 impl Expr {
-    /// (x - mean) / sqrt(variance + eps) over each group of channels of each image (N, C, …), times `gain`, plus `bias`, both of the shape (C)
+    /// Returns (x - mean) / sqrt(variance + eps) over each group of channels of each image (N, C, …), times `gain`, plus `bias`, both of the shape (C)
     /// (Wu and He, 2018).
     ///
     /// ```
@@ -32,7 +32,7 @@ impl Expr {
         self.of(normalised).scaled_by_channel(gain.into(), bias.into(), "group_norm")
     }
 
-    /// (x - mean) / sqrt(variance + eps) over each channel of each image (N, C, …), times `gain`, plus `bias`, both of the shape (C) (Ulyanov,
+    /// Returns (x - mean) / sqrt(variance + eps) over each channel of each image (N, C, …), times `gain`, plus `bias`, both of the shape (C) (Ulyanov,
     /// Vedaldi and Lempitsky, 2016).
     ///
     /// ```
@@ -50,8 +50,8 @@ impl Expr {
         }
     }
 
-    /// (x - mean) / sqrt(variance + eps) by channel of images (N, C, …), times `gain`, plus `bias`, each of the shape (C): the mean and variance are
-    /// those that training left, as at inference (Ioffe and Szegedy, 2015).
+    /// Returns (x - mean) / sqrt(variance + eps) by channel of images (N, C, …), times `gain`, plus `bias`, each of the shape (C). The mean and the
+    /// variance come from training, as in inference (Ioffe and Szegedy, 2015).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -28,8 +28,8 @@ impl From<f64> for Padding {
 }
 
 impl Expr {
-    /// With `before` and `after` elements around it, a pair for each axis: of a number, or as [`Padding`] says. As NumPy's, a mirror or a
-    /// repetition goes on as far as it must.
+    /// Pads each axis with `before` and `after` elements, a pair per axis: a number, or the elements that [`Padding`] selects. As in NumPy,
+    /// reflections and repetitions continue as far as needed.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -92,7 +92,7 @@ impl Expr {
         padded.ok_or_else(|| fault("it is too large to count".to_owned()))
     }
 
-    /// With a number around it.
+    /// Pads with a number.
     fn surrounded(&self, widths: &[(usize, usize)], shape: Vec<usize>, value: f64) -> Self {
         let constant = self.constant(value);
         self.derived(|typed| {
@@ -117,9 +117,9 @@ impl Expr {
         })
     }
 
-    /// With zeros around the last axes so that a window that moves over them by `stride` stops length / stride times, rounded up: padding "same". An
-    /// odd number of zeros has one more behind. One number for each axis, in three lists. For a convolution with weights (…, h, w) the
-    /// kernel is `[h, w]`, and the window has no padding of its own.
+    /// Pads the last axes with zeros so that a window moving by `stride` stops length / stride times, rounded up ("same" padding). If the
+    /// number of zeros is odd, the extra one goes at the end. Each list has one number per axis. For a convolution with weights (…, h, w)
+    /// `kernel` is `[h, w]`, and the window itself has no padding.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -75,7 +75,7 @@ impl Pool2d {
 }
 
 impl Expr {
-    /// The greatest value of each window; NaN if there is one.
+    /// Returns the greatest value of each window; NaN if there is one.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -89,7 +89,7 @@ impl Expr {
         self.pooled(kernel, window, None)
     }
 
-    /// The mean of each window. With `count_padding` the zeros around the image count as elements.
+    /// Returns the mean of each window. With `count_padding` the zeros around the image count as elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

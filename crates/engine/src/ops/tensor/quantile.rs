@@ -7,7 +7,7 @@ use crate::ops::expr::view::{axis_of, sliced};
 use cantus_base::listed::Listed;
 
 impl Expr {
-    /// Returns the median along an axis, or of all elements: the mean of both in the middle where their number is even. As [`Expr::quantile`] of 0.5.
+    /// Returns the median along an axis, or of all elements; of an even number, the mean of the middle two. The same as [`Expr::quantile`] of 0.5.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -20,8 +20,8 @@ impl Expr {
         self.quantile(0.5, axis, keep)
     }
 
-    /// Returns the quantile `q`, from 0 to 1, along an axis or of all elements: the sorted element at place q (n - 1), between two neighbours by a
-    /// straight line. NaN where there is one. Integers are converted to f32 first. It sorts.
+    /// Returns the quantile `q`, from 0 to 1, along an axis or of all elements: the sorted element at index q (n - 1), interpolated linearly between
+    /// neighbours. NaN if there is one. Integers are converted to f32 first. It sorts.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

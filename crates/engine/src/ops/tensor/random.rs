@@ -12,8 +12,8 @@ fn random(engine: &Engine, shape: &[usize], seed: u64, kind: RandomKind) -> Expr
     })
 }
 
-/// Uniform random numbers in [0, 1), multiples of 2^-24: the upper bits of Philox 4x32-10 (Salmon et al., 2011) under the key `seed`. The
-/// same on every device for a seed and a place.
+/// Returns uniform random numbers in [0, 1), multiples of 2^-24: the upper bits of Philox 4x32-10 (Salmon et al., 2011) with the key `seed`. A seed
+/// and an index give the same number on every device.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -27,8 +27,8 @@ pub fn rand(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Uniform)
 }
 
-/// Normal random numbers of mean 0 and deviation 1, by Box and Muller's method from the bits of [`rand`]. The same on every device for a
-/// seed and a place, within the accuracy of its logarithm and sine.
+/// Returns normal random numbers of mean 0 and deviation 1, by the Box-Muller method from the bits of [`rand`]. A seed and an index give the same
+/// number on every device, within the accuracy of its logarithm and sine.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -41,7 +41,7 @@ pub fn randn(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Normal)
 }
 
-/// Random bits of Philox 4x32-10 under the key `seed`: word i % 4 of block i / 4 for the element at place i.
+/// Returns random bits of Philox 4x32-10 with the key `seed`: word i % 4 of block i / 4 for the element at index i.
 ///
 /// ```
 /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -36,7 +36,7 @@ const LONG: usize = 1 << 14;
 const ROWS: &str = cantus_shaders::tensor::REDUCE_ROWS;
 const COLUMNS: &str = cantus_shaders::tensor::REDUCE_COLUMNS;
 
-/// How a reduction combines elements.
+/// The function that combines elements in a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fold {
     Sum,
@@ -76,7 +76,7 @@ pub(super) struct Reduce {
 /// Rows so short are left to one invocation each.
 const SHORT: usize = 64;
 
-/// How a reduction is cut.
+/// The parts into which a reduction is cut.
 struct Cut {
     down_columns: bool,
     part: usize,
@@ -156,7 +156,7 @@ impl Reduce {
         second.launch(call, &cut, None).await
     }
 
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, cut: &Cut) -> Result<Option<Tensor>> {
         let by = match self.fold {
             Fold::Sum => Some(Combination::Sum),
@@ -379,8 +379,9 @@ impl Expr {
         })
     }
 
-    /// Returns the sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
-    /// bools and integers narrower than a word give i32 or u32; f16 and bf16 are summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
+    /// Returns the sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap; bools
+    /// and integers narrower than 32 bits give i32 or u32; f16 and bf16 are summed in f32. Sums of float32 are accurate to 1e-6 of the sum of magnitudes,
+    /// up to 2^26 elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -433,7 +434,7 @@ impl Expr {
         self.folded(Fold::Min, axes, keep)
     }
 
-    /// Returns the place along an axis of its first greatest element (of its first NaN, if there is one), as u32; without an axis, the place in
+    /// Returns the index of the first greatest element along an axis (of its first NaN, if there is one), as u32; without an axis, the index in
     /// the flattened array.
     ///
     /// ```
@@ -448,7 +449,7 @@ impl Expr {
         self.found(Fold::Argmax, axis, keep)
     }
 
-    /// Returns the place of the first least element, as [`Expr::argmax`].
+    /// Returns the index of the first least element, as [`Expr::argmax`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -489,8 +490,8 @@ impl Expr {
         })
     }
 
-    /// Returns the mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
-    /// population; 1: Bessel's, of a sample).
+    /// Returns the variance over axes: the sum of squared distances from the mean, divided by the number of elements minus `correction` (0 for a
+    /// population, 1 for a sample).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -534,7 +535,7 @@ impl Expr {
         }
     }
 
-    /// How many elements a reduction over axes takes together.
+    /// Returns the number of elements that a reduction over `axes` combines.
     pub(super) fn reduced_count(&self, axes: &[isize]) -> Result<usize> {
         let shape = self.shape()?;
         Ok(product(&axes_of(axes, shape.len())?.iter().map(|&axis| shape[axis]).listed()))

@@ -8,7 +8,7 @@ use crate::ops::expr::node::Expr;
 const RMS_NORM: &str = cantus_shaders::tensor::RMS_NORM;
 
 impl Expr {
-    /// x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
+    /// Returns x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -19,8 +19,8 @@ pub enum RopePairs {
 }
 
 impl Expr {
-    /// Rotary position embedding (Su et al., 2021) of vectors along the last axis: pair i of d / 2 is turned by position base^(-2i/d). The axis
-    /// before the last counts the vectors, and `positions` names the position of each: f32, i32 or u32 of the shape (vectors), from 0 to 10,000.
+    /// Applies rotary position embedding (Su et al., 2021) to vectors along the last axis: pair i of d / 2 is rotated by position base^(-2i/d). The axis
+    /// before the last counts the vectors. `positions` has the position of each: f32, i32 or u32 of the shape (vectors), from 0 to 10,000.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -69,8 +69,8 @@ impl Expr {
         })
     }
 
-    /// 0 with a probability of `p`, and x / (1 - p) elsewhere (Srivastava et al., 2014). Which elements stay follows from `seed` and their place, as
-    /// [`crate::ops::rand`]'s numbers do: the same on every device.
+    /// Returns 0 with a probability of `p`, and x / (1 - p) otherwise (Srivastava et al., 2014). `seed` and an element's index decide whether it stays,
+    /// as with [`crate::ops::rand`], so every device gives the same result.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -34,7 +34,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
         let by = match self.by {
             Binary::Add => Combination::Sum,
@@ -170,8 +170,8 @@ fn scanned<'a>(
 }
 
 impl Expr {
-    /// Returns the sum of each element and those before it along an axis. Integers wrap, as i32 or u32 where they are
-    /// narrower; f16 is summed in f32.
+    /// Returns the sum of each element and those before it along an axis. Integers wrap; integers narrower than 32 bits give i32 or u32; f16 is
+    /// summed in f32.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -184,7 +184,7 @@ impl Expr {
         self.scan(Binary::Add, axis, false)
     }
 
-    /// Returns the sum of those before each element along an axis: 0 for the first.
+    /// Returns the sum of the elements before each element along an axis; 0 for the first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -199,8 +199,8 @@ impl Expr {
 
     /// Returns the product of each element and those before it along an axis. Integers wrap; f16 is multiplied in f32.
     ///
-    /// The CPU multiplies in order. A GPU multiplies parts of a row first: where a part's own product is beyond the dtype's range, a 0 before it
-    /// gives NaN, not 0.
+    /// The CPU multiplies in order. A GPU multiplies parts of a row first: if the product of a part exceeds the dtype's range, a 0 before it gives
+    /// NaN, not 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -239,7 +239,7 @@ impl Expr {
         self.scan(Binary::Min, axis, false)
     }
 
-    /// Returns the logarithm of the sum of e^x over each element and those before it along an axis, where e^x may be out of range. For floats.
+    /// Returns the logarithm of the sum of e^x over each element and those before it along an axis, even if e^x is out of range. For floats.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -253,7 +253,7 @@ impl Expr {
         self.scan(Binary::LogAddExp, axis, false)
     }
 
-    /// Returns the difference of each element and the one before it along an axis, `n` times over: the axis becomes `n` shorter. Integers wrap.
+    /// Returns the difference of each element and the one before it along an axis, `n` times, which shortens the axis by `n`. Integers wrap.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

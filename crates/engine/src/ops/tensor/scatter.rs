@@ -32,7 +32,7 @@ struct Scatter {
     into: Arc<Typed>,
     /// The targets in ascending order, as u32; those beyond the axis have no effect. Every axis except the last may have length 1.
     sorted: Arc<Typed>,
-    /// Where the values for them are.
+    /// The values to scatter.
     source: Arc<Typed>,
     values: Arc<Typed>,
     /// The combination of an element and a value; without it the value takes the place.
@@ -124,7 +124,7 @@ impl Directly {
         Some(NativeOperation::Scatter(if signed { shape.by_signed() } else { shape }))
     }
 
-    /// By kernels.
+    /// Sorts the indices with kernels.
     fn sorted(&self) -> Arc<Typed> {
         // An index that is the same for all rows is sorted once.
         let index = from_begin(&self.index, self.into.shape.last().copied().unwrap_or_default());
@@ -237,9 +237,9 @@ fn scattered(
 }
 
 impl Expr {
-    /// With values in place of the elements that an i32 or u32 tensor of as many axes names along an axis; the other axes broadcast. Of
-    /// several values for one place the last one stays. Negative places count from the end; one that is out of range is an error where the
-    /// result is read, as in [`Expr::take`]. It sorts the places.
+    /// Returns this with the elements that `index` selects along an axis replaced by `values`. `index` is an i32 or u32 tensor with the same number
+    /// of axes; the other axes broadcast. If several values have the same index, the last one wins. Negative indices count from the end. An index out
+    /// of range is an error when the result is read, as in [`Expr::take`]. The indices are sorted first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -254,8 +254,8 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, None, "scatter")
     }
 
-    /// With values added to the elements that an index names, as [`Expr::scatter`]: in their order, so that sums have the same bits in every
-    /// run.
+    /// Returns this with `values` added to the elements that `index` selects, as in [`Expr::scatter`]. They are added in order, so sums have the same
+    /// bits in every run.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -270,7 +270,7 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, Some(Binary::Add), "scatter_add")
     }
 
-    /// With the greater of each element and the values for it, as [`Expr::scatter`].
+    /// Returns this with each element that `index` selects replaced by the maximum of it and its values, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -284,7 +284,7 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, Some(Binary::Max), "scatter_max")
     }
 
-    /// With the lesser of each element and the values for it, as [`Expr::scatter`].
+    /// Returns this with each element that `index` selects replaced by the minimum of it and its values, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -298,7 +298,7 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, Some(Binary::Min), "scatter_min")
     }
 
-    /// With whole slices in place of those that a one-dimensional index names along an axis, as [`Expr::scatter`].
+    /// Returns this with the slices that a one-dimensional `index` selects along an axis replaced by `values`, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -312,7 +312,7 @@ impl Expr {
         self.along(&index.into(), &values.into(), axis, None, "index_copy")
     }
 
-    /// With whole slices added to those that a one-dimensional index names along an axis, as [`Expr::scatter_add`].
+    /// Returns this with `values` added to the slices that a one-dimensional `index` selects along an axis, as in [`Expr::scatter_add`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -326,7 +326,7 @@ impl Expr {
         self.along(&index.into(), &values.into(), axis, Some(Binary::Add), "index_add")
     }
 
-    /// With a number in place of the slices that a one-dimensional index names along an axis, as [`Expr::scatter`].
+    /// Returns this with the slices that a one-dimensional `index` selects along an axis filled with a number, as in [`Expr::scatter`].
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -340,7 +340,7 @@ impl Expr {
         self.along(&index.into(), &value, axis, None, "index_fill")
     }
 
-    /// With a number, or the elements of another expression, where a mask (bool, or u32) is not 0; shapes broadcast.
+    /// Returns this with the elements where a mask (bool, or u32) is not 0 replaced by a number or by the elements of `value`. Shapes broadcast.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -354,7 +354,7 @@ impl Expr {
         mask.into().select(value, self)
     }
 
-    /// With values in place of a part, which [`Expr::slice`] would give; their shape broadcasts to the part's.
+    /// Returns this with the part that [`Expr::slice`] would return replaced by `values`, whose shape broadcasts to that of the part.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -88,8 +88,8 @@ pub(super) fn searched(sorted: &Arc<Typed>, values: &Arc<Typed>, after: bool) ->
 }
 
 impl Expr {
-    /// For each value the place at which it would keep this, sorted along its last axis, in order, as u32: before equal elements, or with
-    /// `right` behind them. All axes but the last broadcast, so one sorted row serves all values. NaN counts as greater than all others.
+    /// Returns for each value the index, as u32, at which inserting it keeps this tensor sorted along its last axis: before equal elements, or
+    /// after them if `right` is set. All axes except the last broadcast, so one sorted row serves all values. NaN compares greater than all numbers.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

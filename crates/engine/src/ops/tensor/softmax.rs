@@ -7,7 +7,7 @@ use crate::ops::expr::node::Expr;
 const SOFTMAX: &str = cantus_shaders::tensor::SOFTMAX;
 
 impl Expr {
-    /// e^x over the sum of e^x along an axis.
+    /// Returns e^x divided by the sum of e^x along an axis.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -21,7 +21,7 @@ impl Expr {
         self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: None }, eps: 0.0 }, axis)
     }
 
-    /// Returns the logarithm of [`Expr::softmax`], without the loss of taking it afterwards.
+    /// Returns the logarithm of [`Expr::softmax`], more accurately than by taking it afterwards.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -27,7 +27,7 @@ const MERGE: &str = cantus_shaders::tensor::SORT_MERGE;
 const FIRST: &str = cantus_shaders::tensor::FIRST_OF_ROWS;
 /// Elements of a sorted block.
 const BLOCK: usize = 64;
-/// So few of each row are found without sorting it: each invocation keeps its own.
+/// The greatest number of elements per row that are found without sorting: each invocation keeps its own.
 const FEW: usize = 16;
 /// Elements of a part of a long row at least, and parts at most, where rows are few.
 const PART: usize = 4096;
@@ -48,7 +48,7 @@ pub(super) fn order(dtype: DType) -> Result<String> {
 struct Sort {
     input: Arc<Typed>,
     descending: bool,
-    /// How many of each row's first are wanted.
+    /// The number of elements wanted from the start of each row.
     keep: usize,
 }
 
@@ -81,7 +81,7 @@ impl Sort {
         Ok(found)
     }
 
-    /// By the device's own means, where it has some.
+    /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
         let Some(number) = number(input.dtype) else { return Ok(None) };
         let rank = input.shape.len();
@@ -230,8 +230,8 @@ pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [
 }
 
 impl Expr {
-    /// Returns the places along an axis in the order of the elements, as u32: the place of the least comes first, or that of the greatest with
-    /// `descending`. Equal elements stay in their order. NaN counts as greater than all others, -0 as 0.
+    /// Returns the indices that sort an axis, as u32: the index of the least element first, or of the greatest with `descending`. Equal elements keep
+    /// their order. NaN counts as greater than all others, -0 as 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -268,7 +268,7 @@ impl Expr {
         settled.gathered(&settled.argsort(axis, descending), axis)
     }
 
-    /// Returns the `k` greatest elements along an axis (the least without `largest`), best first, and their places as u32.
+    /// Returns the `k` greatest elements along an axis (the least ones without `largest`), best first, and their indices as u32.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

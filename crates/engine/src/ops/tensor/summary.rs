@@ -19,7 +19,7 @@ impl Expr {
         self.in_float(|x| Ok(x.variance(axes, correction, keep).sqrt()))
     }
 
-    /// Returns how many elements are not 0 over axes, as u32. NaN is not 0.
+    /// Returns the number of elements over axes that are not 0, as u32. NaN is not 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -32,7 +32,7 @@ impl Expr {
         self.not_equal(0.0).sum(axes, keep)
     }
 
-    /// Returns whether some element over axes is not 0; false of no elements.
+    /// Returns whether any element over axes is not 0; false if there are no elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -45,7 +45,7 @@ impl Expr {
         self.count_nonzero(axes, keep).not_equal(0)
     }
 
-    /// Returns whether no element over axes is 0, and of no elements.
+    /// Returns whether all elements over axes are not 0; true if there are no elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -58,9 +58,9 @@ impl Expr {
         self.equal(0.0).sum(axes, keep).equal(0)
     }
 
-    /// Returns the vector norm of order `p` over axes: (Σ |x|^p)^(1/p). The greatest magnitude for infinity, the least for negative infinity, and the
-    /// number of elements that are not 0 for 0. Integers are converted to f32 first. The powers must be in the range of float32: for p = 2,
-    /// magnitudes up to 1.8e19.
+    /// Returns the vector norm of order `p` over axes, (Σ |x|^p)^(1/p): the greatest magnitude for infinity, the least for negative infinity, and the
+    /// number of elements that are not 0 for 0. Integers are converted to f32 first. The powers must be in the range of float32: for p = 2, magnitudes
+    /// up to 1.8e19.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -91,7 +91,7 @@ impl Expr {
         })
     }
 
-    /// Returns the logarithm of the sum of e^x over axes, where e^x may be out of range; -∞ of no elements. Integers are converted to f32 first.
+    /// Returns the logarithm of the sum of e^x over axes, even if e^x is out of range; -∞ if there are no elements. Integers are converted to f32 first.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

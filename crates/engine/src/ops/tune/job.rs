@@ -1,4 +1,4 @@
-//! Which variants an operation's kernel has, what runs before anything was measured, and how one is measured.
+//! The variants of an operation's kernel: the default before any measurement, and how a variant is measured.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl Machine {
 pub(crate) enum Job {
     /// Products of m x k and k x n matrices.
     Matmul {
-        /// Of the number of matrices, of m, n and k.
+        /// Size class of the number of matrices, m, n and k.
         size: [u8; 4],
         /// The left operand lies transposed in memory, the right one does.
         transposed: [bool; 2],
@@ -56,7 +56,7 @@ pub(crate) enum Job {
     },
     /// Rows that are reduced, each by as many workgroups as the variant says.
     Reduce {
-        /// Of the number of rows, of their length.
+        /// Size class of the number of rows and their length.
         size: [u8; 2],
         /// Neighbouring rows, and not the elements of one, lie side by side.
         down_columns: bool,
@@ -281,7 +281,7 @@ impl Job {
 /// A job's operands on a device.
 pub(crate) enum Prepared {
     Matmul(Expr, Expr),
-    /// With the axis to sum over.
+    /// A sum over the axis.
     Sum(Expr, isize),
 }
 

@@ -1,5 +1,5 @@
-//! Which variant of an operation's kernel runs on a device: what was measured there, now or in an earlier run, and a shipped default
-//! until then. Nothing here can fail an operation.
+//! Chooses the variant of an operation's kernel for a device: the one measured there, now or in an earlier run, and a shipped default until
+//! then. Nothing here can fail an operation.
 
 mod job;
 
@@ -114,7 +114,7 @@ impl Shared {
     }
 }
 
-/// When no measurement begins any more; never, where the clock does not reach so far.
+/// The time after which no measurement starts; never, if the clock does not reach that far.
 #[derive(Clone, Copy)]
 struct Deadline(Option<Instant>);
 

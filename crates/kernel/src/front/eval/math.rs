@@ -43,7 +43,7 @@ pub(super) fn atanh(value: f64) -> f64 {
     0.5 * (value.ln_1p() - (-value).ln_1p())
 }
 
-/// From here on the square under the root counts alone, and would overflow.
+/// The value from which only the square under the root matters, which would overflow.
 const LARGE: f64 = 1e100;
 
 pub(super) fn asinh(value: f64) -> f64 {

@@ -147,7 +147,7 @@ impl Scalar {
         if let Self::Bool(value) = self { Some(value) } else { None }
     }
 
-    /// As an abstract value becomes a value of `ty` by itself.
+    /// Converts an abstract value to `ty`, as WGSL does implicitly.
     pub(super) fn coerced(self, ty: Ty) -> Option<Self> {
         match self {
             same if same.ty() == ty => Some(same),
@@ -158,7 +158,7 @@ impl Scalar {
         }
     }
 
-    /// As `T(value)` converts.
+    /// Converts the value as `T(value)` does.
     pub(super) fn converted(self, ty: Ty) -> Option<Self> {
         let truncated = |least: f64, most: f64| self.as_float().map(|value| value.trunc().clamp(least, most));
         // The largest floats below 2^31 and 2^32 are what a float is clamped to.

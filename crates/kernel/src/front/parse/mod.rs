@@ -71,7 +71,7 @@ impl<'t> Parser<'t> {
         token
     }
 
-    /// Where the token before ends.
+    /// Returns where the previous token ends.
     fn end(&self) -> u32 {
         self.tokens.get(self.at.wrapping_sub(1)).map_or(0, |token| token.end)
     }

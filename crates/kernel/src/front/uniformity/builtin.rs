@@ -84,7 +84,7 @@ pub(super) fn is_uniform_value(name: &str, scope: Scope) -> bool {
     }
 }
 
-/// Where a variable, or what a pointer points to, lives.
+/// The address space of a variable, or of the memory behind a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Space {
     Function,
@@ -107,13 +107,13 @@ fn name<'t>(tree: &Tree<'t>, id: Option<&ExprId>) -> Option<&'t str> {
     id.map(|&id| tree.expr(id).place.text(tree.text))
 }
 
-/// Where a variable of the module lives.
+/// Returns the address space of a variable of the module.
 pub(super) fn variable_space(tree: &Tree<'_>, decl: &Decl) -> Space {
     let templates = tree.list(decl.templates);
     space(name(tree, templates.first()), name(tree, templates.get(1)))
 }
 
-/// Where a parameter points to; `None` where it is no pointer.
+/// Returns the address space behind a parameter; `None` if it is not a pointer.
 pub(super) fn pointed_space(tree: &Tree<'_>, decl: &Decl) -> Option<Space> {
     let mut ty = decl.ty?;
     // A chain of aliases is no longer than there are declarations.

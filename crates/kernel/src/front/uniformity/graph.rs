@@ -73,7 +73,7 @@ impl Graph {
 
 /// Searches of a finished graph.
 pub(super) struct Search {
-    /// For each node where its targets begin.
+    /// The index of each node's first target.
     starts: Vec<u32>,
     targets: Vec<Node>,
     /// The search that reached a node last.

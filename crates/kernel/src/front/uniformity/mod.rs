@@ -41,7 +41,7 @@ struct Demand {
     rule: Rule,
     /// The name of the builtin function that asks.
     builtin: Place,
-    /// Where this function calls it, or calls what calls it.
+    /// The place where this function calls it, directly or through others.
     place: Place,
     /// A value must be uniform, not control flow.
     is_value: bool,
@@ -81,7 +81,7 @@ pub(super) struct Failure {
     pub severity: Severity,
     pub place: Place,
     pub message: String,
-    /// How it came, from the demand to what varies.
+    /// The steps from the demand to the varying value.
     pub steps: Vec<(Place, String)>,
 }
 

@@ -18,11 +18,11 @@ pub struct Job {
     pub workgroups: [u32; 3],
     /// Memory in the order of the kernel's bindings.
     pub bindings: *const Memory,
-    /// How many there are.
+    /// The number of bindings.
     pub binding_count: usize,
     /// The overrides' values, in the order of the kernel's arguments: bits of a number, all bits or none of a bool.
     pub arguments: *const u32,
-    /// How many there are.
+    /// The number of arguments.
     pub argument_count: usize,
     /// Asked now and then whether to stop; `None` if nothing can stop the launch.
     pub stop: Option<unsafe extern "C" fn(*const ()) -> bool>,

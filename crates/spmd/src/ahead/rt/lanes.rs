@@ -85,8 +85,8 @@ pub fn apart(mut row: usize) -> usize {
     row
 }
 
-/// Of `n` lanes those up to the last one of the `count` active ones. Those behind it, as at the end of a row, hold values that may be far from
-/// what a kernel is for, and slow to compute: the sine of a wrapped index.
+/// Returns how many of `n` lanes lie up to the last of the `count` active ones. Lanes after it, as at the end of a row, may hold values far
+/// from those that the kernel is meant for, which are slow to compute: the sine of a wrapped index.
 #[inline(always)]
 #[must_use]
 pub fn active<const N: usize>(mask: &Lanes<u32, N>, count: usize, n: usize) -> usize {

@@ -5,9 +5,9 @@ use super::chunk::Memory;
 
 /// The layout of an element in memory, and its type in a lane.
 pub trait Element {
-    /// In memory.
+    /// The type in memory.
     type Stored: Copy;
-    /// In a lane.
+    /// The type in a lane.
     type Value: Copy + Default;
     /// Memory to lane.
     fn decode(stored: Self::Stored) -> Self::Value;
@@ -53,7 +53,7 @@ element! {
 pub enum Count {
     /// This many.
     Fixed(u32),
-    /// As many as the memory holds behind `start`, `stride` bytes each, times `scale`.
+    /// All that the memory holds from `start`, `stride` bytes each, times `scale`.
     Runtime {
         /// Bytes before the array.
         start: u32,

@@ -7,7 +7,7 @@ use super::analysis::{Ty, target};
 use super::names::literal;
 use super::op::cast;
 
-/// How much a value grows from one lane to the next along an axis.
+/// The growth of a value from one lane to the next along an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Constant(u32),
@@ -52,7 +52,7 @@ pub(super) fn linear_index(flat: &Flat, i: &Instr) -> Option<[Step; 3]> {
     (i.form & LINEAR != 0).then(|| lane_steps(flat))
 }
 
-/// Which registers are of this form.
+/// Finds the registers of this form.
 pub(super) fn find(flat: &Flat, names: &[String], types: &[Ty]) -> Vec<Option<Affine>> {
     let mut found: Vec<Option<Affine>> = vec![None; flat.registers.len()];
     let mut named: u32 = 0;

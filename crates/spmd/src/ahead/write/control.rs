@@ -1,4 +1,4 @@
-//! From jumps back to blocks and loops that Rust has: `'block: { … break 'block … }` and `'loop: loop { … }`.
+//! Turns jumps into Rust's blocks and loops: `'block: { … break 'block … }` and `'loop: loop { … }`.
 
 use crate::Flat;
 use crate::bytecode::{Instr, Op};

@@ -15,7 +15,7 @@ pub(super) enum Item {
     Label(usize),
     /// Once for the chunk.
     Scalar(usize),
-    /// In a loop over the lanes: computations, then stores.
+    /// A loop over the lanes: computations, then stores.
     Region(Vec<usize>, Vec<usize>),
     /// An operation over the lanes of its own.
     Special(usize),

@@ -16,7 +16,7 @@ use super::{Refusal, Writer};
 pub(super) struct Prefix {
     /// The mask of the condition.
     pub mask: Register,
-    /// Where it is compared and where the mask is made: neither is needed.
+    /// The places of the comparison and of the mask: neither is needed.
     made: [usize; 2],
     /// The register of base + lane, and the one that it is less than.
     base: Register,

@@ -83,7 +83,7 @@ impl Lowering {
         }
     }
 
-    /// As the dtype that a tensor holds.
+    /// Converts a value to the dtype that a tensor holds.
     fn stored(&mut self, item: &Item, dtype: DType) -> Lowered<Value> {
         Ok(match (item, dtype) {
             (Item::Many(parts), DType::Complex64 | DType::Complex128) => {

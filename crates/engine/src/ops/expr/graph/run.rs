@@ -1,4 +1,4 @@
-//! Where expressions run as graphs: on devices that take these and no kernels.
+//! Runs expressions as graphs, on devices that take graphs and no kernels.
 
 use std::sync::Arc;
 
@@ -60,8 +60,8 @@ fn is_of(typed: &Arc<Typed>, deferred: &Arc<Deferred>) -> bool {
 }
 
 impl Expr {
-    /// Returns the expression as an operation graph, and the graph's arguments: the tensors that it reads, in order. The graph's one result is the
-    /// one that [`Expr::eval`] computes. Nothing runs.
+    /// Returns the expression as an operation graph, and the graph's arguments: the tensors that it reads, in order. The graph has one result, that
+    /// of [`Expr::eval`]. Nothing runs.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -73,7 +73,7 @@ impl Expr {
     /// ```
     ///
     /// # Errors
-    /// The first mistake in what was recorded; [`Error::Unsupported`] for operations that graphs have no form of.
+    /// The first mistake in the recorded expressions; [`Error::Unsupported`] for operations that graphs cannot express.
     pub fn graph(&self) -> Result<(Graph, Vec<Tensor>)> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         Lowering::new("expression").lowered(typed).map_err(|(refused, _)| Error::Unsupported {

@@ -53,7 +53,7 @@ impl Item {
     pub(in crate::ops) fn one(&self) -> Lowered<Value> {
         match self {
             Self::One(value) => Ok(*value),
-            _ => refused("a vector where a number is wanted"),
+            _ => refused("a vector where a number is expected"),
         }
     }
 
@@ -100,7 +100,7 @@ impl Item {
 struct State {
     locals: HashMap<Handle<LocalVariable>, Item>,
     result: Option<Item>,
-    /// Where the function goes on.
+    /// True where the function continues.
     live: Value,
     returned: Value,
     continued: Value,

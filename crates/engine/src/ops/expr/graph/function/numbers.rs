@@ -61,7 +61,7 @@ impl Inliner<'_> {
         Ok(self.graph.convert(x, to))
     }
 
-    /// Of integers by a divisor that targets may take: x / 0 is x, as is the least number by -1.
+    /// Divides integers by a divisor that targets accept: x / 0 is x, and so is the least number by -1.
     fn divided(&mut self, op: Binary, x: Value, y: Value) -> Value {
         let dtype = self.graph.dtype(x);
         let (zero, one) = (self.graph.integer(0, dtype), self.graph.integer(1, dtype));
