@@ -43,7 +43,7 @@ impl Run {
         run.tell("CANTUS_TURN", turn.to_string());
         run.tell("CANTUS_SKIPS", run.skips.display().to_string());
         if std::env::var_os("CANTUS_FEATURES").is_none() {
-            run.tell("CANTUS_FEATURES", if window { "shell,top,viewer" } else { "shell,top" }.to_owned());
+            run.tell("CANTUS_FEATURES", if window { "shell,top,viewer,zk" } else { "shell,top,zk" }.to_owned());
         }
         // What speeds up the next build only takes time here.
         run.tell("CARGO_INCREMENTAL", "0".to_owned());

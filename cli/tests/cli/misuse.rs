@@ -437,7 +437,11 @@ fn subcommands_of_other_builds_say_how_to_get_them() {
         ("top", cfg!(feature = "top")),
         ("completions", cfg!(feature = "shell")),
     ] {
-        let line = help.lines().find(|line| line.trim_start().starts_with(name)).expect("a line for each");
-        assert_eq!(line.contains("was built without it"), !built, "{line}");
+        let mut lines = help.lines().skip_while(|line| !line.trim_start().starts_with(name));
+        let first = lines.next().expect("an entry for each");
+        // Long entries go on in lines that begin further to the right.
+        let is_more = |line: &&str| line.starts_with("      ");
+        let entry = [first].into_iter().chain(lines.take_while(is_more)).map(str::trim).collect::<Vec<_>>().join(" ");
+        assert_eq!(entry.contains("was built without it"), !built, "{entry}");
     }
 }
