@@ -92,7 +92,7 @@ use cantus::link::Linker;
 #[non_exhaustive]
 pub enum Error {
     /// The pattern is none.
-    #[error("the pattern {pattern} is not one: {reason}")]
+    #[error("the pattern {pattern} is not valid: {reason}")]
     Pattern {
         /// The pattern, as given.
         pattern: String,

@@ -257,9 +257,9 @@ fn hint(error: &Error, global: &Global) -> Option<&'static str> {
     match error {
         Error::TensorLost { cause, .. } => hint(cause, global),
         Error::Unsupported { .. } if named() => {
-            Some("without a backend's name another device runs it; CANTUS_FALLBACK=always allows that with one")
+            Some("another device runs it if no backend is named, or with CANTUS_FALLBACK=always")
         }
-        Error::OutOfMemory { .. } => Some("a smaller size takes less"),
+        Error::OutOfMemory { .. } => Some("use a smaller size"),
         Error::InvalidSize { reason, .. } if reason.contains("memory limit") => {
             Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit")
         }

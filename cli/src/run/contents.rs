@@ -299,7 +299,7 @@ pub fn pixels(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
     let file = std::fs::File::open(path).map_err(|error| Error::unreadable(path, &error))?;
     let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
     decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
-    let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is no PNG picture: {error}")))?;
+    let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is not a PNG picture: {error}")))?;
     let bytes = reader.output_buffer_size().filter(|bytes| has_room(*bytes));
     let bytes = bytes.ok_or_else(|| invalid("it is too large".to_owned()))?;
     let mut pixels = vec![0; bytes];
@@ -317,7 +317,7 @@ fn jpeg(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
     let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
     let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&bytes), options);
-    let rgb = decoder.decode().map_err(|error| invalid(format!("it is no JPEG picture: {error}")))?;
+    let rgb = decoder.decode().map_err(|error| invalid(format!("it is not a JPEG picture: {error}")))?;
     let (width, height) = decoder.dimensions().ok_or_else(|| invalid("it has no size".to_owned()))?;
     Ok((rgb.chunks_exact(3).map(|p| [p[0], p[1], p[2], 255]).collect(), width, height))
 }

@@ -90,7 +90,7 @@ impl Of {
             "@elements" => Ok(Self::Elements),
             _ => Err(Error::InvalidInput {
                 what: format!("--set of {text}"),
-                reason: "of a chunk there are @first (its first row), @rows, @before (rows that overlap) and @elements"
+                reason: "a chunk has @first (its first row), @rows, @before (rows that overlap) and @elements"
                     .to_owned(),
             }),
         }

@@ -156,7 +156,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     if let Some(folder) = arguments.save_to.as_deref().filter(|folder| !folder.is_dir()) {
         return Err(Error::InvalidInput {
             what: format!("--save-to {}", folder.display()),
-            reason: "there is no such folder (make it first)".to_owned(),
+            reason: "there is no such folder (create it first)".to_owned(),
         });
     }
     let kernel = arguments.kernel.clone().map(|path| KernelFile {

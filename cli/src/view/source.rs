@@ -372,7 +372,7 @@ fn picture_size(tensor: &Tensor, pixels: Pixels, asked: Size) -> Result<Size> {
     }
     Err(Error::InvalidInput {
         what: format!("the shown tensor, {}{:?},", tensor.dtype(), tensor.shape()),
-        reason: "is no picture: it must have rows and columns (and four parts of each colour), --size many values, or a square number of them"
+        reason: "is not a picture: it must have rows and columns (and four parts of each colour), --size many values, or a square number of them"
             .to_owned(),
     })
 }

@@ -230,7 +230,7 @@ fn ended_by_errors(screen: &Screen) {
         (vec![broken.as_str()], "broken.wgsl:2:"),
         (vec![pairs.as_str()], "nothing of"),
         // Known when the first picture is there.
-        (vec![odd.as_str(), "--out", "values=f32[7]"], "is no picture"),
+        (vec![odd.as_str(), "--out", "values=f32[7]"], "is not a picture"),
         (vec![missing.as_str()], "there is no such file"),
     ] {
         let mut command = screen.command(&["--backend", "cpu", "view"]);

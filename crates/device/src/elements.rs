@@ -2,22 +2,22 @@
 
 use super::native::{Combination, CopyShape, Number};
 
-/// Numbers computed from those of other tensors at the same place; the result is contiguous. They are float32, except in functions named after
-/// words, which take the bits of i32 or u32. Inputs of one byte are unsigned bytes or truths; [`One::SignedByte`] makes signed ones of them.
+/// Numbers computed element by element from other tensors; the result is contiguous. They are float32, except in functions named after words, which
+/// take the bits of i32 or u32. Inputs of one byte are unsigned bytes or bools; [`One::SignedByte`] converts them to signed ones.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ElementsShape {
-    /// Lengths of the result's axes. A row is what lies along the last one.
+    /// Lengths of the result's axes. A row is the elements along the last one.
     pub sides: Vec<usize>,
     /// The inputs' views, in these axes.
     pub inputs: Vec<CopyShape>,
-    /// Views of numbers that are their own places, without memory.
+    /// Views of indices: numbers equal to their position, without memory.
     pub places: Vec<CopyShape>,
     /// The function of each row in between, and the steps that compute its input.
     pub row: Option<(RowFunction, Vec<Step>)>,
-    /// The steps to the result, which is that of the last.
+    /// The steps that compute the result; the last one is the result.
     pub steps: Vec<Step>,
-    /// Bytes of a number of the result: 4 for float32 and words, 1 for bytes and truths.
+    /// Bytes of a number of the result: 4 for float32 and words, 1 for bytes and bools.
     pub bytes: usize,
     /// Further results: the step of each, and the bytes of its numbers. They are bound before the last step's result.
     pub more: Vec<(u16, usize)>,
@@ -63,13 +63,13 @@ impl ElementsShape {
     }
 }
 
-/// A reduction: what steps make of elements, combined.
+/// A reduction: the steps compute elements, which are then combined.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ReduceShape {
     /// The elements, without a function of rows.
     pub elements: ElementsShape,
-    /// Results along the first axes; elements that one of them is made of, and those beside it, follow.
+    /// Results along the first axes; then the elements combined into each, and the results beside it.
     pub outer: usize,
     /// The last axis stays: elements are combined down columns.
     pub down_columns: bool,
@@ -87,7 +87,7 @@ impl ReduceShape {
     }
 }
 
-/// A row made of a row.
+/// A function that turns a row into a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowFunction {
     /// e^x over the sum of e^x.
@@ -100,7 +100,7 @@ pub enum RowFunction {
     RmsNorm(u32),
 }
 
-/// A step: it makes an element of those that earlier ones made, which it names by their numbers.
+/// A step: it computes an element from the results of earlier steps, which it names by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
     /// The element of an input.
@@ -132,7 +132,7 @@ impl Step {
     }
 }
 
-/// Functions of one element, as those of [`crate::ops::Unary`]; truths are 1 and 0.
+/// Functions of one element, as those of [`crate::ops::Unary`]; true is 1 and false is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are those of the operations")]
 pub enum One {

@@ -86,8 +86,8 @@ pub struct Capabilities {
     pub subgroup_sizes: Option<(u32, u32)>,
     /// A kernel may ask for one subgroup size of several (Vulkan's subgroup size control).
     pub subgroup_size_control: bool,
-    /// True if it multiplies matrices of 16 x 16 of f16 in hardware, by the subgroup, with sums in f32 (NVIDIA's tensor cores, Vulkan's cooperative matrix). Others
-    /// run the kernels that have [`Features::cooperative_matrix`](crate::kernel::Features) by shuffles, with matrices of 8 x 8 alone (Metal), or not at all.
+    /// True if it multiplies 16 x 16 matrices of f16 in hardware, by the subgroup, with sums in f32 (NVIDIA's tensor cores, Vulkan's cooperative matrix).
+    /// Other devices run kernels with [`Features::cooperative_matrix`](crate::kernel::Features) by shuffles, with 8 x 8 matrices only (Metal), or not at all.
     pub cooperative_matrix: bool,
     /// True if it can time each kernel by its own clock.
     pub timestamps: bool,
@@ -113,14 +113,14 @@ pub enum Execution {
     Executor,
 }
 
-/// The marks of one piece of silicon, as far as the API reports them: one GPU is several devices when several APIs reach it.
+/// The identifiers of one piece of hardware, as far as the API reports them: a GPU is several devices if several APIs reach it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The driver's number for it, the same in CUDA and Vulkan of one vendor.
     pub uuid: Option<[u8; 16]>,
     /// The address on the PCI bus.
     pub pci: Option<PciAddress>,
-    /// The number that Windows has for it.
+    /// Windows' identifier for it.
     pub luid: Option<[u8; 8]>,
 }
 
@@ -149,7 +149,7 @@ impl PciAddress {
 }
 
 impl Identity {
-    /// Returns whether both are known to be one piece of silicon.
+    /// Returns whether both are known to be the same hardware.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
@@ -183,7 +183,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Creates a device of that backend; driver, memory, rank and capabilities are to be filled in.
+    /// Creates a device of that backend. Set its driver, memory, rank and capabilities afterwards.
     ///
     /// ```
     /// use cantus::backend::{DeviceInfo, DeviceKind};

@@ -108,7 +108,7 @@ impl Probe {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Limit in bytes on the engine's memory on the device; `None`: the device's own limit.
+    /// Limit on the engine's memory on the device, in bytes; `None`: the device's own limit.
     pub memory_limit: Option<u64>,
     /// Time limit on a batch or a transfer.
     pub timeout: Option<Duration>,
@@ -231,7 +231,7 @@ impl std::fmt::Debug for dyn Buffer {
     }
 }
 
-/// Memory of the host's that belongs to somebody else, who is asked to keep it until this is dropped.
+/// Host memory of another owner, which must keep it until this is dropped.
 pub struct HostMemory {
     start: NonNull<u8>,
     bytes: u64,
@@ -282,8 +282,8 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Returns the bytes to clear of a buffer of this many bytes, in memory that may hold anything: all, or those behind a size that is no multiple
-    /// of 4, which kernels see and nobody writes.
+    /// Returns the bytes to clear of a buffer of this size in memory that may hold anything: all of it, or only the padding after a size that is not a
+    /// multiple of 4, which kernels see and nobody writes.
     #[must_use]
     pub fn stale(self, bytes: u64) -> std::ops::Range<u64> {
         match self {
@@ -385,7 +385,7 @@ impl Dispatch {
         Self { program, label: label.into(), bindings, workgroups, cancel: Vec::new(), stated: None }
     }
 
-    /// Fails when the dispatch was cancelled.
+    /// Returns an error if the dispatch was cancelled.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -418,7 +418,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Fails when it is a dispatch that was cancelled.
+    /// Returns an error if it is a dispatch that was cancelled.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -461,7 +461,7 @@ impl TakeoverFigures {
     }
 }
 
-/// A device's part of a sum over devices, and the place for its copy of the sum.
+/// A device's part of a sum over devices, and its copy of the sum.
 #[derive(Debug, Clone)]
 pub struct SumPart {
     /// Its part.

@@ -64,7 +64,7 @@ impl NativeOperation {
         }
     }
 
-    /// Floating-point operations that it takes, an addition and a multiplication for each term.
+    /// Returns the number of floating-point operations, an addition and a multiplication for each term.
     #[must_use]
     pub fn flops(&self) -> u64 {
         let factors: &[usize] = match self {
@@ -101,7 +101,7 @@ impl NativeOperation {
 }
 
 impl Conv2dShape {
-    /// Floating-point operations that it takes, an addition and a multiplication for each term.
+    /// Returns the number of floating-point operations, an addition and a multiplication for each term.
     #[must_use]
     pub fn flops(&self) -> u64 {
         let [height, width] = self.kernel;
@@ -112,8 +112,8 @@ impl Conv2dShape {
     }
 }
 
-/// A product of matrices, `m` x `k` and `k` x `n`, for each batch, summed in float32; of integers in 32 bits, which wrap. The
-/// result is contiguous, and of what the sums are.
+/// A product of matrices, `m` x `k` and `k` x `n`, for each batch. Floats are summed in float32, integers in 32 bits, which wrap. The result is
+/// contiguous and has the dtype of the sums.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MatmulShape {
     /// Rows of the result.
@@ -130,28 +130,28 @@ pub struct MatmulShape {
     pub dtype: DType,
 }
 
-/// A product of matrices that a kernel computes, with what follows in the kernel: sums in float32 of float32, f16 or bf16, in i32 of i8.
+/// A product of matrices with the rest of its kernel. Sums are in float32 for float32, f16 or bf16, and in i32 for i8.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProductShape {
     /// Its sizes and operands.
     pub matmul: MatmulShape,
-    /// The dtype of the result: float32, or the one that it is rounded to; i32 for products of whole numbers.
+    /// The dtype of the result: float32, or the one that it is rounded to; i32 for products of integers.
     pub result: DType,
     /// Offset of a bias for each column, contiguous and of the result's dtype.
     pub bias: Option<usize>,
-    /// Negative results become 0.
+    /// True if negative results become 0.
     pub relu: bool,
 }
 
 impl ProductShape {
-    /// Creates a product of float32 that nothing follows.
+    /// Creates a product of float32 with no further steps.
     #[must_use]
     pub fn new(matmul: MatmulShape) -> Self {
         Self { matmul, result: DType::F32, bias: None, relu: false }
     }
 }
 
-/// A product, and its places among the bindings of the kernel that computes it: a, b, the result, and the bias where it has one.
+/// A product, and the bindings of its kernel: a, b, the result, and the bias if it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stated {
     /// The product.
@@ -162,7 +162,7 @@ pub struct Stated {
 
 #[cfg(feature = "wgsl")]
 impl MatmulShape {
-    /// The product of two matrices of such sides: of vectors, if it is 1.
+    /// Creates the product of two contiguous square matrices of this side; with a side of 1, of vectors.
     #[doc(hidden)]
     pub fn square(side: usize, dtype: DType) -> Self {
         let one = || Operand { offsets: vec![0], row: side, column: 1 };
@@ -214,7 +214,7 @@ pub struct Conv2dShape {
     pub groups: usize,
 }
 
-/// Contiguous numbers in another dtype, rounded to the nearest.
+/// A conversion of contiguous numbers to another dtype, rounded to the nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ConvertShape {
@@ -235,7 +235,7 @@ impl ConvertShape {
     }
 }
 
-/// Words, to each of which a number is added before they are compared; sums wrap.
+/// The greatest of words, to each of which a number is added before they are compared; sums wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GreatestShape {
@@ -247,20 +247,20 @@ pub struct GreatestShape {
 
 #[cfg(feature = "wgsl")]
 impl GreatestShape {
-    /// Creates a search over `count` words, with the number that is added to each.
+    /// Creates the greatest of `count` words, with the number that is added to each.
     #[doc(hidden)]
     pub fn new(count: usize, more: u32) -> Self {
         Self { count, more }
     }
 }
 
-/// A view whose elements are copied to contiguous memory.
+/// A copy of a view to contiguous memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct CopyShape {
     /// Lengths of its axes.
     pub sides: Vec<usize>,
-    /// Steps along them in what is read, in elements.
+    /// Steps along them in the source, in elements.
     pub strides: Vec<usize>,
     /// The first element.
     pub offset: usize,
@@ -282,11 +282,11 @@ impl CopyShape {
     }
 }
 
-/// Views whose elements, of one size, are copied to parts of a contiguous whole; parts do not overlap.
+/// A copy of views to parts of a contiguous tensor. Elements have one size, and parts do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct AssembleShape {
-    /// Lengths of the whole's axes.
+    /// Lengths of the tensor's axes.
     pub sides: Vec<usize>,
     /// The parts, each with its first index along every axis.
     pub parts: Vec<(CopyShape, Vec<usize>)>,
@@ -300,20 +300,20 @@ impl AssembleShape {
     }
 }
 
-/// Reads, for each place in a view of places, the element of another view at that place; the result is contiguous. Negative places count from the
-/// end, and those out of range are the nearest.
+/// A gather: reads the element of a view at each index in another view; the result is contiguous. Negative indices count from the end, and
+/// indices out of range take the nearest element.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct GatherShape {
-    /// The elements at place 0, in the result's axes.
+    /// The elements at index 0, in the result's axes.
     pub from: CopyShape,
-    /// The places, in the same axes.
+    /// The indices, in the same axes.
     pub places: CopyShape,
-    /// The distance from one place to the next, in elements of the source.
+    /// The distance from one index to the next, in elements of the source.
     pub step: usize,
     /// The number of positions: at least one.
     pub length: usize,
-    /// Places are signed.
+    /// True if indices are signed.
     pub signed: bool,
 }
 
@@ -325,7 +325,7 @@ impl GatherShape {
     }
 }
 
-/// Contiguous rows, and values that are combined with elements of theirs in the order of the values. Places from `length` on have no effect.
+/// A scatter: combines values with elements of contiguous rows, in the order of the values. Indices from `length` on have no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ScatterShape {
@@ -335,13 +335,13 @@ pub struct ScatterShape {
     pub length: usize,
     /// Values for a row.
     pub count: usize,
-    /// The places are the same for all rows.
+    /// True if the indices are the same for all rows.
     pub shared: bool,
     /// The dtype of the elements and values.
     pub dtype: DType,
     /// The combination of an element and a value; `None` overwrites the element.
     pub by: Option<Combination>,
-    /// Places are signed: negative ones count from the end.
+    /// True if indices are signed: negative ones count from the end.
     pub signed: bool,
 }
 
@@ -354,7 +354,7 @@ impl ScatterShape {
 }
 
 impl ScatterShape {
-    /// Allows negative places.
+    /// Allows negative indices.
     #[must_use]
     pub fn by_signed(self) -> Self {
         Self { signed: true, ..self }
@@ -369,13 +369,13 @@ pub struct CountShape {
     pub count: usize,
     /// Bins.
     pub bins: usize,
-    /// The bits of the float32 that is still in the last bin. Then the numbers are float32, and a bin goes from its edge (of `bins` + 1, ascending)
-    /// to below the next; otherwise they are u32, each the number of its bin. Numbers without a bin are not counted.
+    /// The bits of the float32 at the upper end of the last bin. If set, the numbers are float32, and a bin goes from its edge (of `bins` + 1,
+    /// ascending) to below the next. Otherwise they are u32, and each is the number of its bin. Numbers without a bin are not counted.
     pub last: Option<u32>,
 }
 
 impl CountShape {
-    /// Creates a count of whole numbers.
+    /// Creates a count of integers.
     #[must_use]
     pub fn whole(count: usize, bins: usize) -> Self {
         Self { count, bins, last: None }
@@ -388,7 +388,7 @@ impl CountShape {
     }
 }
 
-/// Contiguous float32 images in another height and width. Pixels are squares, and the edges of both images lie on each other.
+/// Resamples contiguous float32 images to another height and width. Pixels are squares, and the edges of both images coincide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ResampleShape {
@@ -414,11 +414,11 @@ impl ResampleShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ResampleKernel {
-    /// Pixels to each side that count: 0 for the pixel in which the place lies, 1 for straight lines, 2 for Keys's curves.
+    /// Pixels to each side that count: 0 for the nearest pixel, 1 for linear interpolation, 2 for Keys's cubic curves.
     pub reach: u8,
-    /// The kernel is as wide as the new pixels where those are larger. Places beyond the edges then do not count.
+    /// True if the kernel is as wide as the new pixels when those are larger. Positions beyond the edges then do not count.
     pub wide: bool,
-    /// The bits of the float32 that is the curves' parameter.
+    /// The bits of the curves' parameter, a float32.
     pub curve: u32,
 }
 
@@ -430,25 +430,25 @@ impl ResampleKernel {
     }
 }
 
-/// Random numbers of Philox 4x32-10: word i % 4 of block i / 4 for place i.
+/// Random numbers of Philox 4x32-10: word i % 4 of block i / 4 for index i.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RandomShape {
     /// Number of elements.
     pub count: usize,
     /// The key.
     pub seed: u64,
-    /// The upper 24 bits as float32 in [0, 1), in place of the words.
+    /// True for the upper 24 bits as float32 in [0, 1), instead of the words.
     pub uniform: bool,
 }
 
-/// The discrete Fourier transforms of contiguous rows of complex numbers, pairs of float32.
+/// Discrete Fourier transforms of contiguous rows of complex numbers, pairs of float32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FftShape {
     /// Rows.
     pub rows: usize,
     /// Complex numbers of a row.
     pub length: usize,
-    /// The inverse, which divides by the length.
+    /// True for the inverse, which divides by the length.
     pub inverse: bool,
 }
 
@@ -463,15 +463,15 @@ pub struct AttentionShape {
     pub value: Operand,
     /// Queries of a head.
     pub queries: usize,
-    /// Keys of a head: as many as queries at least where a query sees no later keys.
+    /// Keys of a head; at least as many as queries if a query sees no later keys.
     pub keys: usize,
     /// Elements of a query and of a key.
     pub depth: usize,
     /// Elements of a value.
     pub width: usize,
-    /// A query sees no later keys; the last query is aligned with the last key.
+    /// True if a query sees no later keys; the last query is aligned with the last key.
     pub causal: bool,
-    /// The bits of the float32 with which products are multiplied.
+    /// The bits of the factor of the products, a float32.
     pub scale: u32,
 }
 
@@ -538,24 +538,24 @@ pub enum Number {
     U32,
 }
 
-/// The places of the first greatest or least elements of contiguous rows; NaN is better than all.
+/// The indices of the first greatest or least elements of contiguous rows; NaN wins over all numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FindShape {
     /// Rows.
     pub rows: usize,
-    /// Elements of a row: one at least.
+    /// Elements of a row, at least one.
     pub length: usize,
     /// The kind of the elements.
     pub number: Number,
-    /// The least in place of the greatest.
+    /// True for the least elements, not the greatest.
     pub least: bool,
 }
 
-/// The first elements of contiguous rows in their order; equal elements stay in theirs, NaN counts as greater than all others, -0 as 0.
+/// The first elements of contiguous rows in sorted order. Equal elements keep their order, NaN counts as greater than all others, -0 as 0.
 ///
-/// An element's key is a u32 whose order is that of the elements. Of an unsigned number it is the number; of a signed one the number with its
-/// first bit turned; of a float its bits, those of negative ones turned below those of positive ones, and all ones for NaN. In descending order
-/// all bits of the keys are turned.
+/// An element's key is a u32 with the same order as the elements: for unsigned integers the number itself; for signed ones the number with its first
+/// bit flipped; for floats the bits, with those of negative numbers flipped below those of positive ones, and all ones for NaN. In descending order
+/// all bits of the keys are flipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SortShape {
     /// Rows.
@@ -566,7 +566,7 @@ pub struct SortShape {
     pub keep: usize,
     /// The kind of the elements.
     pub number: Number,
-    /// The greatest comes first.
+    /// True if the greatest comes first.
     pub descending: bool,
 }
 

@@ -18,7 +18,7 @@ pub struct MemoryFigures {
     pub allocations: u64,
     /// Allocations served from the pool.
     pub reuses: u64,
-    /// The limit, where one is set.
+    /// The limit, if one is set.
     pub limit: Option<u64>,
 }
 
@@ -47,9 +47,9 @@ pub enum Taken<B> {
 /// The result of [`Pool::request`].
 #[derive(Debug)]
 pub struct Request<B> {
-    /// The size class: this many bytes are to be made.
+    /// The size class: a buffer of this many bytes must be created.
     pub class: u64,
-    /// A buffer that was used before, or none.
+    /// A buffer for reuse, if there is one.
     pub taken: Taken<B>,
     /// Buffers that the caller must destroy.
     pub given_up: Vec<B>,
@@ -71,8 +71,8 @@ impl<B> Drop for Counted<'_, B> {
 }
 
 impl<B> Request<B> {
-    /// Returns the pooled buffer, or one from `make`. When that lacks memory it is called again after `make_room`, and then once more with true: as a
-    /// last resort, where memory of another kind will do.
+    /// Returns the pooled buffer, or one from `make`. If that lacks memory, it is called again after `make_room`, and then once more with `true` as a
+    /// last resort, to allow other kinds of memory.
     ///
     /// # Errors
     /// Those of `make`.
@@ -134,11 +134,11 @@ impl<B> Pool<B> {
         Ok(Request { class, taken, given_up })
     }
 
-    /// Reserves a buffer of class `class`. Pooled buffers are given up (returned in the second value, to be destroyed by the caller)
-    /// before the limit is reported.
+    /// Reserves a buffer of class `class`. Before the limit is reported, pooled buffers are released: they are returned in the second value, for the
+    /// caller to destroy.
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`] when the limit would be passed even with an empty pool.
+    /// [`Error::MemoryLimit`] if the limit would be exceeded even with an empty pool.
     pub fn take(&self, class: u64, what: &str) -> Result<(Taken<B>, Vec<B>)> {
         let mut state = self.lock();
         if let Ok(at) = state.place(class)

@@ -35,7 +35,7 @@ impl UniformChange {
     }
 }
 
-/// The recording of a device without a way of its own: the commands, submitted again at each replay.
+/// The recording of a device without its own form: the commands, which each replay submits again.
 #[derive(Debug)]
 pub struct CommandList(pub Vec<Command>);
 

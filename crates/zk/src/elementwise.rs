@@ -23,7 +23,7 @@ const STRETCH: usize = 64 * 16;
 pub(super) fn word(count: usize) -> Result<u32> {
     u32::try_from(count).map_err(|_| Error::InvalidSize {
         what: format!("{count} elements"),
-        reason: "a kernel counts to 2^32 (use several tensors)".to_owned(),
+        reason: "a kernel counts up to 2^32 (use several tensors)".to_owned(),
     })
 }
 

@@ -184,7 +184,7 @@ impl MerkleTree {
         if !leaves.len().is_power_of_two() {
             return Err(Error::InvalidSize {
                 what: format!("a tree of {} leaves", leaves.len()),
-                reason: "their number is a power of two (add leaves of your own choice)".to_owned(),
+                reason: "their number must be a power of two (add leaves)".to_owned(),
             });
         }
         let mut levels = vec![hash_async(engine, function, leaves).await?];
@@ -245,7 +245,7 @@ impl MerkleTree {
 }
 
 fn absent(leaf: usize) -> Error {
-    Error::InvalidSize { what: format!("leaf {leaf}"), reason: "the tree has none there".to_owned() }
+    Error::InvalidSize { what: format!("leaf {leaf}"), reason: "the tree has no such leaf".to_owned() }
 }
 
 /// The blocking forms.

@@ -99,7 +99,7 @@ pub async fn multi_scalar_mul_rows_async<C: Curve>(
 fn mismatch(shape: &[usize], points: usize) -> Error {
     Error::InvalidSize {
         what: format!("scalars of shape {shape:?} for {points} points"),
-        reason: "there is a scalar for each point".to_owned(),
+        reason: "each point needs one scalar".to_owned(),
     }
 }
 

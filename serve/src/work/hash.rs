@@ -85,7 +85,7 @@ pub fn check_poseidon2(work: &mut Poseidon2Work) -> Result<(), Problem> {
     let there = match field {
         FieldName::BabyBear | FieldName::KoalaBear => matches!(width, 16 | 24),
         FieldName::Bn254Fr => width == 3,
-        _ => return Err(Problem::invalid("Poseidon2 is of babybear, koalabear or bn254-fr").at("/field")),
+        _ => return Err(Problem::invalid("Poseidon2 needs the field babybear, koalabear or bn254-fr").at("/field")),
     };
     if !there {
         let widths = if field == FieldName::Bn254Fr { "3" } else { "16 or 24" };

@@ -405,7 +405,7 @@ impl Engine {
         let (height, width, channels) = match *shape {
             [height, width] => (height, width, 1),
             [height, width, channels] => (height, width, channels),
-            _ => return Err(fault("it is no height x width x channels".to_owned())),
+            _ => return Err(fault("its shape is not height x width x channels".to_owned())),
         };
         if channel_dtype(format) != Some(dtype) {
             let wanted = channel_dtype(format).map_or_else(

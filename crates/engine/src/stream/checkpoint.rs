@@ -53,7 +53,7 @@ impl Checkpoint {
         let saved: Option<Saved> = bytes.strip_prefix(MAGIC).and_then(|rest| postcard::from_bytes(rest).ok());
         let saved = saved.ok_or_else(|| invalid("it is damaged, or of another version"))?;
         if saved.identity != self.identity {
-            return Err(invalid("it is of other sources, or of other work"));
+            return Err(invalid("it belongs to other sources, or to other work"));
         }
         Ok(Some(saved))
     }
