@@ -574,9 +574,7 @@ pub unsafe extern "C" fn cantus_dispatch(
                     }
                     k if k == CantusNumber::Bytes as u32 => dispatch.set_bytes(path, list(values.cast(), count, path)?),
                     other => {
-                        return Err(CantusError::input(format!(
-                            "the uniform {path} has the unknown kind {other}"
-                        )));
+                        return Err(CantusError::input(format!("the uniform {path} has the unknown kind {other}")));
                     }
                 }
             };
