@@ -102,8 +102,7 @@ fn page(machine: &Value, points: &[Point]) -> String {
     growth(&mut page, points, &devices, &ops, colour);
     // Of what was measured: a filter may have left the copy out.
     let copied = points.iter().any(|point| point.op == "copy" && point.gb_per_s.is_some());
-    let dashed =
-        if copied { "; dashed: a copy on the same device, which is the upper bound" } else { "" };
+    let dashed = if copied { "; dashed: a copy on the same device, which is the upper bound" } else { "" };
     let _ = write!(
         page,
         "</div>\n<h2>Bandwidth</h2>\n<p>GB/s, counting the data that must be read and written, each once{dashed}.</p>\n<div class=\"plots\">\n"
