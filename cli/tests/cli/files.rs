@@ -93,7 +93,7 @@ fn pictures_in_and_out() {
         &["z.jpg", ".npy, .safetensors, .csv, .png"],
     );
     place.write("no.png", "not a picture");
-    place.refuse("run double.wgsl --in x=no.png --out y=f32[@x] --invocations 6", 2, &["no.png", "no PNG"]);
+    place.refuse("run double.wgsl --in x=no.png --out y=f32[@x] --invocations 6", 2, &["no.png", "not a PNG"]);
 }
 
 #[test]
