@@ -1,28 +1,28 @@
 //! The command line.
 
 /// `--help`.
-pub const USAGE: &str = "Usage: ./test [--all | --turn | --part NAME | --style | --python | --sanitize | --threads | --fuzz MINUTES | --coverage MINUTES | --soak MINUTES | --list] [--window]
+pub const USAGE: &str = "Usage: ./test [--all | --turn | --part NAME | --style | --python | --sanitize | --threads | --soak MINUTES | --fuzz MINUTES | --coverage MINUTES | --list] [--window]
 
-Builds and runs the tests, and says at the end how long each stage took, what failed and what did not run. Random inputs and
-devices are taken by turns: each run names its turn, and CANTUS_TURN=N repeats one.
+Builds and runs the tests. At the end it lists the time of each stage, what failed and what did not run. Random inputs and devices
+take turns: each run prints its turn, and CANTUS_TURN=N repeats one.
 
-  --all       everything: all random programs and shapes on every device, OpenCL in full, the baseline instruction set, NEON under QEMU,
-              SwiftShader, Vulkan as on a GPU with memory of its own, CUDA and HIP for every architecture, the sanitizers,
-              the audits
-  --turn      the default, and the parts of --all that the change touches (CI runs this): the change is what came since CANTUS_BASE, by
-              default in the last four hours; parts that take more than CANTUS_PARTS minutes together (10) are listed as not run
-  --part NAME one part of --all
-  --list      the stages and parts, the minutes that each takes on two cores, and the paths that call for it
-  --style     only what needs no build, in seconds: formatting of every workspace, spelling, words, workflows (before each commit)
-  --python    only the Python package: a wheel in a fresh environment (without it the types alone are checked, which need no build)
-  --sanitize  only what touches memory by itself, under AddressSanitizer
-  --threads   only what several threads do at once, under ThreadSanitizer (on Debian with rustc-web, rust-web-src, cargo-web)
-  --soak      only mixed work of eight threads on each device, for so many minutes: right numbers, flat memory
-  --fuzz      only hostile input, for so many minutes, this workspace under AddressSanitizer: figures for each class
-              (CANTUS_FUZZ_KEEP=FILE adds those of several runs, up to a million inputs of each class)
-  --coverage  the same without the sanitizer, and which lines of what takes hostile input it runs (with llvm-cov of the same LLVM as rustc)
-  --window    also the window of `cantus view`, on a screen without a GPU
-  --help      this text
+  --style            only what needs no build, in seconds: formatting of every workspace, spelling, words, workflows
+  --turn             the default, and the parts of --all that the last change touches (CI runs this): everything since CANTUS_BASE,
+                     or of the last four hours. Parts beyond CANTUS_PARTS minutes together (10) are listed as not run
+  --all              everything: all random programs and shapes on every device, OpenCL in full, the baseline instruction set, NEON
+                     under QEMU, SwiftShader, Vulkan as on a GPU with its own memory, CUDA and HIP for every architecture, the
+                     sanitizers, the audits
+  --part NAME        one part of --all
+  --list             the stages and parts, their minutes on two cores, and the paths whose change calls for them
+  --python           only the Python package: a wheel in a fresh environment (the default checks its types alone, without a build)
+  --sanitize         only what handles memory itself, under AddressSanitizer
+  --threads          only what several threads do at once, under ThreadSanitizer (Debian: rustc-web, rust-web-src, cargo-web)
+  --soak MINUTES     only mixed work of eight threads on each device: right numbers, flat memory
+  --fuzz MINUTES     only hostile input, this workspace under AddressSanitizer, with figures for each class
+                     (CANTUS_FUZZ_KEEP=FILE adds up those of several runs, up to a million inputs of each class)
+  --coverage MINUTES the same without the sanitizer, and which lines it reaches (with llvm-cov of rustc's LLVM)
+  --window           also the window of `cantus view`, on a screen without a GPU
+  --help             this text
 
 Examples:
   ./test                                    what a clone should pass
@@ -31,8 +31,8 @@ Examples:
   CANTUS_TURN=512 ./test                    another run's turn
   cargo test -p cantus-tests --test tensor_ops softmax    one operation
 
-On Debian as root, software Vulkan, GL and OpenCL are installed first where they are missing; elsewhere the tests go on
-without. CI=true installs the compilers of CUDA and HIP as well, and makes a failure of what cannot run.";
+On Debian as root it first installs software Vulkan, GL and OpenCL if they are missing; elsewhere the tests run without them.
+CI=true also installs the compilers of CUDA and HIP, and fails if something cannot run.";
 
 /// The stages to run.
 #[derive(Clone, Debug, PartialEq)]
