@@ -275,7 +275,7 @@ mod tests {
         assert!(alone.contains("<h2>Bandwidth</h2>") && !alone.contains("dash"), "{alone}");
         // One size: a line across; several: through them.
         let one = of(&[point("add", 512.0, Some(3.0)), point("copy", 512.0, Some(9.0))]);
-        assert!(one.contains("dashed: what a copy reaches"), "{one}");
+        assert!(one.contains("dashed: a copy on the same device"), "{one}");
         let line = one.lines().flat_map(|line| line.split("<path ")).find(|path| path.contains("stroke-dasharray"));
         assert!(line.is_some_and(|line| line.contains('H')), "{one}");
         let two = [("add", 512.0), ("copy", 512.0), ("add", 2048.0), ("copy", 2048.0)];
