@@ -123,12 +123,18 @@ impl Checks {
     }
 }
 
-/// A check of a tensor's contents and the version that it looked at.
+/// The check of a tensor's contents, and the version that it looked at.
+struct Known {
+    version: u64,
+    check: Arc<Check>,
+}
+
+/// The last check of a tensor's contents.
 #[derive(Default)]
-pub(super) struct Checked(Mutex<Option<Box<(u64, Arc<Check>)>>>);
+pub(super) struct Checked(Mutex<Option<Box<Known>>>);
 
 impl Checked {
-    fn lock(&self) -> MutexGuard<'_, Option<Box<(u64, Arc<Check>)>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Known>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,8 +144,9 @@ impl Tensor {
     pub(crate) fn is_within(&self, axis: Axis) -> bool {
         let inner = &self.inner;
         !inner.is_shared()
-            && inner.checked().lock().as_deref().is_some_and(|(version, check)| {
-                check.axis.is_like(axis) && check.is_sound() && *version == inner.version()
+            && inner.checked().lock().as_deref().is_some_and(|known| {
+                let check = &known.check;
+                check.axis.is_like(axis) && check.is_sound() && known.version == inner.version()
             })
     }
 }
@@ -159,9 +166,9 @@ impl Shared {
             let (tensor, version) = of;
             let mut known = tensor.inner.checked().lock();
             // One that waits to be looked at is as good as another of the same contents.
-            let same = known.as_deref().is_some_and(|(at, before)| *at == version && before.axis.is_like(axis));
+            let same = known.as_deref().is_some_and(|known| known.version == version && known.check.axis.is_like(axis));
             if !same {
-                *known = Some(Box::new((version, check)));
+                *known = Some(Box::new(Known { version, check }));
             }
         }
         self.look().await;
