@@ -88,6 +88,7 @@ impl Tensor {
         if stream != own.stream {
             sharing.lend(stream)?;
         }
+        self.inner.note_shared();
         let view = DriverView { address, bytes: self.byte_len(), own, stream, slot, _buffer: buffer };
         self.live_place()?;
         Ok(Some(view))
@@ -146,6 +147,7 @@ impl Engine {
     ) -> Tensor {
         let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
         let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
+        tensor.inner.note_shared();
         self.shared.note_made(&tensor);
         tensor
     }
