@@ -75,6 +75,13 @@ fn known_places_are_looked_at_again_once_they_change() {
         for _ in 0..2 {
             assert_eq!(taken(&x).unwrap(), [3.0, 3.0, 3.0], "{what}");
         }
+        // Whoever holds the memory may write to it without a word.
+        if let Some(view) = places.host_view().unwrap() {
+            // SAFETY: three elements of the tensor that `view` keeps, and no work on them is under way.
+            unsafe { view.as_ptr().cast_mut().cast::<i32>().write(9) };
+            told(taken(&x), &["index 9 is out of range"], &what);
+            places.write(&[2_i32, 2, 2]).unwrap();
+        }
         // A replay reads what is there then, also of what was recorded before the capture.
         let recorded = x.take(&places, 0);
         let graph = engine.capture(|| Ok([x.take(&places, 0).eval()?, recorded.eval()?])).unwrap();
