@@ -959,9 +959,13 @@ def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
     """
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
+    shape = x.shape
+    if type(axis) is int and type(shift) is int and 0 not in shape:
+        axis = _axis(axis, len(shape))
+        return wrap(x._x.call("roll", [], [shift % shape[axis] if shape else 0, axis], [])[0], x._device)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
-    shape, rolled = x.shape, x
+    rolled = x
     for one, by in zip(axes, shifts, strict=True):
         one = _axis(one, len(shape))
         if 0 not in shape:
@@ -1002,6 +1006,9 @@ def _reduced(op: str, x: Array, axis: Axes, keepdims: bool, floats: Any = ()) ->
     if type(axis) is int and -rank <= axis < rank:
         # What programs ask for most.
         return wrap(core.call(op, [], [int(keepdims), axis % rank], list(floats))[0], x._device)
+    if axis is None and rank:
+        # No axes are all of them.
+        return wrap(core.call(op, [], [int(keepdims)], list(floats))[0], x._device)
     axes = _axes(axis, rank)
     if not axes:
         if x.ndim and axis == ():
