@@ -150,6 +150,11 @@ impl Deferred {
         self.inlined.load(Ordering::Relaxed) || self.may_be_fused.load(Ordering::Relaxed)
     }
 
+    /// See [`Operation::takes_memory`].
+    pub(super) fn takes_memory(&self) -> bool {
+        self.operation().is_some_and(|operation| operation.takes_memory())
+    }
+
     /// See [`Operation::beginning`]; what is computed already is there whole.
     pub(super) fn beginning(&self, keep: usize) -> Option<Arc<Self>> {
         if self.result().is_some() { None } else { self.operation().and_then(|operation| operation.beginning(keep)) }

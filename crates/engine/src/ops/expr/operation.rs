@@ -43,6 +43,11 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         false
     }
 
+    /// Returns whether the processor's own form of it takes its inputs from memory.
+    fn takes_memory(&self) -> bool {
+        false
+    }
+
     /// The expression that it is the value of, and no operation.
     fn expression(&self) -> Option<Arc<Typed>> {
         None

@@ -319,6 +319,10 @@ impl Operation for Matmul {
         true
     }
 
+    fn takes_memory(&self) -> bool {
+        self.a.dtype == DType::F32
+    }
+
     fn fusable(&self) -> u32 {
         if self.vector.is_some() { 0 } else { 4 }
     }
