@@ -569,7 +569,8 @@ def _unpickled(dtype: str, shape: tuple[int, ...], contents: Any, device: str) -
 
 def call(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> Array:
     """The first result of an operation of the core's."""
-    return wrap(x._x.call(name, [other._x for other in others], list(ints), list(floats))[0], x._device)
+    cores = [other._x for other in others] if others else ()
+    return wrap(x._x.call(name, cores, list(ints), list(floats))[0], x._device)
 
 
 def calls(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> list[Array]:
