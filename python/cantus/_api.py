@@ -571,9 +571,11 @@ def _one(op: str, x: Array) -> Array:
 
 def _floating(op: str, x: Array) -> Array:
     """A function of floats; integers become the default float."""
-    if isinstance(x, Array) and x.dtype.kind in "iub":
+    if not isinstance(x, Array):
+        return _one(op, x)
+    if x._x.dtype != "f32" and x.dtype.kind in "iub":
         x = x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
-    return _one(op, x)
+    return wrap(x._x.unary(op), x._device)
 
 
 def _single(op: str, x: Array) -> Array:
@@ -959,9 +961,13 @@ def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
     """
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
+    shape = x.shape
+    if type(axis) is int and type(shift) is int and 0 not in shape:
+        axis = _axis(axis, len(shape))
+        return wrap(x._x.call("roll", [], [shift % shape[axis] if shape else 0, axis], [])[0], x._device)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
-    shape, rolled = x.shape, x
+    rolled = x
     for one, by in zip(axes, shifts, strict=True):
         one = _axis(one, len(shape))
         if 0 not in shape:
@@ -997,11 +1003,13 @@ def _axes(axis: Axes, rank: int) -> list[int] | None:
 
 
 def _reduced(op: str, x: Array, axis: Axes, keepdims: bool, floats: Any = ()) -> Array:
-    core = x._x
-    rank = len(core.shape)
+    rank = x.ndim
     if type(axis) is int and -rank <= axis < rank:
         # What programs ask for most.
-        return wrap(core.call(op, [], [int(keepdims), axis % rank], list(floats))[0], x._device)
+        return wrap(x._x.call(op, (), (int(keepdims), axis % rank), floats)[0], x._device)
+    if axis is None and rank:
+        # No axes are all of them.
+        return wrap(x._x.call(op, (), (int(keepdims),), floats)[0], x._device)
     axes = _axes(axis, rank)
     if not axes:
         if x.ndim and axis == ():
@@ -1029,10 +1037,9 @@ def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = F
     >>> cantus.sum(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([4., 6.], dtype=float32)
     """
-    core = x._x
-    if axis is None and dtype is None and not keepdims and core.dtype in ("f32", "f64") and core.shape:
-        # All of what needs no other dtype: programs ask it often. No axes are all of them.
-        return wrap(core.call("sum", [], [0], [])[0], x._device)
+    if dtype is None and x._x.dtype in ("f32", "f64"):
+        # What needs no other dtype: programs ask it often.
+        return _reduced("sum", x, axis, keepdims)
     wide = _summed(x, dtype)
     total = _reduced("sum", wide, axis, keepdims)
     return total if total._x.dtype == wide._x.dtype else total.astype(wide.dtype)
@@ -1077,7 +1084,7 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def _floats(x: Array) -> Array:
-    if x.dtype.kind in "iub":
+    if x._x.dtype != "f32" and x.dtype.kind in "iub":
         return x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
     return x
 

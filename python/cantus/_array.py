@@ -6,7 +6,7 @@ import asyncio
 import math
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pickle import PickleBuffer
 from typing import Any
 
@@ -17,11 +17,10 @@ from ._devices import Device
 from ._dtypes import DType
 from ._methods import Methods
 
-_new = object.__new__
 _WORD = {"i", "u"}
 
 
-class Array(Methods):
+class Array(Methods, _core.Handle):
     """An array on one device, after the Python array API standard. `cantus.asarray` and the other creation functions create one.
 
     Operations are recorded and become one kernel; reading (`np.asarray(x)`, `print(x)`, `float(x)`, `x.eval()`) computes them. Arrays
@@ -33,46 +32,13 @@ class Array(Methods):
     array([3., 5., 7.], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_device", "_x")
+    __slots__ = ()
     __array_priority__ = 1000
-
-    _x: _core.Lazy
-    _device: Device
 
     def __new__(cls, *_: object, **__: object) -> Array:
         raise TypeError("use cantus.asarray, cantus.zeros or another creation function")
 
     # What it is.
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements.
-
-        >>> import cantus
-        >>> cantus.ones(2).dtype
-        cantus.float32
-        """
-        return _dtypes.BY_CORE[self._x.dtype]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes.
-
-        >>> import cantus
-        >>> cantus.ones((2, 3)).shape
-        (2, 3)
-        """
-        return self._x.shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes.
-
-        >>> import cantus
-        >>> cantus.ones((2, 3)).ndim
-        2
-        """
-        return len(self._x.shape)
 
     @property
     def size(self) -> int:
@@ -113,19 +79,6 @@ class Array(Methods):
         device('cpu')
         """
         return self._device
-
-    @property
-    def T(self) -> Array:
-        """The transpose of a matrix.
-
-        >>> import cantus
-        >>> cantus.ones((2, 3)).T.shape
-        (3, 2)
-        """
-        transposed = self._x.transposed()
-        if transposed is None:
-            raise ValueError(f"T is for two axes, and this array has {self.ndim} (use mT or permute_dims)")
-        return wrap(transposed, self._device)
 
     @property
     def mT(self) -> Array:
@@ -389,31 +342,7 @@ class Array(Methods):
             return wrap(array._x, array._device) if copy else array
         return wrap(array._x.cast(to.core), array._device)
 
-    # Operators.
-
-    def __add__(self, other: Any) -> Any:
-        return binary("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return binary("add", self, other, True)
-
-    def __sub__(self, other: Any) -> Any:
-        return binary("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return binary("sub", self, other, True)
-
-    def __mul__(self, other: Any) -> Any:
-        return binary("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return binary("mul", self, other, True)
-
-    def __truediv__(self, other: Any) -> Any:
-        return divided(self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return divided(self, other, True)
+    # Operators. Those of `_core.Handle` come back as `_general` where they are not plain.
 
     def __floordiv__(self, other: Any) -> Any:
         return floor_divided(self, other)
@@ -466,29 +395,6 @@ class Array(Methods):
     def __rrshift__(self, other: Any) -> Any:
         return binary("shift_right", self, other, True)
 
-    def __lt__(self, other: Any) -> Any:
-        return binary("less", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return binary("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return binary("greater", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return binary("greater_equal", self, other)
-
-    def __eq__(self, other: object) -> Any:
-        return binary("equal", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return binary("not_equal", self, other)
-
-    def __neg__(self) -> Array:
-        if self.dtype.kind == "u":
-            return binary("sub", self, 0, True)  # type: ignore[no-any-return]
-        return wrap(self._x.unary("neg"), self._device)
-
     def __pos__(self) -> Array:
         return wrap(self._x, self._device)
 
@@ -497,14 +403,6 @@ class Array(Methods):
 
     def __invert__(self) -> Array:
         return wrap(self._x.unary("bitwise_not"), self._device)
-
-    def __matmul__(self, other: Any) -> Any:
-        if not isinstance(other, Array):
-            return NotImplemented
-        return matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return NotImplemented
 
     # Those in place keep the array's dtype and shape.
 
@@ -558,14 +456,6 @@ class Array(Methods):
         return self._become(self @ other)
 
     # Parts.
-
-    def __getitem__(self, key: Any) -> Array:
-        part = self._x.part(key)
-        if part is not None:
-            return wrap(part, self._device)
-        from ._indexing import read
-
-        return read(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         from ._indexing import updated
@@ -632,12 +522,24 @@ class _Capsule:
         return (1, 0)
 
 
-def wrap(x: _core.Lazy, device: Device) -> Array:
-    """Wraps an array of the core."""
-    array = _new(Array)
-    array._x = x
-    array._device = device
-    return array
+# The array of what the core recorded, on a device.
+wrap: Callable[[_core.Lazy, Device], Array] = _core.wrap
+
+
+def _general(op: str, x: Array, y: Any, reflected: bool) -> Any:
+    """An operator of `_core.Handle` that is not plain."""
+    if op == "part":
+        from ._indexing import read
+
+        return read(x, y)
+    if op == "T":
+        raise ValueError(f"T is for two axes, and this array has {x.ndim} (use mT or permute_dims)")
+    if op == "matmul":
+        return matmul(x, y) if isinstance(y, Array) else NotImplemented
+    return divided(x, y, reflected) if op == "div" else binary(op, x, y, reflected)
+
+
+_core.extended(Array, _dtypes.BY_CORE, _general)
 
 
 def address_of(array: Any) -> int:
@@ -667,7 +569,8 @@ def _unpickled(dtype: str, shape: tuple[int, ...], contents: Any, device: str) -
 
 def call(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> Array:
     """The first result of an operation of the core's."""
-    return wrap(x._x.call(name, [other._x for other in others], list(ints), list(floats))[0], x._device)
+    cores = [other._x for other in others] if others else ()
+    return wrap(x._x.call(name, cores, list(ints), list(floats))[0], x._device)
 
 
 def calls(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> list[Array]:

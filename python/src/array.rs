@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cantus::Tensor;
-use cantus::ops::{Binary, Expr};
+use cantus::ops::{Binary, Expr, Unary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyEllipsis, PyInt, PySlice, PyTuple};
@@ -95,6 +95,37 @@ impl Lazy {
         &self.engine
     }
 
+    pub(crate) fn kind(&self) -> cantus::DType {
+        self.dtype
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// A function of elements.
+    pub(crate) fn unary_by(&self, op: Unary) -> PyResult<Self> {
+        self.recorded(&[], |expr| Ok(expr.unary(op)))
+    }
+
+    /// A function of two, if both have one dtype.
+    pub(crate) fn combined_by(&self, op: Binary, other: &Self) -> PyResult<Option<Self>> {
+        if self.dtype != other.dtype { Ok(None) } else { self.binary_by(op, other).map(Some) }
+    }
+
+    fn binary_by(&self, op: Binary, other: &Self) -> PyResult<Self> {
+        self.recorded(&[other], |expr| Ok(expr.binary(op, &other.expr()?)))
+    }
+
+    /// A function of two, one of which is a number of this dtype.
+    pub(crate) fn number_by(&self, op: Binary, number: f64, reflected: bool) -> PyResult<Self> {
+        // What commutes becomes one kernel either way round.
+        let turns = !matches!(op, Binary::Add | Binary::Mul);
+        self.recorded(&[], |expr| {
+            Ok(if reflected && turns { expr.constant(number).binary(op, &expr) } else { expr.binary(op, number) })
+        })
+    }
+
     /// Records an array from this one and others.
     fn recorded(&self, others: &[&Self], record: impl FnOnce(Expr) -> PyResult<Expr>) -> PyResult<Self> {
         guarded(|| {
@@ -125,7 +156,7 @@ impl Lazy {
 #[pymethods]
 impl Lazy {
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.shape)
     }
 
@@ -142,38 +173,33 @@ impl Lazy {
 
     /// A function of elements.
     fn unary(&self, op: &str) -> PyResult<Self> {
-        self.recorded(&[], |expr| Ok(expr.unary(call::unary(op)?)))
+        self.unary_by(call::unary(op)?)
     }
 
     /// A function of two, if both have one dtype.
     fn combined(&self, op: &str, other: &Self) -> PyResult<Option<Self>> {
-        if self.dtype != other.dtype { Ok(None) } else { self.binary(op, other).map(Some) }
+        self.combined_by(call::binary(op)?, other)
     }
 
     /// The matrix product with another, if both have one dtype, of numbers.
-    fn product(&self, other: &Self) -> PyResult<Option<Self>> {
+    pub(crate) fn product(&self, other: &Self) -> PyResult<Option<Self>> {
         let is_plain = self.dtype == other.dtype && self.dtype != cantus::DType::Bool;
         if is_plain { self.matmul(other).map(Some) } else { Ok(None) }
     }
 
     /// The transpose, if it has two axes.
-    fn transposed(&self) -> PyResult<Option<Self>> {
+    pub(crate) fn transposed(&self) -> PyResult<Option<Self>> {
         if self.shape.len() == 2 { self.turned().map(Some) } else { Ok(None) }
     }
 
     /// A function of two.
     fn binary(&self, op: &str, other: &Self) -> PyResult<Self> {
-        self.recorded(&[other], |expr| Ok(expr.binary(call::binary(op)?, &other.expr()?)))
+        self.binary_by(call::binary(op)?, other)
     }
 
     /// A function of two, one of which is a number of this dtype.
     fn binary_number(&self, op: &str, number: f64, reflected: bool) -> PyResult<Self> {
-        let op = call::binary(op)?;
-        // What commutes becomes one kernel either way round.
-        let turns = !matches!(op, Binary::Add | Binary::Mul);
-        self.recorded(&[], |expr| {
-            Ok(if reflected && turns { expr.constant(number).binary(op, &expr) } else { expr.binary(op, number) })
-        })
+        self.number_by(call::binary(op)?, number, reflected)
     }
 
     /// The matrix product with another of its dtype.
@@ -207,7 +233,7 @@ impl Lazy {
     }
 
     /// The part that a key of integers, forward slices, None and one Ellipsis names; None for any other key, for one that is wrong, and for all.
-    fn part(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+    pub(crate) fn part(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let one = [key.clone()];
         let several: Vec<Bound<'_, PyAny>>;
         let items: &[Bound<'_, PyAny>] = match key.cast_exact::<PyTuple>() {

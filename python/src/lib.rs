@@ -7,6 +7,7 @@ mod checks;
 mod dlpack;
 mod engine;
 mod errors;
+mod handle;
 mod kernel;
 mod stream;
 mod texture;
@@ -24,6 +25,8 @@ mod _core {
     use super::array::Lazy;
     #[pymodule_export]
     use super::engine::{Engine, forked, frequencies, survey};
+    #[pymodule_export]
+    use super::handle::{Handle, extended, wrap};
     #[pymodule_export]
     use super::kernel::Kernel;
     #[pymodule_export]

@@ -216,3 +216,45 @@ fn what_is_recorded_twice_is_computed_once() {
         assert!(mixed != square && mixed.iter().all(|x| x.is_finite()));
     }
 }
+
+/// Many small results, which share memory when they are recorded again: products of other operands of the same sizes, and what is held or asked for later.
+#[test]
+fn small_results_of_long_evaluations_keep_apart() {
+    const SIDES: [usize; 2] = [48, 64];
+    let product = |a: &[f64], b: &[f64]| -> Vec<f64> {
+        let [m, k] = SIDES;
+        let at = |place: usize| (0..k).map(|i| a[place / k * k + i] * b[i * k + place % k]).sum();
+        (0..m * k).map(at).collect()
+    };
+    for engine in by_turns() {
+        for seed in 0..5 {
+            let (x_values, w_values) = (numbers(50 + seed, 48 * 64), numbers(60 + seed, 64 * 64));
+            let x = engine.tensor_from(&x_values, &SIDES).unwrap();
+            let w = engine.tensor_from(&w_values, &[64, 64]).unwrap();
+            let wide = |values: &[f32]| -> Vec<f64> { values.iter().map(|&x| x.into()).collect() };
+            let (from, w_values) = (wide(&x_values), wide(&w_values));
+            let (mut y, mut want) = (x.expr(), from.clone());
+            let mut held = Vec::new();
+            for step in 0..24 {
+                let factor = 0.02 + 0.001 * f64::from(step);
+                // Each operand is read twice.
+                let b = &w * factor;
+                y = (y.matmul(&b) + x.matmul(&b)).tanh() - 0.25 * &y;
+                let b: Vec<f64> = w_values.iter().map(|w| w * factor).collect();
+                let sums = product(&want, &b).into_iter().zip(product(&from, &b));
+                want = sums.zip(&want).map(|((a, b), y)| (a + b).tanh() - 0.25 * y).collect();
+                if step % 9 == 8 {
+                    held.push((y.clone(), want.clone()));
+                }
+            }
+            held.push((y.clone(), want));
+            y.eval().unwrap();
+            for (place, (expr, want)) in held.iter().enumerate() {
+                let got = expr.eval().unwrap().to_vec::<f32>().unwrap();
+                for (got, want) in got.iter().zip(want) {
+                    assert!((f64::from(*got) - want).abs() < 1e-3, "value {place}, seed {seed}, on {}", name(engine));
+                }
+            }
+        }
+    }
+}

@@ -667,3 +667,21 @@ fn long_evaluations_that_come_again() {
         }
     }
 }
+
+/// A value that a product of the processor's takes as both of its operands is written once, and read across where one of them is turned.
+#[test]
+fn operands_of_a_product_are_written_once() {
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let (rows, columns) = (500, 40);
+    let array = Numbers::new(2100).array(&[rows, columns]);
+    let x = tensor(&engine, &array);
+    let centred = x.expr() - x.mean(&[0], true);
+    let product = centred.transpose().matmul(&centred);
+    let wide = wide(&array).into_dimensionality::<ndarray::Ix2>().unwrap();
+    let centred = &wide - &wide.mean_axis(ndarray::Axis(0)).unwrap();
+    close(&product, &centred.t().dot(&centred).into_dyn(), 1e-4, "the product");
+    let counted = |operation: &str| {
+        engine.metrics().iter().filter(|row| row.operation == operation).map(|row| row.count).sum::<u64>()
+    };
+    assert_eq!([counted("elementwise (native)"), counted("copy (native)")], [1, 0]);
+}

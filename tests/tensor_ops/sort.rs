@@ -57,6 +57,69 @@ fn sorted_along_any_axis_and_stable() {
     }
 }
 
+/// Slices from the begin of sorted rows, with steps, through other axes, of what is computed already and of what is not.
+#[test]
+fn the_first_of_sorted_rows() {
+    for engine in by_turns() {
+        for seed in few(engine, 0..36) {
+            let mut numbers = Numbers::new(1700 + seed);
+            let rank = 1 + numbers.below(3);
+            let shape = numbers.shape(rank, [5000, 400, 40][rank - 1]);
+            let axis = numbers.below(rank);
+            let descending = numbers.below(2) == 0;
+            let mut array = numbers.array(&shape).mapv(|x| (x * 40.0).round());
+            array.iter_mut().step_by(7).for_each(|x| *x = f32::NAN);
+            let (t, f) = (tensor(engine, &array), wide(&array));
+            let places = oracle::rows(&f, axis, |row| argsort(row, descending));
+            let sorted = oracle::rows(&f, axis, |row| {
+                argsort(row, descending).into_iter().map(|place| row[place as usize]).collect()
+            });
+            let (mut ranges, mut steps) = (Vec::new(), Vec::new());
+            for (at, &side) in shape.iter().enumerate() {
+                let most = if at == axis { side.div_ceil(6) } else { side };
+                let end = 1 + numbers.below(most);
+                ranges.push(numbers.below(end)..end);
+                steps.push(1 + numbers.below(2));
+            }
+            let part = |all: &ArrayD<f64>| {
+                all.slice_each_axis(|of| {
+                    let (range, step) = (&ranges[of.axis.index()], steps[of.axis.index()]);
+                    ndarray::Slice::new(range.start as isize, Some(range.end as isize), step as isize)
+                })
+                .to_owned()
+            };
+            let what = format!("{ranges:?} by {steps:?} along {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            let (values, order) = (t.sort(axis as isize, descending), t.argsort(axis as isize, descending));
+            if seed % 3 == 0 {
+                values.eval().unwrap();
+            }
+            let (few, at) = (values.slice_steps(&ranges, &steps), order.slice_steps(&ranges, &steps));
+            if seed % 3 == 1 {
+                close(&values, &sorted, 0.0, &what);
+            }
+            close(&few, &part(&sorted), 0.0, &what);
+            close(&at, &part(&places), 0.0, &what);
+            close(&values, &sorted, 0.0, &what);
+            // Read in another order, beside the places.
+            let axes: Vec<isize> = (0..rank as isize).rev().collect();
+            let turned = few.permute(&axes) + at.permute(&axes).cast(DType::F32);
+            close(&turned, &(part(&sorted) + part(&places)).reversed_axes(), 0.0, &what);
+        }
+    }
+}
+
+/// A slice of a few sorted elements doesn't write whole rows.
+#[test]
+fn rows_are_not_sorted_for_a_few() {
+    let engine = cantus::Engine::builder().backend("cpu").build().unwrap();
+    let mut numbers = Numbers::new(1800);
+    let x = tensor(&engine, &numbers.array(&[50, 800]));
+    x.sort(1, false).slice(&[0..50, 0..5]).eval().unwrap();
+    let rows = engine.metrics();
+    let sorts = rows.iter().find(|row| row.operation == "sort (native)").unwrap();
+    assert_eq!((sorts.count, sorts.bytes), (1, 4 * (50 * 800 + 50 * 5 * 2)));
+}
+
 /// Rows that a processor cuts into parts, sorts by digits or by comparisons, and of which it only looks for the first.
 #[test]
 fn rows_of_every_length() {

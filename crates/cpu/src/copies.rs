@@ -7,10 +7,10 @@ use crate::threads;
 
 /// Sides of a block that is turned in the first cache: a line in memory each way.
 const SIDE: usize = 16;
-/// Elements that a task copies at least.
+/// Elements that a task copies at least; of runs, words.
 const TASK: usize = 1 << 14;
 
-/// Elements that a task copies of a run.
+/// Words that a task copies of a run.
 const RUN: usize = 1 << 14;
 
 /// Returns the number of words that hold this number of elements.
@@ -90,73 +90,116 @@ fn axes(shape: &CopyShape, steps: &[usize]) -> Vec<Axis> {
 
 /// Copies; the sizes were checked.
 pub(super) fn copy(shape: &CopyShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    copy_any(shape, x, (y, 0, &contiguous(&shape.sides)), limits)
+    copy_all(&[Part::new(shape, x, 0, &contiguous(&shape.sides))], shape.bytes, y, limits)
 }
 
 /// Copies parts to their places; the sizes were checked.
 pub(super) fn assemble(shape: &AssembleShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
     let [parts @ .., whole] = bindings else { return Ok(()) };
     let steps = contiguous(&shape.sides);
-    for ((part, at), x) in shape.parts.iter().zip(parts) {
+    let parts = shape.parts.iter().zip(parts).map(|((part, at), x)| {
         let to = at.iter().zip(&steps).map(|(at, step)| at * step).sum();
-        copy_any(part, *x, (*whole, to, &steps), limits)?;
-    }
-    Ok(())
+        Part::new(part, *x, to, &steps)
+    });
+    let bytes = shape.parts.first().map_or(4, |(part, _)| part.bytes);
+    copy_all(&parts.collect::<Vec<_>>(), bytes, *whole, limits)
 }
 
-/// Copies to elements from `start` on, so far apart along each axis.
-fn copy_any(shape: &CopyShape, x: Floats, to: (Floats, usize, &[usize]), limits: &Limits<'_>) -> Result<(), Stopped> {
-    match shape.bytes {
-        1 => copy_to::<u8>(shape, x, to, limits),
-        2 => copy_to::<u16>(shape, x, to, limits),
-        8 => copy_to::<u64>(shape, x, to, limits),
-        _ => copy_to::<u32>(shape, x, to, limits),
-    }
-}
-
-fn copy_to<T: Copy + Default>(
-    shape: &CopyShape,
+/// A copy of a view to elements from one on, so far apart along each axis.
+struct Part {
     x: Floats,
-    (y, start, steps): (Floats, usize, &[usize]),
-    limits: &Limits<'_>,
-) -> Result<(), Stopped> {
-    let mut outer = axes(shape, steps);
-    let inner = outer.remove(0);
-    // The axis whose elements lie side by side in the source, where that is not the innermost.
-    let turned = outer.iter().position(|axis| axis.from == 1).filter(|_| inner.from > 1 && inner.to == 1);
-    let across = turned.map_or(Axis { side: 1, from: 0, to: 0 }, |at| outer.remove(at));
-    // A long run is copied in pieces.
-    let is_run = inner.from == 1 && inner.to == 1;
-    let pieces = if is_run { inner.side.div_ceil(RUN) } else { across.side.div_ceil(SIDE) };
-    let rows = outer.iter().map(|axis| axis.side).product::<usize>() * pieces;
-    let elements = if is_run { inner.side.min(RUN) } else { inner.side * across.side.min(SIDE) };
-    let together = (TASK / elements.max(1)).max(1);
-    threads::try_each(rows.div_ceil(together), |task| {
-        limits.begin().check()?;
-        for row in task * together..rows.min((task + 1) * together) {
-            let (mut rest, piece) = (row / pieces, row % pieces);
-            let (mut from, mut to) = (shape.offset, start);
-            for axis in &outer {
-                let at = rest % axis.side;
-                rest /= axis.side;
+    /// The first element of the source, and of the copy.
+    from: usize,
+    to: usize,
+    inner: Axis,
+    /// The axis whose elements lie side by side in the source, where that is not the innermost.
+    across: Option<Axis>,
+    outer: Vec<Axis>,
+    is_run: bool,
+    /// Pieces that a row is copied in, rows of pieces, and those that a task copies.
+    pieces: usize,
+    rows: usize,
+    together: usize,
+}
+
+impl Part {
+    fn new(shape: &CopyShape, x: Floats, to: usize, steps: &[usize]) -> Self {
+        let mut outer = axes(shape, steps);
+        let inner = outer.remove(0);
+        let turned = outer.iter().position(|axis| axis.from == 1).filter(|_| inner.from > 1 && inner.to == 1);
+        let across = turned.map(|at| outer.remove(at));
+        // A long run is copied in pieces.
+        let is_run = inner.from == 1 && inner.to == 1;
+        let (task, run) = if is_run { (TASK * 4 / shape.bytes, RUN * 4 / shape.bytes) } else { (TASK, RUN) };
+        let side = across.map_or(1, |across| across.side);
+        let pieces = if is_run { inner.side.div_ceil(run) } else { side.div_ceil(SIDE) };
+        let rows = outer.iter().map(|axis| axis.side).product::<usize>() * pieces;
+        let elements = if is_run { inner.side.min(run) } else { inner.side * side.min(SIDE) };
+        let together = (task / elements.max(1)).max(1);
+        Self { x, from: shape.offset, to, inner, across, outer, is_run, pieces, rows, together }
+    }
+
+    fn tasks(&self) -> usize {
+        self.rows.div_ceil(self.together)
+    }
+
+    /// Copies the rows of a task.
+    ///
+    /// # Safety
+    /// Every element lies within the source and the copy, and nobody else touches those of the copy.
+    unsafe fn copy<T: Copy + Default>(&self, task: usize, y: Floats) {
+        let Self { inner, pieces, .. } = *self;
+        let run = RUN * 4 / size_of::<T>();
+        for row in task * self.together..self.rows.min((task + 1) * self.together) {
+            let (mut rest, piece) = if pieces == 1 { (row, 0) } else { (row / pieces, row % pieces) };
+            let (mut from, mut to) = (self.from, self.to);
+            let last = self.outer.len().saturating_sub(1);
+            for (place, axis) in self.outer.iter().enumerate() {
+                // What is left is within the last axis.
+                let at = if place == last { rest } else { rest % axis.side };
+                rest = if place == last { 0 } else { rest / axis.side };
                 (from, to) = (from + at * axis.from, to + at * axis.to);
             }
-            // SAFETY: `sizes` found every element within the bindings; rows are distinct parts of the copy.
+            // SAFETY: the caller's promise.
             unsafe {
-                let (x, y) = (x.start().cast::<T>().add(from), y.start().cast::<T>().add(to));
-                if is_run {
-                    let first = piece * RUN;
-                    x.add(first).copy_to_nonoverlapping(y.add(first), RUN.min(inner.side - first));
-                } else if turned.is_some() {
+                let (x, y) = (self.x.start().cast::<T>().add(from), y.start().cast::<T>().add(to));
+                if self.is_run {
+                    let first = piece * run;
+                    x.add(first).copy_to_nonoverlapping(y.add(first), run.min(inner.side - first));
+                } else if let Some(across) = self.across {
                     let first = piece * SIDE;
-                    let across = Axis { side: SIDE.min(across.side - first), ..across };
-                    turn(x.add(first * across.from), y.add(first * across.to), inner, across);
+                    let side = SIDE.min(across.side - first);
+                    turn(x.add(first * across.from), y.add(first * across.to), inner, Axis { side, ..across });
                 } else {
                     for at in 0..inner.side {
                         y.add(at * inner.to).write(x.add(at * inner.from).read());
                     }
                 }
             }
+        }
+    }
+}
+
+/// Copies parts of one size of elements, all at once.
+fn copy_all(parts: &[Part], bytes: usize, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    match bytes {
+        1 => copy_to::<u8>(parts, y, limits),
+        2 => copy_to::<u16>(parts, y, limits),
+        8 => copy_to::<u64>(parts, y, limits),
+        _ => copy_to::<u32>(parts, y, limits),
+    }
+}
+
+fn copy_to<T: Copy + Default>(parts: &[Part], y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    threads::try_each(parts.iter().map(Part::tasks).sum(), |mut task| {
+        limits.begin().check()?;
+        for part in parts {
+            if task < part.tasks() {
+                // SAFETY: `sizes` found every element within the bindings; parts and rows are distinct parts of the copy.
+                unsafe { part.copy::<T>(task, y) };
+                break;
+            }
+            task -= part.tasks();
         }
         Ok(())
     })

@@ -21,13 +21,24 @@ const LONGEST_ROW: usize = 1 << 16;
 const MOST_STEPS: usize = 128;
 /// Rows of fewer elements are taken many at a time: what a step takes to begin would count for more than its elements.
 const SHORT: usize = 64;
+/// Rows of fewer elements are taken so if no more inputs are copied for it.
+const LESS_SHORT: usize = 256;
+const COPIES: usize = 2;
 /// Axes of those.
 const MOST_AXES: usize = 8;
 
 /// Returns whether rows are short. The whole is then one row, and inputs that are not laid out so are copied together.
-fn is_flat(shape: &ElementsShape) -> bool {
+fn is_flat(shape: &ElementsShape, short: usize) -> bool {
     let Some((&length, outer)) = shape.sides.split_last() else { return false };
-    length < SHORT && outer.iter().any(|&side| side > 1) && shape.row.is_none() && shape.sides.len() <= MOST_AXES
+    length < short && outer.iter().any(|&side| side > 1) && shape.row.is_none() && shape.sides.len() <= MOST_AXES
+}
+
+/// Returns whether rows are so short that the whole is quicker as one row.
+fn is_quick_flat(shape: &ElementsShape) -> bool {
+    // What does not lie in the order of elements is copied.
+    let lies_so = |view: &&CopyShape| matches!(Walk::new(view).axes[..], [] | [(_, 0 | 1)]);
+    let copies = || shape.inputs.len() - shape.inputs.iter().filter(lies_so).count();
+    is_flat(shape, SHORT) || is_flat(shape, LESS_SHORT) && shape.places.is_empty() && copies() <= COPIES
 }
 
 /// Returns whether the backend takes an operation: steps read only earlier steps and existing inputs.
@@ -177,7 +188,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new(steps: &'a [Step], shape: &ElementsShape) -> Self {
-        Self::of::<f32>(steps, shape)
+        Self::of::<f32>(steps, shape, is_flat(shape, SHORT))
     }
 
     /// Lanes that are computed at once, at most.
@@ -185,7 +196,7 @@ impl<'a> Plan<'a> {
         if self.flat { T::BLOCK } else { shape.sides.last().map_or(1, |&length| T::BLOCK.min(length)) }
     }
 
-    fn of<T: Lane>(steps: &'a [Step], shape: &ElementsShape) -> Self {
+    fn of<T: Lane>(steps: &'a [Step], shape: &ElementsShape, flat: bool) -> Self {
         let mut last = vec![0; steps.len()];
         for (place, step) in steps.iter().enumerate() {
             step.reads().for_each(|read| last[usize::from(read)] = place);
@@ -199,7 +210,6 @@ impl<'a> Plan<'a> {
                 blocks - 1
             })
         };
-        let flat = is_flat(shape);
         for (number, step) in steps.iter().enumerate() {
             places.push(match *step {
                 Step::Input(input) if flat => {
@@ -523,8 +533,8 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
     let [all @ .., y] = bindings else { return Ok(()) };
     let Some((inputs, more)) = all.split_at_checked(shape.inputs.len()) else { return Ok(()) };
     let (length, rows) = shape.sides.split_last().map_or((1, 1), |(&length, outer)| (length, outer.iter().product()));
-    let steps = Plan::new(&shape.steps, shape);
     if let Some((function, before)) = &shape.row {
+        let steps = Plan::new(&shape.steps, shape);
         let before = Plan::new(before, shape);
         let norm = affine(*function, &steps);
         let together = (TASK / length).max(1);
@@ -570,9 +580,10 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
         });
     }
     if let Some(signed) = bytes::signed(shape) {
-        let steps = Plan { signed, ..Plan::of::<u8>(&shape.steps, shape) };
+        let steps = Plan { signed, ..Plan::of::<u8>(&shape.steps, shape, is_quick_flat(shape)) };
         return chain::<u8>(shape, &steps, (inputs, more, *y), limits);
     }
+    let steps = Plan::of::<f32>(&shape.steps, shape, is_quick_flat(shape));
     chain::<f32>(shape, &steps, (inputs, more, *y), limits)
 }
 

@@ -59,8 +59,9 @@ impl CpuProgram {
                     }
                     floats.push(super::floats::Floats(start.cast(), bytes / size_of::<f32>()));
                 }
+                // What is made of a part is not known by where the part begins.
                 let keeper = |place: usize| match dispatch.bindings.get(place) {
-                    Some(Bound::Buffer { buffer, .. }) => own(buffer).map(CpuBuffer::keeper),
+                    Some(Bound::Buffer { buffer, offset: 0, .. }) => own(buffer).map(CpuBuffer::keeper),
                     _ => None,
                 };
                 native.run(&floats, &keeper, limits)

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::{self, Inside};
+use super::fate::Fate;
 use super::places::Axis;
 use super::slot::{Effect, Size};
 use super::tensor::{Inner, Place, Tensor};
 use super::{Engine, Shared, Slot};
 use crate::backend::native::Stated;
-use crate::backend::{Bound, BoxFuture, Command, Contents, Dispatch, Execution, Program};
+use crate::backend::{Bound, BoxFuture, Buffer, Command, Contents, Dispatch, Execution, Program};
 use crate::error::Result;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -25,6 +26,8 @@ pub(crate) struct Steps {
     /// Kept beside the device itself.
     slot: Weak<Slot>,
     steps: Vec<Step>,
+    /// Bytes of the memory that small results share which nothing needs after the steps.
+    shared: u64,
 }
 
 enum Step {
@@ -32,6 +35,11 @@ enum Step {
     Output {
         dtype: DType,
         shape: Box<[usize]>,
+        label: Arc<str>,
+    },
+    /// A place in the shared memory for a result.
+    Part {
+        offset: u64,
         label: Arc<str>,
     },
     Dispatch(Again),
@@ -76,6 +84,8 @@ struct Taken {
     slot: Option<Arc<Slot>>,
     steps: Vec<Step>,
     spoiled: bool,
+    /// The tensors that it was given.
+    inputs: usize,
 }
 
 impl Trace {
@@ -177,6 +187,7 @@ impl Engine {
     ) -> (Result<T>, Option<Traced>) {
         let trace = Arc::new(Trace::default());
         inputs.iter().for_each(|tensor| trace.lock().add(tensor));
+        trace.lock().inputs = inputs.len();
         let result = context::within(self.shared(), Inside::Trace(trace.clone()), work).await;
         let taken = std::mem::take(&mut *trace.lock());
         let is_whole = !taken.spoiled && result.is_ok() && taken.slot.is_some();
@@ -195,7 +206,7 @@ impl Traced {
 
     /// The steps. Of the tensors that they make all stay, or only those of `kept`.
     pub(crate) fn steps(self, kept: Option<&[usize]>) -> Option<Steps> {
-        let Taken { mut steps, slot, .. } = self.0;
+        let Taken { mut steps, slot, inputs, .. } = self.0;
         if let Some(kept) = kept {
             let mut seen: FxHashSet<usize> = kept.iter().copied().collect();
             for step in steps.iter_mut().rev() {
@@ -205,7 +216,7 @@ impl Traced {
                         seen.extend([*places, *greatest]);
                         continue;
                     }
-                    Step::Output { .. } => continue,
+                    Step::Output { .. } | Step::Part { .. } => continue,
                 };
                 for argument in &again.arguments {
                     if let Argument::Tensor { number, .. } = argument
@@ -216,8 +227,58 @@ impl Traced {
                 }
             }
         }
-        Some(Steps { slot: Arc::downgrade(&slot?), steps })
+        let slot = slot?;
+        let runs_in_order = slot.device().info().capabilities.execution == Execution::Executor;
+        let shared = kept.filter(|_| runs_in_order).map_or(0, |kept| shared(&mut steps, inputs, kept));
+        Some(Steps { slot: Arc::downgrade(&slot), steps, shared })
     }
+}
+
+/// The largest result that shares memory with others, and the bytes that they share at most.
+const MOST_OF_PART: u64 = 1 << 17;
+const MOST_SHARED: u64 = 1 << 21;
+/// Results begin at lines of the cache.
+const LINE: u64 = 64;
+
+/// Gives small results that nothing needs after the steps places in one memory, each for as long as steps use it: what a tensor of its own takes would
+/// cost more than their work. Returns the bytes of that memory. The device runs one step after the other.
+fn shared(steps: &mut [Step], inputs: usize, kept: &[usize]) -> u64 {
+    let mut lasts: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut whole: FxHashSet<usize> = kept.iter().copied().collect();
+    for (place, step) in steps.iter().enumerate() {
+        match step {
+            Step::Dispatch(again) => lasts.extend(again.numbers().map(|number| (number, place))),
+            // Those are asked for by others.
+            Step::Watch { places, greatest, .. } => whole.extend([*places, *greatest]),
+            Step::Output { .. } | Step::Part { .. } => {}
+        }
+    }
+    let (mut number, mut most) = (inputs, 0);
+    // Where those begin and end that are in use, in their order, and the step that uses them last.
+    let mut used: Vec<(u64, u64, usize)> = Vec::new();
+    for (place, step) in steps.iter_mut().enumerate() {
+        let Step::Output { dtype, shape, label } = step else { continue };
+        let own = number;
+        number += 1;
+        let bytes = shape.iter().fold(dtype.bytes() as u64, |bytes, &side| bytes.saturating_mul(side as u64));
+        let last = lasts.get(&own).filter(|_| (1..=MOST_OF_PART).contains(&bytes) && !whole.contains(&own));
+        let Some(&last) = last else { continue };
+        used.retain(|&(.., last)| last >= place);
+        let mut offset = 0;
+        let at = used.iter().position(|&(begin, end, _)| {
+            let fits = offset + bytes <= begin;
+            offset = if fits { offset } else { end };
+            fits
+        });
+        let end = (offset + bytes).next_multiple_of(LINE);
+        if end > MOST_SHARED {
+            continue;
+        }
+        used.insert(at.unwrap_or(used.len()), (offset, end, last));
+        most = most.max(end);
+        *step = Step::Part { offset, label: label.clone() };
+    }
+    most
 }
 
 impl Slot {
@@ -239,13 +300,15 @@ impl Steps {
         if slot.failure().is_some() {
             return None;
         }
-        let mut places: Vec<Option<Place>> = Vec::with_capacity(inputs.len() + self.steps.len());
-        let mut tensors: Vec<Option<Tensor>> = Vec::with_capacity(inputs.len() + self.steps.len());
+        let mut known: Vec<Known> = Vec::with_capacity(inputs.len() + self.steps.len());
         for tensor in inputs {
             let place = tensor.live_place().ok().filter(|place| Arc::ptr_eq(&place.slot, slot))?;
-            places.push(Some(place));
-            tensors.push(Some(tensor.clone()));
+            known.push(Known::Tensor(tensor.clone(), place));
         }
+        let memory = match self.shared {
+            0 => None,
+            bytes => Some(slot.device().allocate(bytes, Contents::Overwritten, "results of steps").await.ok()?),
+        };
         let (mut under_way, most) = (0, slot.most_under_way());
         for step in &self.steps {
             match step {
@@ -253,14 +316,19 @@ impl Steps {
                     let made = engine.create(slot.clone(), *dtype, shape, Contents::Overwritten, label.clone());
                     let tensor = made.await.ok()?;
                     under_way += tensor.byte_len();
-                    places.push(Some(Some(tensor.place()).filter(|place| Arc::ptr_eq(&place.slot, slot))?));
-                    tensors.push(Some(tensor));
+                    let place = Some(tensor.place()).filter(|place| Arc::ptr_eq(&place.slot, slot))?;
+                    known.push(Known::Tensor(tensor, place));
+                }
+                Step::Part { offset, label } => {
+                    let fate = Fate::new(label);
+                    // No handle refers to it: nobody misses it where it is lost.
+                    fate.note_dropped();
+                    known.push(Known::Part(*offset, fate));
                 }
                 Step::Dispatch(again) => {
-                    again.record(shared, slot, &tensors, &places)?;
+                    again.record(shared, slot, &known, memory.as_ref())?;
                     for &number in &again.last {
-                        *tensors.get_mut(number)? = None;
-                        *places.get_mut(number)? = None;
+                        *known.get_mut(number)? = Known::Nothing;
                     }
                     if under_way > most {
                         under_way = 0;
@@ -268,23 +336,55 @@ impl Steps {
                     }
                 }
                 Step::Watch { places, greatest, axis } => {
-                    let [places, greatest] = [*places, *greatest].map(|number| tensors.get(number)?.as_ref());
+                    let [places, greatest] = [*places, *greatest].map(|number| known.get(number)?.tensor());
                     let _ = shared.watched(places?, greatest?, *axis);
                 }
             }
         }
         shared.look().await;
-        Some(tensors)
+        Some(known.into_iter().map(Known::into_tensor).listed())
+    }
+}
+
+/// A tensor of the steps, while something needs it.
+enum Known {
+    Nothing,
+    Tensor(Tensor, Place),
+    /// A result in the shared memory, from a byte on.
+    Part(u64, Arc<Fate>),
+}
+
+impl Known {
+    fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            Self::Tensor(tensor, _) => Some(tensor),
+            Self::Nothing | Self::Part(..) => None,
+        }
+    }
+
+    fn into_tensor(self) -> Option<Tensor> {
+        match self {
+            Self::Tensor(tensor, _) => Some(tensor),
+            Self::Nothing | Self::Part(..) => None,
+        }
     }
 }
 
 impl Again {
+    /// The numbers of the tensors.
+    fn numbers(&self) -> impl Iterator<Item = usize> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Uniform(_) => None,
+            Argument::Tensor { number, .. } => Some(*number),
+        })
+    }
+
     fn record(
         &self,
         shared: &Shared,
         slot: &Arc<Slot>,
-        tensors: &[Option<Tensor>],
-        places: &[Option<Place>],
+        known: &[Known],
+        memory: Option<&Arc<dyn Buffer>>,
     ) -> Option<()> {
         let span = shared.profiler.begin();
         let _still = shared.moves.hold();
@@ -294,18 +394,22 @@ impl Again {
             bindings.push(match argument {
                 Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
                 Argument::Tensor { number, bytes, written } => {
-                    let (tensor, place) = (tensors.get(*number)?.as_ref()?, places.get(*number)?.as_ref()?);
-                    // Another thread may have moved it since it was looked at.
-                    if !tensor.is_at(place) {
-                        return None;
-                    }
-                    let buffer = place.buffer.clone()?;
+                    let (buffer, offset, fate) = match known.get(*number)? {
+                        // Another thread may have moved it since it was looked at.
+                        Known::Tensor(tensor, place) if tensor.is_at(place) => {
+                            if *written {
+                                tensor.inner.note_written();
+                            }
+                            (place.buffer.clone()?, 0, &place.fate)
+                        }
+                        Known::Part(offset, fate) => (memory?.clone(), *offset, fate),
+                        Known::Nothing | Known::Tensor(..) => return None,
+                    };
                     if *written {
-                        effect.writes.push(place.fate.clone());
-                        tensor.inner.note_written();
+                        effect.writes.push(fate.clone());
                     }
-                    effect.reads.push(place.fate.clone());
-                    Bound::Buffer { buffer, offset: 0, bytes: *bytes }
+                    effect.reads.push(fate.clone());
+                    Bound::Buffer { buffer, offset, bytes: *bytes }
                 }
             });
         }

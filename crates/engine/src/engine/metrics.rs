@@ -33,8 +33,8 @@ pub(crate) struct Metrics {
     rows: Mutex<Rows>,
 }
 
-/// Rows by operation and device.
-type Rows = FxHashMap<(Arc<str>, Arc<str>), MetricRow>;
+/// Rows by operation, one for each device.
+type Rows = FxHashMap<Arc<str>, Vec<MetricRow>>;
 
 impl Metrics {
     pub(crate) fn dispatch(&self, operation: &Arc<str>, device: &Arc<str>, bytes: u64, fell_back: bool) {
@@ -54,7 +54,7 @@ impl Metrics {
     }
 
     pub(crate) fn rows(&self) -> Vec<MetricRow> {
-        let mut list: Vec<MetricRow> = self.lock().values().cloned().listed();
+        let mut list: Vec<MetricRow> = self.lock().values().flatten().cloned().listed();
         list.order_by(|a, b| (&a.operation, &a.device).cmp(&(&b.operation, &b.device)));
         list
     }
@@ -65,14 +65,19 @@ impl Metrics {
 }
 
 fn row<'a>(rows: &'a mut Rows, operation: &Arc<str>, device: &Arc<str>) -> &'a mut MetricRow {
-    rows.entry((operation.clone(), device.clone())).or_insert_with(|| MetricRow {
-        operation: operation.to_string(),
-        device: device.to_string(),
-        count: 0,
-        timed: 0,
-        total: Duration::ZERO,
-        last: Duration::ZERO,
-        bytes: 0,
-        fallbacks: 0,
-    })
+    let rows = rows.entry(operation.clone()).or_default();
+    let place = rows.iter().position(|row| *row.device == **device).unwrap_or(rows.len());
+    if place == rows.len() {
+        rows.push(MetricRow {
+            operation: operation.to_string(),
+            device: device.to_string(),
+            count: 0,
+            timed: 0,
+            total: Duration::ZERO,
+            last: Duration::ZERO,
+            bytes: 0,
+            fallbacks: 0,
+        });
+    }
+    &mut rows[place]
 }

@@ -258,6 +258,13 @@ impl Tensor {
         Ok(place)
     }
 
+    /// Returns whether the contents are there.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn is_live(&self) -> bool {
+        let place = self.inner.lock();
+        place.released.is_none() && place.fate.lost().is_none()
+    }
+
     /// Returns whether this is where it is now.
     pub(super) fn is_at(&self, place: &Place) -> bool {
         let now = self.inner.lock();

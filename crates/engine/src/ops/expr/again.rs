@@ -1,7 +1,7 @@
 //! Expressions that are evaluated again and again over other tensors: what the evaluation recorded is kept by the expression's structure, so that the
 //! next one is recorded without being planned.
 
-use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::pin::pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -24,7 +24,7 @@ const SEEN: usize = 1 << 14;
 /// Words of all that is kept.
 const MOST_WORDS: usize = 1 << 21;
 /// Words of an expression of which every operation keeps its result, and of any that is done again.
-const LONGEST: usize = 1 << 12;
+const LONGEST: usize = 1 << 9;
 const LONGEST_WHOLE: usize = 1 << 19;
 
 /// All that is hashed, in words: equal words are equal values.
@@ -38,10 +38,6 @@ impl Words {
 
     pub(super) fn clear(&mut self) {
         self.0.clear();
-    }
-
-    pub(super) fn as_slice(&self) -> &[u64] {
-        &self.0
     }
 }
 
@@ -206,7 +202,8 @@ impl Key {
         }
         self.operations.push(Arc::downgrade(deferred));
         (3_u8, deferred.dtype as u8, &deferred.shape, deferred.ends_with_reader()).hash(&mut self.words);
-        deferred.parameters(&mut self.words) && deferred.inputs().into_iter().all(|input| self.add(&input))
+        let (inputs, sound) = deferred.described(&mut self.words);
+        sound && inputs.iter().all(|input| self.add(input))
     }
 }
 
@@ -215,27 +212,49 @@ fn address<T>(of: &Arc<T>) -> usize {
     Arc::as_ptr(of) as usize
 }
 
-/// Words without end as two: hashes with keys of this process. That different words have both in common happens once in some 10^38 times.
-struct Digest([DefaultHasher; 2], usize);
+/// Words without end as two: each multiplied into both by factors of this process, the halves of the products folded. That different words have both in
+/// common happens hardly ever: once in some 10^38 times.
+pub(super) struct Digest {
+    sums: [u64; 2],
+    factors: [u64; 2],
+    count: usize,
+}
 
 impl Default for Digest {
     fn default() -> Self {
-        static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
-        Self(KEYS.each_ref().map(BuildHasher::build_hasher), 0)
+        static FACTORS: LazyLock<[u64; 2]> =
+            LazyLock::new(|| [(); 2].map(|()| RandomState::new().build_hasher().finish() | 1));
+        Self { sums: *FACTORS, factors: *FACTORS, count: 0 }
     }
 }
 
 impl Digest {
+    /// The digest of words.
+    pub(super) fn of(words: &Words) -> [u64; 2] {
+        let mut digest = Self::default();
+        digest.add(words);
+        digest.sums
+    }
+
+    fn add(&mut self, words: &Words) {
+        for &word in &words.0 {
+            for (sum, factor) in self.sums.iter_mut().zip(self.factors) {
+                let product = u128::from(*sum ^ word) * u128::from(factor);
+                *sum = (product as u64) ^ (product >> 64) as u64;
+            }
+        }
+        self.count += words.0.len();
+    }
+
     fn take(&mut self, words: &mut Words) {
-        self.0.iter_mut().for_each(|hasher| hasher.write(bytemuck::cast_slice(&words.0)));
-        self.1 += words.0.len();
-        words.0.clear();
+        self.add(words);
+        words.clear();
     }
 
     /// A key that no expression and no operation has.
     fn key(&self) -> [u64; 4] {
-        let [a, b] = self.0.each_ref().map(Hasher::finish);
-        [u16::MAX.into(), self.1 as u64, a, b]
+        let [a, b] = self.sums;
+        [u16::MAX.into(), self.count as u64, a, b]
     }
 }
 
@@ -276,7 +295,7 @@ impl Whole {
         let mut whole = Self::default();
         let mut next = vec![root.clone()];
         while let Some(typed) = next.pop() {
-            if whole.digest.1 > LONGEST_WHOLE || !whole.add(typed, &mut next) {
+            if whole.digest.count > LONGEST_WHOLE || !whole.add(typed, &mut next) {
                 return None;
             }
             whole.digest.take(&mut whole.words);
@@ -350,10 +369,11 @@ impl Whole {
         }
         self.by_operation.insert(address(deferred), self.operations.len());
         self.operations.push((deferred.clone(), 1));
-        let inputs = deferred.inputs();
-        (3_u8, deferred.dtype as u8, &deferred.shape, deferred.ends_with_reader(), inputs.len()).hash(&mut self.words);
+        (3_u8, deferred.dtype as u8, &deferred.shape, deferred.ends_with_reader()).hash(&mut self.words);
+        let (inputs, sound) = deferred.described(&mut self.words);
+        self.words.write_usize(inputs.len());
         next.extend(inputs);
-        deferred.parameters(&mut self.words)
+        sound
     }
 
     fn tensor(&mut self, tensor: &Tensor) {
@@ -446,7 +466,7 @@ impl Whole {
                 let kept = results.iter().map(|&(_, number)| number).chain([result]).listed();
                 if let Some(steps) = traced.steps(Some(&kept)) {
                     let plan = Arc::new(Plan { steps, result, results });
-                    plans.lock().keep(&key, self.digest.1, &plan);
+                    plans.lock().keep(&key, self.digest.count, &plan);
                     if twice && let Some(tensor) = self.done_again(engine, &plan).await {
                         return Ok(tensor);
                     }

@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHasher;
 
-use super::again::Words;
+use super::again::{Digest, Words};
 use super::deferred::Deferred;
 use super::node::{Node, Source, Typed, View};
-use super::shape::contiguous;
+use super::shape::is_contiguous;
 
 /// Sets of the table, and places of a set: what comes last takes the place of what was not asked for the longest. So what a loop records again in each
 /// step is found in each, whatever lies between, and the same loop makes the same nodes.
@@ -18,7 +18,7 @@ const SETS: usize = 1 << 10;
 const WAYS: usize = 4;
 
 thread_local! {
-    static KNOWN: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
+    static KNOWN: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Default)]
@@ -26,8 +26,15 @@ enum Known {
     #[default]
     Nothing,
     Node(Weak<Typed>),
-    /// An operation, with everything that it depends on.
-    Operation(Weak<Deferred>, Box<[u64]>),
+    /// An operation; with the entry's hash, the digest of everything that it depends on.
+    Operation(Weak<Deferred>, u64),
+}
+
+/// What is known by a hash. What has another one is not looked at: most of it is in no cache.
+#[derive(Default)]
+struct Entry {
+    hash: u64,
+    known: Known,
 }
 
 fn address<T: ?Sized>(of: &Arc<T>) -> usize {
@@ -44,7 +51,7 @@ pub(super) fn shared(typed: Arc<Typed>) -> Arc<Typed> {
         Node::Read(View { source: Source::Deferred(deferred), offset: 0, strides })
             if Arc::strong_count(deferred) == 1
                 && typed.shape == deferred.shape
-                && *strides == contiguous(&typed.shape) =>
+                && is_contiguous(&typed.shape, strides) =>
         {
             return operation(&typed, deferred).unwrap_or(typed);
         }
@@ -73,15 +80,16 @@ fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() 
     let found = KNOWN.try_with(|all| {
         let mut all = all.borrow_mut();
         if all.is_empty() {
-            all.resize_with(SETS * WAYS, Known::default);
+            all.resize_with(SETS * WAYS, Entry::default);
         }
         // The upper bits are the better ones.
         let set = all.chunks_exact_mut(WAYS).nth((hash >> 32) as usize % SETS)?;
-        let known = set.iter().enumerate().find_map(|(place, known)| Some((place, same(known)?)));
+        let mut alike = set.iter().enumerate().filter(|(_, entry)| entry.hash == hash);
+        let known = alike.find_map(|(place, entry)| Some((place, same(&entry.known)?)));
         let place = known.as_ref().map_or(WAYS - 1, |(place, _)| *place);
         set.get_mut(..=place)?.rotate_right(1);
         if known.is_none() {
-            *set.first_mut()? = fresh();
+            *set.first_mut()? = Entry { hash, known: fresh() };
         }
         known.map(|(_, found)| found)
     });
@@ -105,25 +113,20 @@ fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
 }
 
 fn known_operation(deferred: &Arc<Deferred>, words: &mut Words) -> Option<Arc<Deferred>> {
-    if !deferred.parameters(words) {
-        return None;
-    }
+    let (inputs, true) = deferred.described(words) else { return None };
     (deferred.dtype as u8, &deferred.shape).hash(words);
-    let inputs = deferred.inputs();
     inputs.iter().for_each(|input| words.write_usize(address(input)));
-    let mut hasher = FxHasher::default();
-    words.as_slice().hash(&mut hasher);
+    let [hash, digest] = Digest::of(words);
     // One that holds its inputs no more may have those that lay at the same addresses.
     let reads_them = |found: &Arc<Deferred>| {
         let own = found.inputs();
         own.len() == inputs.len() && own.iter().zip(&inputs).all(|(own, input)| Arc::ptr_eq(own, input))
     };
     let same = |known: &Known| match known {
-        Known::Operation(found, own) if **own == *words.as_slice() => found.upgrade().filter(reads_them),
+        Known::Operation(found, own) if *own == digest => found.upgrade().filter(reads_them),
         _ => None,
     };
-    let fresh = || Known::Operation(Arc::downgrade(deferred), words.as_slice().into());
-    found(hasher.finish(), same, fresh)
+    found(hash, same, || Known::Operation(Arc::downgrade(deferred), digest))
 }
 
 fn view_of(view: &View, hasher: &mut FxHasher) {

@@ -113,7 +113,7 @@ impl Deferred {
         drop(kept);
         // A capture computes expressions anew, and takes what operations gave before it; nothing of a capture is known outside.
         let is_elsewhere = is_from_elsewhere && (captured || self.is_value());
-        tensor.filter(|tensor| tensor.live_place().is_ok() && !(is_elsewhere && (captured || self.is_recomputed())))
+        tensor.filter(|tensor| tensor.is_live() && !(is_elsewhere && (captured || self.is_recomputed())))
     }
 
     /// Returns whether its inputs still exist, so that it is computed again.
@@ -150,6 +150,16 @@ impl Deferred {
         self.inlined.load(Ordering::Relaxed) || self.may_be_fused.load(Ordering::Relaxed)
     }
 
+    /// See [`Operation::takes_memory`].
+    pub(super) fn takes_memory(&self) -> bool {
+        self.operation().is_some_and(|operation| operation.takes_memory())
+    }
+
+    /// See [`Operation::beginning`]; what is computed already is there whole.
+    pub(super) fn beginning(&self, keep: usize) -> Option<Arc<Self>> {
+        if self.result().is_some() { None } else { self.operation().and_then(|operation| operation.beginning(keep)) }
+    }
+
     /// Returns whether it is the value of an expression.
     pub(super) fn is_value(&self) -> bool {
         self.operation().is_some_and(|operation| operation.expression().is_some())
@@ -160,12 +170,11 @@ impl Deferred {
         self.operation().and_then(|operation| operation.expression())
     }
 
-    /// See [`Operation::parameters`].
-    pub(in crate::ops) fn parameters(&self, words: &mut Words) -> bool {
-        self.operation().is_some_and(|operation| {
-            operation.name().hash(words);
-            operation.parameters(words)
-        })
+    /// The inputs and the parameters, which are added to the words; says as [`Operation::parameters`].
+    pub(super) fn described(&self, words: &mut Words) -> (Vec<Arc<Typed>>, bool) {
+        let Some(operation) = self.operation() else { return (Vec::new(), false) };
+        let sound = described(&*operation, words);
+        (operation.inputs().into_iter().cloned().listed(), sound)
     }
 
     /// Keeps a result; what it was computed from is held a while.
@@ -243,6 +252,13 @@ impl Deferred {
         }
         operation.run(Call { engine, of: self, epilogue }).await
     }
+}
+
+fn described(operation: &dyn Operation, words: &mut Words) -> bool {
+    // Names that lie at one place are one name.
+    let name = operation.name();
+    (name.as_ptr() as usize, name.len()).hash(words);
+    operation.parameters(words)
 }
 
 /// Returns the number of consecutive operations that would be held up to this one.

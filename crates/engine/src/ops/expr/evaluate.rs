@@ -13,7 +13,7 @@ use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Epilogue};
 use super::plan::{lowered, plan};
-use super::shape::{broadcast_strides, collapse, contiguous, product};
+use super::shape::{broadcast_strides, collapse, contiguous, is_contiguous, product};
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
@@ -183,7 +183,7 @@ fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
         let plain = matches!(node.node, Node::Read(_))
             && view.offset == 0
             && node.shape == typed.shape
-            && view.strides == contiguous(&typed.shape);
+            && is_contiguous(&typed.shape, &view.strides);
         if !plain {
             candidates.retain(|candidate| !Arc::ptr_eq(candidate, deferred));
         }
@@ -327,7 +327,7 @@ async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
 /// The tensor that an expression reads as it is, and does nothing else.
 fn whole(typed: &Typed) -> Option<Tensor> {
     let Node::Read(view) = &typed.node else { return None };
-    let is_whole = view.offset == 0 && view.strides == contiguous(&typed.shape);
+    let is_whole = view.offset == 0 && is_contiguous(&typed.shape, &view.strides);
     view.source.tensor().filter(|tensor| is_whole && tensor.shape() == typed.shape)
 }
 

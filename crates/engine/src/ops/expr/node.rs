@@ -2,6 +2,7 @@
 //! kernel when it is evaluated.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -146,6 +147,42 @@ pub(in crate::ops) struct Typed {
     pub(super) was_met: AtomicBool,
 }
 
+/// The expressions that a node reads, listed without an allocation.
+pub(in crate::ops) enum Children<'a> {
+    None,
+    One([&'a Arc<Typed>; 1]),
+    Two([&'a Arc<Typed>; 2]),
+    Three([&'a Arc<Typed>; 3]),
+}
+
+impl<'a> Deref for Children<'a> {
+    type Target = [&'a Arc<Typed>];
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::None => &[],
+            Self::One(children) => children,
+            Self::Two(children) => children,
+            Self::Three(children) => children,
+        }
+    }
+}
+
+impl<'a> IntoIterator for Children<'a> {
+    type Item = &'a Arc<Typed>;
+    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<&'a Arc<Typed>>, 3>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let all = match self {
+            Self::None => [None; 3],
+            Self::One([a]) => [Some(a), None, None],
+            Self::Two([a, b]) => [Some(a), Some(b), None],
+            Self::Three([a, b, c]) => [Some(a), Some(b), Some(c)],
+        };
+        all.into_iter().flatten()
+    }
+}
+
 /// The depth from which on an expression is computed on its own, so that kernels stay of a reasonable size.
 const DEEPEST: u32 = 64;
 
@@ -250,14 +287,14 @@ impl Typed {
         shape::product(&self.shape)
     }
 
-    pub(in crate::ops) fn children(&self) -> Vec<&Arc<Self>> {
+    pub(in crate::ops) fn children(&self) -> Children<'_> {
         match &self.node {
-            Node::Read(_) | Node::Constant(_) => Vec::new(),
+            Node::Read(_) | Node::Constant(_) => Children::None,
             Node::Unary(_, a) | Node::Cast(a) | Node::Gather { index: a, .. } | Node::Random { counter: a, .. } => {
-                vec![a]
+                Children::One([a])
             }
-            Node::Binary(_, a, b) => vec![a, b],
-            Node::Select(a, b, c) => vec![a, b, c],
+            Node::Binary(_, a, b) => Children::Two([a, b]),
+            Node::Select(a, b, c) => Children::Three([a, b, c]),
         }
     }
 

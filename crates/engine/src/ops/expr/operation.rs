@@ -43,8 +43,20 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         false
     }
 
+    /// Returns whether the processor's own form of it takes its inputs from memory.
+    fn takes_memory(&self) -> bool {
+        false
+    }
+
     /// The expression that it is the value of, and no operation.
     fn expression(&self) -> Option<Arc<Typed>> {
+        None
+    }
+
+    /// The first of each row by an operation that looks for no more of them, where that is quicker. The result's last axes are the places in a row, and
+    /// what is known of each.
+    fn beginning(&self, keep: usize) -> Option<Arc<Deferred>> {
+        let _ = keep;
         None
     }
 

@@ -57,12 +57,24 @@ impl Cost {
     }
 }
 
-/// Returns whether keeping the value costs less than computing it for each reader. `uses` has for each the elements it takes, as a multiple of all.
-fn pays(cost: Cost, count: usize, uses: &[f64]) -> bool {
-    let (mut again, mut once) =
-        (0.0, cost.arithmetic + cost.reads + cost::WRITTEN + cost::LAUNCH / count.max(1) as f64);
-    for &part in uses {
+/// A reader of a value.
+#[derive(Clone, Copy)]
+struct Use {
+    /// The elements that it takes, as a multiple of all.
+    part: f64,
+    /// It takes them from memory: they are written for it alone if they are not kept.
+    from_memory: bool,
+}
+
+/// Returns whether keeping the value costs less than computing it for each reader.
+fn pays(cost: Cost, count: usize, uses: &[Use]) -> bool {
+    let launch = cost::LAUNCH / count.max(1) as f64;
+    let (mut again, mut once) = (0.0, cost.arithmetic + cost.reads + cost::WRITTEN + launch);
+    for &Use { part, from_memory } in uses {
         again += part * cost.arithmetic + part.min(1.0) * cost.reads;
+        if from_memory {
+            again += part * (cost::WRITTEN + cost::READ) + launch;
+        }
         once += part.min(1.0) * cost::READ + (part - 1.0).max(0.0) * cost::SHARED;
     }
     uses.len() > 1 && cost.nodes > cost::LARGEST || again > once
@@ -77,6 +89,8 @@ struct Part {
     kernels: usize,
     /// Places that hold it.
     holders: usize,
+    /// Operations that take it from memory.
+    from_memory: usize,
     /// The most elements of a reader for each of its own elements.
     repeated: f64,
     cost: Cost,
@@ -133,7 +147,7 @@ enum Item {
 }
 
 enum Step {
-    Meet { typed: Arc<Typed>, kernel: usize, around: usize },
+    Meet { typed: Arc<Typed>, kernel: usize, around: usize, from_memory: bool },
     Leave(Item),
 }
 
@@ -162,6 +176,8 @@ struct Walk {
     /// All of them, what is read before what reads it.
     order: Vec<Item>,
     steps: Vec<Step>,
+    /// For the processor's own operations.
+    for_processor: bool,
 }
 
 /// The operations and values that are computed before the expression, in this order. Those of a group are values of one shape, of which no
@@ -170,7 +186,7 @@ pub(super) fn plan(root: &Arc<Typed>, grouped: bool) -> Vec<Vec<Arc<Deferred>>> 
     if root.depth == 0 && !matches!(&root.node, Node::Read(View { source: Source::Deferred(_), .. })) {
         return Vec::new();
     }
-    let mut walk = Walk::default();
+    let mut walk = Walk { for_processor: grouped, ..Walk::default() };
     walk.meet_all(root);
     walk.decide();
     walk.place();
@@ -186,16 +202,19 @@ fn view_of(typed: &Typed) -> Option<&View> {
 
 impl Walk {
     fn meet_all(&mut self, root: &Arc<Typed>) {
-        self.steps.push(Step::Meet { typed: root.clone(), kernel: 0, around: root.count() });
+        self.steps.push(Step::Meet { typed: root.clone(), kernel: 0, around: root.count(), from_memory: false });
         while let Some(step) = self.steps.pop() {
             match step {
-                Step::Meet { typed, kernel, around } => self.meet(typed, kernel, around),
+                Step::Meet { typed, kernel, around, from_memory } => {
+                    let part = self.meet(typed, kernel, around);
+                    self.parts[part].from_memory += usize::from(from_memory);
+                }
                 Step::Leave(item) => self.order.push(item),
             }
         }
     }
 
-    fn meet(&mut self, typed: Arc<Typed>, kernel: usize, around: usize) {
+    fn meet(&mut self, typed: Arc<Typed>, kernel: usize, around: usize) -> usize {
         let repeated = around as f64 / typed.count().max(1) as f64;
         let read = read_of(&typed);
         let same = read.as_ref().and_then(|read| self.by_read.get(read)).copied();
@@ -211,7 +230,7 @@ impl Walk {
                     self.pending[pending].readers.push((known, kernel));
                 }
             }
-            return;
+            return known;
         }
         let number = self.parts.len();
         self.by_part.insert(Arc::as_ptr(&typed), number);
@@ -226,7 +245,7 @@ impl Walk {
             }
             let count = typed.count();
             for child in typed.children() {
-                self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count });
+                self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count, from_memory: false });
             }
         }
         self.parts.push(Part {
@@ -235,12 +254,14 @@ impl Walk {
             kernel,
             kernels: 1,
             holders: 1,
+            from_memory: 0,
             repeated,
             cost: Cost::default(),
             inputs: Vec::new(),
             kept: None,
             place: Place::Unknown,
         });
+        number
     }
 
     fn pending_of(&self, typed: &Typed) -> Option<&usize> {
@@ -258,9 +279,10 @@ impl Walk {
         let number = self.pending.len();
         self.by_pending.insert(Arc::as_ptr(deferred), number);
         self.steps.push(Step::Leave(Item::Pending(number)));
+        let from_memory = self.for_processor && deferred.takes_memory();
         for input in deferred.inputs() {
             let around = input.count();
-            self.steps.push(Step::Meet { typed: input, kernel: number + 1, around });
+            self.steps.push(Step::Meet { typed: input, kernel: number + 1, around, from_memory });
         }
         self.pending.push(Pending {
             deferred: deferred.clone(),
@@ -354,10 +376,11 @@ impl Walk {
             return;
         }
         let part = &self.parts[number];
-        let mut uses = vec![part.repeated.max(1.0); part.kernels];
+        let direct = |place: usize| Use { part: part.repeated.max(1.0), from_memory: place < part.from_memory };
+        let mut uses = (0..part.kernels).map(direct).listed();
         // It was a part of a kernel of another evaluation, and is asked for again.
         if typed.was_met.swap(true, Ordering::Relaxed) {
-            uses.push(1.0);
+            uses.push(Use { part: 1.0, from_memory: false });
         }
         let own = typed.own_value().and_then(|own| self.by_pending.get(&Arc::as_ptr(&own)).copied());
         if let Some(own) = own {
@@ -366,7 +389,8 @@ impl Walk {
             self.pending[own].value_of = Some(number);
             for &(reader, _) in &self.pending[own].readers {
                 let reader = &self.parts[reader];
-                uses.push(reader.typed.count() as f64 / typed.count().max(1) as f64 * reader.repeated.max(1.0));
+                let part = reader.typed.count() as f64 / typed.count().max(1) as f64 * reader.repeated.max(1.0);
+                uses.push(Use { part, from_memory: reader.from_memory > 0 });
             }
         }
         // What is pushed into one reader after the other would become one kernel without end.
@@ -377,7 +401,7 @@ impl Walk {
                     || kernel.checked_sub(1).is_some_and(|kernel| !self.pending[kernel].deferred.lowers())
             })
         });
-        let is_repeated = uses.len() > 1 || uses.iter().any(|&part| part > 1.0);
+        let is_repeated = uses.len() > 1 || uses.iter().any(|of| of.part > 1.0);
         if must || is_large || is_repeated && pays(cost, typed.count(), &uses) {
             self.parts[number].kept = Some(typed.value());
         } else if let Some(own) = own {

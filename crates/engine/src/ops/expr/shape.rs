@@ -53,6 +53,17 @@ pub(in crate::ops) fn contiguous(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
+/// Returns whether strides are those of a contiguous row-major array.
+pub(in crate::ops) fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
+    let mut step = 1_usize;
+    shape.len() == strides.len()
+        && strides.iter().zip(shape).rev().all(|(stride, side)| {
+            let is_next = *stride == step;
+            step = step.saturating_mul(*side);
+            is_next
+        })
+}
+
 /// Strides of an array of shape `from`, strided by `strides`, seen with the shape `to` that it broadcasts to.
 pub(in crate::ops) fn broadcast_strides(from: &[usize], strides: &[usize], to: &[usize]) -> Vec<usize> {
     let offset = to.len() - from.len();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::methods::tensor_methods;
-use super::node::{Expr, Node, Typed, View};
+use super::node::{Expr, Node, Source, Typed, View};
 use super::shape::{self, broadcast_strides, contiguous};
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
@@ -153,6 +153,12 @@ pub(in crate::ops) fn broadcast_to(typed: &Arc<Typed>, to: &[usize]) -> Arc<Type
 }
 
 pub(in crate::ops) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps: &[usize]) -> Arc<Typed> {
+    let begun = begun(typed, ranges);
+    let typed = begun.as_ref().unwrap_or(typed);
+    let is_whole = ranges.iter().zip(&typed.shape).all(|(range, &side)| *range == (0..side));
+    if begun.is_some() && is_whole && steps.iter().all(|&step| step == 1) {
+        return typed.clone();
+    }
     let to: Vec<usize> = ranges.iter().zip(steps).map(|(range, &step)| range.len().div_ceil(step)).listed();
     view(typed, &to, &|strides, offset| {
         let start: usize = ranges.iter().zip(strides).map(|(range, stride)| range.start * stride).sum();
@@ -160,6 +166,39 @@ pub(in crate::ops) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps:
         // An empty slice may begin behind the end.
         Some((strides, if to.contains(&0) { 0 } else { offset + start }))
     })
+}
+
+/// What an operation finds in the order of rows, or values at the places that it finds, for slices from the begin of each row: the operation then
+/// looks for no more.
+fn begun(typed: &Arc<Typed>, ranges: &[Range<usize>]) -> Option<Arc<Typed>> {
+    let found = match &typed.node {
+        Node::Gather { index, .. } if index.shape == typed.shape => index,
+        _ => typed,
+    };
+    let Node::Read(View { source: Source::Deferred(deferred), offset, strides }) = &found.node else { return None };
+    let [.., length, each] = deferred.shape[..] else { return None };
+    let row = length.checked_mul(each).filter(|&row| row > each)?;
+    // One axis goes along the rows, from their begin; the others from row to row.
+    let along = |axis: &usize| found.shape[*axis] == length && strides[*axis] == each;
+    let axis = (0..found.shape.len()).find(along)?;
+    let by_rows = |at: usize| at == axis || found.shape[at] == 1 || strides[at].is_multiple_of(row);
+    if !(0..found.shape.len()).all(by_rows) || offset % row >= each {
+        return None;
+    }
+    let keep = ranges.get(axis)?.end;
+    let begun = deferred.beginning(keep)?;
+    let rows = |stride: usize| stride / row * keep * each;
+    let mut shorter: Vec<usize> = strides.iter().map(|&stride| rows(stride)).listed();
+    *shorter.get_mut(axis)? = each;
+    let mut shape = found.shape.clone();
+    *shape.get_mut(axis)? = keep;
+    let view = View { source: Source::Deferred(begun), offset: rows(*offset) + offset % row, strides: shorter };
+    let places = Typed::new(Node::Read(view), shape.clone(), found.dtype);
+    let Node::Gather { view, stride, length, .. } = &typed.node else { return Some(places) };
+    // The values' own places along the axis are those that were found.
+    let is_still = view.strides.get(axis) == Some(&0);
+    let node = Node::Gather { view: view.clone(), stride: *stride, length: *length, index: places };
+    is_still.then(|| Typed::new(node, shape, typed.dtype))
 }
 
 /// Applies an operation on rows along the last axis to another axis. It keeps the shape; its float32 is narrowed for halves.

@@ -319,6 +319,10 @@ impl Operation for Matmul {
         true
     }
 
+    fn takes_memory(&self) -> bool {
+        self.a.dtype == DType::F32
+    }
+
     fn fusable(&self) -> u32 {
         if self.vector.is_some() { 0 } else { 4 }
     }
@@ -388,7 +392,10 @@ impl Expr {
             }
             let batch = broadcast(&left.shape[..x - 2], &right.shape[..y - 2])?;
             let shaped = |sides: [usize; 2]| batch.iter().copied().chain(sides).listed();
-            let (left, right) = (broadcast_to(&left, &shaped([m, k])), broadcast_to(&right, &shaped([k, n])));
+            let (left, right) = match (x, y) {
+                (2, 2) => (left, right),
+                _ => (broadcast_to(&left, &shaped([m, k])), broadcast_to(&right, &shaped([k, n]))),
+            };
             let full = shaped([m, n]);
             let mut shape = batch.clone();
             shape.extend((a.shape.len() > 1).then_some(m));
@@ -407,15 +414,17 @@ impl Expr {
                 (m, 1) => (left, read_often(right, m)),
                 _ => (left, right),
             };
-            let native = [&left, &right].iter().all(|typed| {
+            let is_vector = m == 1 || n == 1;
+            let reads = |typed: &Arc<Typed>| {
                 typed.dtype == DType::F32
                     && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
-            }) && self.engine.has_native(&NativeOperation::Matmul(MatmulShape::square(1, DType::F32)));
-            if (m == 1 || n == 1) && native {
+            };
+            let plain = || NativeOperation::Matmul(MatmulShape::square(1, DType::F32));
+            if is_vector && reads(&left) && reads(&right) && self.engine.has_native(&plain()) {
                 let vector = Some(shape.clone());
                 return Ok(Typed::deferred(Matmul { a: left, b: right, vector }, shape, DType::F32));
             }
-            if m == 1 || n == 1 {
+            if is_vector {
                 // Products summed over k, whose axis goes last.
                 let rank = full.len();
                 let mut space = full.clone();

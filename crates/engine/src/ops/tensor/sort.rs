@@ -29,6 +29,10 @@ const FIRST: &str = cantus_shaders::tensor::FIRST_OF_ROWS;
 const BLOCK: usize = 64;
 /// The greatest number of elements per row that are found without sorting: each invocation keeps its own.
 const FEW: usize = 16;
+/// The greatest number of elements from the start of rows that are looked for without sorting, where a slice asks for no more, and the part of a row
+/// that they are at most: one in so many.
+const MOST_BEGUN: usize = 32;
+const BEGUN_PAYS: usize = 8;
 /// Elements of a part of a long row at least, and parts at most, where rows are few.
 const PART: usize = 4096;
 const PARTS: usize = 64;
@@ -119,6 +123,15 @@ impl Operation for Sort {
     fn parameters(&self, words: &mut Words) -> bool {
         (self.descending, self.keep).hash(words);
         true
+    }
+
+    fn beginning(&self, keep: usize) -> Option<Arc<Deferred>> {
+        let pays = keep > 0 && keep <= MOST_BEGUN && keep.saturating_mul(BEGUN_PAYS) <= self.keep;
+        let mut words = self.input.shape.clone();
+        *words.last_mut()? = keep;
+        words.push(2);
+        let begun = Self { input: self.input.clone(), descending: self.descending, keep };
+        pays.then(|| Deferred::new(begun, words, DType::U32))
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

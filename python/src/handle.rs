@@ -1,0 +1,334 @@
+//! What programs ask of arrays most often: operators, parts, the dtype. `cantus.Array` extends this class, so that Python's operators come here at once;
+//! what is not plain goes on in `cantus/_array.py`.
+
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cantus::DType;
+use cantus::ops::{Binary, Unary};
+use pyo3::PyTypeInfo;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple, PyType};
+
+use crate::array::Lazy;
+
+/// An array: what is recorded, and the device.
+#[pyclass(frozen, subclass, weakref, module = "cantus._core")]
+pub(crate) struct Handle {
+    /// The recorded array: another one once the array was changed. Locked while it is copied, never while something is recorded or computed.
+    x: Mutex<Py<Lazy>>,
+    /// The device.
+    #[pyo3(get, name = "_device")]
+    device: Py<PyAny>,
+}
+
+/// What Python adds.
+struct Extension {
+    /// The class of arrays, which extends [`Handle`].
+    class: Py<PyType>,
+    /// The constructor of [`Handle`], for classes that extend it.
+    new: ffi::newfunc,
+    /// Python's dtypes.
+    dtypes: Vec<(DType, Py<PyAny>)>,
+    /// Does what is not plain: of an operator's name, an array, the other operand, and whether that is the first one.
+    general: Py<PyAny>,
+}
+
+static EXTENSION: PyOnceLock<Extension> = PyOnceLock::new();
+
+fn extension(py: Python<'_>) -> PyResult<&Extension> {
+    EXTENSION.get(py).ok_or_else(|| PyRuntimeError::new_err("cantus was not imported (import cantus)"))
+}
+
+/// Notes the class of arrays and what belongs to it.
+#[pyfunction]
+pub(crate) fn extended(
+    class: &Bound<'_, PyType>,
+    dtypes: &Bound<'_, PyDict>,
+    general: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let py = class.py();
+    if !class.is_subclass_of::<Handle>()? {
+        return Err(PyTypeError::new_err("the class of arrays extends Handle"));
+    }
+    // SAFETY: the type is one, and its slot of this number holds a function of this type, or nothing.
+    let new = unsafe {
+        let slot = ffi::PyType_GetSlot(Handle::type_object_raw(py), ffi::Py_tp_new);
+        std::mem::transmute::<*mut std::ffi::c_void, Option<ffi::newfunc>>(slot)
+    };
+    let new = new.ok_or_else(|| PyRuntimeError::new_err("Handle has no constructor"))?;
+    let named = |(name, kind): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        PyResult::Ok((crate::engine::dtype(&name.extract::<String>()?)?, kind.unbind()))
+    };
+    let dtypes = dtypes.iter().map(named).collect::<PyResult<_>>()?;
+    let (class, general) = (class.clone().unbind(), general.clone().unbind());
+    let _ = EXTENSION.set(py, Extension { class, new, dtypes, general });
+    Ok(())
+}
+
+/// Creates the array of what is recorded, on a device.
+#[pyfunction]
+pub(crate) fn wrap<'py>(x: Py<Lazy>, device: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = device.py();
+    extension(py)?.array(py, x, device.as_any().clone().unbind())
+}
+
+impl Extension {
+    fn array<'py>(&self, py: Python<'py>, x: Py<Lazy>, device: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = PyTuple::new(py, [x.into_any(), device])?;
+        // SAFETY: the constructor is `Handle`'s, which the class extends; it takes a tuple and no keywords.
+        unsafe {
+            let made = (self.new)(self.class.as_ptr().cast(), arguments.as_ptr(), null_mut());
+            Bound::from_owned_ptr_or_err(py, made)
+        }
+    }
+
+    fn is_array(&self, of: &Bound<'_, PyAny>) -> bool {
+        of.get_type_ptr().cast() == self.class.as_ptr()
+    }
+}
+
+/// Returns whether numbers of Python's fit beside an array of this dtype without a thought: floats, and whole numbers.
+fn is_plain(dtype: DType, whole: bool) -> bool {
+    match dtype {
+        DType::F32 | DType::F64 | DType::F16 | DType::BF16 => true,
+        DType::I32 | DType::I64 | DType::I16 | DType::U32 | DType::U64 | DType::U16 => whole,
+        _ => false,
+    }
+}
+
+fn is_unsigned(dtype: DType) -> bool {
+    matches!(dtype, DType::U8 | DType::U16 | DType::U32 | DType::U64)
+}
+
+/// Whole numbers that every dtype of whole numbers has, and that a float64 has exactly.
+const SMALL: i64 = 1000;
+const EXACT: i64 = 1 << 53;
+
+impl Handle {
+    fn locked(&self) -> MutexGuard<'_, Py<Lazy>> {
+        self.x.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lazy(&self, py: Python<'_>) -> Py<Lazy> {
+        self.locked().clone_ref(py)
+    }
+
+    fn made<'py>(&self, py: Python<'py>, extension: &Extension, x: Lazy) -> PyResult<Bound<'py, PyAny>> {
+        extension.array(py, Py::new(py, x)?, self.device.clone_ref(py))
+    }
+
+    /// An operator with another array of the same dtype, or with a number. None of anything else.
+    fn plain<'py>(
+        &self,
+        extension: &Extension,
+        op: Binary,
+        other: &Bound<'py, PyAny>,
+        reflected: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = other.py();
+        let lazy = self.lazy(py);
+        let own = lazy.get();
+        let dtype = own.kind();
+        let divides_whole = op == Binary::Div && !is_plain(dtype, false);
+        if divides_whole {
+            return Ok(None);
+        }
+        if extension.is_array(other) {
+            let result = own.combined_by(op, other.cast::<Self>()?.get().lazy(py).get())?;
+            return result.map(|x| self.made(py, extension, x)).transpose();
+        }
+        let number = if let Ok(number) = other.cast_exact::<PyFloat>() {
+            if is_plain(dtype, false) { number.extract::<f64>()? } else { return Ok(None) }
+        } else if let Ok(number) = other.cast_exact::<PyInt>() {
+            let Ok(number) = number.extract::<i64>() else { return Ok(None) };
+            let most = if is_plain(dtype, false) { EXACT } else { SMALL };
+            let fits = is_plain(dtype, true) && (-most..=most).contains(&number);
+            if !fits || number < 0 && is_unsigned(dtype) {
+                return Ok(None);
+            }
+            number as f64
+        } else {
+            return Ok(None);
+        };
+        match own.number_by(op, number, reflected) {
+            Ok(x) => self.made(py, extension, x).map(Some),
+            // Python says it as Python does.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn operator<'py>(
+        slf: &Bound<'py, Self>,
+        op: Binary,
+        other: &Bound<'py, PyAny>,
+        reflected: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let extension = extension(slf.py())?;
+        match slf.get().plain(extension, op, other, reflected)? {
+            Some(array) => Ok(array),
+            None => general(extension, op.name(), slf, other, reflected),
+        }
+    }
+}
+
+fn general<'py>(
+    extension: &Extension,
+    op: &str,
+    slf: &Bound<'py, Handle>,
+    other: &Bound<'py, PyAny>,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    extension.general.bind(slf.py()).call1((op, slf, other, reflected))
+}
+
+#[pymethods]
+impl Handle {
+    #[new]
+    fn new(x: Py<Lazy>, device: Py<PyAny>) -> Self {
+        Self { x: Mutex::new(x), device }
+    }
+
+    #[getter(_x)]
+    fn recorded(&self, py: Python<'_>) -> Py<Lazy> {
+        self.lazy(py)
+    }
+
+    #[setter(_x)]
+    fn become_another(&self, x: Py<Lazy>) {
+        // What it was is dropped when nothing is locked.
+        let before = std::mem::replace(&mut *self.locked(), x);
+        drop(before);
+    }
+
+    /// The lengths of the axes.
+    ///
+    /// >>> import cantus
+    /// >>> cantus.ones((2, 3)).shape
+    /// (2, 3)
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.lazy(py).get().shape(py)
+    }
+
+    /// The number of axes.
+    ///
+    /// >>> import cantus
+    /// >>> cantus.ones((2, 3)).ndim
+    /// 2
+    #[getter]
+    fn ndim(&self, py: Python<'_>) -> usize {
+        self.lazy(py).get().rank()
+    }
+
+    /// The type of the elements.
+    ///
+    /// >>> import cantus
+    /// >>> cantus.ones(2).dtype
+    /// cantus.float32
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let dtype = self.lazy(py).get().kind();
+        let found = extension(py)?.dtypes.iter().find(|(known, _)| *known == dtype);
+        let missing = || PyRuntimeError::new_err(format!("{dtype} has no dtype in Python (this is a fault in Cantus)"));
+        found.map(|(_, kind)| kind.bind(py).clone()).ok_or_else(missing)
+    }
+
+    /// The transpose of a matrix.
+    ///
+    /// >>> import cantus
+    /// >>> cantus.ones((2, 3)).T.shape
+    /// (3, 2)
+    #[getter(T)]
+    fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, own) = (slf.py(), slf.get());
+        let extension = extension(py)?;
+        match own.lazy(py).get().transposed()? {
+            Some(x) => own.made(py, extension, x),
+            None => general(extension, "T", slf, slf, false),
+        }
+    }
+
+    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Add, other, false)
+    }
+
+    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Add, other, true)
+    }
+
+    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Sub, other, false)
+    }
+
+    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Sub, other, true)
+    }
+
+    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Mul, other, false)
+    }
+
+    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Mul, other, true)
+    }
+
+    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Div, other, false)
+    }
+
+    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Self::operator(slf, Binary::Div, other, true)
+    }
+
+    fn __richcmp__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let op = match op {
+            CompareOp::Lt => Binary::Lt,
+            CompareOp::Le => Binary::Le,
+            CompareOp::Eq => Binary::Eq,
+            CompareOp::Ne => Binary::Ne,
+            CompareOp::Gt => Binary::Gt,
+            CompareOp::Ge => Binary::Ge,
+        };
+        Self::operator(slf, op, other, false)
+    }
+
+    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let extension = extension(py)?;
+        if extension.is_array(other) {
+            let (a, b) = (slf.get().lazy(py), other.cast::<Self>()?.get().lazy(py));
+            if let Some(x) = a.get().product(b.get())? {
+                return slf.get().made(py, extension, x);
+            }
+        }
+        general(extension, "matmul", slf, other, false)
+    }
+
+    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, own) = (slf.py(), slf.get());
+        let (extension, lazy) = (extension(py)?, own.lazy(py));
+        if is_unsigned(lazy.get().kind()) {
+            return general(extension, "sub", slf, 0_i64.into_pyobject(py)?.as_any(), true);
+        }
+        own.made(py, extension, lazy.get().unary_by(Unary::Neg)?)
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, own) = (slf.py(), slf.get());
+        let extension = extension(py)?;
+        match own.lazy(py).get().part(key)? {
+            Some(x) => own.made(py, extension, x),
+            None => general(extension, "part", slf, key, false),
+        }
+    }
+}
