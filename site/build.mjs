@@ -1,5 +1,5 @@
 // The site's pages from what the project has anyway (`node site/build.mjs pages FOLDER`), and the check of its links (`node site/build.mjs check FOLDER`).
-import { appendFileSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -168,12 +168,23 @@ function write(folder) {
   }
 }
 
-/** The book's highlighter knows no WGSL: it gets the words of the language, and the rest is like C. */
-function learn(folder) {
+/** The book as a site wants it: a highlighter that knows WGSL, the reader's own fonts, scripts that wait for the text, names that a screen reader takes. */
+function polish(folder) {
   const guide = join(folder, "guide");
-  for (const name of existsSync(guide) ? readdirSync(guide).filter((file) => /^highlight.*\.js$/.test(file)) : []) {
-    appendFileSync(join(guide, name), `\n;${text("site/wgsl.js")}`);
+  const change = (name, work) => writeFileSync(join(guide, name), work(readFileSync(join(guide, name), "utf8")));
+  for (const name of existsSync(guide) ? readdirSync(guide) : []) {
+    if (/^highlight.*\.js$/.test(name)) change(name, (script) => `${script}\n;${text("site/wgsl.js")}`);
+    if (/^book.*\.js$/.test(name)) change(name, (script) => script.replace(/^window\.onunload = .*$/m, ""));
+    if (name.endsWith(".html")) {
+      change(name, (html) =>
+        html
+          .replace(/<script src=/g, "<script defer src=")
+          .replace(/^.*<link rel="stylesheet" href="[^"]*fonts\/fonts[^"]*">\n/m, "")
+          .replace('<label id="mdbook-sidebar-toggle" ', '<label id="mdbook-sidebar-toggle" role="button" '),
+      );
+    }
   }
+  rmSync(join(guide, "fonts"), { recursive: true, force: true });
 }
 
 /** Links of the guide to files beside it lead to the repository. */
@@ -250,7 +261,7 @@ function check(folder) {
 const [what, folder] = process.argv.slice(2);
 if (what === "pages") write(folder);
 else {
-  learn(resolve(folder));
+  polish(resolve(folder));
   lead(resolve(folder));
   check(resolve(folder));
 }
