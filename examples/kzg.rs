@@ -7,7 +7,11 @@ use cantus::zk::{self, Bn254Fr, Bn254G1, Check, Curve, Field, FieldTensor, Point
 
 const DEGREE: u64 = 1 << 10;
 
-fn main() -> cantus::Result<()> {
+/// Commits to a polynomial, and opens it at a place.
+///
+/// # Errors
+/// What the engine answers.
+pub fn main() -> cantus::Result<()> {
     let engine = Engine::new()?;
     // Real powers come from a ceremony, after which nobody knows the secret. Here it takes the verifier's pairing's place.
     let secret = Bn254Fr::from_u64(0x5eed_0123_4567_89ab).square();

@@ -82,6 +82,9 @@ pub fn main() -> Result<()> {
     };
     let engine = Engine::from_wgpu(device.clone(), queue.clone());
     let picture = pixels(&device, &queue, &field(&engine, &FieldParams::new(64, 32))?)?;
-    println!("{} pixels, the first {:?}", picture.len(), &picture[..8]);
+    // Letters are twice as high as wide: every second row.
+    for row in picture.chunks(64).step_by(2) {
+        println!("{}", row.iter().map(|&pixel| b" .:-=+*#"[usize::from(pixel / 32)] as char).collect::<String>());
+    }
     Ok(())
 }

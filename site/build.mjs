@@ -1,5 +1,5 @@
 // The site's pages from what the project has anyway (`node site/build.mjs pages FOLDER`), and the check of its links (`node site/build.mjs check FOLDER`).
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -87,16 +87,24 @@ function gallery() {
   const found = [...source.matchAll(/piece\(\s*"([a-z0-9]+)",\s*"([^"]+)",\s*\["([^"]+)"/g)].map(([, id, title, line]) => ({ id, title, line }));
   if (found.length < 12) throw new Error(`the gallery of web/ has only ${found.length} pieces that are understood here (mend site/build.mjs)`);
   const item = ({ id, title, line }) => `<li><a href="play/index.html#playground/${id}"><img src="./thumbs/${id}.webp" alt="" width="320" height="240" loading="lazy"><span><strong>${escaped(title)}</strong>${escaped(line)}</span></a></li>`;
-  const program = (file) => `<a href="${escaped(address("repository"))}/blob/main/${file}">${file.split("/").pop()}</a>`;
-  const names = (folder, end) => readdirSync(join(root, folder)).filter((name) => name.endsWith(end)).map((name) => program(`${folder}/${name}`));
-  const programs = [...names("examples", ".rs"), ...names("examples/python", ".py")].join(", ");
+  // A row of examples/README.md: a picture or nothing, the example, what it shows, how to run it.
+  const rows = text("examples/README.md").split("\n").map((line) => line.split("|").slice(1, -1).map((cell) => /^!?\[(.*)\]\((.*)\)$/.exec(cell.trim())?.slice(1) ?? cell.trim().replaceAll("`", "")));
+  const there = (file) => `${escaped(address("repository"))}/blob/main/${relative(root, join(root, "examples", file))}`;
+  const programs = rows.filter(([picture]) => picture?.[1]?.startsWith("pictures/"));
+  const further = rows.filter(([example, shows]) => Array.isArray(example) && typeof shows === "string");
+  if (programs.length < 11 || further.length < 5) throw new Error("the tables of examples/README.md are not understood here (mend site/build.mjs)");
+  const program = ([[about, picture], [name, file], shows]) => `<li><a href="${there(file)}"><img src="./${picture}" alt="${escaped(about)}" width="320" height="240" loading="lazy"><span><strong>${escaped(name)}</strong>${escaped(shows)}</span></a></li>`;
   return `<h1>Gallery</h1>
 <p class="lead">${found.length} kernels that run in this page, on WebGPU or on the processor. Each opens in the playground, where its text can be changed while it runs, and taken along for npm, Rust or the program.</p>
 <ul class="pieces">
 ${found.map(item).join("\n")}
 </ul>
 <h2>In Rust and Python</h2>
-<p>Whole programs, one file each: ${programs}. The guide explains <a href="guide/embedding.html">an app that owns wgpu</a>, <a href="guide/several-devices.html">several devices as one</a>, <a href="guide/larger-than-memory.html">files larger than memory</a>, <a href="guide/images.html">filters of images</a>, <a href="guide/zero-knowledge.html">a proof</a>, <a href="guide/python.html">NumPy's programs on a GPU</a>, <a href="guide/jobs.html">simulations without a program</a>.</p>`;
+<p>Whole programs, one file each; <code>examples/README.md</code> has the command of each.</p>
+<ul class="pieces">
+${programs.map(program).join("\n")}
+</ul>
+<p>Further: ${further.map(([[name, file], shows]) => `<a href="${there(file)}">${escaped(name)}</a> (${escaped(shows)})`).join(", ")}. The guide explains <a href="guide/embedding.html">an app that owns wgpu</a>, <a href="guide/several-devices.html">several devices as one</a>, <a href="guide/larger-than-memory.html">files larger than memory</a>, <a href="guide/images.html">filters of images</a>, <a href="guide/zero-knowledge.html">a proof</a>, <a href="guide/python.html">NumPy's programs on a GPU</a>, <a href="guide/jobs.html">simulations without a program</a>.</p>`;
 }
 
 /** Microseconds as people write them. */
@@ -154,9 +162,29 @@ function write(folder) {
   copyFileSync(join(root, "site/style.css"), join(folder, "style.css"));
   copyFileSync(join(root, "docs/field.png"), join(folder, "field.png"));
   copyFileSync(join(root, "web/public/icon.svg"), join(folder, "icon.svg"));
-  mkdirSync(join(folder, "thumbs"));
-  const thumbs = join(root, "web/page/playground/thumbs");
-  for (const file of readdirSync(thumbs)) copyFileSync(join(thumbs, file), join(folder, "thumbs", file));
+  for (const [from, to] of [["web/page/playground/thumbs", "thumbs"], ["examples/pictures", "pictures"]]) {
+    mkdirSync(join(folder, to));
+    for (const file of readdirSync(join(root, from))) copyFileSync(join(root, from, file), join(folder, to, file));
+  }
+}
+
+/** The book as a site wants it: a highlighter that knows WGSL, the reader's own fonts, scripts that wait for the text, names that a screen reader takes. */
+function polish(folder) {
+  const guide = join(folder, "guide");
+  const change = (name, work) => writeFileSync(join(guide, name), work(readFileSync(join(guide, name), "utf8")));
+  for (const name of existsSync(guide) ? readdirSync(guide) : []) {
+    if (/^highlight.*\.js$/.test(name)) change(name, (script) => `${script}\n;${text("site/wgsl.js")}`);
+    if (/^book.*\.js$/.test(name)) change(name, (script) => script.replace(/^window\.onunload = .*$/m, ""));
+    if (name.endsWith(".html")) {
+      change(name, (html) =>
+        html
+          .replace(/<script src=/g, "<script defer src=")
+          .replace(/^.*<link rel="stylesheet" href="[^"]*fonts\/fonts[^"]*">\n/m, "")
+          .replace('<label id="mdbook-sidebar-toggle" ', '<label id="mdbook-sidebar-toggle" role="button" '),
+      );
+    }
+  }
+  rmSync(join(guide, "fonts"), { recursive: true, force: true });
 }
 
 /** Links of the guide to files beside it lead to the repository. */
@@ -233,6 +261,7 @@ function check(folder) {
 const [what, folder] = process.argv.slice(2);
 if (what === "pages") write(folder);
 else {
+  polish(resolve(folder));
   lead(resolve(folder));
   check(resolve(folder));
 }

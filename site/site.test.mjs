@@ -1,7 +1,7 @@
 // The built site in Chromium: each page on a phone and a desktop, light and dark, at a path of its own. `node --test site/site.test.mjs`, after
 // site/build.sh; CANTUS_PICTURES names a folder for screenshots.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,6 +61,26 @@ for (const { name, ...look } of LOOKS) {
     });
   }
 }
+
+test("site: no page of the guide has a fault, asks another host, or runs over on a phone", async () => {
+  const names = existsSync(join(site, "guide")) ? readdirSync(join(site, "guide")).filter((name) => name.endsWith(".html") && !["404.html", "print.html", "toc.html"].includes(name)) : [];
+  const server = await hosted();
+  const { context, close } = await visitor(false, LOOKS[0]);
+  try {
+    const elsewhere = [];
+    context.on("request", (request) => request.url().startsWith(server.url) || elsewhere.push(request.url()));
+    for (const name of names) {
+      const { page, faults } = await open(context, `${server.url}guide/${name}`);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(over <= 0, `${name} is ${over} pixels too wide`);
+      assert.deepEqual([faults, elsewhere], [[], []], name);
+      await page.close();
+    }
+  } finally {
+    await close();
+    server.close();
+  }
+});
 
 test("site: the field waits for the first paint, and the playground opens a piece", async () => {
   const server = await hosted();

@@ -7,6 +7,8 @@ mod arkworks;
 mod curves;
 mod eip_196;
 mod eip_2537;
+#[path = "../../examples/kzg.rs"]
+mod example;
 mod fields;
 mod halo2;
 mod hashes;
@@ -22,6 +24,11 @@ use std::sync::OnceLock;
 use cantus::Engine;
 use cantus::zk::PrimeField;
 use kit::inputs::Random;
+
+#[test]
+fn the_example_of_a_commitment() {
+    example::main().unwrap();
+}
 
 /// The processor twice, by its own means and by the executor, and the device that has its turn.
 fn engines() -> Vec<(String, Engine)> {

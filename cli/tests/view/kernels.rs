@@ -16,6 +16,7 @@ pub const CASES: &[Case] = &[
     ("whole numbers and colours", kinds),
     ("the mouse on the picture", mouse),
     ("what is kept from frame to frame", kept),
+    ("the example of a path tracer", traced),
 ];
 
 const SIDE: u32 = 256;
@@ -310,4 +311,21 @@ fn kept(screen: &Screen) {
     let more = [&more[..], &["--in", "before=zeros[256,256]", "--swap", "before,values"]].concat();
     let found = shown(screen, folder.path(), &turns, &more).get_pixel(9, 9).0[0];
     assert!(found >= 20, "{found}");
+}
+
+fn traced(screen: &Screen) {
+    let folder = tempfile::tempdir().unwrap();
+    let text = include_str!("../../../examples/path_tracer.wgsl");
+    for backend in ["cpu", "wgpu"] {
+        let more = ["--in", "sum=zeros[256,256,4]", "--keep", "--show", "picture", "--frames", "4", "--backend", backend];
+        let room = shown(screen, folder.path(), text, &more);
+        // A wall of each colour, and the lamp, which is white.
+        let mean = |from: u32| {
+            let wall = image::imageops::crop_imm(&room, from, 64, 24, 128).to_image();
+            [0, 2].map(|channel| wall.pixels().map(|pixel| u32::from(pixel.0[channel])).sum::<u32>() / (24 * 128))
+        };
+        let (red, blue) = (mean(4), mean(SIDE - 28));
+        assert!(red[0] > 2 * red[1] && blue[1] > blue[0] + 12, "{red:?} and {blue:?} on {backend}");
+        assert_eq!(room.get_pixel(SIDE / 2, 32).0, [255; 3], "{backend}");
+    }
 }
