@@ -162,11 +162,11 @@ def digits() -> Image.Image:
 
 
 def several_devices() -> Image.Image:
-    return printed(rust("several_devices"), 11)
+    return printed(rust("several_devices", "--", "cpu", "cpu"), 11)
 
 
 def shared_wgpu() -> Image.Image:
-    return printed(rust("shared_wgpu"), 8)
+    return printed(rust("shared_wgpu"), 7)
 
 
 def kzg() -> Image.Image:
