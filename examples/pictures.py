@@ -40,7 +40,7 @@ def printed(text: str, size: int = 13) -> Image.Image:
 
 
 def rust(name: str, *more: str) -> str:
-    """What an example in Rust prints."""
+    """Runs an example in Rust; returns the text that it prints."""
     command = ["cargo", "run", "--locked", "--quiet", "--example", name, *more]
     return subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip()
 
