@@ -40,7 +40,7 @@ def printed(text: str, size: int = 13) -> Image.Image:
 
 
 def rust(name: str, *more: str) -> str:
-    """What an example in Rust prints."""
+    """Runs an example in Rust; returns the text that it prints."""
     command = ["cargo", "run", "--locked", "--quiet", "--example", name, *more]
     return subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip()
 
@@ -162,11 +162,11 @@ def digits() -> Image.Image:
 
 
 def several_devices() -> Image.Image:
-    return printed(rust("several_devices"), 11)
+    return printed(rust("several_devices", "--", "cpu", "cpu"), 11)
 
 
 def shared_wgpu() -> Image.Image:
-    return printed(rust("shared_wgpu"), 8)
+    return printed(rust("shared_wgpu"), 7)
 
 
 def kzg() -> Image.Image:

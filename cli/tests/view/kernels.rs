@@ -317,7 +317,8 @@ fn traced(screen: &Screen) {
     let folder = tempfile::tempdir().unwrap();
     let text = include_str!("../../../examples/path_tracer.wgsl");
     for backend in ["cpu", "wgpu"] {
-        let more = ["--in", "sum=zeros[256,256,4]", "--keep", "--show", "picture", "--frames", "4", "--backend", backend];
+        let more =
+            ["--in", "sum=zeros[256,256,4]", "--keep", "--show", "picture", "--frames", "4", "--backend", backend];
         let room = shown(screen, folder.path(), text, &more);
         // A wall of each colour, and the lamp, which is white.
         let mean = |from: u32| {
