@@ -42,7 +42,7 @@ async function built(place, options = { program: process.env.CANTUS }) {
   return result.output[0].code;
 }
 
-/** What TypeScript says of the app. */
+/** TypeScript's complaints about the app. */
 function typed(place, app) {
   writeFileSync(join(place, "app.ts"), app);
   const options = { strict: true, noEmit: true, skipLibCheck: true, module: "esnext", moduleResolution: "bundler", allowArbitraryExtensions: true, types: [] };

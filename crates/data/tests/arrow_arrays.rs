@@ -35,7 +35,7 @@ fn taken(array: &dyn Array) -> Result<HostArray> {
     unsafe { arrow::array(array, &schema) }
 }
 
-/// What the crate makes of ours.
+/// A tensor as an array of the crate's.
 fn theirs(tensor: &Tensor) -> ArrayRef {
     let (mut array, mut schema) = arrow::export(tensor).unwrap();
     // SAFETY: both crates have the interface's structures.

@@ -108,7 +108,7 @@ enum Place {
     Zipped(usize),
 }
 
-/// What arrays are read from.
+/// The source of arrays.
 #[derive(Debug)]
 enum Source<R> {
     Plain(R),
@@ -116,7 +116,7 @@ enum Source<R> {
     Zip(Box<zip::ZipArchive<R>>),
 }
 
-/// What the reader of a format found.
+/// The findings of a format's reader.
 struct Found<R> {
     entries: BTreeMap<String, Entry>,
     metadata: BTreeMap<String, String>,

@@ -10,7 +10,7 @@ use cantus::{Error, Result};
 use super::{Entry, Found, Place, Source};
 use crate::HostArray;
 
-/// What was read of a header.
+/// A header that was read.
 pub(super) struct Header {
     pub described: Described,
     /// Its bytes: the elements begin behind it.

@@ -20,14 +20,14 @@ enum Memory {
     },
 }
 
-/// What an exported array owns.
+/// The memory of an exported array, and its lists.
 struct Owned {
     buffers: Vec<*const c_void>,
     children: Vec<*mut ArrowArray>,
     _memory: Memory,
 }
 
-/// What an exported type owns.
+/// The text of an exported type, and its lists.
 struct Named {
     format: CString,
     children: Vec<*mut ArrowSchema>,
