@@ -33,8 +33,8 @@
 //!
 //! | feature | what it adds | packages |
 //! | --- | --- | --- |
-//! | `safetensors` | `.safetensors` files | +2 |
-//! | `npz` | `.npz` files, compressed ones too | +12 |
+//! | `safetensors` | `.safetensors` files | +9 |
+//! | `npz` | `.npz` files, compressed ones too | +14 |
 //! | `map` | [`Archive::map`] | +1 |
 //! | `image` | pictures of the crate `image` | +4 |
 //!
