@@ -58,7 +58,7 @@ def from_arrow(x: Any, /, *, device: Any = None) -> Any:
 
     >>> import cantus
     >>> cantus.from_arrow(cantus.arange(3))
-    array([0, 1, 2], dtype=int64)
+    array([0, 1, 2])
     """
     target = _devices.device(device)
     if hasattr(x, "__arrow_c_array__"):
