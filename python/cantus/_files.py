@@ -35,8 +35,9 @@ def load(path: str | os.PathLike[str], *, device: Any = None, mmap: bool = False
 
 
 def save(path: str | os.PathLike[str], arrays: Any, *, metadata: Mapping[str, str] | None = None) -> None:
-    """Saves arrays by name to a `.safetensors` or `.npz` file, or one array to a `.npy` file: whole, or not at all. A `.safetensors` file may hold text
-    besides, as `metadata`; it holds no complex numbers. One array under a name without such a suffix, or to a file that is open, is saved by NumPy.
+    """Saves arrays by name to a `.safetensors` or `.npz` file, or one array to a `.npy` file: whole, or not at all. A `.safetensors` file may
+    hold text besides, as `metadata`; it holds no complex numbers. One array under a name without such a suffix, or to an open file, is saved by
+    NumPy.
 
     >>> import cantus, os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "x.npy")
@@ -52,9 +53,9 @@ def save(path: str | os.PathLike[str], arrays: Any, *, metadata: Mapping[str, st
 
 
 def from_arrow(x: Any, /, *, device: Any = None) -> Any:
-    """Imports what speaks Arrow's C data interface (`__arrow_c_array__` or `__arrow_c_stream__`: pyarrow, Polars, DuckDB): a column of numbers as an array, a
-    table as a dictionary of them. On the CPU a column of one chunk is shared where it begins at a multiple of 16 bytes and holds a multiple of 4; else it
-    is copied. Nulls, text and dates are errors.
+    """Imports what speaks Arrow's C data interface (`__arrow_c_array__` or `__arrow_c_stream__`: pyarrow, Polars, DuckDB): a column of numbers as
+    an array, a table as a dictionary of them. On the CPU a column of one chunk is shared where it begins at a multiple of 16 bytes and holds a
+    multiple of 4; else it is copied. Nulls, text and dates are errors.
 
     >>> import cantus
     >>> cantus.from_arrow(cantus.arange(3))
