@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 . "$work/venv/bin/activate"
 pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow \
-    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel twine
+    tqdm einops array-api-compat pyarrow polars safetensors 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel twine
 [ -z "${CANTUS_NEIGHBOURS:-}" ] || echo "$CANTUS_NEIGHBOURS" >"$(python -c 'import site; print(site.getsitepackages()[0])')/neighbours.pth"
 # What is released is for every Linux with glibc 2.28.
 everywhere=()
@@ -41,7 +41,7 @@ fi
 
 # Nothing of the source folder: what is installed is what is tested.
 cp -r tests "$work/tests" && cp -r ../examples/python "$work/examples"
-cp ../docs/guide/src/python.md ../docs/guide/src/images.md README.md ../site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
+cp ../docs/guide/src/python.md ../docs/guide/src/images.md ../docs/guide/src/data.md README.md ../site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
 import re, time
@@ -52,7 +52,7 @@ between = time.perf_counter()
 import cantus
 print(f"import: NumPy {1000 * (between - begin):.0f} ms, and Cantus {1000 * (time.perf_counter() - between):.0f} ms more")
 # The guide's and the README's code runs.
-for page in ("python.md", "images.md", "README.md", "root.md"):
+for page in ("python.md", "images.md", "data.md", "README.md", "root.md"):
     blocks = re.findall(r"```python\n(.*?)```", open(page, encoding="utf-8").read(), re.S)
     assert blocks, page
     scope = {}

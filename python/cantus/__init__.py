@@ -196,6 +196,9 @@ if TYPE_CHECKING:
     from . import nn as nn
     from . import random as random
     from . import tensor_ops as tensor_ops
+    from ._files import from_arrow as from_arrow
+    from ._files import load as load
+    from ._files import save as save
     from ._kernel import Kernel as Kernel
     from ._kernel import kernel as kernel
     from ._profile import memory_scope as memory_scope
@@ -213,6 +216,9 @@ _FROM = {
     "kernel": "_kernel",
     "profile": "_profile",
     "memory_scope": "_profile",
+    "from_arrow": "_files",
+    "load": "_files",
+    "save": "_files",
     "Sampler": "_texture",
     "Stream": "_stream",
     "Texture": "_texture",

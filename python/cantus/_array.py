@@ -267,6 +267,9 @@ class Array(Methods, _core.Handle):
             raise BufferError(f"an array on {self._device} is not shared by DLPack (x.to('cpu') is)")
         return driver[:2]
 
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self._x.arrow()
+
     def __dlpack__(
         self,
         *,

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyEllipsis, PyInt, PySlice, PyTuple};
 
 use crate::call;
 use crate::checks::{self, Checks, Extent};
+use crate::data;
 use crate::dlpack::{self, View};
 use crate::engine::{check_process, dtype, process};
 use crate::errors::{detached, exception, guarded};
@@ -391,6 +392,11 @@ impl Lazy {
             Some(view) => dlpack::exported(py, &self.shape, self.dtype, View::Driver(view), kind, versioned).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Arrow's capsules: the type, and the array over the host's memory or a copy.
+    fn arrow<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        data::exported(py, self)
     }
 
     /// A copy that shares nothing with it.

@@ -4,6 +4,7 @@
 mod array;
 mod call;
 mod checks;
+mod data;
 mod dlpack;
 mod engine;
 mod errors;
@@ -23,6 +24,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::array::Lazy;
+    #[pymodule_export]
+    use super::data::{Archive, from_arrow, save};
     #[pymodule_export]
     use super::engine::{Engine, forked, frequencies, survey};
     #[pymodule_export]

@@ -116,8 +116,9 @@ static bool die(const char *kind, const void *object) {
 
 struct Event {
     bool recorded = false;
-    long pending = 0;
     double time = 0;
+    // Whether its last recording is still to come: what waits for an event waits for the recording that was the last one then.
+    std::shared_ptr<bool> pending = std::make_shared<bool>(false);
 };
 
 // Memory that a step touches.
@@ -234,8 +235,12 @@ static std::condition_variable event_changed_;
 static std::set<Stream *> streams_;
 static int sticky_ = OK;
 
-// The default streams of each device, which always live: the driver's own numbers stand for them.
-static bool is_default(void *stream) { return uintptr_t(stream) <= 2 && uintptr_t(stream) != NAME(0, 1); }
+// The default streams of each device, which always live: the driver's own numbers stand for them. CUDA's null is one of them, which only other
+// libraries use.
+static bool is_default(void *stream) {
+    if (uintptr_t(stream) == NAME(0, 1)) return setting("CANTUS_DOUBLE_NULL_STREAM", 0);
+    return uintptr_t(stream) <= 2;
+}
 static Stream *default_stream() {
     static std::map<int, Stream *> made;
     GUARD;
@@ -386,17 +391,18 @@ API NAME(cuEventRecord, hipEventRecord)(void *event, void *stream) {
     Stream *into = stream_of(stream);
     if (!alive("event", event) || !into) return BAD_HANDLE;
     Event *target = (Event *)event;
+    auto pending = std::make_shared<bool>(true);
     {
         std::lock_guard<std::mutex> guard(event_lock_);
         target->recorded = true;
-        target->pending++;
+        target->pending = pending;
     }
-    into->put([target] {
+    into->put([target, pending] {
         std::lock_guard<std::mutex> guard(event_lock_);
         timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         target->time = double(now.tv_sec) * 1e3 + double(now.tv_nsec) / 1e6;
-        target->pending--;
+        *pending = false;
         event_changed_.notify_all();
     });
     return OK;
@@ -405,14 +411,15 @@ API NAME(cuEventQuery, hipEventQuery)(void *event) {
     BEGIN("event_query");
     if (!alive("event", event)) return BAD_HANDLE;
     std::lock_guard<std::mutex> guard(event_lock_);
-    if (((Event *)event)->pending) return NOT_READY;
+    if (*((Event *)event)->pending) return NOT_READY;
     return sticky_;
 }
 API NAME(cuEventSynchronize, hipEventSynchronize)(void *event) {
     BEGIN("event_wait");
     if (!alive("event", event)) return BAD_HANDLE;
     std::unique_lock<std::mutex> guard(event_lock_);
-    event_changed_.wait(guard, [event] { return ((Event *)event)->pending == 0; });
+    auto pending = ((Event *)event)->pending;
+    event_changed_.wait(guard, [pending] { return !*pending; });
     return sticky_;
 }
 API NAME(cuStreamWaitEvent, hipStreamWaitEvent)(void *stream, void *event, unsigned flags) {
@@ -420,13 +427,29 @@ API NAME(cuStreamWaitEvent, hipStreamWaitEvent)(void *stream, void *event, unsig
     Stream *into = stream_of(stream);
     if (!alive("event", event) || !into) return BAD_HANDLE;
     if (flags) return INVALID;
-    Event *target = (Event *)event;
-    into->put([target] {
+    std::shared_ptr<bool> pending;
+    {
+        std::lock_guard<std::mutex> guard(event_lock_);
+        pending = ((Event *)event)->pending;
+    }
+    into->put([pending] {
         std::unique_lock<std::mutex> guard(event_lock_);
-        event_changed_.wait(guard, [target] { return target->pending == 0; });
+        event_changed_.wait(guard, [pending] { return !*pending; });
     });
     return OK;
 }
+#ifndef HIP
+API cuStreamSynchronize(void *stream) {
+    BEGIN("stream_synchronize");
+    Stream *of = stream_of(stream);
+    if (!of) return BAD_HANDLE;
+    of->settle();
+    return OK;
+}
+// Other libraries' words for a failure.
+API cuGetErrorName(int code, const char **text) { *text = "DOUBLE"; return code == OK ? INVALID : OK; }
+API cuGetErrorString(int code, const char **text) { *text = "the double was told to fail"; return code == OK ? INVALID : OK; }
+#endif
 API NAME(cuCtxSynchronize, hipDeviceSynchronize)() {
     BEGIN("synchronize");
     settle_all();
@@ -553,15 +576,16 @@ API NAME(cuDestroyExternalMemory, hipDestroyExternalMemory)(void *memory) {
 }
 API NAME(cuMemAllocAsync, hipMallocAsync)(uint64_t *address, size_t bytes, void *stream) {
     BEGIN("memory_allocate_in_stream");
-    if (!alive("stream", stream)) return BAD_HANDLE;
+    if (!stream_of(stream)) return BAD_HANDLE;
     return allocate(address, bytes, true);
 }
 API NAME(cuMemFreeAsync, hipFreeAsync)(uint64_t address, void *stream) {
     BEGIN("memory_free_in_stream");
-    if (!alive("stream", stream)) return BAD_HANDLE;
+    Stream *of = stream_of(stream);
+    if (!of) return BAD_HANDLE;
     size_t bytes = size_of(address);
     int code = release(address, true);
-    if (code == OK) ((Stream *)stream)->put([address, bytes] {
+    if (code == OK) of->put([address, bytes] {
         memset((void *)address, 0xDD, bytes);
         free((void *)address);
     });
@@ -589,12 +613,24 @@ static uint64_t sum(const void *start, size_t bytes) {
     return hash;
 }
 
+// Memory that is not page-locked is copied in at once and waited for on the way out. Other libraries rely on it; ours do not.
+static bool is_pageable(const void *place) {
+    if (!setting("CANTUS_DOUBLE_PAGEABLE", 0)) return false;
+    GUARD;
+    auto next = pinned_.upper_bound((void *)place);
+    return next == pinned_.begin() || (const char *)std::prev(next)->first + std::prev(next)->second <= place;
+}
 API NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(uint64_t target, const void *source, size_t bytes, void *stream) {
     BEGIN("copy_in");
     Stream *into = stream_of(stream);
     if (!into) return BAD_HANDLE;
     if (!inside(target, bytes, "a copy in")) return INVALID;
     if (into->device != device_number()) misuse("a copy while another device is current");
+    if (is_pageable(source)) {
+        auto staged = std::make_shared<std::vector<char>>((const char *)source, (const char *)source + bytes);
+        into->put({{target, bytes}}, [=] { memcpy((void *)target, staged->data(), bytes); });
+        return OK;
+    }
     uint64_t before = sum(source, bytes);
     into->put({{uint64_t(source), bytes}, {target, bytes}}, [=] {
         if (sum(source, bytes) != before) misuse("the source of a copy changed before the copy");
@@ -608,6 +644,7 @@ API NAME(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void *target, uint64_t source
     if (!into) return BAD_HANDLE;
     if (!inside(source, bytes, "a copy out")) return INVALID;
     into->put({{uint64_t(target), bytes}, {source, bytes}}, [=] { memcpy(target, (void *)source, bytes); });
+    if (is_pageable(target)) into->settle();
     return OK;
 }
 static int copy_device(uint64_t target, uint64_t source, size_t bytes, void *stream) {

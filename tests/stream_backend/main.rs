@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod collectives;
+mod cudarc;
 mod double;
 mod faults;
 mod flight;
@@ -41,6 +42,7 @@ const LIBRARIES: [&str; 9] = [
 fn main() -> ExitCode {
     let scenarios: Vec<Scenario> = [
         collectives::ALL,
+        cudarc::ALL,
         scenarios::ALL,
         faults::ALL,
         flight::ALL,
@@ -71,6 +73,9 @@ fn main() -> ExitCode {
     let exports = sharing::vulkan().is_some();
     for (vendor, library) in libraries {
         for &(name, variables, _) in &scenarios {
+            if vendor != "cuda" && cudarc::ALL.iter().any(|(own, ..)| *own == name) {
+                continue;
+            }
             let title = format!("{name} on {vendor}");
             trials.push(match &library {
                 Err(reason) => harness::absent(title, reason.clone(), "CANTUS_REQUIRE_CC"),
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
                     harness::child(title, move |child| {
                         child.env(SELECTED, format!("{vendor} {name}")).env("CANTUS_DOUBLE_HEADERS", headers);
                         child.envs(LIBRARIES.map(|variable| (variable, &library)));
+                        child.env("LD_LIBRARY_PATH", cudarc::loader(&library));
                         child.envs(variables.iter().copied());
                     })
                 }

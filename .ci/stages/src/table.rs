@@ -45,7 +45,7 @@ fn tests(arguments: &str) -> String {
 }
 
 /// The test programs of `./test`, and the minutes that each may take.
-const PROGRAMS: [(&str, u64, &str); 11] = [
+const PROGRAMS: [(&str, u64, &str); 12] = [
     ("suite", 30, ""),
     ("zk", 15, ""),
     ("tensor_ops", 45, ""),
@@ -57,6 +57,7 @@ const PROGRAMS: [(&str, u64, &str); 11] = [
     ("stream_backend", 20, ""),
     ("vulkan_backend", 10, ""),
     ("wgpu_backend", 10, ""),
+    ("data", 5, ""),
     ("cli", 20, ""),
 ];
 

@@ -1,0 +1,96 @@
+//! `.safetensors` files: a header of JSON, and bytes without a gap.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use cantus::{DType, Error, Result};
+use safetensors::tensor::{Dtype, Metadata};
+
+use super::{Entry, Found, Place, Source, fault, too_large};
+use crate::HostArray;
+
+/// The header's length, before the header.
+const LENGTH_BYTES: u64 = 8;
+/// The format's own limit.
+const MOST_HEADER: u64 = 100_000_000;
+
+pub(super) fn read<R: Read + Seek>(mut reader: R, length: u64, path: &Path) -> Result<Found<R>> {
+    let wrong = |reason: String| fault(path, format!("it is not a whole .safetensors file: {reason}"));
+    let unreadable = |error: io::Error| Error::unreadable(path, &error);
+    if length < LENGTH_BYTES {
+        return Err(wrong(format!("it has {length} bytes, fewer than the length of its header")));
+    }
+    let mut claimed = [0; 8];
+    reader.read_exact(&mut claimed).map_err(unreadable)?;
+    let claimed = u64::from_le_bytes(claimed);
+    if claimed > MOST_HEADER || claimed > length - LENGTH_BYTES {
+        return Err(wrong(format!("its header claims {claimed} bytes, and {} follow", length - LENGTH_BYTES)));
+    }
+    let mut header = Vec::new();
+    reader.by_ref().take(claimed).read_to_end(&mut header).map_err(unreadable)?;
+    let described: Metadata = serde_json::from_slice(&header).map_err(|error| wrong(error.to_string()))?;
+    let start = LENGTH_BYTES + claimed;
+    let (needed, held) = (described.data_len() as u64, length - start);
+    if needed != held {
+        return Err(wrong(format!("its arrays take {needed} bytes, and it has {held} after its header")));
+    }
+    let entries = described.tensors().into_iter().map(|(name, info)| {
+        let dtype = dtype(info.dtype).ok_or_else(|| info.dtype.to_string());
+        let (from, to) = (info.data_offsets.0 as u64, info.data_offsets.1 as u64);
+        let (place, bytes) = (Place::Bytes(start + from), to.saturating_sub(from));
+        let start = cfg!(target_endian = "little").then_some(start + from);
+        (name, Entry { dtype, shape: info.shape.clone(), bytes, place, start })
+    });
+    let entries = entries.collect();
+    let metadata: BTreeMap<_, _> = described.metadata().iter().flatten().map(|(a, b)| (a.clone(), b.clone())).collect();
+    Ok(Found { entries, metadata, source: Source::Plain(reader) })
+}
+
+pub(super) fn array<R: Read + Seek>(
+    reader: &mut R,
+    start: u64,
+    (dtype, shape, bytes): (DType, &[usize], u64),
+    path: &Path,
+) -> Result<HostArray> {
+    let room = usize::try_from(bytes).ok().and_then(|bytes| {
+        let mut room = Vec::new();
+        room.try_reserve_exact(bytes).ok().map(|()| room)
+    });
+    let mut room = room.ok_or_else(|| too_large(path, dtype, shape))?;
+    let read = reader.seek(SeekFrom::Start(start)).and_then(|_| reader.take(bytes).read_to_end(&mut room));
+    let read = read.map_err(|error| Error::unreadable(path, &error))?;
+    if read as u64 != bytes {
+        return Err(fault(path, format!("it has become shorter, and ends within {dtype}{shape:?}")));
+    }
+    if cfg!(target_endian = "big") {
+        room.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
+    }
+    HostArray::from_bytes(dtype, shape, room)
+}
+
+/// The dtypes of the format, and ours.
+const DTYPES: [(Dtype, &str, DType); 13] = [
+    (Dtype::BOOL, "BOOL", DType::Bool),
+    (Dtype::I8, "I8", DType::I8),
+    (Dtype::U8, "U8", DType::U8),
+    (Dtype::I16, "I16", DType::I16),
+    (Dtype::U16, "U16", DType::U16),
+    (Dtype::BF16, "BF16", DType::BF16),
+    (Dtype::F16, "F16", DType::F16),
+    (Dtype::I32, "I32", DType::I32),
+    (Dtype::U32, "U32", DType::U32),
+    (Dtype::F32, "F32", DType::F32),
+    (Dtype::I64, "I64", DType::I64),
+    (Dtype::U64, "U64", DType::U64),
+    (Dtype::F64, "F64", DType::F64),
+];
+
+fn dtype(theirs: Dtype) -> Option<DType> {
+    DTYPES.iter().find(|(dtype, ..)| *dtype == theirs).map(|(.., ours)| *ours)
+}
+
+/// Returns the format's name of a dtype, where it has one.
+pub(crate) fn name(ours: DType) -> Option<&'static str> {
+    DTYPES.iter().find(|(.., dtype)| *dtype == ours).map(|(_, name, _)| *name)
+}
