@@ -1,5 +1,5 @@
-//! What programs ask of arrays most often: operators, parts, the dtype. `cantus.Array` extends this class, so that Python's operators come here at once;
-//! what is not plain goes on in `cantus/_array.py`.
+//! The operators, parts and dtype of arrays, which programs ask for most often. `cantus.Array` extends this class, so that Python's operators come here
+//! at once; all other cases go on in `cantus/_array.py`.
 
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(crate) struct Handle {
     device: Py<PyAny>,
 }
 
-/// What Python adds.
+/// The class that Python derives, with its functions.
 struct Extension {
     /// The class of arrays, which extends [`Handle`].
     class: Py<PyType>,

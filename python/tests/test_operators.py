@@ -1,4 +1,4 @@
-"""Operators of arrays, which the core takes where both sides are plain: what NumPy gives, whatever stands on either side."""
+"""Operators of arrays give what NumPy gives, whatever the two sides are; the core takes them where both sides are plain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def of(dtype: str) -> np.ndarray:
 
 
 def both(op, x, y):
-    """What NumPy and Cantus give, or the exceptions that they raise."""
+    """Return what NumPy and Cantus give, or the exceptions that they raise."""
     found = []
     for one, other in ((x, y), tuple(cantus.asarray(of) if isinstance(of, np.ndarray) else of for of in (x, y))):
         try:

@@ -91,7 +91,7 @@ impl Batch {
         let output = Command::new(rustc)
             .args(flags.split_whitespace())
             .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "batch", "--cap-lints", "allow"])
-            .args(["-C", "opt-level=1", "-C", "codegen-units=4", "-C", "debuginfo=0", "-C", "panic=abort", "-o"])
+            .args(["-C", "opt-level=1", "-C", "codegen-units=2", "-C", "debuginfo=0", "-C", "panic=abort", "-o"])
             .arg(&target)
             .arg(&source)
             .output()

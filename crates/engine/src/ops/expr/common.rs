@@ -30,7 +30,7 @@ enum Known {
     Operation(Weak<Deferred>, u64),
 }
 
-/// What is known by a hash. What has another one is not looked at: most of it is in no cache.
+/// An entry of the table, with its hash. Entries with another hash are not followed: most of what they refer to is in no cache.
 #[derive(Default)]
 struct Entry {
     hash: u64,

@@ -168,8 +168,8 @@ pub(in crate::ops) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps:
     })
 }
 
-/// What an operation finds in the order of rows, or values at the places that it finds, for slices from the begin of each row: the operation then
-/// looks for no more.
+/// Returns the slice from the beginning of each row of what an operation finds in the order of rows, or of values at those places: the operation then
+/// looks for no more elements than the slice has.
 fn begun(typed: &Arc<Typed>, ranges: &[Range<usize>]) -> Option<Arc<Typed>> {
     let found = match &typed.node {
         Node::Gather { index, .. } if index.shape == typed.shape => index,

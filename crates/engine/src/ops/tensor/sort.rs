@@ -29,8 +29,8 @@ const FIRST: &str = cantus_shaders::tensor::FIRST_OF_ROWS;
 const BLOCK: usize = 64;
 /// The greatest number of elements per row that are found without sorting: each invocation keeps its own.
 const FEW: usize = 16;
-/// The greatest number of elements from the start of rows that are looked for without sorting, where a slice asks for no more, and the part of a row
-/// that they are at most: one in so many.
+/// A slice from the start of sorted rows is found without sorting them if it asks for at most `MOST_BEGUN` elements of a row, and for at most one in
+/// `BEGUN_PAYS` of them.
 const MOST_BEGUN: usize = 32;
 const BEGUN_PAYS: usize = 8;
 /// Elements of a part of a long row at least, and parts at most, where rows are few.
