@@ -678,7 +678,7 @@ fn operands_of_a_product_are_written_once() {
     let centred = x.expr() - x.mean(&[0], true);
     let product = centred.transpose().matmul(&centred);
     let wide = wide(&array).into_dimensionality::<ndarray::Ix2>().unwrap();
-    let centred = &wide - &wide.mean_axis(ndarray::Axis(0)).unwrap();
+    let centred = &wide - &wide.mean_axis(Axis(0)).unwrap();
     close(&product, &centred.t().dot(&centred).into_dyn(), 1e-4, "the product");
     let counted = |operation: &str| {
         engine.metrics().iter().filter(|row| row.operation == operation).map(|row| row.count).sum::<u64>()
