@@ -63,7 +63,7 @@ for example in first.py examples/*.py; do
     python "$example"
 done
 package=$(python -c 'import cantus, os; print(os.path.dirname(cantus.__file__))')
-python -m pytest -q -rs -p no:cacheprovider --doctest-modules --doctest-ignore-import-errors "$package" tests
+python -m pytest -q -rfEs -p no:cacheprovider --doctest-modules --doctest-ignore-import-errors "$package" tests
 mypy --strict --ignore-missing-imports --no-error-summary -p cantus
 if [ -n "${ARRAY_API_TESTS:-}" ]; then
     pip install --quiet --disable-pip-version-check pytest-json-report ndindex

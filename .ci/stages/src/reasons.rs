@@ -82,6 +82,10 @@ impl Lines {
         }
         // The names that cargo, pytest, node's tests, the compiler and these stages themselves use.
         let marks = ["FAILED", "panicked at", "error:", "error[", "not ok ", "Error:", "\u{2716}", "failed: "];
+        // What libraries of windows say where there is no session: it would fill the place of reasons.
+        if line.contains("XDG_RUNTIME_DIR is invalid") {
+            return;
+        }
         let follows = self.following > 0;
         if marks.iter().any(|mark| line.contains(mark)) {
             self.following = FOLLOWING;
