@@ -419,7 +419,7 @@ pub fn ci() -> Vec<Stage> {
         stage("the Python package", 45, ". .ci/shell.sh; packages python3-venv; python/test.sh --quick"),
         stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; serve/test.sh"),
         Stage {
-            unless_after: Some(68),
+            unless_after: Some(55),
             ..stage("iOS, Android, Windows or an app outside, by turns", 40, ".ci/part elsewhere")
         },
     ]);
