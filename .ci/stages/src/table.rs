@@ -45,7 +45,7 @@ fn tests(arguments: &str) -> String {
 }
 
 /// The test programs of `./test`, and the minutes that each may take.
-const PROGRAMS: [(&str, u64, &str); 12] = [
+const PROGRAMS: [(&str, u64, &str); 13] = [
     ("suite", 30, ""),
     ("zk", 15, ""),
     ("tensor_ops", 45, ""),
@@ -58,6 +58,7 @@ const PROGRAMS: [(&str, u64, &str); 12] = [
     ("vulkan_backend", 10, ""),
     ("wgpu_backend", 10, ""),
     ("data", 5, ""),
+    ("linked", 5, ""),
     ("cli", 20, ""),
 ];
 
