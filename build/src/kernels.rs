@@ -113,7 +113,7 @@ impl Kernels {
             match made.entries {
                 Ok(found) => entries.extend(found),
                 // What is wrong in a file is wrong for all that import it.
-                Err(report) if failed.iter().any(|known| body(known) == body(&report)) => {}
+                Err(report) if failed.iter().any(|known| fault(known) == fault(&report)) => {}
                 Err(report) => failed.push(report),
             }
         }
@@ -244,9 +244,11 @@ impl Made {
     }
 }
 
-/// A report without its first line, which names the kernel.
-fn body(report: &str) -> &str {
-    report.split_once('\n').map_or(report, |(_, body)| body)
+/// The fault in a report and its place: neither the first line, which names the kernel, nor further places, which differ with what imports the file.
+fn fault(report: &str) -> &str {
+    const PLACE: &str = "\u{250c}\u{2500}";
+    let body = report.split_once('\n').map_or(report, |(_, body)| body);
+    body.match_indices(PLACE).nth(1).and_then(|(second, _)| body.get(..second)).unwrap_or(body).trim_end()
 }
 
 fn stem(shown: &str) -> String {
