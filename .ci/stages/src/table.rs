@@ -377,6 +377,11 @@ pub fn style() -> Vec<Stage> {
         stage("rustfmt, apps", 5, "cargo fmt --all --check --manifest-path mobile/Cargo.toml"),
         stage("rustfmt, Python", 5, "cargo fmt --all --check --manifest-path python/Cargo.toml"),
         stage("rustfmt, web", 5, "cargo fmt --manifest-path web/Cargo.toml -p cantus-web -p cantus-bindgen --check"),
+        stage(
+            "rustfmt, apps of other libraries",
+            5,
+            "cargo fmt --all --check --manifest-path examples/neighbours/Cargo.toml",
+        ),
         stage("rustfmt, stages", 5, "cargo fmt --manifest-path .ci/stages/Cargo.toml --check"),
         stage("spelling", 5, ".ci/part spelling"),
         stage("words", 5, ".ci/words"),
@@ -421,7 +426,7 @@ pub fn ci() -> Vec<Stage> {
         stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; serve/test.sh"),
         Stage {
             unless_after: Some(68),
-            ..stage("iOS, Android, Windows or an app outside, by turns", 40, ".ci/part elsewhere")
+            ..stage("iOS, Android, Windows, an app outside or one of another library, by turns", 40, ".ci/part elsewhere")
         },
     ]);
     stages
