@@ -179,15 +179,37 @@ def path_tracer() -> Image.Image:
         command = re.search(r"cantus (view .*)", (HERE / "path_tracer.wgsl").read_text()).group(1).split()
         more = ["--backend", "cpu", "--frames", "600", "--theme", "dark", "--screenshot", str(shot)]
         subprocess.run([os.environ.get("CANTUS", "cantus"), *command, *more], cwd=HERE.parent, check=True)
-        window = Image.open(shot).convert("RGB")
+        return framed(shot)
+
+
+def framed(file: Path) -> Image.Image:
+    window = Image.open(file).convert("RGB")
     window.thumbnail((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
     image = Image.new("RGB", (WIDTH, HEIGHT), PAPER)
-    image.paste(window, (0, (HEIGHT - window.height) // 2))
+    image.paste(window, ((WIDTH - window.width) // 2, (HEIGHT - window.height) // 2))
     return image
+
+
+def neighbour(name: str) -> Image.Image:
+    """An app of another library's workspace, which draws a picture of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder) / "picture.png"
+        command = ["cargo", "run", "--quiet", "-p", f"cantus-{name}", "--", str(drawn)]
+        subprocess.run(command, cwd=HERE / "neighbours", check=True)
+        return framed(drawn)
+
+
+def egui() -> Image.Image:
+    return neighbour("egui")
+
+
+def bevy() -> Image.Image:
+    return neighbour("bevy")
 
 
 DRAWN: list[Callable[[], Image.Image]] = [
     image_filter, reaction_diffusion, n_body, k_means, sort, sound, digits, kzg, several_devices, shared_wgpu, path_tracer,
+    egui, bevy,
 ]  # fmt: skip
 
 

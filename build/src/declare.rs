@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cantus::kernel::{AddressSpace, Binding, Layout, Reflection, Scalar};
+use cantus_kernel::{AddressSpace, Binding, Layout, Reflection, Scalar};
 
 use crate::identifier;
 use crate::kernels::camel;
@@ -89,7 +89,7 @@ pub fn python(reflection: &Reflection) -> String {
         match (binding.space, &binding.layout) {
             (AddressSpace::Storage, _) => {
                 let kind =
-                    if binding.access == cantus::kernel::Access::ReadWrite { "cantus.Array" } else { "ArrayLike" };
+                    if binding.access == cantus_kernel::Access::ReadWrite { "cantus.Array" } else { "ArrayLike" };
                 let _ = writeln!(arguments, "        {}: {kind},  # {}", binding.name, described(binding));
             }
             (AddressSpace::Uniform, Layout::Struct { .. }) => {
@@ -122,7 +122,7 @@ pub fn python(reflection: &Reflection) -> String {
 }
 
 fn described(binding: &Binding) -> String {
-    let access = if binding.access == cantus::kernel::Access::ReadWrite { "read and written" } else { "read" };
+    let access = if binding.access == cantus_kernel::Access::ReadWrite { "read and written" } else { "read" };
     format!("{}, {access}", binding.layout)
 }
 

@@ -84,8 +84,8 @@ pub use kernels::Kernels;
 use std::path::{Path, PathBuf};
 use std::{env, fmt, fs};
 
-use cantus::Kernel;
-use cantus::link::Linker;
+use cantus_kernel::Kernel;
+use cantus_link::Linker;
 
 /// The reason why shaders were not compiled. `Debug` prints the same text, because a build script's `main` prints that.
 #[derive(thiserror::Error)]
@@ -127,7 +127,7 @@ pub enum Error {
     },
     /// WGSL that is no kernel: naga's report, with the place.
     #[error("{0}")]
-    Kernel(cantus::Error),
+    Kernel(cantus_base::error::Error),
     /// Outside of a build script.
     #[error("{0} is not set: this runs in build.rs (elsewhere: cantus_build::write)")]
     NoCargo(&'static str),
@@ -246,7 +246,7 @@ fn module(kernel: &Kernel, shown: &str, out: &Path, prepared: &str, left: &mut V
              // SAFETY: both were written together, and the build script promised that there is no race.\n    \
              unsafe {{ kernel.with_ahead(&compiled::KERNEL) }}\n}}\n"
         )),
-        Err(cantus::Error::Unsupported { construct, .. }) => {
+        Err(cantus_base::error::Error::Unsupported { construct, .. }) => {
             let name = kernel.name();
             left.push(format!("{shown}: {name} is left to the executor on the CPU: {construct}"));
             Ok(format!(

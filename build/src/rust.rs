@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cantus::kernel::{AddressSpace, Binding, Layout, Member, Override, Reflection, Scalar};
+use cantus_kernel::{AddressSpace, Binding, Layout, Member, Override, Reflection, Scalar};
 
 use crate::identifier;
 use crate::kernels::Entry;
@@ -170,8 +170,8 @@ fn field(structures: &Structures, binding: &Binding) -> Field {
     let quoted = format!("{:?}", binding.name);
     let access = match (binding.space, binding.access) {
         (AddressSpace::Uniform, _) => "var<uniform>",
-        (AddressSpace::Storage, cantus::kernel::Access::Read) => "var<storage>, which is read",
-        (AddressSpace::Storage, cantus::kernel::Access::ReadWrite) => "var<storage, read_write>",
+        (AddressSpace::Storage, cantus_kernel::Access::Read) => "var<storage>, which is read",
+        (AddressSpace::Storage, cantus_kernel::Access::ReadWrite) => "var<storage, read_write>",
     };
     let about = format!("`{}: {}`, {access}.", binding.name, binding.layout);
     let value = format!("bindings.{name}");

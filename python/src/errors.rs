@@ -47,6 +47,21 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> cantus::R
     guarded(|| py.detach(work).map_err(exception))
 }
 
+/// [`detached`] for work with files.
+pub(crate) fn detached_file<T: Send>(py: Python<'_>, work: impl FnOnce() -> cantus::Result<T> + Send) -> PyResult<T> {
+    guarded(|| py.detach(work).map_err(file_exception))
+}
+
+/// The exception for an error of a file: a broken content, an unknown suffix or a dtype that the format lacks is a wrong value, not a wrong type.
+pub(crate) fn file_exception(error: cantus::Error) -> PyErr {
+    match error {
+        error @ cantus::Error::InvalidInput { .. } => {
+            PyValueError::new_err(cantus::error::without_remedies(&error.to_string()))
+        }
+        error => exception(error),
+    }
+}
+
 /// The exception for an error: its class says what kind it is, its text what to do.
 pub(crate) fn exception(error: cantus::Error) -> PyErr {
     use cantus::Error as E;

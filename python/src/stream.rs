@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 
 use crate::array::Lazy;
 use crate::engine::{Engine, dtype};
-use crate::errors::{exception, guarded};
+use crate::errors::{exception, file_exception, guarded};
 
 /// The longest wait before a look for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
@@ -224,7 +224,10 @@ impl Stream {
         let mut stream: Option<cantus::stream::Stream> = None;
         for source in sources {
             let source: Box<dyn Source> = match source {
-                Given::Path(path) => Box::new(Ending { source: Npy::open(path).map_err(exception)?, end: end.clone() }),
+                Given::Path(path) => {
+                    let source = Npy::open(path).map_err(file_exception)?;
+                    Box::new(Ending { source, end: end.clone() })
+                }
                 Given::Items(items, name, row) => {
                     let begun = PyBytes::new(py, &[]).unbind();
                     let items = Items { items, dtype: dtype(&name)?, row, begun, read: 0, end: end.clone() };

@@ -69,17 +69,27 @@ def test_files_that_are_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         cantus.load(path)
     path.write_bytes(b"\xff" * 20)
-    with pytest.raises(TypeError, match="its header claims"):
+    with pytest.raises(ValueError, match="its header claims"):
         cantus.load(path)
-    with pytest.raises(TypeError, match="is not a known suffix"):
+    for name in ("b.npy", "b.npz"):
+        (tmp_path / name).write_bytes(b"\xff" * 20)
+        with pytest.raises(ValueError, match=name):
+            cantus.load(tmp_path / name)
+    with pytest.raises(ValueError, match="b.npy"):
+        cantus.Stream(tmp_path / "b.npy")
+    cantus.save(path, {"x": cantus.ones(1)})
+    with pytest.raises(ValueError, match='no array "y"'):
+        cantus._core.Archive(path, False).array(cantus.device().engine, "y")
+    path.write_bytes(b"\xff" * 20)
+    with pytest.raises(ValueError, match="is not a known suffix"):
         cantus.load(tmp_path / "a.pt")
-    with pytest.raises(TypeError, match="has no complex64"):
+    with pytest.raises(ValueError, match="has no complex64"):
         cantus.save(path, {"z": cantus.asarray([1j], dtype=cantus.complex64)})
-    with pytest.raises(TypeError, match="only .safetensors holds text"):
+    with pytest.raises(ValueError, match="only .safetensors holds text"):
         cantus.save(tmp_path / "a.npz", {"x": cantus.ones(1)}, metadata={"a": "b"})
     with pytest.raises(OSError, match="does not exist"):
         cantus.save(tmp_path / "none" / "a.npz", {"x": cantus.ones(1)})
-    assert path.read_bytes() == b"\xff" * 20 and os.listdir(tmp_path) == ["a.safetensors"]
+    assert path.read_bytes() == b"\xff" * 20 and sorted(os.listdir(tmp_path)) == ["a.safetensors", "b.npy", "b.npz"]
 
 
 class Schema(ctypes.Structure):

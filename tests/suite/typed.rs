@@ -119,58 +119,72 @@ fn what_fits_compiles() {
     assert!(syn::parse_file(&written).is_ok());
 }
 
+/// The app with changes of the files and of its source.
+fn changed(changes: &[(&str, &str)]) -> String {
+    let mut texts = [SHARED, MOVE, USE].map(str::to_owned);
+    for (old, new) in changes {
+        let text = texts.iter_mut().find(|text| text.contains(old)).unwrap_or_else(|| panic!("{old}"));
+        *text = text.replace(old, new);
+    }
+    let [shared, shift, source] = texts;
+    App::new(&[("shared.wgsl", &shared), ("shift.wgsl", &shift)]).check(&source)
+}
+
+/// The guide's table of first mistakes, each made here: its second column is a part of what rustc says.
+#[test]
+fn the_first_mistakes_have_the_guides_messages() {
+    let unmatched = Kernels::new("shader/*.wgsl").write(Path::new("/app"), Path::new("/app")).unwrap_err();
+    let said = [
+        changed(&[(
+            "params, particles, scale, total }).invocations(4).run()\n",
+            "params, particles, total }).invocations(4).run()\n",
+        )]),
+        changed(&[("total: &TensorOf<u32>)", "total: &TensorOf<f32>)")]),
+        changed(&[("total: &TensorOf<u32>)", "total: &cantus::Tensor)")]),
+        changed(&[("scale, total }).invocations(4).run()\n", "scale: scale.clone(), total }).invocations(4).run()\n")]),
+        changed(&[("STEP: 0.25", "STEP: 1")]),
+        changed(&[("count: 4.into()", "count: 4")]),
+        changed(&[("STEP: 0.25", "STEPS: 0.25")]),
+        changed(&[(".invocations(4).run()?", ".invocations(4)")]),
+        changed(&[("mass: f32,", "mass: f32, age: u32,")]),
+        changed(&[("scale: array<f32>", "scale: array<i32>")]),
+        changed(&[("package::shared::", "package::share::")]),
+        unmatched.to_string(),
+    ];
+    let guide = include_str!("../../docs/guide/src/kernels.md");
+    let (_, table) = guide.split_once("### The first mistakes").unwrap();
+    let rows = table.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).skip(2);
+    let expected: Vec<&str> = rows.map(|row| row.split('|').nth(2).unwrap().trim().trim_matches('`').trim()).collect();
+    assert_eq!(expected.len(), said.len());
+    for (said, expected) in said.iter().zip(expected) {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
 #[test]
 fn what_does_not_fit_does_not_compile() {
-    let fits = [("shared.wgsl", SHARED), ("shift.wgsl", MOVE)];
-    let with = |file: usize, changes: &[(&str, &str)]| {
-        let mut files = fits.map(|(name, text)| (name, text.to_owned()));
-        for (old, new) in changes {
-            assert!(files[file].1.contains(old), "{old}");
-            files[file].1 = files[file].1.replace(old, new);
-        }
-        let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
-        App::new(&files).check(USE)
-    };
-    let app = App::new(&fits);
-    let source = |old: &str, new: &str| {
-        assert!(USE.contains(old), "{old}");
-        app.check(&USE.replace(old, new))
-    };
-    let cases = [
+    let cases: [(&[(&str, &str)], &str); 7] = [
         // In Rust.
-        (
-            source(
-                "params, particles, scale, total }).invocations(4).run()\n",
-                "params, particles, total }).invocations(4).run()\n",
-            ),
-            "missing field `scale` in initializer of `Shift<'_>`",
-        ),
-        (
-            source("total: &TensorOf<u32>)", "total: &TensorOf<f32>)"),
-            "expected `&TensorOf<u32>`, found `&TensorOf<f32>`",
-        ),
-        (source("[[1.0; 4]; 2]", "[[1.0; 4]; 3]"), "expected an array with a size of 2, found one with a size of 3"),
-        (source("STEP: 0.25", "STEPS: 0.25"), "struct `ShiftOverrides` has no field named `STEPS`"),
-        (source("count: 4.into()", "count: 4.5.into()"), "Padded<u32, 12>"),
+        (&[("[[1.0; 4]; 2]", "[[1.0; 4]; 3]")], "expected an array with a size of 2, found one with a size of 3"),
+        (&[("kernels::shift(", "kernels::shift_by(")], "cannot find function `shift_by` in module `kernels`"),
         // In WGSL alone.
-        (with(0, &[("mass: f32,", "mass: f32, age: u32,")]), "missing field `age` in initializer of `Particle`"),
-        (with(0, &[("mass: f32,", "mass: u32,")]), "expected `u32`, found floating-point number"),
-        (with(0, &[("mass: f32", "weight: f32")]), "struct `Particle` has no field named `mass`"),
+        (&[("mass: f32,", "mass: u32,")], "expected `u32`, found floating-point number"),
+        (&[("mass: f32", "weight: f32")], "struct `Particle` has no field named `mass`"),
         (
-            with(1, &[("total: atomic<u32>", "total: atomic<i32>"), ("1u", "1i")]),
+            &[("total: atomic<u32>", "total: atomic<i32>"), ("1u", "1i")],
             "expected `&TensorOf<i32>`, found `&TensorOf<u32>`",
         ),
         (
-            with(1, &[("@group(0) @binding(2) var<storage> scale: array<f32>;\n", ""), (" * scale[id.x]", "")]),
+            &[("@group(0) @binding(2) var<storage> scale: array<f32>;\n", ""), (" * scale[id.x]", "")],
             "struct `Shift<'_>` has no field named `scale`",
         ),
-        // WGSL that is wrong: at its own place.
-        (with(1, &[("scale: array<f32>", "scale: array<i32>")]), "shaders/shift.wgsl:9:"),
-        (with(0, &[("mass: f32", "mass: f23")]), "shaders/shared.wgsl:1:"),
-        (with(1, &[("package::shared::", "package::share::")]), "there is no module `package::share`"),
+        // WGSL that is wrong: at its own place, once for all that import it.
+        (&[("mass: f32", "mass: f23")], "shaders/shared.wgsl:1:"),
     ];
-    for (said, expected) in cases {
+    for (changes, expected) in cases {
+        let said = changed(changes);
         assert!(said.contains(expected), "{expected}: {said}");
+        assert!(said.matches("identifier: `f23`").count() < 2, "{said}");
     }
 }
 

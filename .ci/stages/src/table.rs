@@ -45,7 +45,7 @@ fn tests(arguments: &str) -> String {
 }
 
 /// The test programs of `./test`, and the minutes that each may take.
-const PROGRAMS: [(&str, u64, &str); 12] = [
+const PROGRAMS: [(&str, u64, &str); 13] = [
     ("suite", 30, ""),
     ("zk", 15, ""),
     ("tensor_ops", 45, ""),
@@ -58,6 +58,7 @@ const PROGRAMS: [(&str, u64, &str); 12] = [
     ("vulkan_backend", 10, ""),
     ("wgpu_backend", 10, ""),
     ("data", 5, ""),
+    ("linked", 5, ""),
     ("cli", 20, ""),
 ];
 
@@ -376,6 +377,11 @@ pub fn style() -> Vec<Stage> {
         stage("rustfmt, apps", 5, "cargo fmt --all --check --manifest-path mobile/Cargo.toml"),
         stage("rustfmt, Python", 5, "cargo fmt --all --check --manifest-path python/Cargo.toml"),
         stage("rustfmt, web", 5, "cargo fmt --manifest-path web/Cargo.toml -p cantus-web -p cantus-bindgen --check"),
+        stage(
+            "rustfmt, apps of other libraries",
+            5,
+            "cargo fmt --all --check --manifest-path examples/neighbours/Cargo.toml",
+        ),
         stage("rustfmt, stages", 5, "cargo fmt --manifest-path .ci/stages/Cargo.toml --check"),
         stage("spelling", 5, ".ci/part spelling"),
         stage("words", 5, ".ci/words"),
@@ -420,7 +426,11 @@ pub fn ci() -> Vec<Stage> {
         stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; serve/test.sh"),
         Stage {
             unless_after: Some(55),
-            ..stage("iOS, Android, Windows or an app outside, by turns", 40, ".ci/part elsewhere")
+            ..stage(
+                "iOS, Android, Windows, an app outside or one of another library, by turns",
+                40,
+                ".ci/part elsewhere",
+            )
         },
     ]);
     stages

@@ -19,8 +19,7 @@ pub fn save<'a, N: Into<String>>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (N, &'a Tensor)>,
 ) -> Result<()> {
-    let tensors: BTreeMap<String, &Tensor> = unique(path.as_ref(), tensors)?;
-    let mut file = Writer::of(path.as_ref(), &tensors)?;
+    let (mut file, tensors) = Writer::of(path.as_ref(), tensors)?;
     for (name, tensor) in &tensors {
         file.write(name, &tensor.to_bytes()?)?;
     }
@@ -35,8 +34,7 @@ pub async fn save_async<'a, N: Into<String>>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (N, &'a Tensor)>,
 ) -> Result<()> {
-    let tensors: BTreeMap<String, &Tensor> = unique(path.as_ref(), tensors)?;
-    let mut file = Writer::of(path.as_ref(), &tensors)?;
+    let (mut file, tensors) = Writer::of(path.as_ref(), tensors)?;
     for (name, tensor) in &tensors {
         file.write(name, &tensor.to_bytes_async().await?)?;
     }
@@ -87,9 +85,14 @@ impl Writer {
         Self::new(file, format, path, arrays, metadata)
     }
 
-    fn of(path: &Path, tensors: &BTreeMap<String, &Tensor>) -> Result<Self> {
+    /// A file for tensors, and these by name.
+    fn of<'a, N: Into<String>>(
+        path: &Path,
+        tensors: impl IntoIterator<Item = (N, &'a Tensor)>,
+    ) -> Result<(Self, BTreeMap<String, &'a Tensor>)> {
+        let tensors = unique(path, tensors)?;
         let arrays = tensors.iter().map(|(name, tensor)| (name, (tensor.dtype(), tensor.shape().to_vec())));
-        Self::create(path, arrays, &BTreeMap::new())
+        Ok((Self::create(path, arrays, &BTreeMap::new())?, tensors))
     }
 
     /// Completes the file: it takes its name, and an older one is replaced.

@@ -201,8 +201,14 @@ impl Engine {
             });
         };
         let label = super::create::unnamed(dtype, shape);
-        let other = (own.info().name.as_str(), own.info().identity.uuid);
-        let exported = crate::backend::wgpu::export(device, (bytes, &label), other).await?;
+        let Some(card) = own.info().identity.uuid else {
+            let reason = format!(
+                "{} does not tell its UUID, by which the wgpu device is compared: copy tensors",
+                own.info().name
+            );
+            return Err(Error::InvalidInput { what: "the engine's device".to_owned(), reason });
+        };
+        let exported = crate::backend::wgpu::export(device, bytes, &label, card).await?;
         let fd = std::os::fd::IntoRawFd::into_raw_fd(exported.fd);
         // SAFETY: it was just exported on the card with this UUID. The contract above orders the accesses.
         let buffer = unsafe { sharing.import_exported(fd, exported.allocated, bytes, &label)? };

@@ -13,16 +13,18 @@ use crate::error::{Error, Result};
 /// The kind of handle that a driver exports to other APIs, CUDA and HIP among them.
 const KIND: vk::ExternalMemoryHandleTypeFlags = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
 
-/// A buffer whose memory others can import.
-#[doc(hidden)]
+/// A buffer whose memory others can import: see [`export`].
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct Exported {
-    #[doc(hidden)]
+    /// The buffer. Its usages are those of [`raw_buffer`](super::raw_buffer).
     pub buffer: wgpu::Buffer,
-    #[doc(hidden)]
+    /// The memory as an opaque file descriptor. Who imports it owns it.
     pub fd: OwnedFd,
-    /// The size of the allocation, which the buffer has to itself.
-    #[doc(hidden)]
+    /// The size of the allocation, which is dedicated to the buffer.
     pub allocated: u64,
+    /// The index of the allocation's memory type. Vulkan imports with the same one.
+    pub memory_type: u32,
 }
 
 /// Vulkan's objects before they are wgpu's.
@@ -42,25 +44,24 @@ impl Drop for Raw<'_> {
     }
 }
 
-/// A buffer of `bytes` bytes, undefined at first, on an app's device, which must be the card `other` with that UUID.
-#[doc(hidden)]
-pub async fn export(
-    device: &wgpu::Device,
-    (bytes, label): (u64, &str),
-    other: (&str, Option<[u8; 16]>),
-) -> Result<Exported> {
-    let (exported, caught) = allocate(device, (bytes, label), other)?;
+/// Creates a buffer of a Vulkan device in memory that another API can import on the same card, another major version of wgpu among them. `card` is the
+/// UUID of the importing device (`VkPhysicalDeviceIDProperties::deviceUUID`). The contents are undefined at first.
+///
+/// Vulkan imports with the same size, memory type and usages (storage, uniform, vertex, transfer source and target), dedicated to a buffer. The two
+/// devices share no semaphore: wait for the one that writes before the other reads, and the reverse.
+///
+/// # Errors
+/// [`Error::InvalidInput`] when the device's API is not Vulkan, it is another card, or its driver exports no memory; [`Error::OutOfMemory`];
+/// [`Error::Device`] when the driver fails.
+pub async fn export(device: &wgpu::Device, bytes: u64, label: &str, card: [u8; 16]) -> Result<Exported> {
+    let (exported, caught) = allocate(device, (bytes, label), card)?;
     match caught.first().await {
         None => Ok(exported),
         Some(error) => Err(failed(device, one_line(&error))),
     }
 }
 
-fn allocate(
-    device: &wgpu::Device,
-    (bytes, label): (u64, &str),
-    (name, uuid): (&str, Option<[u8; 16]>),
-) -> Result<(Exported, Caught)> {
+fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) -> Result<(Exported, Caught)> {
     let refused = |reason: String| Error::InvalidInput { what: "the wgpu device".to_owned(), reason };
     let fault = |error: vk::Result| match error {
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
@@ -81,9 +82,11 @@ fn allocate(
     let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut ids);
     // SAFETY: the device belongs to the instance; wgpu enables the extension on Vulkan 1.1 and later, which has this function.
     unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
-    if Some(ids.device_uuid) != uuid {
-        let (theirs, ours) = (hexadecimal(ids.device_uuid), uuid.map_or_else(|| "none".to_owned(), hexadecimal));
-        return Err(refused(format!("it is on another card (UUID {theirs}) than {name} (UUID {ours}): copy tensors")));
+    if ids.device_uuid != card {
+        let (own, other) = (hexadecimal(ids.device_uuid), hexadecimal(card));
+        let reason =
+            format!("it is on another card (UUID {own}) than the importing device (UUID {other}): copy tensors");
+        return Err(refused(reason));
     }
     let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(KIND);
     // What `USAGES` says.
@@ -131,7 +134,7 @@ fn allocate(
     let scopes = Scopes::open(device);
     // SAFETY: of this device, as described; the importer fills it before anybody reads.
     let buffer = unsafe { device.create_buffer_from_hal::<vulkan::Api>(owned, &descriptor) };
-    Ok((Exported { buffer, fd, allocated: needs.size }, scopes.close()))
+    Ok((Exported { buffer, fd, allocated: needs.size, memory_type: kind }, scopes.close()))
 }
 
 fn failed(device: &wgpu::Device, message: String) -> Error {

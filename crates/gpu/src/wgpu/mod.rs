@@ -39,8 +39,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use self::adapter::NAME;
 use self::device::WgpuDevice;
 #[cfg(all(feature = "vulkan", target_os = "linux"))]
-#[doc(hidden)]
-pub use self::exported::export;
+pub use self::exported::{Exported, export};
 use super::matrices::Matrices;
 use crate::backend::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, devices_text};
 use crate::error::{Error, Result};
