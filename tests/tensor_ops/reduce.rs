@@ -56,6 +56,24 @@ fn sums_products_extremes_and_moments_over_any_axes() {
     }
 }
 
+/// Columns so long that several threads take parts of their rows, which need not be equal.
+#[test]
+fn columns_of_many_rows() {
+    for engine in by_turns() {
+        for (seed, (shape, axis)) in (2300..).zip([(vec![5003, 70], 0), (vec![3, 1009, 130], 1), (vec![40_009, 3], 0)])
+        {
+            let mut numbers = Numbers::new(seed);
+            let x = numbers.array(&shape);
+            let (t, f) = (Expr::from(&tensor(engine, &x)), wide(&x));
+            let what = |op: &str| format!("{op} over {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            let sum = oracle::reduce(&f, &[axis], false, |row| row.iter().sum());
+            close(&t.sum(&[axis as isize], false), &sum, 4e-6 * shape[axis] as f64, &what("sum"));
+            let greatest = oracle::reduce(&f, &[axis], false, |row| row.iter().copied().fold(f64::MIN, f64::max));
+            close(&t.max(&[axis as isize], false), &greatest, 0.0, &what("max"));
+        }
+    }
+}
+
 #[test]
 fn the_first_greatest_is_found() {
     for engine in by_turns() {

@@ -107,10 +107,15 @@ fn device<F: PrimeField>(engine: &Engine, name: &str) {
     check("inverse", a.inverse(), &|x, _| x.inverse().unwrap_or(F::ZERO));
     let single = FieldTensor::from_elements(engine, &y[7..8]).unwrap();
     check("one less all", single.sub(&a), &|x, _| y[7] - x);
-    let sum = x.iter().fold(F::ZERO, |sum, &x| sum + x);
-    assert_eq!(a.sum().unwrap().to_vec().unwrap(), [sum], "sum of {} on {name}", F::KIND);
-    let dot = x.iter().zip(&y).fold(F::ZERO, |sum, (&x, &y)| sum + x * y);
-    assert_eq!(a.dot(&b).unwrap().to_vec().unwrap(), [dot], "dot of {} on {name}", F::KIND);
+    // Of one stretch of a workgroup, of one element more, and of a stretch of stretches.
+    for length in [1, COUNT, 1024, 1025, 3000] {
+        let (x, y): (Vec<F>, Vec<F>) = x.iter().copied().cycle().zip(y.iter().copied().cycle()).take(length).unzip();
+        let [a, b] = [&x, &y].map(|of| FieldTensor::from_elements(engine, of).unwrap());
+        let sum = x.iter().fold(F::ZERO, |sum, &x| sum + x);
+        assert_eq!(a.sum().unwrap().to_vec().unwrap(), [sum], "sum of {length} of {} on {name}", F::KIND);
+        let dot = x.iter().zip(&y).fold(F::ZERO, |sum, (&x, &y)| sum + x * y);
+        assert_eq!(a.dot(&b).unwrap().to_vec().unwrap(), [dot], "dot of {length} of {} on {name}", F::KIND);
+    }
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn conditions_decide_declarations_members_parameters_and_statements() {
     let module = "
         @if(wide) import package::w::scale;
         @else import package::n::scale;
-        struct P { @if(wide) a: vec2<f32>, @else a: f32, b: array<f32, 2>, @if(!wide) c: f32 }
+        struct P { @if(wide) a: vec2<f32>, @else a: f32, b: array<f32, 2>, @if(!wide) c: array<f32, 2>, d: u32 }
         fn f(@if(wide) p: vec2f, @if(!wide) p: f32) -> f32 {
             var sum = 0.0;
             @if(wide && !never) { sum += p.x; } @else { sum += p; }
@@ -118,7 +118,7 @@ fn conditions_decide_declarations_members_parameters_and_statements() {
     );
     let cases = [
         (true, false, ["vec2<f32>", "p.x", "for (", "20.0", "case 1"]),
-        (false, true, ["a: f32", "c: f32", "while", "10.0", "case 1"]),
+        (false, true, ["a: f32", "c: array<f32", "while", "10.0", "case 1"]),
         (false, false, ["a: f32", "sum += p;", "else if sum", "10.0", "default"]),
     ];
     for (wide, narrow, expected) in cases {
