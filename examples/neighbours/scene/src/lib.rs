@@ -1,4 +1,4 @@
-//! What the apps show: a picture that a kernel computes anew for each frame. And what they check: that it is in the picture they drew.
+//! A picture that a kernel computes anew for each frame, and the check that a drawn picture contains it.
 
 use std::path::Path;
 
