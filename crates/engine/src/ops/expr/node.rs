@@ -54,6 +54,14 @@ pub(in crate::ops) struct View {
     pub(in crate::ops) strides: Vec<usize>,
 }
 
+impl View {
+    /// Returns whether elements that lie side by side are rows apart in the order of a shape.
+    pub(super) fn lies_across(&self, shape: &[usize]) -> bool {
+        let last = self.strides.last().copied().unwrap_or(1);
+        last > 1 && self.strides.iter().zip(shape).any(|(&stride, &side)| stride == 1 && side > 1)
+    }
+}
+
 /// The distribution of random numbers that are made from Philox 4x32-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) enum RandomKind {
