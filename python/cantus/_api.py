@@ -566,16 +566,19 @@ def _two(op: str, x: Any, y: Any) -> Array:
 def _one(op: str, x: Array) -> Array:
     if not isinstance(x, Array):
         raise TypeError(f"{op} takes an array of Cantus, not {type(x).__name__} (cantus.asarray)")
-    return wrap(x._x.unary(op), x._device)
+    return x._unary(op)
 
 
 def _floating(op: str, x: Array) -> Array:
     """A function of floats; integers become the default float."""
     if not isinstance(x, Array):
         return _one(op, x)
-    if x._x.dtype != "f32" and x.dtype.kind in "iub":
+    found = x._of_floats(op)
+    if found is not None:
+        return found
+    if x.dtype.kind in "iub":
         x = x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
-    return wrap(x._x.unary(op), x._device)
+    return _one(op, x)
 
 
 def _single(op: str, x: Array) -> Array:
@@ -730,11 +733,11 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
         x1 = number(x1, x2) if isinstance(x2, Array) else asarray(x1, device=condition._device)
     if not isinstance(x2, Array):
         x2 = number(x2, x1)
-    if x1._x.dtype != x2._x.dtype:
+    if x1._kind != x2._kind:
         x1, x2 = _alike([x1, x2])
     if condition.dtype is not _dtypes.bool_:
         condition = condition.astype(_dtypes.bool_)
-    return wrap(condition._x.select(x1._x, x2._x), condition._device)
+    return condition._call("select", (x1, x2), (), ())
 
 
 # Indices.
@@ -964,7 +967,7 @@ def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
     shape = x.shape
     if type(axis) is int and type(shift) is int and 0 not in shape:
         axis = _axis(axis, len(shape))
-        return wrap(x._x.call("roll", [], [shift % shape[axis] if shape else 0, axis], [])[0], x._device)
+        return x._call("roll", (), (shift % shape[axis] if shape else 0, axis), ())
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
     rolled = x
@@ -1006,10 +1009,10 @@ def _reduced(op: str, x: Array, axis: Axes, keepdims: bool, floats: Any = ()) ->
     rank = x.ndim
     if type(axis) is int and -rank <= axis < rank:
         # What programs ask for most.
-        return wrap(x._x.call(op, (), (int(keepdims), axis % rank), floats)[0], x._device)
+        return x._call(op, (), (int(keepdims), axis % rank), floats)
     if axis is None and rank:
         # No axes are all of them.
-        return wrap(x._x.call(op, (), (int(keepdims),), floats)[0], x._device)
+        return x._call(op, (), (int(keepdims),), floats)
     axes = _axes(axis, rank)
     if not axes:
         if x.ndim and axis == ():
@@ -1037,12 +1040,12 @@ def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = F
     >>> cantus.sum(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([4., 6.], dtype=float32)
     """
-    if dtype is None and x._x.dtype in ("f32", "f64"):
+    if dtype is None and x._kind in ("f32", "f64"):
         # What needs no other dtype: programs ask it often.
         return _reduced("sum", x, axis, keepdims)
     wide = _summed(x, dtype)
     total = _reduced("sum", wide, axis, keepdims)
-    return total if total._x.dtype == wide._x.dtype else total.astype(wide.dtype)
+    return total if total._kind == wide._kind else total.astype(wide.dtype)
 
 
 def prod(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
@@ -1084,7 +1087,7 @@ def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
 
 
 def _floats(x: Array) -> Array:
-    if x._x.dtype != "f32" and x.dtype.kind in "iub":
+    if x._kind != "f32" and x.dtype.kind in "iub":
         return x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
     return x
 

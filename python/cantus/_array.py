@@ -343,7 +343,7 @@ class Array(Methods, _core.Handle):
         to = _dtypes.of(dtype)
         if to is array.dtype:
             return wrap(array._x, array._device) if copy else array
-        return wrap(array._x.cast(to.core), array._device)
+        return array._cast(to.core)
 
     # Operators. Those of `_core.Handle` come back as `_general` where they are not plain.
 
@@ -402,7 +402,7 @@ class Array(Methods, _core.Handle):
         return wrap(self._x, self._device)
 
     def __abs__(self) -> Array:
-        return wrap(self._x.unary("abs"), self._device)
+        return self._unary("abs")
 
     def __invert__(self) -> Array:
         return wrap(self._x.unary("bitwise_not"), self._device)
@@ -572,8 +572,7 @@ def _unpickled(dtype: str, shape: tuple[int, ...], contents: Any, device: str) -
 
 def call(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> Array:
     """The first result of an operation of the core's."""
-    cores = [other._x for other in others] if others else ()
-    return wrap(x._x.call(name, cores, list(ints), list(floats))[0], x._device)
+    return x._call(name, others, ints, floats)
 
 
 def calls(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> list[Array]:
@@ -633,8 +632,8 @@ def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:
             dtype = _dtypes.promote(x.dtype, y.dtype).core
             result = a.cast(dtype).binary(op, b.cast(dtype))
         return wrap(result, x._device)
-    if (kind is float or kind is int) and x._x.dtype in _PLAIN[kind] and (kind is float or -1000 <= y <= 1000):
-        if y >= 0 or kind is float or x._x.dtype[0] != "u":
+    if (kind is float or kind is int) and x._kind in _PLAIN[kind] and (kind is float or -1000 <= y <= 1000):
+        if y >= 0 or kind is float or x._kind[0] != "u":
             try:
                 return wrap(x._x.binary_number(op, y, reflected), x._device)
             except TypeError as error:
@@ -679,7 +678,7 @@ def _both(x: Array, y: Any, reflected: bool) -> tuple[Array, Array] | None:
 
 def divided(x: Array, y: Any, reflected: bool = False) -> Any:
     """x / y; integers become floats."""
-    if x._x.dtype not in _PLAIN[float] and x.dtype.kind in "iub":
+    if x._kind not in _PLAIN[float] and x.dtype.kind in "iub":
         floating = _dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32
         x = x.astype(floating)
         if isinstance(y, Array) and y.dtype.kind in "iub":

@@ -48,7 +48,7 @@ class SVDResult(NamedTuple):
 def _matrix(x: Array) -> Array:
     if x.ndim < 2:
         raise ValueError(f"a matrix needs at least two axes; this array has {x.ndim}")
-    if x._x.dtype == "f32":
+    if x._kind == "f32":
         return x
     if x.dtype.kind in "iub":
         raise TypeError(f"matrices need floats here, not {x.dtype} (x.astype)")

@@ -1,6 +1,6 @@
 //! Lazy arrays: an expression, replaced by its tensor once that is computed.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cantus::Tensor;
@@ -15,12 +15,15 @@ use crate::data;
 use crate::dlpack::{self, View};
 use crate::engine::{check_process, dtype, process};
 use crate::errors::{detached, exception, guarded};
+use crate::few::Few;
 use crate::wait::wait;
 
-/// An expression, or its tensor: of that no expression is held, for which a kernel that overwrites it would copy it.
+/// An expression, or its tensor: of that no expression is held, for which a kernel that overwrites it would copy it. Or few numbers, and their
+/// expression once something was recorded from it.
 pub(crate) enum State {
     Recorded(Expr),
     Computed(Tensor),
+    Known(Arc<Few>, Option<Expr>),
 }
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -30,11 +33,15 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl State {
     /// Computes it, once.
     pub(crate) fn tensor(state: &Mutex<Self>, py: Python<'_>, engine: &cantus::Engine) -> PyResult<Tensor> {
-        let expr = match &*locked(state) {
+        let tensor = match &*locked(state) {
             Self::Computed(tensor) => return Ok(tensor.clone()),
-            Self::Recorded(expr) => expr.clone(),
+            Self::Recorded(expr) | Self::Known(_, Some(expr)) => Ok(expr.clone()),
+            Self::Known(few, None) => Err(few.clone()),
         };
-        let tensor = wait(py, engine, expr.eval_async())?;
+        let tensor = match tensor {
+            Ok(expr) => wait(py, engine, expr.eval_async())?,
+            Err(few) => uploaded(py, engine, &few)?,
+        };
         // What it was is dropped when nothing is locked.
         let before = std::mem::replace(&mut *locked(state), Self::Computed(tensor.clone()));
         drop(before);
@@ -42,9 +49,17 @@ impl State {
     }
 }
 
-/// An array that is computed when it is read.
+/// A tensor of few numbers.
+fn uploaded(py: Python<'_>, engine: &cantus::Engine, few: &Few) -> PyResult<Tensor> {
+    wait(py, engine, engine.tensor_from_bytes_async(cantus::DType::F32, &few.shape, few.bytes()))
+}
+
+/// An array that is computed when it is read. Arrays hold it without an object of Python's.
 #[pyclass(frozen, module = "cantus._core")]
-pub(crate) struct Lazy {
+#[derive(Clone)]
+pub(crate) struct Lazy(Arc<Inner>);
+
+pub(crate) struct Inner {
     engine: cantus::Engine,
     process: u32,
     shape: Vec<usize>,
@@ -56,12 +71,24 @@ pub(crate) struct Lazy {
     extent: OnceLock<Arc<Extent>>,
 }
 
+impl Deref for Lazy {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
 impl Lazy {
+    fn of(engine: cantus::Engine, shape: Vec<usize>, dtype: cantus::DType, state: State) -> Self {
+        let (process, state) = (process(), Arc::new(Mutex::new(state)));
+        Self(Arc::new(Inner { engine, process, shape, dtype, state, checks: None, extent: OnceLock::new() }))
+    }
+
     /// Creates a recorded array; a mistake in the expression is raised now.
     pub(crate) fn new(engine: cantus::Engine, expr: Expr) -> PyResult<Self> {
         let (shape, dtype) = (expr.shape().map_err(exception)?.to_vec(), expr.dtype().map_err(exception)?);
-        let state = Arc::new(Mutex::new(State::Recorded(expr)));
-        Ok(Self { engine, process: process(), shape, dtype, state, checks: None, extent: OnceLock::new() })
+        Ok(Self::of(engine, shape, dtype, State::Recorded(expr)))
     }
 
     /// Computed, where much is recorded: before the library does it, which looks for no signals.
@@ -80,16 +107,47 @@ impl Lazy {
         Ok(lazy)
     }
 
+    /// Creates an array of few numbers, of which `expr` may be an expression.
+    pub(crate) fn known(engine: cantus::Engine, few: Arc<Few>, expr: Option<Expr>) -> Self {
+        Self::of(engine, few.shape.clone(), cantus::DType::F32, State::Known(few, expr))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }
 
+    /// Its numbers, if they are few.
+    fn few(&self) -> Option<Arc<Few>> {
+        match &*self.state() {
+            State::Known(few, _) if self.process == process() => Some(few.clone()),
+            _ => None,
+        }
+    }
+
+    /// What the host computes of few numbers at once.
+    pub(crate) fn at_once(&self, of: impl FnOnce(&Few) -> Option<Arc<Few>>) -> Option<Self> {
+        let few = self.few()?;
+        of(&few).map(|few| Self::known(self.engine.clone(), few, None))
+    }
+
+    /// The same of two arrays.
+    fn both_at_once(&self, other: &Self, of: impl FnOnce(&Few, &Few) -> Option<Arc<Few>>) -> Option<Self> {
+        let (few, other) = (self.few()?, other.few().filter(|_| self.engine.is(&other.engine))?);
+        of(&few, &other).map(|few| Self::known(self.engine.clone(), few, None))
+    }
+
     pub(crate) fn expr(&self) -> PyResult<Expr> {
         check_process(self.process)?;
-        Ok(match &*self.state() {
-            State::Recorded(expr) => expr.clone(),
-            State::Computed(tensor) => Expr::from(tensor),
-        })
+        let few = match &*self.state() {
+            State::Recorded(expr) | State::Known(_, Some(expr)) => return Ok(expr.clone()),
+            State::Computed(tensor) => return Ok(Expr::from(tensor)),
+            State::Known(few, None) => few.clone(),
+        };
+        let made = Expr::from(&Python::attach(|py| uploaded(py, &self.engine, &few))?);
+        if let State::Known(_, expr) = &mut *self.state() {
+            *expr = Some(made.clone());
+        }
+        Ok(made)
     }
 
     pub(crate) fn engine(&self) -> &cantus::Engine {
@@ -106,6 +164,9 @@ impl Lazy {
 
     /// A function of elements.
     pub(crate) fn unary_by(&self, op: Unary) -> PyResult<Self> {
+        if let Some(known) = self.at_once(|few| few.unary(op)) {
+            return Ok(known);
+        }
         self.recorded(&[], |expr| Ok(expr.unary(op)))
     }
 
@@ -115,11 +176,17 @@ impl Lazy {
     }
 
     fn binary_by(&self, op: Binary, other: &Self) -> PyResult<Self> {
+        if let Some(known) = self.both_at_once(other, |few, other| few.binary(op, other)) {
+            return Ok(known);
+        }
         self.recorded(&[other], |expr| Ok(expr.binary(op, &other.expr()?)))
     }
 
     /// A function of two, one of which is a number of this dtype.
     pub(crate) fn number_by(&self, op: Binary, number: f64, reflected: bool) -> PyResult<Self> {
+        if let Some(known) = self.at_once(|few| few.with_number(op, number as f32, reflected)) {
+            return Ok(known);
+        }
         // What commutes becomes one kernel either way round.
         let turns = !matches!(op, Binary::Add | Binary::Mul);
         self.recorded(&[], |expr| {
@@ -131,8 +198,18 @@ impl Lazy {
     fn recorded(&self, others: &[&Self], record: impl FnOnce(Expr) -> PyResult<Expr>) -> PyResult<Self> {
         guarded(|| {
             let made = Self::new(self.engine.clone(), record(self.expr()?)?)?.submitted()?;
-            Ok(Self { checks: self.checks_with(others), ..made })
+            Ok(made.depending_on(self.checks_with(others)))
         })
+    }
+
+    /// The same array, just made, with the checks that it depends on.
+    fn depending_on(mut self, checks: Option<Arc<Checks>>) -> Self {
+        if checks.is_some()
+            && let Some(inner) = Arc::get_mut(&mut self.0)
+        {
+            inner.checks = checks;
+        }
+        self
     }
 
     fn checks_with(&self, others: &[&Self]) -> Option<Arc<Checks>> {
@@ -169,7 +246,7 @@ impl Lazy {
     /// Returns whether it is computed.
     #[getter]
     fn is_computed(&self) -> bool {
-        matches!(&*self.state(), State::Computed(_))
+        matches!(&*self.state(), State::Computed(_) | State::Known(..))
     }
 
     /// A function of elements.
@@ -205,11 +282,17 @@ impl Lazy {
 
     /// The matrix product with another of its dtype.
     fn matmul(&self, other: &Self) -> PyResult<Self> {
+        if let Some(known) = self.both_at_once(other, Few::product) {
+            return Ok(known);
+        }
         self.recorded(&[other], |expr| Ok(expr.matmul(other.expr()?)))
     }
 
     /// The last two axes exchanged.
     fn turned(&self) -> PyResult<Self> {
+        if let Some(known) = self.at_once(Few::turned) {
+            return Ok(known);
+        }
         self.recorded(&[], |expr| {
             let mut axes: Vec<isize> = (0..self.shape.len().cast_signed()).collect();
             if let [.., row, column] = &mut axes[..] {
@@ -291,6 +374,13 @@ impl Lazy {
         if is_plain && shape == self.shape {
             return Ok(None);
         }
+        let known = self.at_once(|few| {
+            let axes = ranges.iter().zip(&steps).map(|(range, &step)| [range.start, range.len().div_ceil(step), step]);
+            few.part(&axes.collect::<Vec<_>>(), &shape)
+        });
+        if known.is_some() {
+            return Ok(known);
+        }
         let record = |expr: Expr| {
             let part = if is_plain { expr } else { expr.slice_steps(&ranges, &steps) };
             Ok(if part.shape().is_ok_and(|known| known == shape) { part } else { part.reshape(&shape) })
@@ -298,7 +388,7 @@ impl Lazy {
         self.recorded(&[], record).map(Some)
     }
 
-    fn cast(&self, to: &str) -> PyResult<Self> {
+    pub(crate) fn cast(&self, to: &str) -> PyResult<Self> {
         self.recorded(&[], |expr| Ok(expr.cast(dtype(to)?)))
     }
 
@@ -313,7 +403,7 @@ impl Lazy {
             checks.verify(py, &self.engine)?;
         }
         let (engine, shape) = (self.engine.clone(), self.shape.clone());
-        Ok(Self {
+        Ok(Self(Arc::new(Inner {
             engine,
             process: self.process,
             shape,
@@ -321,7 +411,7 @@ impl Lazy {
             state: self.state.clone(),
             checks: Some(checks),
             extent: self.extent.clone(),
-        })
+        })))
     }
 
     /// The least and the greatest of its whole numbers; None of nothing. Looked for once.
@@ -332,11 +422,17 @@ impl Lazy {
 
     /// Computes it.
     fn eval(&self, py: Python<'_>) -> PyResult<()> {
+        if matches!(&*self.state(), State::Known(_, None)) {
+            return check_process(self.process);
+        }
         self.tensor(py).map(drop)
     }
 
     /// The elements as bytes, row-major.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        if let Some(few) = self.few() {
+            return Ok(PyBytes::new(py, few.bytes()));
+        }
         let tensor = self.tensor(py)?;
         let bytes = wait(py, &self.engine, tensor.to_bytes_async())?;
         Ok(PyBytes::new(py, &bytes))
@@ -344,15 +440,20 @@ impl Lazy {
 
     /// Copies the elements to memory that the caller keeps during the call.
     fn read_into(&self, py: Python<'_>, address: usize, bytes: usize) -> PyResult<()> {
-        let tensor = self.tensor(py)?;
-        if tensor.byte_len() != bytes as u64 {
-            return Err(PyValueError::new_err(format!("the array has {} bytes, not {bytes}", tensor.byte_len())));
+        let expected = self.shape.iter().product::<usize>() * self.dtype.bytes();
+        if expected != bytes {
+            return Err(PyValueError::new_err(format!("the array has {expected} bytes, not {bytes}")));
         }
         if bytes == 0 {
             return Ok(());
         }
         // SAFETY: `cantus/_array.py` holds the writable array whose address and size these are.
         let into = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, bytes) };
+        if let Some(few) = self.few() {
+            into.copy_from_slice(few.bytes());
+            return Ok(());
+        }
+        let tensor = self.tensor(py)?;
         if let Some(view) = wait(py, &self.engine, tensor.host_view_async())? {
             // SAFETY: the view keeps as many bytes, which nothing writes: arrays do not change.
             into.copy_from_slice(unsafe { std::slice::from_raw_parts(view.as_ptr(), bytes) });
@@ -401,6 +502,9 @@ impl Lazy {
 
     /// A copy that shares nothing with it.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        if let Some(few) = self.few() {
+            return Ok(Self::known(self.engine.clone(), few, None));
+        }
         let tensor = self.tensor(py)?;
         let name = tensor.device_name();
         let copy = wait(py, &self.engine, tensor.to_device_async(&name))?;
@@ -428,18 +532,37 @@ impl Lazy {
         ints: Vec<i64>,
         floats: Vec<f64>,
     ) -> PyResult<Vec<Self>> {
-        let exprs = others.iter().map(|other| other.expr()).collect::<PyResult<Vec<_>>>()?;
-        guarded(|| {
-            let results = call::call(py, self, name, &exprs, &ints, &floats)?;
-            let checks = self.checks_with(&others.iter().map(|other| &**other).collect::<Vec<_>>());
-            let lazy = |expr| Ok(Self { checks: checks.clone(), ..Self::new(self.engine.clone(), expr)?.submitted()? });
-            results.into_iter().map(lazy).collect()
-        })
+        self.called(py, name, &others.iter().map(|other| &**other).collect::<Vec<_>>(), &ints, &floats)
     }
 
     /// A DLPack capsule as (dtype, shape, strides, address, device, owner).
     #[staticmethod]
     fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<dlpack::Imported> {
         dlpack::imported(capsule)
+    }
+}
+
+impl Lazy {
+    /// See [`call::call`].
+    pub(crate) fn called(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        others: &[&Self],
+        ints: &[i64],
+        floats: &[f64],
+    ) -> PyResult<Vec<Self>> {
+        if name == "inverse"
+            && let Some(known) = self.at_once(Few::inverse)
+        {
+            return Ok(vec![known]);
+        }
+        let exprs = others.iter().map(|other| other.expr()).collect::<PyResult<Vec<_>>>()?;
+        guarded(|| {
+            let results = call::call(py, self, name, &exprs, ints, floats)?;
+            let checks = self.checks_with(others);
+            let lazy = |expr| Ok(Self::new(self.engine.clone(), expr)?.submitted()?.depending_on(checks.clone()));
+            results.into_iter().map(lazy).collect()
+        })
     }
 }

@@ -1,26 +1,24 @@
 //! The operators, parts and dtype of arrays, which programs ask for most often. `cantus.Array` extends this class, so that Python's operators come here
 //! at once; all other cases go on in `cantus/_array.py`.
 
-use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cantus::DType;
 use cantus::ops::{Binary, Unary};
-use pyo3::PyTypeInfo;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple, PyType};
 
 use crate::array::Lazy;
+use crate::call;
 
 /// An array: what is recorded, and the device.
 #[pyclass(frozen, subclass, weakref, module = "cantus._core")]
 pub(crate) struct Handle {
     /// The recorded array: another one once the array was changed. Locked while it is copied, never while something is recorded or computed.
-    x: Mutex<Py<Lazy>>,
+    x: Mutex<Lazy>,
     /// The device.
     #[pyo3(get, name = "_device")]
     device: Py<PyAny>,
@@ -30,8 +28,6 @@ pub(crate) struct Handle {
 struct Extension {
     /// The class of arrays, which extends [`Handle`].
     class: Py<PyType>,
-    /// The constructor of [`Handle`], for classes that extend it.
-    new: ffi::newfunc,
     /// Python's dtypes.
     dtypes: Vec<(DType, Py<PyAny>)>,
     /// Does what is not plain: of an operator's name, an array, the other operand, and whether that is the first one.
@@ -55,34 +51,28 @@ pub(crate) fn extended(
     if !class.is_subclass_of::<Handle>()? {
         return Err(PyTypeError::new_err("the class of arrays extends Handle"));
     }
-    // SAFETY: the type is one, and its slot of this number holds a function of this type, or nothing.
-    let new = unsafe {
-        let slot = ffi::PyType_GetSlot(Handle::type_object_raw(py), ffi::Py_tp_new);
-        std::mem::transmute::<*mut std::ffi::c_void, Option<ffi::newfunc>>(slot)
-    };
-    let new = new.ok_or_else(|| PyRuntimeError::new_err("Handle has no constructor"))?;
     let named = |(name, kind): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         PyResult::Ok((crate::engine::dtype(&name.extract::<String>()?)?, kind.unbind()))
     };
     let dtypes = dtypes.iter().map(named).collect::<PyResult<_>>()?;
     let (class, general) = (class.clone().unbind(), general.clone().unbind());
-    let _ = EXTENSION.set(py, Extension { class, new, dtypes, general });
+    let _ = EXTENSION.set(py, Extension { class, dtypes, general });
     Ok(())
 }
 
 /// Creates the array of what is recorded, on a device.
 #[pyfunction]
-pub(crate) fn wrap<'py>(x: Py<Lazy>, device: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn wrap<'py>(x: &Lazy, device: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = device.py();
-    extension(py)?.array(py, x, device.as_any().clone().unbind())
+    extension(py)?.array(py, x.clone(), device.as_any().clone().unbind())
 }
 
 impl Extension {
-    fn array<'py>(&self, py: Python<'py>, x: Py<Lazy>, device: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = PyTuple::new(py, [x.into_any(), device])?;
-        // SAFETY: the constructor is `Handle`'s, which the class extends; it takes a tuple and no keywords.
+    fn array<'py>(&self, py: Python<'py>, x: Lazy, device: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let handle = PyClassInitializer::from(Handle { x: Mutex::new(x), device });
+        // SAFETY: the class extends `Handle`. This is what its constructor does, without arguments of Python's.
         unsafe {
-            let made = (self.new)(self.class.as_ptr().cast(), arguments.as_ptr(), null_mut());
+            let made = pyo3::impl_::pymethods::tp_new_impl::<_, Handle>(py, handle, self.class.as_ptr().cast())?;
             Bound::from_owned_ptr_or_err(py, made)
         }
     }
@@ -110,16 +100,16 @@ const SMALL: i64 = 1000;
 const EXACT: i64 = 1 << 53;
 
 impl Handle {
-    fn locked(&self) -> MutexGuard<'_, Py<Lazy>> {
+    fn locked(&self) -> MutexGuard<'_, Lazy> {
         self.x.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lazy(&self, py: Python<'_>) -> Py<Lazy> {
-        self.locked().clone_ref(py)
+    fn lazy(&self) -> Lazy {
+        self.locked().clone()
     }
 
     fn made<'py>(&self, py: Python<'py>, extension: &Extension, x: Lazy) -> PyResult<Bound<'py, PyAny>> {
-        extension.array(py, Py::new(py, x)?, self.device.clone_ref(py))
+        extension.array(py, x, self.device.clone_ref(py))
     }
 
     /// An operator with another array of the same dtype, or with a number. None of anything else.
@@ -131,15 +121,14 @@ impl Handle {
         reflected: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = other.py();
-        let lazy = self.lazy(py);
-        let own = lazy.get();
+        let own = self.lazy();
         let dtype = own.kind();
         let divides_whole = op == Binary::Div && !is_plain(dtype, false);
         if divides_whole {
             return Ok(None);
         }
         if extension.is_array(other) {
-            let result = own.combined_by(op, other.cast::<Self>()?.get().lazy(py).get())?;
+            let result = own.combined_by(op, &other.cast::<Self>()?.get().lazy())?;
             return result.map(|x| self.made(py, extension, x)).transpose();
         }
         let number = if let Ok(number) = other.cast_exact::<PyFloat>() {
@@ -190,20 +179,60 @@ fn general<'py>(
 #[pymethods]
 impl Handle {
     #[new]
-    fn new(x: Py<Lazy>, device: Py<PyAny>) -> Self {
-        Self { x: Mutex::new(x), device }
+    fn new(x: &Lazy, device: Py<PyAny>) -> Self {
+        Self { x: Mutex::new(x.clone()), device }
     }
 
     #[getter(_x)]
-    fn recorded(&self, py: Python<'_>) -> Py<Lazy> {
-        self.lazy(py)
+    fn recorded(&self) -> Lazy {
+        self.lazy()
     }
 
     #[setter(_x)]
-    fn become_another(&self, x: Py<Lazy>) {
+    fn become_another(&self, x: &Bound<'_, Lazy>) {
         // What it was is dropped when nothing is locked.
-        let before = std::mem::replace(&mut *self.locked(), x);
+        let before = std::mem::replace(&mut *self.locked(), x.get().clone());
         drop(before);
+    }
+
+    /// The dtype's name in the core.
+    #[getter(_kind)]
+    fn kind(&self) -> &'static str {
+        self.lazy().kind().name()
+    }
+
+    /// A function of elements.
+    fn _unary<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.made(py, extension(py)?, self.lazy().unary_by(call::unary(op)?)?)
+    }
+
+    /// The elements in another dtype.
+    fn _cast<'py>(&self, py: Python<'py>, to: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.made(py, extension(py)?, self.lazy().cast(to)?)
+    }
+
+    /// A function of elements that are floats; None of other dtypes.
+    fn _of_floats<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let lazy = self.lazy();
+        if !is_plain(lazy.kind(), false) {
+            return Ok(None);
+        }
+        self.made(py, extension(py)?, lazy.unary_by(call::unary(op)?)?).map(Some)
+    }
+
+    /// The first result of an operation of the table by name: see [`Lazy`]'s `call`.
+    fn _call<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        others: Vec<PyRef<'py, Self>>,
+        ints: Vec<i64>,
+        floats: Vec<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let others: Vec<Lazy> = others.iter().map(|other| other.lazy()).collect();
+        let results = self.lazy().called(py, name, &others.iter().collect::<Vec<_>>(), &ints, &floats)?;
+        let first = results.into_iter().next();
+        self.made(py, extension(py)?, first.ok_or_else(|| PyRuntimeError::new_err(format!("{name} has no result")))?)
     }
 
     /// The lengths of the axes.
@@ -213,7 +242,7 @@ impl Handle {
     /// (2, 3)
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.lazy(py).get().shape(py)
+        self.lazy().shape(py)
     }
 
     /// The number of axes.
@@ -222,8 +251,8 @@ impl Handle {
     /// >>> cantus.ones((2, 3)).ndim
     /// 2
     #[getter]
-    fn ndim(&self, py: Python<'_>) -> usize {
-        self.lazy(py).get().rank()
+    fn ndim(&self) -> usize {
+        self.lazy().rank()
     }
 
     /// The type of the elements.
@@ -233,7 +262,7 @@ impl Handle {
     /// cantus.float32
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let dtype = self.lazy(py).get().kind();
+        let dtype = self.lazy().kind();
         let found = extension(py)?.dtypes.iter().find(|(known, _)| *known == dtype);
         let missing = || PyRuntimeError::new_err(format!("{dtype} has no dtype in Python (this is a fault in Cantus)"));
         found.map(|(_, kind)| kind.bind(py).clone()).ok_or_else(missing)
@@ -248,7 +277,7 @@ impl Handle {
     fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let extension = extension(py)?;
-        match own.lazy(py).get().transposed()? {
+        match own.lazy().transposed()? {
             Some(x) => own.made(py, extension, x),
             None => general(extension, "T", slf, slf, false),
         }
@@ -306,8 +335,8 @@ impl Handle {
         let py = slf.py();
         let extension = extension(py)?;
         if extension.is_array(other) {
-            let (a, b) = (slf.get().lazy(py), other.cast::<Self>()?.get().lazy(py));
-            if let Some(x) = a.get().product(b.get())? {
+            let (a, b) = (slf.get().lazy(), other.cast::<Self>()?.get().lazy());
+            if let Some(x) = a.product(&b)? {
                 return slf.get().made(py, extension, x);
             }
         }
@@ -316,17 +345,17 @@ impl Handle {
 
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
-        let (extension, lazy) = (extension(py)?, own.lazy(py));
-        if is_unsigned(lazy.get().kind()) {
+        let (extension, lazy) = (extension(py)?, own.lazy());
+        if is_unsigned(lazy.kind()) {
             return general(extension, "sub", slf, 0_i64.into_pyobject(py)?.as_any(), true);
         }
-        own.made(py, extension, lazy.get().unary_by(Unary::Neg)?)
+        own.made(py, extension, lazy.unary_by(Unary::Neg)?)
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let extension = extension(py)?;
-        match own.lazy(py).get().part(key)? {
+        match own.lazy().part(key)? {
             Some(x) => own.made(py, extension, x),
             None => general(extension, "part", slf, key, false),
         }

@@ -8,6 +8,7 @@ mod data;
 mod dlpack;
 mod engine;
 mod errors;
+mod few;
 mod handle;
 mod kernel;
 mod stream;

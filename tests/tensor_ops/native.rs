@@ -304,6 +304,33 @@ fn reductions_of_what_lies_any_way_are_right() {
     assert!(ran(&engine, "reduce (native)"));
 }
 
+/// Reductions of what is read along and across its rows, alone and beside another reader. On the processor none of them is a kernel.
+#[test]
+fn what_lies_across_is_reduced() {
+    let own = Engine::builder().backend("cpu").fallback(Fallback::Never).build().unwrap();
+    let mut engines: Vec<&Engine> = by_turns();
+    engines.push(&own);
+    for engine in engines {
+        for side in [3, 64, 90] {
+            let x = Numbers::new(side as u64).array(&[side, side]);
+            let t = Expr::from(&tensor(engine, &x));
+            let both = (&t + t.transpose()).abs();
+            let f = (&wide(&x) + &wide(&x).t()).mapv(f64::abs);
+            let greatest = |row: &[f64]| row.iter().copied().fold(f64::MIN, f64::max);
+            for (axes, places) in [(&[][..], &[0, 1][..]), (&[0][..], &[0][..]), (&[1][..], &[1][..])] {
+                let what = |op: &str| format!("{op} over {places:?} of {side} x {side}, on {}", name(engine));
+                let sum = |row: &[f64]| row.iter().sum::<f64>();
+                close(&both.sum(axes, false), &oracle::reduce(&f, places, false, sum), 5e-2, &what("sum"));
+                close(&both.max(axes, false), &oracle::reduce(&f, places, false, greatest), 1e-6, &what("max"));
+            }
+            let most = f.iter().copied().fold(f64::MIN, f64::max);
+            let scaled = &both / (both.max(&[], false) + 1.0);
+            close(&scaled, &f.mapv(|x| x / (most + 1.0)), 1e-6, &format!("{side}, on {}", name(engine)));
+        }
+    }
+    assert!(ran(&own, "reduce (native)") && !ran(&own, "reduce_rows") && !ran(&own, "reduce_columns"));
+}
+
 /// Products of every size around the tiles, of operands that lie any way.
 #[test]
 fn products_of_any_size_are_right() {

@@ -334,7 +334,9 @@ impl Engine {
 
     /// Returns whether two handles are of one engine.
     #[cfg(feature = "wgsl")]
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHasher;
@@ -72,7 +73,30 @@ pub(super) fn shared(typed: Arc<Typed>) -> Arc<Typed> {
         Known::Node(node) if node.strong_count() > 0 => node.upgrade().filter(|node| is_same(node, &typed)),
         _ => None,
     };
-    found(hasher.finish(), same, || Known::Node(Arc::downgrade(&typed))).unwrap_or(typed)
+    let hash = hasher.finish();
+    let fresh = || {
+        typed.listed.store(hash, Ordering::Relaxed);
+        Known::Node(Arc::downgrade(&typed))
+    };
+    found(hash, same, fresh).unwrap_or(typed)
+}
+
+/// Takes a value that is dropped out of the table, which would hold its memory for as long as nothing takes its place.
+pub(super) fn forget<T>(of: &T, hash: u64) {
+    let address = std::ptr::from_ref(of).addr();
+    let is_it = |known: &Known| match known {
+        Known::Nothing => false,
+        Known::Node(node) => node.as_ptr().addr() == address,
+        Known::Operation(operation, _) => operation.as_ptr().addr() == address,
+    };
+    let _ = KNOWN.try_with(|all| {
+        let mut all = all.try_borrow_mut().ok()?;
+        let set = all.chunks_exact_mut(WAYS).nth((hash >> 32) as usize % SETS)?;
+        set.iter_mut()
+            .filter(|entry| entry.hash == hash && is_it(&entry.known))
+            .for_each(|entry| *entry = Entry::default());
+        Some(())
+    });
 }
 
 /// Returns the known value among those of a hash that is the same; if there is none, records `fresh`.
@@ -126,7 +150,11 @@ fn known_operation(deferred: &Arc<Deferred>, words: &mut Words) -> Option<Arc<De
         Known::Operation(found, own) if *own == digest => found.upgrade().filter(reads_them),
         _ => None,
     };
-    found(hash, same, || Known::Operation(Arc::downgrade(deferred), digest))
+    let fresh = || {
+        deferred.listed.store(hash, Ordering::Relaxed);
+        Known::Operation(Arc::downgrade(deferred), digest)
+    };
+    found(hash, same, fresh)
 }
 
 fn view_of(view: &View, hasher: &mut FxHasher) {
@@ -170,4 +198,32 @@ fn is_same(a: &Typed, b: &Typed) -> bool {
         _ => false,
     };
     node && a.dtype == b.dtype && a.shape == b.shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KNOWN, Known};
+    use crate::engine::Engine;
+
+    fn entries() -> usize {
+        KNOWN.with_borrow(|all| all.iter().filter(|entry| !matches!(entry.known, Known::Nothing)).count())
+    }
+
+    #[test]
+    fn what_is_dropped_leaves_the_table() {
+        let engine = Engine::builder().backend("cpu").build().unwrap();
+        let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
+        let before = entries();
+        let recorded = || ((x.expr() * 2.0).exp() + x.expr().sum(&[], false)).cumsum(0);
+        let (kept, again) = (recorded(), recorded());
+        assert!(entries() > before + 4);
+        drop(again);
+        // What is recorded again is the same node as long as one handle lives.
+        let with_one = entries();
+        drop(recorded());
+        assert_eq!(entries(), with_one);
+        kept.eval().unwrap();
+        drop(kept);
+        assert_eq!(entries(), before);
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::again::Words;
+use super::common;
 use super::evaluate::{computed, resolve};
 #[cfg(feature = "graph")]
 use super::graph::{Item, Lowering, Refused};
@@ -43,6 +44,8 @@ pub(in crate::ops) struct Deferred {
     pub(super) may_be_fused: AtomicBool,
     /// An expression ended its kernel, and its own result was not written.
     pub(super) was_fused: AtomicBool,
+    /// Its hash, if the table of common subexpressions has it.
+    pub(super) listed: AtomicU64,
 }
 
 /// A result, as it was when it was computed.
@@ -75,7 +78,7 @@ const MOST_HELD: u32 = 8;
 
 impl Deferred {
     pub(in crate::ops) fn new(operation: impl Operation + 'static, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
-        let backlog = Mutex::new(Backlog::above(operation.inputs().into_iter().map(|input| input.backlog)));
+        let backlog = Mutex::new(Backlog::above(&shape, operation.inputs().into_iter().map(|input| input.backlog)));
         Arc::new(Self {
             operation: Mutex::new(Some(Arc::new(operation))),
             backlog,
@@ -86,6 +89,7 @@ impl Deferred {
             inlined: AtomicBool::new(false),
             may_be_fused: AtomicBool::new(false),
             was_fused: AtomicBool::new(false),
+            listed: AtomicU64::new(0),
         })
     }
 
@@ -289,6 +293,10 @@ fn lost() -> Error {
 
 impl Drop for Deferred {
     fn drop(&mut self) {
+        let hash = *self.listed.get_mut();
+        if hash != 0 {
+            common::forget(self, hash);
+        }
         drop_in_turn(self.operation.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
 }

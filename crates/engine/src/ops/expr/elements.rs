@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::deferred::Deferred;
+use super::evaluate::turned;
 use super::node::{Node, Source, Typed, View};
 use super::plan::lowered_together;
 use super::shape::{broadcast_strides, collapse, contiguous, product};
@@ -552,13 +553,19 @@ pub(in crate::ops) async fn reduced(
     let number = number(typed.dtype).filter(|_| !typed.shape.contains(&0) && from < rank && engine.is_processors());
     let Some(number) = number else { return Ok(None) };
     // Axes that stay go behind the others where memory lies so; fewer of them, where they do not lie together.
-    let first = behind(typed, from);
-    let Some((operation, tensors)) = (first..=from).find_map(|behind| reduction(typed, [behind, from], by, number))
-    else {
-        return Ok(None);
-    };
+    let mut found = arranged(typed, from, by, number);
+    if found.is_none() && Lowering::default().steps(typed, &typed.shape, None).is_some() {
+        // What lies across the others is turned first.
+        found = arranged(&turned(engine, typed).await?, from, by, number);
+    }
+    let Some((operation, tensors)) = found else { return Ok(None) };
     let tensors: Vec<&Tensor> = tensors.iter().listed();
     engine.native(NativeOperation::Reduce(operation), &tensors, (typed.dtype, shape), "reduce").await
+}
+
+/// The reduction with as many axes behind the others as may be.
+fn arranged(typed: &Arc<Typed>, from: usize, by: Combination, number: Number) -> Option<(ReduceShape, Vec<Tensor>)> {
+    (behind(typed, from)..=from).find_map(|behind| reduction(typed, [behind, from], by, number))
 }
 
 /// The reduction with the axes from `behind` on, of those before `from`, behind the others.

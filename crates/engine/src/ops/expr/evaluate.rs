@@ -296,13 +296,9 @@ async fn gathered(
 const TURNS_PAY: usize = 1 << 12;
 
 /// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.
-async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+pub(super) async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
     let lies_across = |node: &Typed| match &node.node {
-        Node::Read(view) => {
-            let last = view.strides.last().copied().unwrap_or(1);
-            let beside = view.strides.iter().zip(&node.shape).any(|(&stride, &side)| stride == 1 && side > 1);
-            last > 1 && beside && node.shape == typed.shape && node.dtype.bytes() == 4
-        }
+        Node::Read(view) => view.lies_across(&node.shape) && node.shape == typed.shape && node.dtype.bytes() == 4,
         _ => false,
     };
     if typed.count() < TURNS_PAY || engine.shared().machine(None) != Machine::Cpu {

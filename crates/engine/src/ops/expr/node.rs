@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -54,6 +54,14 @@ pub(in crate::ops) struct View {
     pub(in crate::ops) strides: Vec<usize>,
 }
 
+impl View {
+    /// Returns whether elements that lie side by side are rows apart in the order of a shape.
+    pub(super) fn lies_across(&self, shape: &[usize]) -> bool {
+        let last = self.strides.last().copied().unwrap_or(1);
+        last > 1 && self.strides.iter().zip(shape).any(|(&stride, &side)| stride == 1 && side > 1)
+    }
+}
+
 /// The distribution of random numbers that are made from Philox 4x32-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) enum RandomKind {
@@ -96,38 +104,49 @@ pub(in crate::ops) struct Backlog {
     length: u32,
     /// Bytes of the tensors that they read, which live as long.
     bytes: u64,
+    /// One of them has many elements.
+    is_wide: bool,
 }
 
 impl Backlog {
     /// Returns the backlog of a tensor.
     pub(super) fn of(bytes: u64) -> Self {
-        Self { length: 0, bytes }
+        Self { bytes, ..Self::default() }
     }
 
-    /// Returns the backlog of a node that reads others.
-    pub(super) fn above(read: impl Iterator<Item = Self>) -> Self {
+    /// Returns the backlog of a node of a shape that reads others.
+    pub(super) fn above(shape: &[usize], read: impl Iterator<Item = Self>) -> Self {
+        /// Work on more elements than these is shared among the threads, which would wait for that of the caller.
+        const WIDE: usize = 1 << 13;
         let (mut longest, mut bytes) = (Self::default(), 0_u64);
         for one in read {
             match one.length {
                 0 => bytes = bytes.saturating_add(one.bytes),
                 length => {
-                    longest = Self { length: longest.length.max(length), bytes: longest.bytes.max(one.bytes) };
+                    longest.length = longest.length.max(length);
+                    longest.bytes = longest.bytes.max(one.bytes);
+                    longest.is_wide |= one.is_wide;
                 }
             }
         }
-        Self { length: longest.length.saturating_add(1), bytes: longest.bytes.saturating_add(bytes) }
+        Self {
+            length: longest.length.saturating_add(1),
+            bytes: longest.bytes.saturating_add(bytes),
+            is_wide: longest.is_wide || shape::product(shape) > WIDE,
+        }
     }
 
     /// Returns whether it is submitted while more is recorded: at a share of the bound.
     #[cfg(not(target_arch = "wasm32"))]
     fn is_due(self, share: u32) -> bool {
-        /// The bound on nodes in a row, …
+        /// The bounds on nodes in a row, where one is wide and where none is, …
         const MOST_NODES: u32 = 2048;
+        const MOST_NARROW: u32 = 512;
         /// … and on bytes that more than a few of them hold.
         const MOST_BYTES: u64 = 1 << 28;
         const FEW_NODES: u32 = 16;
-        self.length > MOST_NODES / share
-            || self.length > FEW_NODES / share && self.bytes > MOST_BYTES / u64::from(share)
+        let most = if self.is_wide { MOST_NODES } else { MOST_NARROW };
+        self.length > most / share || self.length > FEW_NODES / share && self.bytes > MOST_BYTES / u64::from(share)
     }
 }
 
@@ -145,6 +164,17 @@ pub(in crate::ops) struct Typed {
     pub(super) own: Mutex<Own>,
     /// A kernel computed it as a part of itself.
     pub(super) was_met: AtomicBool,
+    /// Its hash, if the table of common subexpressions has it.
+    pub(super) listed: AtomicU64,
+}
+
+impl Drop for Typed {
+    fn drop(&mut self) {
+        let hash = *self.listed.get_mut();
+        if hash != 0 {
+            common::forget(self, hash);
+        }
+    }
 }
 
 /// The expressions that a node reads, listed without an allocation.
@@ -214,13 +244,13 @@ impl Typed {
         };
         let backlog = match &node {
             Node::Read(view) => read(view),
-            Node::Gather { view, index, .. } => Backlog::above([read(view), index.backlog].into_iter()),
+            Node::Gather { view, index, .. } => Backlog::above(&shape, [read(view), index.backlog].into_iter()),
             Node::Constant(_) => Backlog::default(),
             Node::Unary(_, a) | Node::Cast(a) | Node::Random { counter: a, .. } => {
-                Backlog::above([a.backlog].into_iter())
+                Backlog::above(&shape, [a.backlog].into_iter())
             }
-            Node::Binary(_, a, b) => Backlog::above([a.backlog, b.backlog].into_iter()),
-            Node::Select(a, b, c) => Backlog::above([a.backlog, b.backlog, c.backlog].into_iter()),
+            Node::Binary(_, a, b) => Backlog::above(&shape, [a.backlog, b.backlog].into_iter()),
+            Node::Select(a, b, c) => Backlog::above(&shape, [a.backlog, b.backlog, c.backlog].into_iter()),
         };
         let is_rooted = match &node {
             Node::Read(view) => !matches!(view.source, Source::Indices),
@@ -230,7 +260,17 @@ impl Typed {
             Node::Binary(_, a, b) => a.is_rooted || b.is_rooted,
             Node::Select(a, b, c) => a.is_rooted || b.is_rooted || c.is_rooted,
         };
-        Self { node, shape, dtype, depth, backlog, is_rooted, own: Mutex::default(), was_met: AtomicBool::new(false) }
+        Self {
+            node,
+            shape,
+            dtype,
+            depth,
+            backlog,
+            is_rooted,
+            own: Mutex::default(),
+            was_met: AtomicBool::new(false),
+            listed: AtomicU64::new(0),
+        }
     }
 
     /// A tensor of an operation's own.

@@ -21,6 +21,8 @@ mod cost {
     /// An element that is read from memory, one that the elements beside it read as well, and one that is written.
     pub(super) const READ: f64 = 2.0;
     pub(super) const SHARED: f64 = 0.25;
+    /// One whose neighbours in memory are rows apart: it is turned first, or each takes a line of memory.
+    pub(super) const ACROSS: f64 = 8.0;
     pub(super) const WRITTEN: f64 = 4.0;
     /// One kernel more.
     pub(super) const LAUNCH: f64 = 10_000.0;
@@ -433,7 +435,12 @@ impl Walk {
                     return self.parts[*of].cost;
                 }
                 let repeats = view.strides.iter().zip(&typed.shape).any(|(&stride, &side)| stride == 0 && side > 1);
-                (0.0, if repeats { cost::SHARED } else { cost::READ })
+                let reads = match repeats {
+                    true => cost::SHARED,
+                    false if view.lies_across(&typed.shape) => cost::ACROSS,
+                    false => cost::READ,
+                };
+                (0.0, reads)
             }
         };
         Cost { arithmetic, reads, nodes: 1.0 }

@@ -1,0 +1,161 @@
+"""Arrays of few float32 numbers are computed at once on the host. They give what NumPy gives in float64, whatever they meet."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+import pytest
+
+import cantus
+
+RANDOM = np.random.default_rng(5)
+SHAPES = ((), (1,), (4,), (3, 4), (1, 4), (3, 1), (2, 3, 4), (0,), (2, 0), (64,), (65,), (9, 8))
+
+
+def of(shape) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype("f4")
+
+
+def same(have, want: np.ndarray, tolerance: float = 1e-6) -> None:
+    have = np.asarray(have)
+    assert have.dtype == np.float32 and have.shape == want.shape
+    np.testing.assert_allclose(have, want, rtol=tolerance, atol=tolerance)
+
+
+def wide(x):
+    return x.astype("f8") if isinstance(x, np.ndarray) else x
+
+
+@pytest.mark.parametrize("op", (operator.add, operator.sub, operator.mul, operator.truediv), ids=lambda op: op.__name__)
+def test_functions_of_two(device, op):
+    for shape in SHAPES:
+        x = of(shape)
+        for other in [of(other) for other in SHAPES] + [3, -0.25]:
+            try:
+                want = [op(wide(x), wide(other)), op(wide(other), wide(x))]
+            except ValueError:
+                with pytest.raises(ValueError):
+                    op(cantus.asarray(x), cantus.asarray(other))
+                continue
+            a, b = cantus.asarray(x), cantus.asarray(other) if isinstance(other, np.ndarray) else other
+            same(op(a, b), want[0])
+            same(op(b, a), want[1])
+
+
+def test_functions_of_one(device):
+    for shape in SHAPES:
+        x = of(shape)
+        a = cantus.asarray(x)
+        for have, want in ((-a, -x), (cantus.abs(a), np.abs(x)), (cantus.sqrt(a * a), np.sqrt(wide(x) ** 2)), (abs(-a), np.abs(x))):
+            same(have, np.asarray(want))
+
+
+def test_what_has_no_value(device):
+    x = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e38, 1e-38], "f4")
+    with np.errstate(all="ignore"):
+        for op in (operator.add, operator.sub, operator.mul, operator.truediv):
+            have, want = op(cantus.asarray(x)[:, None], cantus.asarray(x)[None, :]), op(x[:, None], x[None, :])
+            np.testing.assert_array_equal(np.asarray(have), want)
+        np.testing.assert_array_equal(np.asarray(cantus.sqrt(cantus.asarray(x))), np.sqrt(x))
+
+
+def test_products(device):
+    sides = (1, 2, 3, 5, 8, 64, 65)
+    for m in sides:
+        for k in sides:
+            x = of((m, k))
+            for n in (None, 1, 3, 8):
+                y = of((k,) if n is None else (k, n))
+                a, b = cantus.asarray(x), cantus.asarray(y)
+                same(a @ b, wide(x) @ wide(y), 1e-5)
+                if n is not None:
+                    same(b.T @ a.T, (wide(x) @ wide(y)).T, 1e-5)
+                same(a[0] @ b, wide(x)[0] @ wide(y), 1e-5)
+    for one, other in (((2, 3), (2, 3)), ((3,), (2,)), ((), (2,)), ((2, 0), (1, 2))):
+        with pytest.raises(ValueError):
+            cantus.zeros(one) @ cantus.zeros(other)
+    same(cantus.zeros((2, 0)) @ cantus.zeros((0, 3)), np.zeros((2, 3)))
+
+
+def test_parts(device):
+    x = of((7, 3, 5))
+    a = cantus.asarray(x)
+    keys = (0, -1, (2, 1), (2, 1, 4), slice(1, 3), (slice(None), 2), (slice(1, 6, 2), slice(0, 2), 3), (..., 1), (None, 4, ..., None))
+    keys += ((slice(3, 3), 1), slice(5, 100, 3), (..., slice(None, None, 4)), (slice(None, None, -2), 0), slice(None))
+    for key in keys:
+        same(a[key], x[key])
+        same(a[key] + 1, wide(x)[key] + 1)
+    for key in (7, (0, 3), (0, 0, 0, 0)):
+        with pytest.raises(IndexError):
+            a[key]
+
+
+def test_inverses(device):
+    for n in range(1, 10):
+        x = of((n, n)) + 2 * np.eye(n, dtype="f4")
+        same(cantus.linalg.inv(cantus.asarray(x)), np.linalg.inv(wide(x)), 1e-4)
+    for large in (1e-30, 1e30):
+        x = of((3, 3))
+        same(cantus.linalg.inv(cantus.asarray(x * np.float32(large))) * large, np.linalg.inv(wide(x)), 1e-4)
+    # The first pivot is 0, and the second: rows are exchanged.
+    turned = np.array([[0, 0, 2], [3, 0, 0], [0, 4, 0]], "f4")
+    same(cantus.linalg.inv(cantus.asarray(turned)), np.linalg.inv(wide(turned)))
+    for nothing in ([[1, 2], [2, 4]], [[0]], [[1, np.nan], [0, 1]], [[np.inf, 0], [0, 1]]):
+        assert np.isnan(np.asarray(cantus.linalg.inv(cantus.asarray(np.array(nothing, "f4"))))).all()
+    with pytest.raises(ValueError):
+        cantus.linalg.inv(cantus.ones((2, 3)))
+
+
+def test_what_is_made(device):
+    same(cantus.zeros((2, 3)) + cantus.full((3,), 0.1), np.full((2, 3), np.float32(0.1)))
+    for rows, columns, k in ((3, 3, 0), (2, 4, 1), (4, 2, -1), (3, 3, 5), (3, 3, -5), (0, 3, 0), (3, 0, 0)):
+        same(2 * cantus.eye(rows, columns, k=k), 2 * np.eye(rows, columns, k))
+
+
+def test_they_meet_what_is_recorded(device):
+    x, y = of((4, 4)), of((4, 300))
+    a, b = cantus.asarray(x), cantus.asarray(y)
+    few, wanted = (a @ a + 1) / 3, (wide(x) @ wide(x) + 1) / 3
+    same(few @ b, wanted @ wide(y), 1e-5)
+    same(cantus.exp(few), np.exp(wanted), 1e-5)
+    same(cantus.sum(few, axis=0) + few[1], wanted.sum(0) + wanted[1], 1e-5)
+    same(few.eval() + few, 2 * wanted, 1e-5)
+    same(cantus.from_dlpack(few, copy=True) * 2, 2 * wanted, 1e-5)
+    assert few[0, 0].item() == pytest.approx(wanted[0, 0], rel=1e-5)
+    assert np.asarray(few.copy()).tolist() == few.tolist()
+    few[1] = 7
+    wanted[1] = 7
+    same(few + 1, wanted + 1, 1e-5)
+
+
+def test_what_a_kernel_writes(device):
+    text = """
+    @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(64)
+    fn fill(@builtin(global_invocation_id) id: vec3u) { if id.x < arrayLength(&y) { y[id.x] += 10.0; } }
+    """
+    kernel = cantus.kernel(text)
+    x = cantus.asarray([1.0, 2.0, 3.0, 4.0])
+    before, recorded = x + 1, cantus.exp(x)
+    kernel(y=x, invocations=4)
+    assert x.tolist() == [11, 12, 13, 14] and (x * 2).tolist() == [22, 24, 26, 28]
+    assert before.tolist() == [2, 3, 4, 5]
+    same(recorded, np.exp([1.0, 2.0, 3.0, 4.0]))
+
+
+def test_a_long_loop(device):
+    """A filter of position and speed, against NumPy in float64."""
+    f, h = np.array([[1, 0.1], [0, 1]]), np.array([[1.0, 0]])
+    z = RANDOM.standard_normal((400, 1, 1))
+
+    def filtered(xp, f, h, z, x, p):
+        for t in range(400):
+            x, p = f @ x, f @ p @ f.T + 0.01 * xp.eye(2, dtype=x.dtype)
+            gain = p @ h.T @ xp.linalg.inv(h @ p @ h.T + 0.5 * xp.eye(1, dtype=x.dtype))
+            x, p = x + gain @ (z[t] - h @ x), p - gain @ h @ p
+        return x
+
+    inputs = (f, h, z, np.zeros((2, 1)), np.eye(2))
+    want = filtered(np, *inputs)
+    same(filtered(cantus, *(cantus.asarray(one.astype("f4")) for one in inputs)), want, 1e-4)
