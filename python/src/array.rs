@@ -124,13 +124,13 @@ impl Lazy {
         }
     }
 
-    /// What the host computes of few numbers at once.
+    /// Returns the result of a function of few numbers, computed on the host now.
     pub(crate) fn at_once(&self, of: impl FnOnce(&Few) -> Option<Arc<Few>>) -> Option<Self> {
         let few = self.few()?;
         of(&few).map(|few| Self::known(self.engine.clone(), few, None))
     }
 
-    /// The same of two arrays.
+    /// Returns the result of a function of the few numbers of two arrays.
     fn both_at_once(&self, other: &Self, of: impl FnOnce(&Few, &Few) -> Option<Arc<Few>>) -> Option<Self> {
         let (few, other) = (self.few()?, other.few().filter(|_| self.engine.is(&other.engine))?);
         of(&few, &other).map(|few| Self::known(self.engine.clone(), few, None))

@@ -56,7 +56,7 @@ fn sums_products_extremes_and_moments_over_any_axes() {
     }
 }
 
-/// Columns so long that several threads take parts of their rows, which need not be equal.
+/// Reduces columns in parts: several threads take rows of one column, not equally many.
 #[test]
 fn columns_of_many_rows() {
     for engine in by_turns() {
