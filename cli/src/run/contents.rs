@@ -1,13 +1,16 @@
 //! The contents of bindings: files in six formats, standard input, and numbers that need no file. And the other way: what is read
 //! back, as a file.
 
-use std::io::{Read as _, Write as _};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cantus::kernel::{Binding, Layout};
 use cantus::tensor::npy::{self, Array};
 use cantus::{DType, Error, Result};
+use cantus_data::{Archive, Format as FileFormat, Writer};
 
 use crate::colormap::{Colormap, Shade};
 use crate::output::{self, OutputFile};
@@ -342,69 +345,31 @@ fn is_vec4(layout: &Layout) -> bool {
     }
 }
 
-/// The dtypes of `.safetensors` files, and ours.
-const SAFETENSORS: [(safetensors::Dtype, DType); 13] = {
-    use safetensors::Dtype;
-    [
-        (Dtype::BOOL, DType::Bool),
-        (Dtype::I8, DType::I8),
-        (Dtype::U8, DType::U8),
-        (Dtype::I16, DType::I16),
-        (Dtype::U16, DType::U16),
-        (Dtype::BF16, DType::BF16),
-        (Dtype::F16, DType::F16),
-        (Dtype::F32, DType::F32),
-        (Dtype::F64, DType::F64),
-        (Dtype::I32, DType::I32),
-        (Dtype::U32, DType::U32),
-        (Dtype::I64, DType::I64),
-        (Dtype::U64, DType::U64),
-    ]
-};
-
-/// In the order of `.safetensors` files, the least byte first, or from it.
-fn least_first(dtype: DType, bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    if cfg!(target_endian = "big") {
-        bytes.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
-    }
-    bytes
-}
-
 /// A file of one tensor.
 fn as_safetensors(array: &Array, name: &str, path: &Path) -> Result<Vec<u8>> {
     refuse_complex(array, path)?;
-    let invalid = |reason: String| Error::InvalidInput { what: format!("the output {}", path.display()), reason };
-    let (dtype, _) = SAFETENSORS
-        .into_iter()
-        .find(|(_, dtype)| *dtype == array.dtype)
-        .ok_or_else(|| invalid(format!("a .safetensors has no {} (write a .npy)", array.dtype)))?;
-    let data = least_first(array.dtype, &array.bytes);
-    let view = safetensors::tensor::TensorView::new(dtype, array.shape.clone(), &data);
-    let file = view.and_then(|view| safetensors::serialize([(name, view)], None));
-    file.map_err(|error| invalid(error.to_string()))
+    let (planned, sink) = ([(name, (array.dtype, array.shape.clone()))], Cursor::new(Vec::new()));
+    let mut file = Writer::new(sink, FileFormat::Safetensors, path, planned, &BTreeMap::new())?;
+    file.write(name, &array.bytes)?;
+    Ok(file.finish()?.into_inner())
 }
 
 /// One tensor of a file: that of the name, or the only one.
 fn from_safetensors(path: &Path, name: &str) -> Result<Array> {
-    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
-    let file = safetensors::SafeTensors::deserialize(&bytes).map_err(|error| invalid(error.to_string()))?;
-    let names = file.names();
-    let view = match (file.tensor(name), names.as_slice()) {
-        (Ok(view), _) => view,
-        (Err(_), [only]) => file.tensor(only).map_err(|error| invalid(error.to_string()))?,
-        (Err(_), _) => {
+    let file = File::open(path).map_err(|error| Error::unreadable(path, &error))?;
+    let file = Archive::read(file, FileFormat::Safetensors, path)?;
+    let names: Vec<&str> = file.names().collect();
+    let found = match names.as_slice() {
+        _ if names.contains(&name) => name,
+        [only] => only,
+        _ => {
             let hint = parse::closest(name, &names);
-            return Err(invalid(format!("it has no tensor \"{name}\"{hint} (name one: {}#TENSOR)", path.display())));
+            let reason = format!("it has no tensor \"{name}\"{hint} (name one: {}#TENSOR)", path.display());
+            return Err(Error::InvalidInput { what: path.display().to_string(), reason });
         }
     };
-    let (_, dtype) = SAFETENSORS
-        .into_iter()
-        .find(|(theirs, _)| *theirs == view.dtype())
-        .ok_or_else(|| invalid(format!("its tensor is {:?}, which is not a dtype of Cantus", view.dtype())))?;
-    let data = least_first(dtype, view.data());
-    Array::new(dtype, view.shape(), data)
+    let array = file.array(found)?;
+    Array::new(array.dtype(), array.shape(), array.bytes().to_vec())
 }
 
 /// The formats that results are written in.

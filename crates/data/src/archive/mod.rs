@@ -238,7 +238,7 @@ impl<R: Read + Seek> Archive<R> {
             }
             #[cfg(feature = "npz")]
             (Source::Zip(archive), Place::Zipped(index)) => npz::array(archive, index, name, &self.path),
-            #[cfg(any(feature = "npz", feature = "safetensors"))]
+            #[cfg(feature = "npz")]
             _ => Err(self.missing(name)),
         }
     }
