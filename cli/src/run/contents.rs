@@ -299,7 +299,7 @@ pub fn pixels(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
     if output::extension(path) != "png" {
         return jpeg(path);
     }
-    let file = std::fs::File::open(path).map_err(|error| Error::unreadable(path, &error))?;
+    let file = File::open(path).map_err(|error| Error::unreadable(path, &error))?;
     let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
     decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
     let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is not a PNG picture: {error}")))?;
