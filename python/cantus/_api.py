@@ -14,7 +14,7 @@ from . import _core, _devices, _dtypes
 from ._array import Array, address_of, binary, call, divided, filled, floor_divided, matmul, number, power, wrap
 from ._devices import Device
 from ._dtypes import DType
-from ._indexing import within
+from ._indexing import Rows, within
 
 e = math.e
 inf = math.inf
@@ -1033,6 +1033,15 @@ def _summed(x: Array, dtype: Any) -> Array:
     return x
 
 
+def _down_rows(x: Array, axis: Axes) -> Rows | None:
+    """Rows by a mask that nobody has looked for, if they are reduced along their first axis."""
+    late = x._late
+    if type(late) is not Rows:
+        return None
+    rank = late.x.ndim
+    return late if (axis is None and rank == 1) or (type(axis) is int and axis in (0, -rank)) else None
+
+
 def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
     """The sum along axes; all for None. Integers become int64 or uint64.
 
@@ -1040,6 +1049,8 @@ def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = F
     >>> cantus.sum(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([4., 6.], dtype=float32)
     """
+    rows = _down_rows(x, axis)
+    x = x if rows is None else rows.filled()
     if dtype is None and x._kind in ("f32", "f64"):
         # What needs no other dtype: programs ask it often.
         return _reduced("sum", x, axis, keepdims)
@@ -1099,7 +1110,11 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     >>> cantus.mean(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([2., 3.], dtype=float32)
     """
-    return _reduced("mean", _floats(x), axis, keepdims)
+    rows = _down_rows(x, axis)
+    if rows is None:
+        return _reduced("mean", _floats(x), axis, keepdims)
+    total = _reduced("sum", _floats(rows.filled()), axis, keepdims)
+    return total / _reduced("count_nonzero", rows.mask, None, False).astype(total.dtype)
 
 
 def var(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:

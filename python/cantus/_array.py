@@ -527,6 +527,8 @@ class _Capsule:
 
 # The array of what the core recorded, on a device.
 wrap: Callable[[_core.Lazy, Device], Array] = _core.wrap
+# The array of what a function records when the array is asked for.
+late: Callable[[Callable[[], _core.Lazy], Device], Array] = _core.late
 
 
 def _general(op: str, x: Array, y: Any, reflected: bool) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _dtypes
-from ._array import Array, binary, call, filled, wrap
+from ._array import Array, binary, call, filled, late, wrap
 
 
 def _as_array(part: Any, like: Array) -> Any:
@@ -54,9 +54,32 @@ def _places(mask: Array) -> list[Array]:
     ]
 
 
+class Rows:
+    """The rows of an array where a mask is true, not looked for yet: a sum or mean down the rows need not know how many they are."""
+
+    __slots__ = ("mask", "x")
+
+    def __init__(self, x: Array, mask: Array) -> None:
+        self.x = wrap(x._x.kept(), x._device)
+        self.mask = wrap(mask._x.kept(), mask._device)
+
+    def __call__(self) -> Any:
+        """Looks for them, and gives what is recorded."""
+        if self.x.ndim == 1:
+            return call(self.x, "masked_select", [self.mask])._x
+        return _gathered(self.x, [(0, _places(self.mask)[0])])._x
+
+    def filled(self) -> Array:
+        """The array with zeros in the rows that are not selected."""
+        beside = call(self.mask, "reshape", ints=[self.mask.shape[0]] + [1] * (self.x.ndim - 1))
+        return wrap(beside._x.select(self.x._x, filled((), 0, self.x.dtype, self.x._device)._x), self.x._device)
+
+
 def read(x: Array, key: Any) -> Array:
     """x[key]."""
     if isinstance(key, Array) and key.dtype.kind == "b":
+        if key.ndim == 1 and x.ndim and x.size and key.shape[0] == x.shape[0] and key._device is x._device:
+            return late(Rows(x, key), x._device)
         if key.ndim == x.ndim and key.ndim and key.shape == x.shape:
             return call(x, "masked_select", [key]) if x.size else call(x, "reshape", ints=[0])
         if key.ndim == 0:

@@ -249,6 +249,11 @@ impl Lazy {
         matches!(&*self.state(), State::Computed(_) | State::Known(..))
     }
 
+    /// The same array, which keeps its elements where a kernel writes to its memory: the kernel writes to a copy.
+    fn kept(&self) -> PyResult<Self> {
+        self.recorded(&[], Ok)
+    }
+
     /// A function of elements.
     fn unary(&self, op: &str) -> PyResult<Self> {
         self.unary_by(call::unary(op)?)

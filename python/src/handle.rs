@@ -18,10 +18,18 @@ use crate::call;
 #[pyclass(frozen, subclass, weakref, module = "cantus._core")]
 pub(crate) struct Handle {
     /// The recorded array: another one once the array was changed. Locked while it is copied, never while something is recorded or computed.
-    x: Mutex<Lazy>,
+    x: Mutex<Held>,
     /// The device.
     #[pyo3(get, name = "_device")]
     device: Py<PyAny>,
+}
+
+/// What an array has.
+enum Held {
+    Recorded(Lazy),
+    /// A function of Python's without arguments that gives what is recorded, called by the first that asks for more than the function's own
+    /// attributes: how many rows a mask selects is known once it is computed.
+    Late(Py<PyAny>),
 }
 
 /// The class that Python derives, with its functions.
@@ -64,11 +72,18 @@ pub(crate) fn extended(
 #[pyfunction]
 pub(crate) fn wrap<'py>(x: &Lazy, device: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = device.py();
-    extension(py)?.array(py, x.clone(), device.as_any().clone().unbind())
+    extension(py)?.array(py, Held::Recorded(x.clone()), device.as_any().clone().unbind())
+}
+
+/// Creates the array that a function of Python's records when it is asked for.
+#[pyfunction]
+pub(crate) fn late<'py>(record: &Bound<'py, PyAny>, device: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = device.py();
+    extension(py)?.array(py, Held::Late(record.clone().unbind()), device.clone().unbind())
 }
 
 impl Extension {
-    fn array<'py>(&self, py: Python<'py>, x: Lazy, device: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn array<'py>(&self, py: Python<'py>, x: Held, device: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let handle = PyClassInitializer::from(Handle { x: Mutex::new(x), device });
         // SAFETY: the class extends `Handle`. This is what its constructor does, without arguments of Python's.
         unsafe {
@@ -100,16 +115,22 @@ const SMALL: i64 = 1000;
 const EXACT: i64 = 1 << 53;
 
 impl Handle {
-    fn locked(&self) -> MutexGuard<'_, Lazy> {
+    fn locked(&self) -> MutexGuard<'_, Held> {
         self.x.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lazy(&self) -> Lazy {
-        self.locked().clone()
+    fn lazy(&self, py: Python<'_>) -> PyResult<Lazy> {
+        let record = match &*self.locked() {
+            Held::Recorded(x) => return Ok(x.clone()),
+            Held::Late(record) => record.clone_ref(py),
+        };
+        let x: PyRef<'_, Lazy> = record.bind(py).call0()?.extract()?;
+        self.become_another(&x);
+        Ok(x.clone())
     }
 
     fn made<'py>(&self, py: Python<'py>, extension: &Extension, x: Lazy) -> PyResult<Bound<'py, PyAny>> {
-        extension.array(py, x, self.device.clone_ref(py))
+        extension.array(py, Held::Recorded(x), self.device.clone_ref(py))
     }
 
     /// An operator with another array of the same dtype, or with a number. None of anything else.
@@ -121,14 +142,14 @@ impl Handle {
         reflected: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = other.py();
-        let own = self.lazy();
+        let own = self.lazy(py)?;
         let dtype = own.kind();
         let divides_whole = op == Binary::Div && !is_plain(dtype, false);
         if divides_whole {
             return Ok(None);
         }
         if extension.is_array(other) {
-            let result = own.combined_by(op, &other.cast::<Self>()?.get().lazy())?;
+            let result = own.combined_by(op, &other.cast::<Self>()?.get().lazy(py)?)?;
             return result.map(|x| self.made(py, extension, x)).transpose();
         }
         let number = if let Ok(number) = other.cast_exact::<PyFloat>() {
@@ -180,40 +201,49 @@ fn general<'py>(
 impl Handle {
     #[new]
     fn new(x: &Lazy, device: Py<PyAny>) -> Self {
-        Self { x: Mutex::new(x.clone()), device }
+        Self { x: Mutex::new(Held::Recorded(x.clone())), device }
     }
 
     #[getter(_x)]
-    fn recorded(&self) -> Lazy {
-        self.lazy()
+    fn recorded(&self, py: Python<'_>) -> PyResult<Lazy> {
+        self.lazy(py)
+    }
+
+    /// The function that records the array, while nothing has asked for it.
+    #[getter(_late)]
+    fn unrecorded(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        match &*self.locked() {
+            Held::Recorded(_) => None,
+            Held::Late(record) => Some(record.clone_ref(py)),
+        }
     }
 
     #[setter(_x)]
-    fn become_another(&self, x: &Bound<'_, Lazy>) {
+    fn become_another(&self, x: &Lazy) {
         // What it was is dropped when nothing is locked.
-        let before = std::mem::replace(&mut *self.locked(), x.get().clone());
+        let before = std::mem::replace(&mut *self.locked(), Held::Recorded(x.clone()));
         drop(before);
     }
 
     /// The dtype's name in the core.
     #[getter(_kind)]
-    fn kind(&self) -> &'static str {
-        self.lazy().kind().name()
+    fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.lazy(py)?.kind().name())
     }
 
     /// A function of elements.
     fn _unary<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.made(py, extension(py)?, self.lazy().unary_by(call::unary(op)?)?)
+        self.made(py, extension(py)?, self.lazy(py)?.unary_by(call::unary(op)?)?)
     }
 
     /// The elements in another dtype.
     fn _cast<'py>(&self, py: Python<'py>, to: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.made(py, extension(py)?, self.lazy().cast(to)?)
+        self.made(py, extension(py)?, self.lazy(py)?.cast(to)?)
     }
 
     /// A function of elements that are floats; None of other dtypes.
     fn _of_floats<'py>(&self, py: Python<'py>, op: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let lazy = self.lazy();
+        let lazy = self.lazy(py)?;
         if !is_plain(lazy.kind(), false) {
             return Ok(None);
         }
@@ -229,8 +259,8 @@ impl Handle {
         ints: Vec<i64>,
         floats: Vec<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let others: Vec<Lazy> = others.iter().map(|other| other.lazy()).collect();
-        let results = self.lazy().called(py, name, &others.iter().collect::<Vec<_>>(), &ints, &floats)?;
+        let others: Vec<Lazy> = others.iter().map(|other| other.lazy(py)).collect::<PyResult<_>>()?;
+        let results = self.lazy(py)?.called(py, name, &others.iter().collect::<Vec<_>>(), &ints, &floats)?;
         let first = results.into_iter().next();
         self.made(py, extension(py)?, first.ok_or_else(|| PyRuntimeError::new_err(format!("{name} has no result")))?)
     }
@@ -242,7 +272,7 @@ impl Handle {
     /// (2, 3)
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.lazy().shape(py)
+        self.lazy(py)?.shape(py)
     }
 
     /// The number of axes.
@@ -251,8 +281,8 @@ impl Handle {
     /// >>> cantus.ones((2, 3)).ndim
     /// 2
     #[getter]
-    fn ndim(&self) -> usize {
-        self.lazy().rank()
+    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.lazy(py)?.rank())
     }
 
     /// The type of the elements.
@@ -262,7 +292,7 @@ impl Handle {
     /// cantus.float32
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let dtype = self.lazy().kind();
+        let dtype = self.lazy(py)?.kind();
         let found = extension(py)?.dtypes.iter().find(|(known, _)| *known == dtype);
         let missing = || PyRuntimeError::new_err(format!("{dtype} has no dtype in Python (this is a fault in Cantus)"));
         found.map(|(_, kind)| kind.bind(py).clone()).ok_or_else(missing)
@@ -277,7 +307,7 @@ impl Handle {
     fn transpose<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let extension = extension(py)?;
-        match own.lazy().transposed()? {
+        match own.lazy(py)?.transposed()? {
             Some(x) => own.made(py, extension, x),
             None => general(extension, "T", slf, slf, false),
         }
@@ -335,7 +365,7 @@ impl Handle {
         let py = slf.py();
         let extension = extension(py)?;
         if extension.is_array(other) {
-            let (a, b) = (slf.get().lazy(), other.cast::<Self>()?.get().lazy());
+            let (a, b) = (slf.get().lazy(py)?, other.cast::<Self>()?.get().lazy(py)?);
             if let Some(x) = a.product(&b)? {
                 return slf.get().made(py, extension, x);
             }
@@ -345,7 +375,7 @@ impl Handle {
 
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
-        let (extension, lazy) = (extension(py)?, own.lazy());
+        let (extension, lazy) = (extension(py)?, own.lazy(py)?);
         if is_unsigned(lazy.kind()) {
             return general(extension, "sub", slf, 0_i64.into_pyobject(py)?.as_any(), true);
         }
@@ -355,7 +385,7 @@ impl Handle {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let extension = extension(py)?;
-        match own.lazy().part(key)? {
+        match own.lazy(py)?.part(key)? {
             Some(x) => own.made(py, extension, x),
             None => general(extension, "part", slf, key, false),
         }

@@ -30,7 +30,7 @@ mod _core {
     #[pymodule_export]
     use super::engine::{Engine, forked, frequencies, survey};
     #[pymodule_export]
-    use super::handle::{Handle, extended, wrap};
+    use super::handle::{Handle, extended, late, wrap};
     #[pymodule_export]
     use super::kernel::Kernel;
     #[pymodule_export]

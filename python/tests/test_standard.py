@@ -152,6 +152,50 @@ def test_masks(device):
     near(y, x, "float32")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize("shape", [(40,), (40, 3), (40, 3, 2), (1, 5)])
+def test_sums_down_masked_rows(device, dtype, shape):
+    x = numbers(shape, dtype, 2, 1) if dtype in ("float32", "complex64") else (np.arange(np.prod(shape)) % 7 % (2 if dtype == "bool" else 7)).reshape(shape).astype(dtype)
+    if dtype == "float32":
+        # What is not selected is not added, whatever it is.
+        x[0] = np.inf
+    y = cantus.asarray(x)
+    for mask in (np.arange(shape[0]) % 3 == 1, np.ones(shape[0], bool) & (np.arange(shape[0]) > 0), np.zeros(shape[0], bool)):
+        key = cantus.asarray(mask)
+        near(cantus.sum(y[key], axis=0), np.sum(x[mask], axis=0), "float32")
+        near(y[key].sum(axis=-len(shape), keepdims=True), x[mask].sum(axis=0, keepdims=True), "float32")
+        near(y[key].sum(), x[mask].sum(), "float32")
+        if mask.any():
+            near(cantus.mean(y[key], axis=0), np.mean(x[mask], axis=0), "float32")
+            near(y[key].mean(), x[mask].mean(), "float32")
+            near(y[key].max(axis=0), x[mask].max(axis=0), "float32") if dtype != "complex64" else None
+        elif dtype == "float32":
+            assert np.isnan(np.asarray(y[key].mean(axis=0))).all()
+        # Whatever else is asked for looks for the rows.
+        assert y[key].shape == x[mask].shape and len(y[key]) == mask.sum() and y[key].dtype == y.dtype
+        near(y[key], x[mask], "float32")
+        near(y[key] == y[key], np.ones(x[mask].shape), "float32")
+
+
+def test_masked_rows_are_those_of_when_they_were_selected(device):
+    x = np.arange(12, dtype="f4").reshape(6, 2)
+    y, mask = cantus.asarray(x.copy()), cantus.asarray([True, False] * 3)
+    rows, total = y[mask], cantus.sum(y[mask], axis=0)
+    double = cantus.kernel("""
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3u) { if id.x < arrayLength(&x) { x[id.x] *= 2.0; } }
+    """)
+    double(x=y, invocations=12)
+    mask[...] = False
+    near(rows, x[::2], "float32")
+    near(total, x[::2].sum(axis=0), "float32")
+    near(y, 2 * x, "float32")
+    # No row is looked for: a sum of rows is one evaluation.
+    late = y[cantus.asarray([True] * 6)]
+    assert late._late is not None and cantus.sum(late, axis=0) is not None and late._late is not None
+    assert late.shape == (6, 2) and late._late is None
+
+
 @pytest.mark.parametrize("dtype", FLOATS + COMPLEX)
 def test_linear_algebra(device, dtype):
     if not has(device, dtype):
