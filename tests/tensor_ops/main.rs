@@ -8,6 +8,7 @@ mod arrange;
 mod assemble;
 mod conv2d;
 mod create;
+mod cudarc;
 #[path = "../../examples/digits.rs"]
 mod digits;
 mod dtypes;
