@@ -79,6 +79,14 @@ impl ThreadTime {
     }
 }
 
+/// Returns how many of `total` units a task takes, some `least` of them: no thread waits for the only one that has a last task.
+#[must_use]
+pub fn share(total: usize, least: usize) -> usize {
+    let (tasks, threads) = (total.div_ceil(least.max(1)), count().max(1));
+    let even = if tasks > threads { tasks.next_multiple_of(threads) } else { tasks };
+    total.div_ceil(even.max(1)).max(1)
+}
+
 /// Calls `work` for each number below `tasks`, in any order, on any of the threads.
 pub fn each(tasks: usize, work: impl Fn(usize) + Sync) {
     spread(tasks, &|task| {
@@ -567,6 +575,23 @@ mod shared {
                     });
                     assert!(done.iter().all(|times| times.load(Ordering::Relaxed) == 1), "{tasks} tasks");
                 }
+            }
+        }
+
+        #[test]
+        fn threads_have_as_many_tasks() {
+            for pool in pools() {
+                by(pool.as_ref(), || {
+                    for (total, least) in [(0, 4), (1, 4), (9, 4), (40_000, 16_384), (1_000_000, 16_384), (5, 0)] {
+                        let (share, threads) = (super::super::share(total, least), count());
+                        let tasks = total.div_ceil(share);
+                        assert!(2 * share >= least.min(total) && share <= total.max(1), "{total} {least}: {share}");
+                        assert!(
+                            tasks <= threads || tasks.next_multiple_of(threads) - tasks < threads.min(3),
+                            "{total} {least}"
+                        );
+                    }
+                });
             }
         }
 

@@ -26,10 +26,11 @@ pub(super) fn sizes(shape: &ConvertShape) -> [usize; 2] {
 /// Converts; the sizes were checked.
 pub(super) fn convert(shape: &ConvertShape, from: Floats, to: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let (half, narrows) = if shape.from == DType::F32 { (shape.to, true) } else { (shape.from, false) };
-    threads::try_each(shape.count.div_ceil(TASK), |task| {
+    let share = threads::share(shape.count, TASK).next_multiple_of(64);
+    threads::try_each(shape.count.div_ceil(share), |task| {
         limits.begin().check()?;
-        let first = task * TASK;
-        let count = TASK.min(shape.count - first);
+        let first = task * share;
+        let count = share.min(shape.count - first);
         let (wide, narrow) = if narrows { (from, to) } else { (to, from) };
         // SAFETY: both bindings hold the elements; tasks write distinct ones.
         unsafe {

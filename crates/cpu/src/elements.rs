@@ -537,7 +537,7 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
         let steps = Plan::new(&shape.steps, shape);
         let before = Plan::new(before, shape);
         let norm = affine(*function, &steps);
-        let together = (TASK / length).max(1);
+        let together = threads::share(rows, (TASK / length).max(1));
         return threads::try_each(rows.div_ceil(together), |task| {
             limits.begin().check()?;
             with_scratch([BLOCK * (steps.blocks + before.blocks), 2 * length], |[blocks, lines]| {
@@ -599,7 +599,8 @@ fn chain<T: Lane>(
         Some((&length, outer)) => (length, outer.iter().product()),
         None => (1, 1),
     };
-    let (block, task) = (T::BLOCK, TASK * T::EACH);
+    let block = T::BLOCK;
+    let task = threads::share(rows * length, TASK * T::EACH).next_multiple_of(block);
     let pieces = length.div_ceil(task);
     let together = (task / length).max(1);
     threads::try_each((rows * pieces).div_ceil(together), |number| {

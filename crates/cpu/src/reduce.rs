@@ -188,7 +188,7 @@ impl Reduction<'_> {
         let (results, count) = (self.shape.outer, self.rows * self.length);
         let (by, number) = (self.shape.by, self.shape.number);
         let each = BLOCK / count;
-        let together = (TASK / (each * count)).max(1) * each;
+        let together = threads::share(results.div_ceil(each), (TASK / (each * count)).max(1)) * each;
         threads::try_each(results.div_ceil(together), |task| {
             limits.begin().check()?;
             with_scratch([BLOCK * self.plan.blocks, BLOCK], |[blocks, block]| {
@@ -221,7 +221,7 @@ impl Reduction<'_> {
         // Whole blocks, so that their bounds are no others in a part than in the whole.
         let part = count.div_ceil(parts).next_multiple_of(BLOCK);
         let parts = count.div_ceil(part);
-        let together = if parts == 1 { (TASK / count).max(1) } else { 1 };
+        let together = if parts == 1 { threads::share(results, (TASK / count).max(1)) } else { 1 };
         let mut partials = vec![0.0; if parts == 1 { 0 } else { results * parts }];
         let to = Totals(partials.as_mut_ptr());
         threads::try_each((results * parts).div_ceil(together), |task| {
@@ -261,10 +261,10 @@ impl Reduction<'_> {
         let parts = (PARTS / 4 / (results * blocks)).min(self.rows * wide / TASK).max(1);
         let part = self.rows.div_ceil(parts).next_multiple_of(LINES);
         let parts = self.rows.div_ceil(part);
-        let together = if parts == 1 { (TASK / (wide * self.rows)).max(1) } else { 1 };
         let mut partials = vec![0.0; if parts == 1 { 0 } else { results * parts * self.length }];
         let to = Totals(partials.as_mut_ptr());
         let tasks = results * blocks * parts;
+        let together = if parts == 1 { threads::share(tasks, (TASK / (wide * self.rows)).max(1)) } else { 1 };
         threads::try_each(tasks.div_ceil(together), |task| {
             limits.begin().check()?;
             // Totals are of float64.

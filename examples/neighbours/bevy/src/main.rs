@@ -2,13 +2,13 @@
 //!
 //! ```sh
 //! cargo run -p cantus-bevy -- picture.png            # one copy, through the host
-//! cargo run -p cantus-bevy -- picture.png --shared   # memory in common (Linux, Vulkan)
+//! cargo run -p cantus-bevy -- picture.png --shared   # memory in common
 //! ```
 //!
 //! Bevy 0.19 is on wgpu 29 and Cantus on wgpu 30, whose devices are different types: they cannot share one. So the picture's bytes go to a texture of
 //! Bevy's, either by a copy or by memory that both devices have (`shared.rs`). There is no window: the camera draws into an image.
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod shared;
 
 use std::error::Error;
@@ -42,7 +42,7 @@ struct Bridge {
 
 enum Way {
     Copy,
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos", windows))]
     Shared(shared::Shared),
 }
 
@@ -96,12 +96,12 @@ fn connect(device: &RenderDevice, wants_shared: bool) -> Outcome<(Engine, Way)> 
     if !wants_shared {
         return Ok((Engine::new()?, Way::Copy));
     }
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "macos", windows))]
     return shared::connect(device.wgpu_device()).map(|(engine, shared)| (engine, Way::Shared(shared)));
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
     {
         let _ = device;
-        Err("memory in common takes Vulkan's opaque file descriptors, which Linux has: run it without --shared".into())
+        Err("memory in common is written for Linux, macOS and Windows: run it without --shared".into())
     }
 }
 
@@ -153,10 +153,10 @@ fn draw(
             scene.draw(seconds)?;
             copied(&scene.pixels, shown, &queue)?;
         }
-        #[cfg(target_os = "linux")]
+        #[cfg(any(target_os = "linux", target_os = "macos", windows))]
         Way::Shared(shared) => shared.draw(scene, seconds, shown, device.wgpu_device(), &queue)?,
     }
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(any(target_os = "linux", target_os = "macos", windows)))]
     let _ = device;
     Ok(())
 }

@@ -354,7 +354,35 @@ fn arranged(typed: &Arc<Typed>, axes: &[usize], keep: bool) -> (Arc<Typed>, Vec<
     (permuted(typed, &order), shape)
 }
 
+/// Neighbours that stay, at least.
+const LONG_ENOUGH: usize = 8;
+/// Elements that are combined by a chain of parts, at most: those of a pool's window.
+const WINDOW: usize = 9;
+
 impl Expr {
+    /// The greatest or least of few elements, where neighbours of the last axis all stay: a chain of parts, which lie side by side, for a reduction
+    /// would read across them.
+    fn by_parts(&self, by: Binary, axes: &[isize], keep: bool) -> Option<Self> {
+        let shape = self.shape().ok()?;
+        let axes = axes_of(axes, shape.len()).ok()?;
+        let (last, sides) = (shape.len().checked_sub(1)?, axes.iter().map(|&axis| shape[axis]).listed());
+        let is_window = (2..=WINDOW).contains(&product(&sides)) && !axes.contains(&last) && shape[last] >= LONG_ENOUGH;
+        if !is_window || !is_float(self.dtype().ok()?) || shape.contains(&0) {
+            return None;
+        }
+        let part = |mut number: usize| {
+            let mut ranges = shape.iter().map(|&side| 0..side).listed();
+            for (&axis, &side) in axes.iter().zip(&sides).rev() {
+                ranges[axis] = number % side..number % side + 1;
+                number /= side;
+            }
+            self.slice(&ranges)
+        };
+        let found = (1..product(&sides)).fold(part(0), |found, number| found.binary(by, part(number)));
+        let stays = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).listed();
+        Some(if keep { found } else { found.reshape(&stays) })
+    }
+
     fn folded(&self, fold: Fold, axes: &[isize], keep: bool) -> Self {
         self.derived(|typed| {
             let axes = axes_of(axes, typed.shape.len())?;
@@ -418,7 +446,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn max(&self, axes: &[isize], keep: bool) -> Self {
-        self.folded(Fold::Max, axes, keep)
+        self.by_parts(Binary::Max, axes, keep).unwrap_or_else(|| self.folded(Fold::Max, axes, keep))
     }
 
     /// Returns the least element over axes; NaN if there is one.
@@ -431,7 +459,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn min(&self, axes: &[isize], keep: bool) -> Self {
-        self.folded(Fold::Min, axes, keep)
+        self.by_parts(Binary::Min, axes, keep).unwrap_or_else(|| self.folded(Fold::Min, axes, keep))
     }
 
     /// Returns the index of the first greatest element along an axis (of its first NaN, if there is one), as u32; without an axis, the index in
