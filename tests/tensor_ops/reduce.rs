@@ -74,6 +74,38 @@ fn columns_of_many_rows() {
     }
 }
 
+/// Few elements beside neighbours that stay, as a pool's windows have them.
+#[test]
+fn extremes_of_windows() {
+    for engine in by_turns() {
+        for (seed, (shape, places)) in (2400..).zip([
+            (vec![3, 5, 2, 4, 2, 9], vec![2, 4]),
+            (vec![3, 2, 64], vec![1]),
+            (vec![9, 8], vec![0]),
+            (vec![3, 3, 17], vec![0, 1]),
+            (vec![5, 1, 2, 12], vec![1, 2]),
+            (vec![2, 10, 8], vec![1]),
+        ]) {
+            let mut numbers = Numbers::new(seed);
+            let mut x = numbers.array(&shape);
+            if seed % 2 == 0 {
+                x.as_slice_mut().unwrap()[7] = f32::NAN;
+            }
+            let axes: Vec<isize> = places.iter().map(|&axis| axis as isize).collect();
+            let (t, f) = (Expr::from(&tensor(engine, &x)), wide(&x));
+            for keep in [false, true] {
+                let what = |op: &str| format!("{op} over {axes:?} of {shape:?}, seed {seed}, on {}", name(engine));
+                let extreme = |by: fn(f64, f64) -> f64| {
+                    let nan = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { by(a, b) };
+                    oracle::reduce(&f, &places, keep, |row| row.iter().copied().reduce(nan).unwrap())
+                };
+                close(&t.max(&axes, keep), &extreme(f64::max), 0.0, &what("max"));
+                close(&(-&t).min(&axes, keep), &extreme(f64::max).mapv(|x| -x), 0.0, &what("min of negated"));
+            }
+        }
+    }
+}
+
 #[test]
 fn the_first_greatest_is_found() {
     for engine in by_turns() {

@@ -99,6 +99,12 @@ pub fn default(window: bool, turn: u64) -> Vec<Stage> {
             10,
             "cargo clippy --locked --package cantus --no-default-features --features pjrt --lib -- --deny warnings",
         ),
+        stage(
+            "each backend alone",
+            10,
+            "for backend in wgpu vulkan opencl cuda hip ascend; do cargo clippy --locked --package cantus-gpu \
+             --no-default-features --features $backend --lib -- --deny warnings || exit 1; done",
+        ),
     ]);
     if !window.is_empty() {
         stages.push(stage("the window", 15, ".ci/view"));
