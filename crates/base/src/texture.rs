@@ -318,6 +318,16 @@ pub struct SamplerBinding {
     pub comparison: bool,
 }
 
+impl SamplerBinding {
+    /// Returns the sampler that programs bind where none is given: linear and clamped to the edge; one that compares gives 1 where the reference is
+    /// not greater.
+    #[must_use]
+    pub fn usual(&self) -> Sampler {
+        let linear = Sampler::linear();
+        if self.comparison { linear.compare(CompareFunction::LessEqual) } else { linear }
+    }
+}
+
 /// The texel that a sampler reads beyond the edge of a texture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

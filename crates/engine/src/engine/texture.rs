@@ -601,15 +601,30 @@ impl Texture {
     /// [`Error::InvalidInput`] if the format's channels are not of that dtype; else as [`Texture::to_bytes_async`].
     pub async fn to_array_async<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
         let format = self.descriptor.format;
-        if channel_dtype(format) != Some(T::DTYPE) {
+        if let Some(dtype) = channel_dtype(format).filter(|&dtype| dtype != T::DTYPE) {
             return Err(Error::InvalidInput {
                 what: format!("a texture of {format}"),
-                reason: match channel_dtype(format) {
-                    Some(dtype) => format!("its channels are {dtype}, not {}", T::DTYPE),
-                    None => "its channels share bytes: take its bytes (to_bytes)".to_owned(),
-                },
+                reason: format!("its channels are {dtype}, not {}", T::DTYPE),
             });
         }
+        let (_, shape, bytes) = self.to_pixels_async().await?;
+        let mut values = vec![T::zeroed(); bytes.len() / T::DTYPE.bytes()];
+        T::decode(&mut values, &bytes);
+        ndarray::ArrayD::from_shape_vec(shape, values)
+            .map_err(|error| Error::InvalidSize { what: "a texture".to_owned(), reason: error.to_string() })
+    }
+
+    /// Returns the dtype, the shape and the bytes of the array that [`Texture::to_array_async`] returns, red first;
+    /// [`Engine::texture_from_pixels_async`] takes them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] if the channels share bytes; else as [`Texture::to_bytes_async`].
+    pub async fn to_pixels_async(&self) -> Result<(DType, Vec<usize>, Vec<u8>)> {
+        let format = self.descriptor.format;
+        let dtype = channel_dtype(format).ok_or_else(|| Error::InvalidInput {
+            what: format!("a texture of {format}"),
+            reason: "its channels share bytes: take its bytes (to_bytes)".to_owned(),
+        })?;
         let mut bytes = self.to_bytes_async().await?;
         if format.is_bgra() {
             bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
@@ -624,13 +639,15 @@ impl Texture {
         if depth == 1 {
             shape.remove(0);
         }
-        let mut values = vec![T::zeroed(); bytes.len() / T::DTYPE.bytes()];
-        T::decode(&mut values, &bytes);
-        ndarray::ArrayD::from_shape_vec(shape, values)
-            .map_err(|error| Error::InvalidSize { what: "a texture".to_owned(), reason: error.to_string() })
+        Ok((dtype, shape, bytes))
     }
 
     blocking! {
+        /// [`Texture::to_pixels_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        to_pixels = to_pixels_async() -> (DType, Vec<usize>, Vec<u8>);
         /// [`Texture::to_bytes_async`], blocking.
         ///
         /// # Errors
@@ -655,6 +672,50 @@ impl Texture {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn to_array<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
         super::blocking::block_on(self.to_array_async())
+    }
+
+    /// Returns the format in which an image of that many channels of a dtype is bound to a variable: the declared one of a storage texture; else by the
+    /// dtype, where bytes are fractions of 255 if the kernel reads floats. `None` if the variable reads no such format.
+    ///
+    /// ```
+    /// use cantus::{DType, Kernel, Texture, TextureFormat};
+    /// let kernel = Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var image: texture_2d<f32>;
+    ///     @compute @workgroup_size(1) fn main() { _ = textureLoad(image, vec2u(), 0); }
+    /// ")?;
+    /// let image = &kernel.reflection()?.textures[0];
+    /// assert_eq!(Texture::format_for(image, DType::U8, 3), Some(TextureFormat::Rgba8Unorm));
+    /// assert_eq!(Texture::format_for(image, DType::U32, 1), None);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn format_for(binding: &TextureBinding, dtype: DType, channels: usize) -> Option<TextureFormat> {
+        if let Some((declared, _)) = binding.storage {
+            return Some(declared);
+        }
+        let channels = match channels {
+            1 => "r",
+            2 => "rg",
+            3 | 4 => "rgba",
+            _ => return None,
+        };
+        let kind = match (binding.sample_type, dtype) {
+            (SampleType::Depth, DType::F32) if channels == "r" => return Some(TextureFormat::Depth32Float),
+            (SampleType::Float, DType::U8) => "8unorm",
+            (SampleType::Float, DType::I8) => "8snorm",
+            (SampleType::Float, DType::U16) => "16unorm",
+            (SampleType::Float, DType::I16) => "16snorm",
+            (SampleType::Float, DType::F16) => "16float",
+            (SampleType::Float, DType::F32) => "32float",
+            (SampleType::Uint, DType::U8) => "8uint",
+            (SampleType::Uint, DType::U16) => "16uint",
+            (SampleType::Uint, DType::U32) => "32uint",
+            (SampleType::Sint, DType::I8) => "8sint",
+            (SampleType::Sint, DType::I16) => "16sint",
+            (SampleType::Sint, DType::I32) => "32sint",
+            _ => return None,
+        };
+        TextureFormat::from_name(&format!("{channels}{kind}"))
     }
 
     /// Returns the dtype of its channels; `None` if several share bytes (`rgb10a2unorm`).

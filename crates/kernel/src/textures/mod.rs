@@ -20,8 +20,8 @@ use naga::{
 use body::Body;
 use cantus_base::listed::Listed;
 use cantus_base::texture::{
-    ChannelType, CompareFunction, FilterMode, Packing, SampleType, Sampler, SamplerBinding, StorageTextureAccess,
-    TextureBinding, TextureFormat, ViewDimension,
+    ChannelType, FilterMode, Packing, SampleType, Sampler, SamplerBinding, StorageTextureAccess, TextureBinding,
+    TextureFormat, ViewDimension,
 };
 
 /// Vectors of a texture in the uniform (its sizes, and the offsets of 16 levels), and of a sampler.
@@ -68,13 +68,9 @@ impl Forms {
             samples: if binding.multisampled { 4 } else { 1 },
             shares: None,
         };
-        let sampler = |binding: &SamplerBinding| {
-            let linear = Sampler::linear();
-            modes(&if binding.comparison { linear.compare(CompareFunction::LessEqual) } else { linear })
-        };
         Self {
             textures: reflection.textures.iter().map(texture).listed(),
-            samplers: reflection.samplers.iter().map(sampler).listed(),
+            samplers: reflection.samplers.iter().map(|binding| modes(&binding.usual())).listed(),
         }
     }
 }
