@@ -16,7 +16,10 @@ pub struct JobFile {
     /// The number of times that the steps run, one after the other.
     #[serde(default = "once")]
     pub repeat: u32,
-    /// The first contents of each buffer, in the order of the file.
+    /// Textures that are read from files have all levels of detail.
+    #[serde(default)]
+    pub mips: bool,
+    /// The first contents of each buffer or texture, in the order of the file.
     #[serde(default)]
     pub buffers: toml::Table,
     /// The steps of a round, in order.
@@ -34,7 +37,7 @@ pub struct StepTable {
     /// A file beside the job file, or the name of a shipped kernel.
     pub kernel: Option<String>,
     pub entry: Option<String>,
-    /// Buffers by bindings, where the names differ.
+    /// Buffers and textures by bindings, where the names differ.
     #[serde(default)]
     pub bind: BTreeMap<String, String>,
     /// Overrides, uniforms and their members.
@@ -55,12 +58,13 @@ pub struct StepTable {
     pub swap: Option<[String; 2]>,
 }
 
-/// One to three counts.
+/// One to three counts, or `@BUFFER`: those of its elements.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Extent {
     One(u32),
     List(Vec<u32>),
+    Like(String),
 }
 
 impl Extent {
@@ -69,6 +73,7 @@ impl Extent {
         let list = match self {
             Self::One(count) => std::slice::from_ref(count),
             Self::List(list) => list,
+            Self::Like(_) => return None,
         };
         let mut counts = [1; 3];
         if list.is_empty() || list.len() > counts.len() || list.contains(&0) {

@@ -1,29 +1,28 @@
 //! `cantus job`: several kernels over the same buffers, round after round, from a TOML file. Simulations and pipelines without a program.
 
+mod buffers;
 mod file;
 mod film;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use cantus::engine::Value;
 use cantus::kernel::AddressSpace;
-use cantus::tensor::npy::Array;
-use cantus::{Engine, Error, Result, Tensor};
+use cantus::{Error, Result, Sampler};
 use clap::Args;
 use serde_json::json;
 
-use self::file::{JobFile, OutputTable, StepTable};
+use self::buffers::{Buffers, contents_of};
+use self::file::{Extent, JobFile, OutputTable, StepTable};
 use self::film::Film;
 use super::global::Global;
 use super::output::OutputFile;
 use super::progress::Computed;
-use super::run::contents::{self, Colors, Format, Input};
-use super::run::job::{Amount, Source, Step};
-use super::run::read_kernel;
+use super::run::contents::{self, Colors, Format};
+use super::run::job::{Amount, Step};
+use super::run::{read_kernel, textures};
 use super::{animation, output, parse, report};
 
 /// Run several kernels over the same buffers, as a TOML file describes: simulations and pipelines
@@ -43,15 +42,18 @@ pub struct Arguments {
 
 const EXAMPLES: &str = r#"The file:
   repeat = 200           # rounds; a round is all steps in order
+  mips = true            # compute all levels of textures read from files
 
   [buffers]              # as for --in of cantus run: a file, zeros, iota or
   now = "random:7:2[256,256]"   # random:SEED, with a shape or one number for
   next = "zeros[@now]"   # each invocation of the first step that uses it
+  photo = "photo.png"    # a texture if the step has one; or made by its format,
+  sharp = "rgba8unorm[@photo]"   # as for --out: rgba8unorm[480,640]
 
   [[step]]
   kernel = "life.wgsl"   # a file, or a shipped kernel's name
   bind = { cells = "now", after = "next" }   # if the names differ
-  invocations = [256, 256]   # or workgroups
+  invocations = [256, 256]   # or workgroups, or "@now": one for each element
   set = { birth = 3, params.rate = 0.5 }   # overrides, uniforms, their members
   advance = { "params.time" = [0.0, 0.01] }   # in the first round, and what
                          # each further round adds
@@ -85,6 +87,9 @@ enum What {
         step: Box<Step>,
         /// A binding, and the buffer's place.
         bound: Vec<(String, usize)>,
+        samplers: Vec<(String, Sampler)>,
+        /// The buffer that it runs an invocation for each element of.
+        like: Option<usize>,
         advance: Vec<(String, [f64; 2])>,
         repeat: u32,
     },
@@ -140,7 +145,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         let whats = actions_of(table, &folder, &names).map_err(|error| in_step(number + 1, error))?;
         actions.extend(whats.into_iter().map(|what| Action { number: number + 1, once: table.once, what }));
     }
-    let sources = sources(&file, &folder, &names, &actions)?;
+    let first = contents_of(&file, &folder, &names, &mut actions)?;
     let mut outputs = Vec::new();
     for table in file.outputs {
         outputs.push(Output::new(table, &folder, &names, rounds)?);
@@ -154,10 +159,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         });
     }
     let engine = global.engine()?;
-    let mut tensors = sources.iter().map(|source| source.on(&engine)).collect::<Result<Vec<_>>>()?;
-    let raw: Vec<bool> = sources.iter().map(Source::is_raw).collect();
-    drop(sources);
-    let mut state = Buffers { raw, at: (0..tensors.len()).collect() };
+    let mut state = Buffers::new(&engine, first)?;
     let mut films: Vec<Option<Film>> = Vec::new();
     for output in &outputs {
         films.push(match output.to {
@@ -172,12 +174,12 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let mut dispatches = 0_u64;
     for round in 0..rounds {
         for action in actions.iter().filter(|action| round == 0 || !action.once) {
-            state.act(&engine, &action.what, &tensors, round).map_err(|error| in_step(action.number, error))?;
+            state.act(&engine, &action.what, round).map_err(|error| in_step(action.number, error))?;
             dispatches += u64::from(action.what.dispatches());
         }
         for (output, film) in outputs.iter().zip(&mut films) {
             let Some(every) = output.table.every.filter(|every| (round + 1).is_multiple_of(*every)) else { continue };
-            let array = state.array(&tensors, output.buffer)?;
+            let array = state.array(output.buffer)?;
             match (film, &output.to) {
                 (Some(film), _) => film.frame(&array, output.colors)?,
                 (None, To::Numbered(format)) => {
@@ -195,19 +197,14 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     for ((output, file), film) in outputs.iter().zip(last).zip(films) {
         match (&output.to, file, film) {
             (To::Last(format), Some(file), _) => {
-                contents::write(
-                    file,
-                    *format,
-                    &state.array(&tensors, output.buffer)?,
-                    &output.table.buffer,
-                    output.colors,
-                )?;
+                let array = state.array(output.buffer)?;
+                contents::write(file, *format, &array, &output.table.buffer, output.colors)?;
             }
             (_, _, Some(film)) => film.end()?,
             _ => {}
         }
     }
-    let device = tensors.pop().map_or_else(|| engine.selected().device.clone(), |tensor| tensor.device());
+    let device = state.device().unwrap_or_else(|| engine.selected().device.clone());
     let files: Vec<String> = outputs.iter().map(|output| output.table.file.display().to_string()).collect();
     if arguments.json {
         return report::print_json(&json!({
@@ -241,62 +238,28 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(report::done(&text))
 }
 
-/// The tensor of each buffer at the moment: buffers are swapped without a copy.
-struct Buffers {
-    raw: Vec<bool>,
-    at: Vec<usize>,
-}
-
-impl Buffers {
-    fn tensor<'a>(&self, tensors: &'a [Tensor], buffer: usize) -> Result<(&'a Tensor, bool)> {
-        let place = self.at.get(buffer).copied().unwrap_or(buffer);
-        let tensor = tensors.get(place).ok_or_else(|| Error::InvalidInput {
-            what: format!("buffer {buffer}"),
-            reason: "it is not there".to_owned(),
-        })?;
-        Ok((tensor, self.raw.get(place).copied().unwrap_or_default()))
-    }
-
-    fn act(&mut self, engine: &Engine, what: &What, tensors: &[Tensor], round: u32) -> Result<()> {
-        match what {
-            What::Swap(a, b) => self.at.swap(*a, *b),
-            What::Kernel { step, bound, advance, repeat } => {
-                let mut bindings = Vec::with_capacity(bound.len());
-                for (name, buffer) in bound {
-                    let (tensor, raw) = self.tensor(tensors, *buffer)?;
-                    bindings.push((name.as_str(), tensor, raw));
-                }
-                let more: Vec<(String, Value)> = advance
-                    .iter()
-                    .map(|(name, [first, by])| (name.clone(), Value::from(first + f64::from(round) * by)))
-                    .collect();
-                for _ in 0..*repeat {
-                    step.dispatch(engine, bindings.iter().copied(), &more).run()?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn array(&self, tensors: &[Tensor], buffer: usize) -> Result<Array> {
-        let (tensor, _) = self.tensor(tensors, buffer)?;
-        Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)
-    }
-}
-
 /// Returns the actions of a step of the file: a kernel, a change of places, or both.
 fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<What>> {
     let mut actions = Vec::new();
     let wrong =
         |what: &str, reason: &str| Err(Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() });
     if let Some(kernel) = &table.kernel {
+        let mut like = None;
         let amount = match (&table.workgroups, &table.invocations) {
             (Some(counts), None) => counts.counts().map(Amount::Workgroups),
+            (None, Some(Extent::Like(text))) => {
+                // Its shape is known once the buffers are read.
+                like = text.strip_prefix('@').map(|name| place(names, name)).transpose()?;
+                like.map(|_| Amount::Invocations([1; 3]))
+            }
             (None, Some(counts)) => counts.counts().map(Amount::Invocations),
             _ => return wrong("the dispatch", "say how much to run: either workgroups or invocations"),
         };
         let Some(amount) = amount else {
-            return wrong("workgroups or invocations", "it takes one to three counts of at least 1, as in [64, 64]");
+            return wrong(
+                "workgroups or invocations",
+                "it takes one to three counts of at least 1, as in [64, 64] (invocations also @BUFFER: one for each element)",
+            );
         };
         if table.repeat == 0 {
             return wrong("repeat = 0", "a step runs at least once");
@@ -306,18 +269,25 @@ fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<Wh
         let kernel = read_kernel(&path, table.entry.as_deref(), &[])?;
         let step = Step::new(kernel, &file::settings(&table.set)?, amount)?;
         let storage = step.reflection().bindings.iter().filter(|binding| binding.space == AddressSpace::Storage);
-        let storage: Vec<&str> = storage.map(|binding| binding.name.as_str()).collect();
-        if let Some(unknown) = table.bind.keys().find(|name| !storage.contains(&name.as_str())) {
-            let near = parse::closest(unknown, &storage);
-            return wrong(&format!("bind = {{ {unknown} = … }}"), &format!("the kernel has no such storage{near}"));
+        let storage = storage.map(|binding| binding.name.as_str());
+        let images = step.reflection().textures.iter().map(|texture| texture.name.as_str());
+        let bindings: Vec<&str> = storage.chain(images).collect();
+        if let Some(unknown) = table.bind.keys().find(|name| !bindings.contains(&name.as_str())) {
+            let near = parse::closest(unknown, &bindings);
+            return wrong(
+                &format!("bind = {{ {unknown} = … }}"),
+                &format!("the kernel has no such storage or texture{near}"),
+            );
         }
-        let bound = storage.iter().map(|&binding| {
+        let bound = bindings.iter().map(|&binding| {
             let buffer = table.bind.get(binding).map_or(binding, String::as_str);
             Ok((binding.to_owned(), place(names, buffer)?))
         });
         let bound = bound.collect::<Result<Vec<_>>>()?;
         let advance = table.advance.iter().map(|(name, values)| (name.clone(), *values)).collect();
-        actions.push(What::Kernel { step: Box::new(step), bound, advance, repeat: table.repeat });
+        let samplers = textures::samplers(step.reflection());
+        let (step, repeat) = (Box::new(step), table.repeat);
+        actions.push(What::Kernel { step, bound, samplers, like, advance, repeat });
     } else if table.swap.is_none() {
         return wrong("a step", "it has neither kernel nor swap");
     }
@@ -333,54 +303,6 @@ fn place(names: &[&str], name: &str) -> Result<usize> {
         what: format!("the buffer {name}"),
         reason: format!("[buffers] has no such buffer{}; it has: {}", parse::closest(name, names), names.join(", ")),
     })
-}
-
-/// Returns the first contents of each buffer: read as the binding that uses it first has it.
-fn sources(file: &JobFile, folder: &Path, names: &[&str], actions: &[Action]) -> Result<Vec<Source>> {
-    let mut inputs = Vec::new();
-    for (buffer, (name, value)) in file.buffers.iter().enumerate() {
-        let fault = |reason: String| Error::InvalidInput { what: format!("the buffer {name}"), reason };
-        let text = value.as_str().ok_or_else(|| fault("it takes a string, as in \"zeros[256,256]\"".to_owned()))?;
-        let mut input: Input = format!("{name}={text}").parse().map_err(fault)?;
-        if let contents::Source::File(path, _) = &mut input.source {
-            *path = folder.join(&*path);
-        }
-        let used = actions.iter().find_map(|action| match &action.what {
-            What::Kernel { step, bound, .. } => {
-                let (binding, _) = bound.iter().find(|(_, place)| *place == buffer)?;
-                Some((step, binding))
-            }
-            What::Swap(..) => None,
-        });
-        // A buffer that is only swapped in is what its partner is.
-        let used = used.or_else(|| {
-            let partner = actions.iter().find_map(|action| match &action.what {
-                What::Swap(a, b) if a == &buffer => Some(*b),
-                What::Swap(a, b) if b == &buffer => Some(*a),
-                _ => None,
-            })?;
-            actions.iter().find_map(|action| match &action.what {
-                What::Kernel { step, bound, .. } => {
-                    bound.iter().find(|(_, place)| *place == partner).map(|(binding, _)| (step, binding))
-                }
-                What::Swap(..) => None,
-            })
-        });
-        let (step, binding) = used.ok_or_else(|| fault("no step uses it".to_owned()))?;
-        inputs.push((input, step, binding));
-    }
-    // Those with shapes of their own first: others may take theirs.
-    let like = |input: &Input| matches!(input.source, contents::Source::Made(_, Some(parse::Shape::Like(_))));
-    let mut read: Vec<Source> = Vec::new();
-    for late in [false, true] {
-        for (input, step, binding) in inputs.iter().filter(|(input, ..)| like(input) == late) {
-            let source = Source::read(step, &read, &input.name, binding, &input.source)?;
-            read.push(source);
-        }
-    }
-    let mut by_name: BTreeMap<String, Source> =
-        read.into_iter().map(|source| (source.name().to_owned(), source)).collect();
-    Ok(names.iter().filter_map(|name| by_name.remove(*name)).collect())
 }
 
 impl Output {

@@ -6,7 +6,7 @@ use cantus::kernel::{Access, Binding, Layout, Reflection};
 use cantus::tensor::npy::Array;
 use cantus::{DType, Error, Result};
 
-use super::job::{Contents, Source, Step};
+use super::job::{Source, Step};
 use super::shown;
 use crate::parse::{self, NamedFile, Shape};
 
@@ -86,10 +86,7 @@ pub fn sides(reflection: &Reflection, tensors: &[Source], name: &str, shape: &Sh
 }
 
 pub fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
-    tensors.iter().find(|source| source.name == name).map(|source| match &source.contents {
-        Contents::Values(array) | Contents::Raw(array) => array.shape.clone(),
-        Contents::Zeros(_, shape) => shape.clone(),
-    })
+    tensors.iter().find(|source| source.name == name).map(|source| source.shape().to_vec())
 }
 
 /// The bytes of a file, as the binding's numbers where it has one kind of them.

@@ -136,7 +136,8 @@ impl Job {
             }
         }
         if let Some(name) = like {
-            job.step.amount = Amount::Invocations(job.each_element(name)?);
+            let shape = job.shape_of(name).unwrap_or_default();
+            job.step.run_for_each(name, shape, &format!("--invocations @{name}"))?;
         }
         for input in &arguments.inputs {
             if first_input.is_none_or(|first| !std::ptr::eq(first, input)) {
@@ -194,7 +195,7 @@ impl Job {
                         )
                     })?,
                 };
-                let image = Image::zeros(&self.step, binding, format, &shape)?;
+                let image = Image::zeros(&self.step, &zeros.name, binding, format, &shape)?;
                 self.images.push(image);
                 return Ok(());
             }
@@ -223,23 +224,6 @@ impl Job {
         check_dtype(&self.step.reflection, binding, dtype, "--out makes", "")?;
         self.tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(dtype, shape) });
         Ok(())
-    }
-
-    /// An invocation for each element of a binding: along as many axes as workgroups have.
-    fn each_element(&self, name: &str) -> Result<[u32; 3]> {
-        let mut shape = self.shape_of(name).unwrap_or_default();
-        let reflection = &self.step.reflection;
-        if let Some((_, Binding { layout: Layout::Array { element, .. }, .. })) = reflection.binding(name)
-            && let Layout::Vector(parts, _) = **element
-            && shape.last() == Some(&usize::from(parts))
-        {
-            shape.pop();
-        }
-        let axes = reflection.workgroup_size.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
-        spread(&shape, axes).ok_or_else(|| Error::InvalidSize {
-            what: format!("--invocations @{name}"),
-            reason: format!("its shape {shape:?} has a side of more than {}", u32::MAX),
-        })
     }
 
     /// The names of the bindings that the kernel may write.
@@ -389,30 +373,48 @@ impl Job {
         self.step.uniforms.iter().any(|(set, _)| set == path)
     }
 
-    /// The names of the bindings that have tensors, in the order in which [`Job::record`] takes them, and whether the kernel writes
-    /// them.
+    /// The names of the bindings that have tensors or textures, in the order of [`OnDevice::from`], and whether the kernel writes them.
     pub fn bound(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.tensors.iter().map(|source| {
-            let binding = self.step.reflection.binding(&source.name);
+        let reflection = &self.step.reflection;
+        let tensors = self.tensors.iter().map(|source| {
+            let binding = reflection.binding(&source.name);
             (source.name.as_str(), binding.is_some_and(|(_, binding)| binding.access == Access::ReadWrite))
-        })
+        });
+        tensors.chain(self.images.iter().map(|image| (image.name.as_str(), is_stored(reflection, &image.name))))
     }
 
-    /// Tensors, with fresh textures beside them.
+    /// A fresh tensor or texture for the binding of that place in [`Job::bound`]: the file's values, or zeros.
     ///
     /// # Errors
     /// As the library's transfers.
-    pub fn beside(&self, engine: &Engine, tensors: Vec<Tensor>) -> Result<OnDevice> {
-        let textures = self.images.iter().map(|image| image.on(engine)).collect::<Result<_>>()?;
-        Ok(OnDevice { tensors, textures })
+    pub fn make_bound(&self, engine: &Engine, place: usize) -> Result<Option<Bound>> {
+        if let Some(source) = self.tensors.get(place) {
+            return source.on(engine).map(|tensor| Some(Bound::Tensor(tensor)));
+        }
+        let image = place.checked_sub(self.tensors.len()).and_then(|place| self.images.get(place));
+        image.map(|image| image.on(engine).map(Bound::Texture)).transpose()
     }
+}
 
-    /// A fresh tensor for the binding of that place in [`Job::bound`]: the file's values, or zeros.
-    ///
-    /// # Errors
-    /// As the library's transfers.
-    pub fn tensor(&self, engine: &Engine, place: usize) -> Result<Option<Tensor>> {
-        self.tensors.get(place).map(|source| source.on(engine)).transpose()
+/// A binding's object on a device.
+#[cfg(feature = "viewer")]
+#[derive(Clone)]
+pub enum Bound {
+    Tensor(Tensor),
+    Texture(Texture),
+}
+
+#[cfg(feature = "viewer")]
+impl From<Vec<Bound>> for OnDevice {
+    fn from(all: Vec<Bound>) -> Self {
+        let mut ready = Self { tensors: Vec::new(), textures: Vec::new() };
+        for bound in all {
+            match bound {
+                Bound::Tensor(tensor) => ready.tensors.push(tensor),
+                Bound::Texture(texture) => ready.textures.push(texture),
+            }
+        }
+        ready
     }
 }
 
@@ -464,8 +466,30 @@ impl Step {
         &self.reflection
     }
 
+    /// Sets the amount to an invocation for each element of a shape: along as many axes as workgroups have. The vectors of a binding that has
+    /// that name count as one element each.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for `what` when a side is too long.
+    pub fn run_for_each(&mut self, binding: &str, mut shape: Vec<usize>, what: &str) -> Result<()> {
+        let reflection = &self.reflection;
+        if let Some((_, Binding { layout: Layout::Array { element, .. }, .. })) = reflection.binding(binding)
+            && let Layout::Vector(parts, _) = **element
+            && shape.last() == Some(&usize::from(parts))
+        {
+            shape.pop();
+        }
+        let axes = reflection.workgroup_size.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
+        let counts = spread(&shape, axes).ok_or_else(|| Error::InvalidSize {
+            what: what.to_owned(),
+            reason: format!("its shape {shape:?} has a side of more than {}", u32::MAX),
+        })?;
+        self.amount = Amount::Invocations(counts);
+        Ok(())
+    }
+
     /// The error for what a binding cannot be.
-    pub(super) fn fault(&self, name: &str, reason: impl Into<String>) -> Error {
+    pub fn fault(&self, name: &str, reason: impl Into<String>) -> Error {
         fault(&self.reflection, name, reason.into())
     }
 
@@ -540,6 +564,14 @@ impl Source {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its shape; of bytes in WGSL's layout, their number in words.
+    pub fn shape(&self) -> &[usize] {
+        match &self.contents {
+            Contents::Values(array) | Contents::Raw(array) => &array.shape,
+            Contents::Zeros(_, shape) => shape,
+        }
     }
 
     /// Returns whether it is bytes in WGSL's layout.

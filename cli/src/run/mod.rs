@@ -6,7 +6,7 @@ mod fit;
 pub mod job;
 mod serve;
 mod stream;
-mod textures;
+pub mod textures;
 mod watch;
 
 use std::io::Write as _;

@@ -1,8 +1,8 @@
 //! Textures and samplers of a kernel: pictures and arrays in, pictures and arrays out.
 
-use cantus::kernel::{Reflection, SampleType, TextureBinding};
+use cantus::kernel::{Reflection, TextureBinding};
 use cantus::tensor::npy::Array;
-use cantus::{CompareFunction, DType, Engine, Error, Result, Sampler, Texture, TextureDescriptor, TextureFormat};
+use cantus::{DType, Engine, Error, Result, Sampler, Texture, TextureDescriptor, TextureFormat};
 
 use super::contents::{self, Input};
 use super::job::Step;
@@ -38,7 +38,7 @@ impl Image {
             },
             contents::Source::Stdin => contents::read_stdin()?,
             contents::Source::Made(..) => {
-                return Err(fault(format!("it is a {binding}: give a picture or a .npy, or create it with --out")));
+                return Err(fault(format!("it is a {binding}: give a picture or a .npy, or create it by its format")));
             }
         };
         let (height, width, channels) = match *pixels.shape.as_slice() {
@@ -46,34 +46,36 @@ impl Image {
             [height, width, channels] => (height, width, channels),
             _ => return Err(fault(format!("its shape is {:?}: an image is height x width x channels", pixels.shape))),
         };
-        let format = match binding.storage {
-            Some((format, _)) => format,
-            None => format_of(binding.sample_type, pixels.dtype, channels).ok_or_else(|| {
-                fault(format!("it is a {binding}, which has no format of {channels} channels of {}", pixels.dtype))
-            })?,
-        };
+        let format = Texture::format_for(binding, pixels.dtype, channels).ok_or_else(|| {
+            fault(format!("it is a {binding}, which has no format of {channels} channels of {}", pixels.dtype))
+        })?;
         let has_levels = mips && binding.storage.is_none();
         let name = input.name.clone();
         Ok(Self { name, sides: [height, width], format, pixels: Some(pixels), has_levels })
     }
 
-    /// An empty texture, of height and width.
+    /// An empty texture, of height and width, under a name of its own.
     ///
     /// # Errors
     /// [`Error::Binding`] when the format or the shape is none of the texture's.
-    pub fn zeros(step: &Step, binding: &TextureBinding, format: TextureFormat, shape: &[usize]) -> Result<Self> {
+    pub fn zeros(
+        step: &Step,
+        name: &str,
+        binding: &TextureBinding,
+        format: TextureFormat,
+        shape: &[usize],
+    ) -> Result<Self> {
         let [height, width] = *shape else {
-            return Err(step.fault(
-                &binding.name,
-                format!("{format}{shape:?} is not an image: give rows and columns, as in [480,640]"),
-            ));
+            return Err(
+                step.fault(name, format!("{format}{shape:?} is not an image: give rows and columns, as in [480,640]"))
+            );
         };
         if let Some((declared, _)) = binding.storage
             && declared != format
         {
-            return Err(step.fault(&binding.name, format!("--out makes {format}, the shader declares {declared}")));
+            return Err(step.fault(name, format!("it is made of {format}, the shader declares {declared}")));
         }
-        Ok(Self { name: binding.name.clone(), sides: [height, width], format, pixels: None, has_levels: false })
+        Ok(Self { name: name.to_owned(), sides: [height, width], format, pixels: None, has_levels: false })
     }
 
     /// Its bytes on a device.
@@ -98,61 +100,22 @@ impl Image {
     /// # Errors
     /// As the library's, and [`Error::InvalidInput`] for texels whose channels share bytes.
     pub fn array(texture: &Texture) -> Result<Array> {
-        let [width, height, _] = texture.size().map(|side| side as usize);
-        let format = texture.format();
-        let (dtype, mut bytes) = match texture.channels() {
-            Some(dtype) => (dtype, texture.to_bytes()?),
-            None => {
-                return Err(Error::InvalidInput {
-                    what: format!("a texture of {format}"),
-                    reason: "its channels share bytes, which no supported file format holds: store rgba16float"
-                        .to_owned(),
-                });
-            }
-        };
-        if format.is_bgra() {
-            bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
+        let (dtype, mut shape, bytes) = texture.to_pixels().map_err(|error| match error {
+            // The channels share bytes.
+            Error::InvalidInput { what, .. } => Error::InvalidInput {
+                what,
+                reason: "its channels share bytes, which no supported file format holds: store rgba16float".to_owned(),
+            },
+            other => other,
+        })?;
+        if shape.last() == Some(&1) {
+            shape.pop();
         }
-        let shape = match format.channels() as usize {
-            1 => vec![height, width],
-            channels => vec![height, width, channels],
-        };
         Array::new(dtype, &shape, bytes)
     }
 }
 
-/// The format for what a kernel reads from elements of a dtype: bytes are fractions where it reads floats.
-fn format_of(sample_type: SampleType, dtype: DType, channels: usize) -> Option<TextureFormat> {
-    let channels = match channels {
-        1 => "r",
-        2 => "rg",
-        3 | 4 => "rgba",
-        _ => return None,
-    };
-    let kind = match (sample_type, dtype) {
-        (SampleType::Depth, DType::F32) if channels == "r" => return Some(TextureFormat::Depth32Float),
-        (SampleType::Float, DType::U8) => "8unorm",
-        (SampleType::Float, DType::I8) => "8snorm",
-        (SampleType::Float, DType::U16) => "16unorm",
-        (SampleType::Float, DType::I16) => "16snorm",
-        (SampleType::Float, DType::F16) => "16float",
-        (SampleType::Float, DType::F32) => "32float",
-        (SampleType::Uint, DType::U8) => "8uint",
-        (SampleType::Uint, DType::U16) => "16uint",
-        (SampleType::Uint, DType::U32) => "32uint",
-        (SampleType::Sint, DType::I8) => "8sint",
-        (SampleType::Sint, DType::I16) => "16sint",
-        (SampleType::Sint, DType::I32) => "32sint",
-        _ => return None,
-    };
-    TextureFormat::from_name(&format!("{channels}{kind}"))
-}
-
-/// The samplers of a kernel: linear, clamped to the edge; those that compare say where the reference is not greater.
+/// The samplers of a kernel: the usual ones.
 pub fn samplers(reflection: &Reflection) -> Vec<(String, Sampler)> {
-    let sampler = |comparison: bool| match comparison {
-        true => Sampler::linear().compare(CompareFunction::LessEqual),
-        false => Sampler::linear(),
-    };
-    reflection.samplers.iter().map(|binding| (binding.name.clone(), sampler(binding.comparison))).collect()
+    reflection.samplers.iter().map(|binding| (binding.name.clone(), binding.usual())).collect()
 }

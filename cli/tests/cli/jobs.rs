@@ -202,6 +202,100 @@ fn what_does_not_fit_is_said() {
     refuse(&output("buffer = \"now\"\nfile = \"x.gif\""), &["rows and columns"]);
 }
 
+/// Textures are read from pictures, made by their format, swapped, and written as pictures.
+#[test]
+fn textures_in_and_out() {
+    let place = Place::new();
+    let photo = image::RgbaImage::from_fn(14, 10, |x, y| image::Rgba([18 * x as u8, 25 * y as u8, (x * y) as u8, 255]));
+    photo.save(place.path("photo.png")).unwrap();
+    place.write(
+        "half.wgsl",
+        "@group(0) @binding(0) var image: texture_2d<f32>;
+        @group(0) @binding(1) var smp: sampler;
+        @group(0) @binding(2) var half: texture_storage_2d<rgba8unorm, write>;
+        @compute @workgroup_size(4, 4) fn main(@builtin(global_invocation_id) id: vec3u) {
+            let uv = (vec2f(id.xy) + 0.5) / vec2f(textureDimensions(half));
+            if all(id.xy < textureDimensions(half)) { textureStore(half, id.xy, textureSampleLevel(image, smp, uv, 1.0)); }
+        }",
+    );
+    place.write(
+        "turn.wgsl",
+        "@group(0) @binding(0) var before: texture_storage_2d<rgba8unorm, read>;
+        @group(0) @binding(1) var after: texture_storage_2d<rgba8unorm, write>;
+        @group(0) @binding(2) var<storage, read_write> red: array<f32>;
+        @compute @workgroup_size(4, 4) fn main(@builtin(global_invocation_id) id: vec3u) {
+            let size = textureDimensions(after);
+            if all(id.xy < size) {
+                let color = textureLoad(before, vec2u(size.x - 1 - id.x, id.y));
+                textureStore(after, id.xy, color);
+                red[id.y * size.x + id.x] += color.r;
+            }
+        }",
+    );
+    let job = |mips: bool, more: &str| {
+        format!(
+            r#"
+            repeat = 3
+            mips = {mips}
+            [buffers]
+            photo = "photo.png"
+            now = "rgba8unorm[5,7]"
+            next = "rgba8unorm[@now]"
+            red = "zeros[@now]"
+            [[step]]
+            kernel = "half.wgsl"
+            bind = {{ image = "photo", half = "now" }}
+            invocations = "@now"
+            once = true
+            [[step]]
+            kernel = "turn.wgsl"
+            bind = {{ before = "now", after = "next" }}
+            invocations = "@now"
+            swap = ["now", "next"]
+            [[output]]
+            buffer = "now"
+            file = "now.png"
+            [[output]]
+            buffer = "red"
+            file = "red.npy"
+            {more}
+            "#
+        )
+    };
+    place.write("turn.toml", job(true, ""));
+    place.succeed("job turn.toml");
+    let found = image::open(place.path("now.png")).unwrap().to_rgba8();
+    assert_eq!(found.dimensions(), (7, 5));
+    let (shape, red) = super::run::read::<f32>(&place, "red.npy");
+    assert_eq!(shape, [5, 7]);
+    let mean = |x: u32, y: u32, channel: usize| {
+        let at = |dx: u32, dy: u32| f64::from(photo.get_pixel(2 * x + dx, 2 * y + dy).0[channel]);
+        (at(0, 0) + at(1, 0) + at(0, 1) + at(1, 1)) / 4.0
+    };
+    for (x, y, pixel) in found.enumerate_pixels() {
+        // Three turns are one.
+        for channel in 0..4 {
+            let wanted = mean(6 - x, y, channel);
+            assert!((f64::from(pixel.0[channel]) - wanted).abs() <= 0.51, "{x}, {y}: {pixel:?}, not {wanted}");
+        }
+        let sum = 2.0 * mean(6 - x, y, 0).round() + mean(x, y, 0).round();
+        let found = f64::from(red[(y * 7 + x) as usize]) * 255.0;
+        assert!((found - sum).abs() <= 3.01, "{x}, {y}: {found}, not {sum}");
+    }
+    let refuse = |text: String, fragments: &[&str]| {
+        place.write("wrong.toml", text);
+        place.refuse("job wrong.toml", 2, fragments);
+    };
+    refuse(job(false, "").replace("rgba8unorm[5,7]", "r32float[5,7]"), &["now", "the shader declares rgba8unorm"]);
+    refuse(job(false, "").replace("rgba8unorm[5,7]", "zeros[5,7]"), &["now", "by its format"]);
+    refuse(job(false, "").replace("rgba8unorm[5,7]", "rgba8unorm[@later]"), &["now", "[@later]"]);
+    refuse(job(false, "").replace("zeros[@now]", "rgba8unorm[@now]"), &["red", "the kernel has a buffer there"]);
+    refuse(job(false, "").replace("zeros[@now]", "zeros"), &["red", "it needs a shape"]);
+    refuse(job(false, "").replace("invocations = \"@now\"", "invocations = \"@never\""), &["never"]);
+    refuse(job(false, "").replace("invocations = \"@now\"", "invocations = \"now\""), &["@BUFFER"]);
+    refuse(job(false, "[[output]]\nbuffer = \"now\"\nfile = \"now.gif\""), &["now.gif", "one value each"]);
+}
+
 #[test]
 fn a_job_on_standard_input() {
     let place = Place::new();
