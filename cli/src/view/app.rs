@@ -245,7 +245,7 @@ impl View {
     pub(super) fn save(&mut self, extension: &str, context: &egui::Context) {
         let Some(picture) = &self.picture else { return self.say("there is no picture yet".to_owned(), true) };
         let path = saving::free_name(&self.folder, self.name(), extension);
-        let saving = Saving::values(path, picture.values.clone(), picture.size(), self.coloring(), context.clone());
+        let saving = Saving::values(path, picture, self.coloring(), context.clone());
         self.begin(saving);
     }
 

@@ -56,8 +56,8 @@ pub struct Arguments {
     kernel: Option<PathBuf>,
     #[command(flatten)]
     given: Given,
-    /// The read_write binding to show: f32, u32 or i32 (numbers, shown as colours) or vec4f (red, green, blue, opacity)
-    /// [default: the first such binding]
+    /// The binding to show: a storage texture, or a read_write buffer of f32, u32 or i32 (numbers, shown as colours) or vec4f (red, green,
+    /// blue, opacity) [default: the first such binding, textures first]
     #[arg(long, value_name = "NAME", requires = "kernel")]
     show: Option<String>,
     /// Begin each frame with the buffers of the last one, as simulations need; Home starts over
@@ -129,13 +129,16 @@ Examples:
   cantus view waves.wgsl --size 800x600    a kernel, run again when it is saved
   cantus view life.wgsl --in cells=random:7:2[256,256] --size 256x256 \\
       --swap cells,after --range 0,1       a simulation
+  cantus view blur.wgsl --in image=photo.png --out blurred=rgba8unorm[@image]
   cantus --backend cpu view --frames 120 --screenshot window.png
 
-A kernel's picture is a read_write binding of f32, u32, i32 or vec4f, row by
-row: a tensor of rows and columns (and four parts), or as many values as --size
-or a square has. Without --in or --out it is filled with --size zeros. Without
---workgroups or --invocations, one invocation runs for each value, along x and y
-if the workgroup has both, else along x.
+A kernel's picture is a texture_storage_2d that it writes (rgba8unorm,
+bgra8unorm, rgba16float, rgba32float, r32float, r32uint, r32sint), or a
+read_write binding of f32, u32, i32 or vec4f, row by row: a tensor of rows and
+columns (and four parts), or as many values as --size or a square has. Without
+--in or --out it is filled with --size zeros. Without --workgroups or
+--invocations, one invocation runs for each value, along x and y if the
+workgroup has both, else along x.
 
 Uniforms with these names, or members of uniforms, follow the window unless
 --set sets them: time and frequency (f32), width and height (u32), mouse (vec2f:

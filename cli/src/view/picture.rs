@@ -138,6 +138,9 @@ impl Painter {
                 Pixels::U32 => 1,
                 Pixels::I32 => 2,
                 Pixels::Rgba => 3,
+                Pixels::Halves => 4,
+                Pixels::Bytes => 5,
+                Pixels::Bgra => 6,
             },
             padding: 0,
         };
@@ -147,7 +150,7 @@ impl Painter {
             let colors: Vec<[u8; 4]> = drawing.map.palette().iter().map(|&[r, g, b]| [r, g, b, 255]).collect();
             queue.write_buffer(&self.colors, 0, bytemuck::cast_slice(&colors));
         }
-        let bytes = size.width as u64 * size.height as u64 * kind.parts() as u64 * 4;
+        let bytes = size.width as u64 * size.height as u64 * kind.bytes() as u64;
         if self.group.as_ref().is_none_or(|(bound, bound_bytes, _)| bound != buffer || *bound_bytes != bytes) {
             let values = wgpu::BufferBinding { buffer, offset: 0, size: wgpu::BufferSize::new(bytes) };
             let resources = [

@@ -13,7 +13,7 @@ struct Picture {
     smoothly: u32,
     // 1: the window's format turns linear colours into sRGB by itself.
     linear: u32,
-    // What a pixel is: 0 f32, 1 u32, 2 i32, 3 red, green, blue and opacity as f32.
+    // What a pixel is: 0 f32, 1 u32, 2 i32; red, green, blue and opacity: 3 as f32, 4 as f16, 5 as bytes, 6 as bytes with blue first.
     pixels: u32,
     padding: u32,
 }
@@ -44,10 +44,21 @@ fn value(column: u32, row: u32) -> f32 {
     }
 }
 
+fn rgba_at(pixel: u32) -> vec4f {
+    switch picture.pixels {
+        case 4u: { return vec4f(unpack2x16float(values[pixel * 2u]), unpack2x16float(values[pixel * 2u + 1u])); }
+        case 5u: { return unpack4x8unorm(values[pixel]); }
+        case 6u: { return unpack4x8unorm(values[pixel]).bgra; }
+        default: {
+            let at = pixel * 4u;
+            return vec4f(bitcast<f32>(values[at]), bitcast<f32>(values[at + 1u]), bitcast<f32>(values[at + 2u]), bitcast<f32>(values[at + 3u]));
+        }
+    }
+}
+
 // Over black where it is transparent.
 fn colour(column: u32, row: u32) -> vec3f {
-    let at = pixel_at(column, row) * 4u;
-    let rgba = vec4f(bitcast<f32>(values[at]), bitcast<f32>(values[at + 1u]), bitcast<f32>(values[at + 2u]), bitcast<f32>(values[at + 3u]));
+    let rgba = rgba_at(pixel_at(column, row));
     return clamp(rgba.rgb, vec3f(0.0), vec3f(1.0)) * clamp(rgba.a, 0.0, 1.0);
 }
 
@@ -58,7 +69,7 @@ fn pixel(@builtin(position) place: vec4f) -> @location(0) vec4f {
     let smooth_cell = vec2u(base);
     let part = fract(base);
     var shown: vec3f;
-    if picture.pixels == 3u {
+    if picture.pixels >= 3u {
         if picture.smoothly == 1u {
             let above = mix(colour(smooth_cell.x, smooth_cell.y), colour(smooth_cell.x + 1u, smooth_cell.y), part.x);
             let below =

@@ -7,17 +7,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
 use cantus::backend::CancelFlag;
-use cantus::tensor::npy::Array;
 use cantus::{Engine, Error, Result};
 use eframe::egui;
 
-use super::source::{Made, Moment, Pixels, Running, Source};
-use super::worker::{Values, array};
+use super::source::{Made, Moment, Running, Source};
+use super::worker::Picture;
 use crate::animate::PHASE_SPEED;
 use crate::animation::{self, Format, Plan};
 use crate::colormap::Shade;
 use crate::output::OutputFile;
-use crate::parse::Size;
 use crate::picture::Coloring;
 use crate::run::contents::{self, Colors};
 
@@ -40,16 +38,10 @@ impl Saving {
     ///
     /// # Errors
     /// [`Error::Io`] when the system has no thread left.
-    pub fn values(path: PathBuf, values: Values, size: Size, coloring: Coloring, wake: egui::Context) -> Result<Self> {
+    pub fn values(path: PathBuf, picture: &Picture, coloring: Coloring, wake: egui::Context) -> Result<Self> {
+        let (values, size, pixels) = (picture.values.clone(), picture.size(), picture.drawable.pixels);
         Self::start(path, 1, wake, move |path, _, _| {
-            let values = values.array()?;
-            // As the rows and columns that the window shows, whatever axes the tensor has.
-            let parts = values.bytes.len() / values.dtype.bytes() / (size.width * size.height).max(1);
-            let mut shape = vec![size.height, size.width];
-            if parts > 1 {
-                shape.push(parts);
-            }
-            let values = Array::new(values.dtype, &shape, values.bytes.clone())?;
+            let values = pixels.array(values.bytes()?, size)?;
             let colors = Colors { map: coloring.map, range: Some(coloring.range) };
             contents::write(OutputFile::create(path)?, contents::Format::of(path)?, &values, "picture", colors)
         })
@@ -73,13 +65,14 @@ impl Saving {
             let mut picture = |frame: u32| {
                 let moment = Moment { time: moment.time + f64::from(frame) * step, ..moment };
                 let Made { tensor, size, pixels } = running.compute(&source, &moment, cancelled)?;
-                if pixels == Pixels::Rgba {
+                if pixels.is_colour() {
                     return Err(Error::InvalidInput {
                         what: path.display().to_string(),
                         reason: "a GIF has one value a pixel, and this kernel writes colours (save a PNG)".to_owned(),
                     });
                 }
-                let values = contents::numbers(&array(&tensor)?).into_iter().map(|value| value as f32);
+                let values = contents::numbers(&pixels.array(tensor.to_bytes()?, size)?);
+                let values = values.into_iter().map(|value| value as f32);
                 Ok::<_, Error>((values.collect::<Vec<f32>>(), size))
             };
             let (mut first, size) = picture(0)?;

@@ -6,14 +6,18 @@ use std::sync::Arc;
 
 use cantus::backend::CancelFlag;
 use cantus::engine::Value;
-use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection, Scalar};
+use cantus::kernel::{
+    Access, AddressSpace, Binding, Layout, Reflection, Scalar, StorageTextureAccess, TextureBinding, ViewDimension,
+};
 use cantus::ops::{
     self,
     field::{FieldParams, Frequency},
 };
-use cantus::{DType, Engine, Error, Result, Tensor};
+use cantus::tensor::npy::Array;
+use cantus::{DType, Engine, Error, Result, Tensor, TextureFormat};
 
 use crate::parse::{Elements, Invocations, NamedTensor, Shape, Size};
+use crate::run::job::{Bound, OnDevice};
 use crate::run::{Given, Job, read_kernel};
 
 /// Something that makes a picture for a moment.
@@ -53,6 +57,12 @@ pub enum Pixels {
     I32,
     /// Red, green, blue and opacity from 0 to 1.
     Rgba,
+    /// Red, green, blue and opacity as 16-bit floats, in a texture.
+    Halves,
+    /// Red, green, blue and opacity as the bytes of a word, in a texture.
+    Bytes,
+    /// The same, blue first.
+    Bgra,
 }
 
 impl Pixels {
@@ -68,27 +78,64 @@ impl Pixels {
         }
     }
 
-    /// Returns the dtype of a tensor's elements.
+    /// Returns the kind of picture in a texture of that format.
+    fn of_texels(format: TextureFormat) -> Option<Self> {
+        Some(match format {
+            TextureFormat::R32Float => Self::F32,
+            TextureFormat::R32Uint => Self::U32,
+            TextureFormat::R32Sint => Self::I32,
+            TextureFormat::Rgba32Float => Self::Rgba,
+            TextureFormat::Rgba16Float => Self::Halves,
+            TextureFormat::Rgba8Unorm | TextureFormat::Rgba8Uint => Self::Bytes,
+            TextureFormat::Bgra8Unorm => Self::Bgra,
+            _ => return None,
+        })
+    }
+
+    /// Returns the dtype of the values.
     pub fn dtype(self) -> DType {
         match self {
             Self::F32 | Self::Rgba => DType::F32,
             Self::U32 => DType::U32,
             Self::I32 => DType::I32,
+            Self::Halves => DType::F16,
+            Self::Bytes | Self::Bgra => DType::U8,
         }
     }
 
-    /// Elements of a tensor for each pixel.
-    pub fn parts(self) -> usize {
-        if self == Self::Rgba { 4 } else { 1 }
+    /// Returns whether a pixel is a colour.
+    pub fn is_colour(self) -> bool {
+        !matches!(self, Self::F32 | Self::U32 | Self::I32)
     }
 
-    /// The shape of a tensor for a picture.
+    /// Values of each pixel.
+    fn parts(self) -> usize {
+        if self.is_colour() { 4 } else { 1 }
+    }
+
+    /// Bytes of each pixel.
+    pub fn bytes(self) -> usize {
+        self.parts() * self.dtype().bytes()
+    }
+
+    /// The shape of a picture's values.
     fn shape(self, size: Size) -> Vec<usize> {
         let mut shape = vec![size.height, size.width];
-        if self == Self::Rgba {
+        if self.is_colour() {
             shape.push(4);
         }
         shape
+    }
+
+    /// A picture's values by rows and columns, whatever axes its tensor has; red first.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] when there are more or fewer bytes.
+    pub fn array(self, mut bytes: Vec<u8>, size: Size) -> Result<Array> {
+        if self == Self::Bgra {
+            bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
+        }
+        Array::new(self.dtype(), &self.shape(size), bytes)
     }
 }
 
@@ -126,12 +173,12 @@ impl Source {
 /// A kernel with what it is given, ready to run.
 pub struct KernelSource {
     job: Job,
-    /// The place of the shown binding among the job's tensors.
+    /// The place of the shown binding among the job's tensors and textures.
     shown: usize,
     pixels: Pixels,
     /// True if written values stay for the next frame.
     keep: bool,
-    /// Places of tensors that change places after each frame.
+    /// Places of tensors or textures that change places after each frame.
     swap: Option<(usize, usize)>,
     wired: Vec<(String, Wire)>,
     size: Size,
@@ -172,9 +219,9 @@ pub struct KernelFile {
 impl KernelFile {
     /// Reads the file and checks it against what it is given, for pictures of `size`.
     ///
-    /// The shown binding is the one that is named, or the first that the kernel writes and that is made of numbers of 32 bits or of colours
-    /// (`vec4f`). Unless `--in` or `--out` gave it a tensor, it gets zeros of `[height, width]`. Where no amount is given, one invocation runs for each value: in
-    /// two dimensions if the workgroup has two, else in one.
+    /// The shown binding is the one that is named, or the first texture that the kernel stores to, or the first buffer that it writes and that is made of
+    /// numbers of 32 bits or of colours (`vec4f`). Unless `--in` or `--out` gave it a tensor or texture, it gets zeros of `[height, width]`. Where no
+    /// amount is given, one invocation runs for each value: in two dimensions if the workgroup has two, else in one.
     ///
     /// # Errors
     /// As `cantus run`; [`Error::InvalidInput`] when there is nothing to show.
@@ -182,24 +229,30 @@ impl KernelFile {
         let kernel = read_kernel(&self.path, self.given.entry.as_deref(), &self.given.features)?;
         let mut given = self.given.clone();
         let reflection = kernel.reflection()?;
-        let (shown, pixels) = self.shown(reflection)?;
+        let Candidate { name: shown, pixels, elements } = self.shown(reflection)?;
+        let is_texture = matches!(elements, Elements::Texels(_));
         let has =
             given.inputs.iter().any(|input| input.name == shown) || given.zeros.iter().any(|zeros| zeros.name == shown);
         if !has {
-            let shape = Shape::Sides(pixels.shape(size));
-            given.zeros.push(NamedTensor { name: shown.clone(), elements: Elements::Numbers(pixels.dtype()), shape });
+            let shape = Shape::Sides(if is_texture { vec![size.height, size.width] } else { pixels.shape(size) });
+            given.zeros.push(NamedTensor { name: shown.clone(), elements, shape });
         }
         if given.workgroups.is_none() && given.invocations.is_none() {
             let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-            given.invocations = Some(Invocations::Counts(match reflection.workgroup_size {
-                [_, 1, 1] => [side(size.width.saturating_mul(size.height)), 1, 1],
-                _ => [side(size.width), side(size.height), 1],
-            }));
+            let like = given.zeros.iter().find_map(|zeros| match &zeros.shape {
+                Shape::Like(other) if zeros.name == shown => Some(other.clone()),
+                _ => None,
+            });
+            given.invocations = Some(match reflection.workgroup_size {
+                _ if is_texture => Invocations::Like(like.unwrap_or_else(|| shown.clone())),
+                [_, 1, 1] => Invocations::Counts([side(size.width.saturating_mul(size.height)), 1, 1]),
+                _ => Invocations::Counts([side(size.width), side(size.height), 1]),
+            });
         }
         let job = Job::new(kernel, &given)?;
         let place = |name: &str| {
             let place = job.bound().position(|(known, _)| known == name);
-            place.ok_or_else(|| job.fault(name, "it has no tensor: give it one with --in or --out"))
+            place.ok_or_else(|| job.fault(name, "nothing is bound to it: give it values with --in or --out"))
         };
         let shown = place(&shown)?;
         let swap = match &self.swap {
@@ -210,29 +263,52 @@ impl KernelFile {
         Ok(KernelSource { job, shown, pixels, keep: self.keep || swap.is_some(), swap, wired, size })
     }
 
-    fn shown(&self, reflection: &Reflection) -> Result<(String, Pixels)> {
-        let drawn = |binding: &Binding| {
-            let written = binding.space == AddressSpace::Storage && binding.access == Access::ReadWrite;
-            Some((binding.name.clone(), Pixels::of(&binding.layout).filter(|_| written)?))
+    fn shown(&self, reflection: &Reflection) -> Result<Candidate> {
+        let textures = reflection.textures.iter().filter_map(Candidate::texture);
+        let mut candidates: Vec<Candidate> =
+            textures.chain(reflection.bindings.iter().filter_map(Candidate::buffer)).collect();
+        let place = match &self.show {
+            Some(name) => candidates.iter().position(|candidate| candidate.name == *name).ok_or_else(|| {
+                let names: Vec<&str> = candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+                self.nothing(format!("--show {name}: the bindings that can be shown are: {}", names.join(", ")))
+            })?,
+            None => 0,
         };
-        let mut candidates = reflection.bindings.iter().filter_map(drawn);
-        let names =
-            || reflection.bindings.iter().filter_map(drawn).map(|(name, _)| name).collect::<Vec<_>>().join(", ");
-        match &self.show {
-            Some(name) => candidates
-                .find(|(known, _)| known == name)
-                .ok_or_else(|| self.nothing(format!("--show {name}: the bindings that can be shown are: {}", names()))),
-            None => candidates.next().ok_or_else(|| {
-                self.nothing(
-                    "it needs a var<storage, read_write> of f32, u32, i32 or vec4f for the values of the picture"
-                        .to_owned(),
-                )
-            }),
+        if place >= candidates.len() {
+            return Err(self.nothing(
+                "it needs a var<storage, read_write> of f32, u32, i32 or vec4f for the values of the picture, or a texture_storage_2d of \
+                 rgba8unorm, rgba16float, rgba32float, r32float, r32uint or r32sint that it writes"
+                    .to_owned(),
+            ));
         }
+        Ok(candidates.swap_remove(place))
     }
 
     fn nothing(&self, reason: String) -> Error {
         Error::InvalidInput { what: format!("nothing of {} can be shown", self.path.display()), reason }
+    }
+}
+
+/// A binding that can be shown.
+struct Candidate {
+    name: String,
+    pixels: Pixels,
+    /// The elements that it is made of when nothing is given.
+    elements: Elements,
+}
+
+impl Candidate {
+    fn buffer(binding: &Binding) -> Option<Self> {
+        let written = binding.space == AddressSpace::Storage && binding.access == Access::ReadWrite;
+        let pixels = Pixels::of(&binding.layout).filter(|_| written)?;
+        Some(Self { name: binding.name.clone(), pixels, elements: Elements::Numbers(pixels.dtype()) })
+    }
+
+    fn texture(binding: &TextureBinding) -> Option<Self> {
+        let (format, access) = binding.storage?;
+        let is_shown = access != StorageTextureAccess::Read && binding.dimension == ViewDimension::D2;
+        let pixels = Pixels::of_texels(format).filter(|_| is_shown)?;
+        Some(Self { name: binding.name.clone(), pixels, elements: Elements::Texels(format) })
     }
 }
 
@@ -265,11 +341,12 @@ fn wired(reflection: &Reflection) -> Vec<(String, Wire)> {
 /// A source on one engine: keeps the inputs there, and what was written where the next frame begins with it.
 pub struct Running {
     engine: Engine,
-    kept: Option<(Arc<KernelSource>, Vec<Option<Tensor>>)>,
+    kept: Option<(Arc<KernelSource>, Vec<Option<Bound>>)>,
 }
 
 /// A picture before it is drawn.
 pub struct Made {
+    /// The values, or a texture's texels in words: the bytes of its pixels from the first on.
     pub tensor: Tensor,
     pub size: Size,
     pub pixels: Pixels,
@@ -303,35 +380,44 @@ impl Running {
         }
         let kept = self.kept.iter().flat_map(|(_, kept)| kept).enumerate();
         // What isn't kept starts over each time, so that the same moment gives the same picture.
-        let tensors = kept
+        let bound = kept
             .map(|(place, kept)| match kept {
-                Some(tensor) => Ok(Some(tensor.clone())),
-                None => kernel.job.tensor(&self.engine, place),
+                Some(bound) => Ok(Some(bound.clone())),
+                None => kernel.job.make_bound(&self.engine, place),
             })
             .filter_map(Result::transpose)
-            .collect::<Result<Vec<Tensor>>>()?;
-        let more: Vec<(String, Value)> =
-            kernel.wired.iter().map(|(path, wire)| (path.clone(), moment.value(*wire))).collect();
-        let ready = kernel.job.beside(&self.engine, tensors)?;
-        kernel.job.record(&self.engine, &ready, &more).cancel(cancel).run()?;
-        let shown = ready.tensors.get(kernel.shown).cloned().ok_or_else(|| Error::InvalidInput {
+            .collect::<Result<Vec<Bound>>>()?;
+        let shown = bound.get(kernel.shown).cloned().ok_or_else(|| Error::InvalidInput {
             what: "the shown binding".to_owned(),
             reason: "it has no tensor".to_owned(),
         })?;
+        let more: Vec<(String, Value)> =
+            kernel.wired.iter().map(|(path, wire)| (path.clone(), moment.value(*wire))).collect();
+        let ready = OnDevice::from(bound);
+        kernel.job.record(&self.engine, &ready, &more).cancel(cancel).run()?;
         if let (Some((a, b)), Some((_, kept))) = (kernel.swap, &mut self.kept) {
             kept.swap(a, b);
         }
-        let size = picture_size(&shown, kernel.pixels, kernel.size)?;
-        Ok(Made { tensor: shown, size, pixels: kernel.pixels })
+        let (tensor, size) = match shown {
+            Bound::Tensor(tensor) => {
+                let size = picture_size(&tensor, kernel.pixels, kernel.size)?;
+                (tensor, size)
+            }
+            Bound::Texture(texture) => {
+                let [width, height, _] = texture.size().map(|side| side as usize);
+                (texture.texels().clone(), Size { width, height })
+            }
+        };
+        Ok(Made { tensor, size, pixels: kernel.pixels })
     }
 
-    fn kept_of(&self, kernel: &KernelSource) -> Result<Vec<Option<Tensor>>> {
+    fn kept_of(&self, kernel: &KernelSource) -> Result<Vec<Option<Bound>>> {
         let bound = kernel.job.bound().enumerate();
         let starts_over = |written: bool| written && !kernel.keep;
         bound
             .map(
                 |(place, (_, written))| {
-                    if starts_over(written) { Ok(None) } else { kernel.job.tensor(&self.engine, place) }
+                    if starts_over(written) { Ok(None) } else { kernel.job.make_bound(&self.engine, place) }
                 },
             )
             .collect()

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use cantus::backend::{CancelFlag, DeviceInfo, wgpu::raw_buffer};
 use cantus::engine::Event;
-use cantus::tensor::npy::Array;
 use cantus::{Engine, Error, Result, Tensor, ops};
 use eframe::{egui, wgpu};
 
@@ -63,25 +62,20 @@ pub enum Values {
     /// On the window's device.
     Tensor(Tensor),
     /// Here.
-    Host(Arc<Array>),
+    Host(Arc<Vec<u8>>),
 }
 
 impl Values {
-    /// Reads the values into an array, from where they are.
+    /// Reads the bytes of the values, from where they are.
     ///
     /// # Errors
     /// As the library's transfers.
-    pub fn array(&self) -> Result<Arc<Array>> {
+    pub fn bytes(&self) -> Result<Vec<u8>> {
         match self {
-            Self::Tensor(tensor) => array(tensor).map(Arc::new),
-            Self::Host(array) => Ok(array.clone()),
+            Self::Tensor(tensor) => tensor.to_bytes(),
+            Self::Host(bytes) => Ok(bytes.to_vec()),
         }
     }
-}
-
-/// A tensor's values here.
-pub fn array(tensor: &Tensor) -> Result<Array> {
-    Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)
 }
 
 /// The thread's time for one picture.
@@ -274,8 +268,8 @@ impl Worker {
                 Values::Tensor(tensor.clone()),
             ));
         }
-        let values = array(tensor)?;
-        let drawable = self.copies.copy(&values.bytes, size, pixels)?;
+        let values = tensor.to_bytes()?;
+        let drawable = self.copies.copy(&values, size, pixels)?;
         Ok((drawable, Values::Host(Arc::new(values))))
     }
 }

@@ -14,6 +14,7 @@ pub const CASES: &[Case] = &[
     ("a kernel that cannot be shown says why", not_shown),
     ("with a number of frames an error ends the window", ended_by_errors),
     ("whole numbers and colours", kinds),
+    ("textures that a kernel writes", textures),
     ("the mouse on the picture", mouse),
     ("what is kept from frame to frame", kept),
     ("the example of a path tracer", traced),
@@ -270,6 +271,46 @@ fn kinds(screen: &Screen) {
         let colours = RgbImage::from_fn(SIDE, SIDE, |x, y| image::Rgb([x as u8, y as u8, 64]));
         let difference = mean_difference(&found, &colours);
         assert!(difference < 1.0, "colours on {backend}: {difference}");
+    }
+}
+
+fn textures(screen: &Screen) {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |format: &str, value: &str| {
+        format!(
+            "@group(0) @binding(0) var made: texture_storage_2d<{format}, write>;\n\
+             @compute @workgroup_size(8, 8)\n\
+             fn draw(@builtin(global_invocation_id) id: vec3u) {{\n\
+             \x20   if all(id.xy < textureDimensions(made)) {{ textureStore(made, id.xy, {value}); }}\n\
+             }}\n"
+        )
+    };
+    let colours = RgbImage::from_fn(SIDE, SIDE, |x, y| image::Rgb([x as u8, y as u8, 64]));
+    for backend in ["cpu", "wgpu"] {
+        for format in ["rgba8unorm", "bgra8unorm", "rgba16float", "rgba32float"] {
+            let value = "vec4f(f32(id.x) / 255.0, f32(id.y) / 255.0, 64.0 / 255.0, 1.0)";
+            let found = shown(screen, folder.path(), &text(format, value), &["--frames", "1", "--backend", backend]);
+            let difference = mean_difference(&found, &colours);
+            assert!(difference < 1.0, "{format} on {backend}: {difference}");
+        }
+        let numbers =
+            [("r32float", "vec4f(f32(id.x))"), ("r32uint", "vec4u(id.x)"), ("r32sint", "vec4i(vec2i(id.xy), 0, 0)")];
+        for (format, value) in numbers {
+            let more = ["--colormap", "gray", "--range", "0,256", "--frames", "1", "--backend", backend];
+            let found = shown(screen, folder.path(), &text(format, value), &more);
+            let difference = mean_difference(&found, &expected(true));
+            assert!(difference < 1.0, "{format} on {backend}: {difference}");
+        }
+        // A picture of a file, turned negative.
+        colours.save(folder.path().join("photo.png")).unwrap();
+        let photo = format!("image={}", folder.path().join("photo.png").display());
+        let negative = text("rgba8unorm", "vec4f(1.0 - textureLoad(image, id.xy, 0).rgb, 1.0)")
+            .replace("@compute", "@group(0) @binding(1) var image: texture_2d<f32>;\n@compute");
+        let more = ["--in", &photo, "--out", "made=rgba8unorm[@image]", "--frames", "3", "--keep"];
+        let found = shown(screen, folder.path(), &negative, &[&more[..], &["--backend", backend]].concat());
+        let negative = RgbImage::from_fn(SIDE, SIDE, |x, y| image::Rgb([255 - x as u8, 255 - y as u8, 191]));
+        let difference = mean_difference(&found, &negative);
+        assert!(difference < 1.0, "a file's picture on {backend}: {difference}");
     }
 }
 
