@@ -119,12 +119,17 @@ pub fn contents_of(file: &JobFile, folder: &Path, names: &[&str], actions: &mut 
         }
         given.push(Given { name, written, step, binding });
     }
-    // Those with shapes of their own first: others may take theirs.
-    let (late, early): (Vec<Given<'_>>, Vec<Given<'_>>) =
-        given.into_iter().partition(|given| matches!(given.shape(), Some(Shape::Like(_))));
+    // Those whose shapes are known first: others may take theirs. Where none is left that is known, the first one says so.
     let mut read: Vec<First> = Vec::new();
-    for given in early.into_iter().chain(late) {
-        let first = given.read(&read, file.mips)?;
+    while !given.is_empty() {
+        let is_known = |given: &Given<'_>| match given.shape() {
+            Some(Shape::Like(other)) => read.iter().any(|first| first.name() == other),
+            _ => true,
+        };
+        let is_lost =
+            |given: &Given<'_>| matches!(given.shape(), Some(Shape::Like(other)) if !names.contains(&other.as_str()));
+        let next = given.iter().position(is_known).or_else(|| given.iter().position(is_lost)).unwrap_or(0);
+        let first = given.remove(next).read(&read, file.mips)?;
         read.push(first);
     }
     read.sort_by_key(|first| names.iter().position(|name| *name == first.name()));
