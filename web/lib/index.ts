@@ -1,10 +1,12 @@
 /** `cantus`: everything, with kernels from WGSL text. */
-import init, { RawEngine, RawKernel } from "../pkg/playground/cantus.js";
+import init, { RawEngine, RawKernel, type RawTexture } from "../pkg/playground/cantus.js";
 import { FieldEngine, backendName, loader } from "./engine.js";
 import { Tensor } from "./tensor.js";
-import type { DispatchOptions, EngineOptions, Extent, Modules, Reflection } from "./types.js";
+import { Texture, asBytes, ordered, pixelsOf, sampling } from "./texture.js";
+import type { DispatchOptions, EngineOptions, Extent, ImageOptions, ImageSource, Modules, Reflection, Sampler, TextureDescriptor } from "./types.js";
 
 export { Tensor } from "./tensor.js";
+export { Texture } from "./texture.js";
 export type * from "./types.js";
 
 /** Loads the module, once. `Engine.create` and `Kernel.parse` do so themselves. */
@@ -96,15 +98,45 @@ export class Engine extends FieldEngine {
   }
 
   /**
+   * A texture of a description: of texels of all levels, row after row without padding, or of zeros.
+   */
+  async texture({ format, size, dimension = "2d", mipLevelCount = 1, sampleCount = 1 }: TextureDescriptor, texels?: ArrayBufferView | ArrayBuffer): Promise<Texture> {
+    const raw = this.raw.texture(format, dimension, Float64Array.from(size), mipLevelCount, sampleCount, texels && asBytes(texels));
+    return new Texture((await raw) as RawTexture);
+  }
+
+  /**
+   * A texture of a picture of the page: a file's `Blob`, `ImageData`, `ImageBitmap`, an `<img>`, a canvas, a `<video>` or a `VideoFrame`. Its pixels are
+   * copied, in sRGB and not premultiplied by alpha; `texture.write` takes the next ones of a video.
+   */
+  async textureFrom(source: ImageSource, { format = "rgba8unorm", levels = false }: ImageOptions = {}): Promise<Texture> {
+    const { data, width, height } = await pixelsOf(source);
+    const texture = await this.texture({ format, size: [width, height] }, ordered(data, format));
+    if (!levels) return texture;
+    try {
+      return await texture.withAllLevels();
+    } finally {
+      texture.free();
+    }
+  }
+
+  /**
    * Runs a kernel, given as text or parsed. Resolves when it is checked and recorded: what it computes is there when a tensor is read.
    */
-  async dispatch(kernel: string | Kernel, options: DispatchOptions<Tensor>): Promise<void> {
+  async dispatch(kernel: string | Kernel, options: DispatchOptions<Tensor | Texture | Sampler>): Promise<void> {
     let chosen = typeof kernel === "string" ? this.kernel(kernel) : kernel;
     if (options.entryPoint !== undefined) chosen = chosen.entryPoint(options.entryPoint);
     for (const [name, value] of Object.entries(options.overrides ?? {})) chosen = chosen.setOverride(name, value);
     const dispatch = this.raw.dispatch(chosen.raw);
     try {
-      for (const [name, tensor] of Object.entries(options.bindings ?? {})) dispatch.bind(name, tensor.raw);
+      for (const [name, bound] of Object.entries(options.bindings ?? {})) {
+        if (bound instanceof Texture) dispatch.bindTexture(name, bound.raw);
+        else if (bound instanceof Tensor) dispatch.bind(name, bound.raw);
+        else {
+          const { addressModeU, addressModeV, addressModeW, magFilter, minFilter, mipmapFilter, lodMinClamp, lodMaxClamp, compare } = sampling(bound);
+          dispatch.bindSampler(name, [addressModeU, addressModeV, addressModeW], [magFilter, minFilter, mipmapFilter], lodMinClamp, lodMaxClamp, compare);
+        }
+      }
       for (const [path, value] of Object.entries(options.uniforms ?? {})) {
         dispatch.set(path, Float64Array.from(typeof value === "object" ? value : [Number(value)]));
       }

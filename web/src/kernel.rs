@@ -1,7 +1,7 @@
 //! Kernels from WGSL text, and their reflection as plain JavaScript objects.
 
 use cantus::Kernel;
-use cantus::kernel::{Access, AddressSpace, Binding, Layout};
+use cantus::kernel::{Access, AddressSpace, Binding, Layout, SampleType, StorageTextureAccess, TextureBinding};
 use cantus::link::Linker;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
@@ -45,7 +45,7 @@ impl RawKernel {
         self.0.with_override(name, value).map(Self).map_err(|error| thrown(&error))
     }
 
-    /// Entry point, workgroup size, bindings, overrides and needed features of the chosen entry point.
+    /// Entry point, workgroup size, bindings, textures, samplers, overrides and needed features of the chosen entry point.
     pub fn reflection(&self) -> Result<Object, JsValue> {
         let reflection = self.0.reflection().map_err(|error| thrown(&error))?;
         let overrides = reflection.overrides.iter().map(|found| {
@@ -53,6 +53,14 @@ impl RawKernel {
                 ("name", found.name.as_str().into()),
                 ("type", found.scalar.name().into()),
                 ("value", found.value.map_or(JsValue::NULL, JsValue::from)),
+            ])
+        });
+        let samplers = reflection.samplers.iter().map(|sampler| {
+            object([
+                ("name", sampler.name.as_str().into()),
+                ("group", sampler.group.into()),
+                ("binding", sampler.binding.into()),
+                ("comparison", sampler.comparison.into()),
             ])
         });
         let features = reflection.features.named().into_iter().filter(|(_, needed)| *needed);
@@ -63,6 +71,8 @@ impl RawKernel {
                 reflection.workgroup_size.iter().map(|&side| JsValue::from(side)).collect::<Array>().into(),
             ),
             ("bindings", reflection.bindings.iter().map(binding).collect::<Array>().into()),
+            ("textures", reflection.textures.iter().map(texture).collect::<Array>().into()),
+            ("samplers", samplers.collect::<Array>().into()),
             ("overrides", overrides.collect::<Array>().into()),
             ("features", features.map(|(name, _)| JsValue::from(name)).collect::<Array>().into()),
         ]))
@@ -129,6 +139,31 @@ fn binding(binding: &Binding) -> Object {
         ("minBytes", (binding.layout.min_bytes() as f64).into()),
         ("runtimeSized", binding.layout.is_runtime_sized().into()),
         ("members", members.into_iter().collect::<Array>().into()),
+    ])
+}
+
+fn texture(texture: &TextureBinding) -> Object {
+    let access = match texture.storage {
+        None | Some((_, StorageTextureAccess::Read)) => "read",
+        Some((_, StorageTextureAccess::Write)) => "write",
+        Some((_, StorageTextureAccess::ReadWrite)) => "read_write",
+    };
+    let sample_type = match texture.sample_type {
+        SampleType::Float => "float",
+        SampleType::Sint => "sint",
+        SampleType::Uint => "uint",
+        SampleType::Depth => "depth",
+    };
+    object([
+        ("name", texture.name.as_str().into()),
+        ("group", texture.group.into()),
+        ("binding", texture.binding.into()),
+        ("type", texture.to_string().into()),
+        ("dimension", texture.dimension.name().replace('_', "-").into()),
+        ("sampleType", sample_type.into()),
+        ("multisampled", texture.multisampled.into()),
+        ("access", access.into()),
+        ("format", texture.storage.map_or(JsValue::NULL, |(format, _)| format.name().into())),
     ])
 }
 

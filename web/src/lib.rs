@@ -19,13 +19,15 @@ mod promise;
 #[cfg(feature = "zk")]
 mod proofs;
 mod tensor;
+#[cfg(feature = "playground")]
+mod texture;
 #[cfg(target_feature = "atomics")]
 mod workers;
 
 pub use engine::RawEngine;
 pub use tensor::RawTensor;
 #[cfg(feature = "playground")]
-pub use {dispatch::RawDispatch, kernel::RawKernel};
+pub use {dispatch::RawDispatch, kernel::RawKernel, texture::RawTexture};
 
 use wasm_bindgen::prelude::*;
 

@@ -191,7 +191,7 @@ fn shade(picture: &mut [u8], dtype: DType, colors: &[u8], [mut low, mut high]: [
 }
 
 /// Refuses an array that became longer or shorter while the device was waited for, as one over a resizable buffer may.
-fn resized(length: u64, bytes: &[u8], what: &str) -> Result<(), JsValue> {
+pub(crate) fn resized(length: u64, bytes: &[u8], what: &str) -> Result<(), JsValue> {
     if length == bytes.len() as u64 {
         return Ok(());
     }

@@ -116,6 +116,128 @@ for (const mode of MODES) {
     assert.deepEqual(found.raw, mode.webgpu ? found.second : undefined);
   });
 
+  test(`package, ${mode.name}: textures from the page's pixels, samplers, pictures out`, async () => {
+    const found = await inPage(mode, async (backend) => {
+      const { Engine, Kernel } = await import("/npm/index.js");
+      const engine = await Engine.create({ backend });
+      const found = {};
+      const wgsl = `
+        @group(0) @binding(0) var image: texture_2d<f32>;
+        @group(0) @binding(1) var smp: sampler;
+        @group(0) @binding(2) var made: texture_storage_2d<rgba8unorm, write>;
+        override shift: f32 = 0.0;
+        @compute @workgroup_size(4, 4) fn shrink(@builtin(global_invocation_id) id: vec3u) {
+          let size = textureDimensions(made);
+          if all(id.xy < size) { textureStore(made, id.xy, textureSampleLevel(image, smp, (vec2f(id.xy) + 0.5) / vec2f(size) + shift, 0.0)); }
+        }`;
+      found.reflection = (await Kernel.parse(wgsl)).reflection();
+      const texels = Uint8Array.from({ length: 4 * 2 * 4 }, (_, i) => (i * 37) & 255);
+      const image = await engine.texture({ format: "rgba8unorm", size: [4, 2] }, texels);
+      const made = await engine.texture({ format: "rgba8unorm", size: [2, 1] });
+      found.size = [image.size, image.width, image.height, image.levels, image.format];
+      await engine.dispatch(wgsl, { bindings: { image, made }, invocations: [2, 1] });
+      found.half = Array.from(await made.read());
+      const same = await engine.texture({ format: "rgba8unorm", size: [4, 2] });
+      const run = (smp) => engine.dispatch(wgsl, { bindings: { image, made: same, smp }, overrides: { shift: 1 }, invocations: [4, 2] });
+      await run({ addressModeU: "repeat", addressModeV: "repeat" });
+      found.repeated = Array.from(await same.read());
+      await run("nearest");
+      found.clamped = Array.from(await same.read());
+
+      // One picture, as everything that a page has pictures in.
+      const picture = Uint8ClampedArray.of(255, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 255, 9, 8, 7, 255, 200, 100, 50, 255, 255, 255, 255, 255);
+      const data = new ImageData(picture, 3, 2);
+      const canvas = Object.assign(document.createElement("canvas"), { width: 3, height: 2 });
+      canvas.getContext("2d").putImageData(data, 0, 0);
+      const offscreen = new OffscreenCanvas(3, 2);
+      offscreen.getContext("2d").putImageData(data, 0, 0);
+      const blob = await offscreen.convertToBlob();
+      const element = new Image();
+      element.src = canvas.toDataURL();
+      await element.decode();
+      const frame = new VideoFrame(canvas, { timestamp: 0 });
+      const sources = { data, canvas, offscreen, blob, element, frame, bitmap: await createImageBitmap(canvas) };
+      found.sources = {};
+      for (const [name, source] of Object.entries(sources)) {
+        const texture = await engine.textureFrom(source);
+        found.sources[name] = Array.from(await texture.read());
+        texture.free();
+      }
+      frame.close();
+      found.picture = Array.from(picture);
+      const large = Object.assign(document.createElement("canvas"), { width: 64, height: 48 });
+      const context = large.getContext("2d");
+      context.fillStyle = "#c86432";
+      context.fillRect(0, 0, 64, 48);
+      const video = Object.assign(document.createElement("video"), { muted: true, srcObject: large.captureStream(30) });
+      // A stream has a picture once something is drawn.
+      const drawing = setInterval(() => context.fillRect(0, 0, 64, 48), 30);
+      await video.play();
+      const film = await engine.textureFrom(video);
+      clearInterval(drawing);
+      found.film = [film.width, film.height, ...(await film.read()).slice(0, 4)];
+      const turned = await engine.textureFrom(data, { format: "bgra8unorm" });
+      found.turned = Array.from(await turned.read());
+      await turned.write(canvas);
+      await turned.draw(offscreen);
+      found.drawn = Array.from(offscreen.getContext("2d").getImageData(0, 0, 3, 2).data);
+      const levels = await engine.textureFrom(large, { levels: true });
+      found.levels = [levels.levels, levels.level(1).size, ...(await levels.level(3).read()).slice(0, 4)];
+      const depths = await engine.texture({ format: "r32float", size: [3, 1] }, Float32Array.of(0, 0.5, 2));
+      found.depths = [Array.from((await depths.imageData()).data), (await depths.read()).constructor.name, Array.from(await depths.read())];
+      await depths.write(Float32Array.of(1, 2, 3));
+      found.written = Array.from(await depths.read());
+      found.buffer = depths.texels.gpuBuffer?.constructor.name;
+
+      const said = (work) => work().then(() => "nothing was thrown", (error) => `${error.name} ${error.code} ${error.message}`);
+      found.errors = [
+        await said(() => engine.texture({ format: "rgba9", size: [1, 1] })),
+        await said(() => engine.texture({ format: "rgba8unorm", size: [0, 5] })),
+        await said(() => engine.texture({ format: "rgba8unorm", size: [100000, 100000] })),
+        await said(() => engine.texture({ format: "rgba8unorm", size: [2, 2] }, new Uint8Array(15))),
+        await said(() => engine.textureFrom(new Blob(["no picture"]))),
+        await said(() => engine.textureFrom(document.createElement("video"))),
+        await said(() => film.write(data)),
+        await said(() => engine.dispatch(wgsl, { bindings: { image, made: depths }, invocations: 1 })),
+        await said(() => engine.dispatch(wgsl, { bindings: { image, made, smp: { magFilter: "cubic" } }, invocations: 1 })),
+        // Read and written at once.
+        await said(() => engine.dispatch(wgsl, { bindings: { image, made: image }, invocations: 1 })),
+        await said(async () => image.level(3)),
+      ];
+      engine.free();
+      return found;
+    });
+    const { textures, samplers } = found.reflection;
+    assert.deepEqual(textures.map(({ name, type, dimension, sampleType, access, format }) => [name, type, dimension, sampleType, access, format]), [
+      ["image", "texture_2d<f32>", "2d", "float", "read", null],
+      ["made", "texture_storage_2d<rgba8unorm, write>", "2d", "float", "write", "rgba8unorm"],
+    ]);
+    assert.deepEqual(samplers, [{ name: "smp", group: 0, binding: 1, comparison: false }]);
+    assert.deepEqual(found.size, [[4, 2, 1], 4, 2, 1, "rgba8unorm"]);
+    const texel = (x, y, part) => ((4 * (4 * y + x) + part) * 37) & 255;
+    for (const x of [0, 1]) {
+      for (const part of [0, 1, 2, 3]) {
+        const mean = (texel(2 * x, 0, part) + texel(2 * x + 1, 0, part) + texel(2 * x, 1, part) + texel(2 * x + 1, 1, part)) / 4;
+        assert.ok(Math.abs(found.half[4 * x + part] - mean) <= 0.5 + 1e-3, `${x}, ${part}: ${found.half[4 * x + part]}, not ${mean}`);
+      }
+    }
+    const all = Array.from({ length: 32 }, (_, i) => (i * 37) & 255);
+    assert.deepEqual(found.repeated, all);
+    assert.deepEqual(found.clamped, Array.from({ length: 8 }, () => all.slice(28)).flat());
+    for (const [name, texels] of Object.entries(found.sources)) assert.deepEqual(texels, found.picture, name);
+    // A stream's pictures may pass through another colour space.
+    assert.deepEqual(found.film.slice(0, 2), [64, 48]);
+    [200, 100, 50, 255].forEach((part, i) => assert.ok(Math.abs(found.film[2 + i] - part) <= 12, `${found.film}`));
+    assert.deepEqual(found.turned, found.picture.map((_, i) => found.picture[i % 4 === 3 ? i : i + [2, 0, -2][i % 4]]));
+    assert.deepEqual(found.drawn, found.picture);
+    assert.deepEqual(found.levels, [7, [32, 24, 1], 200, 100, 50, 255]);
+    assert.deepEqual(found.depths, [[0, 0, 0, 255, 128, 128, 128, 255, 255, 255, 255, 255], "Float32Array", [0, 0.5, 2]]);
+    assert.deepEqual(found.written, [1, 2, 3]);
+    assert.equal(found.buffer, mode.webgpu ? "GPUBuffer" : undefined);
+    const expected = [/InvalidInput .*rgba9.*rgba8unorm/, /InvalidSize .*at least 1/, /InvalidSize .*32768/, /InvalidSize .*16 bytes, 15/, /InvalidInput .*cannot read/, /InvalidInput .*no pixels/, /InvalidInput .*3 x 2 pixels, the texture 64 x 48/, /Binding .*rgba8unorm/, /InvalidInput .*cubic.*linear/, /Binding /, /InvalidInput .*level 3/];
+    found.errors.forEach((said, i) => assert.match(said, new RegExp(`^CantusError ${expected[i].source}`), `error ${i}`));
+  });
+
   test(`package, ${mode.name}: imports from the library and from modules`, async () => {
     const found = await inPage(mode, async (backend) => {
       const { Engine, Kernel } = await import("/npm/index.js");
