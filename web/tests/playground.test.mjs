@@ -13,8 +13,8 @@ const PROGRAM = process.env.CANTUS ?? join(WEB, "../target/debug/cantus");
 /** Where `.ci/standalone` has built the library for apps. */
 const STANDALONE = join(WEB, "../target/standalone");
 
-const MOVING = ["waves", "fluid", "reaction", "raymarcher", "pathtracer", "nbody", "boids", "mandelbrot", "spiral", "life", "ripples", "cloth", "digits", "camera", "fft", "sort", "hashes"];
-const STILL = ["matmul", "field", "phi", "histogram", "saxpy"];
+const MOVING = ["waves", "fluid", "reaction", "raymarcher", "pathtracer", "nbody", "boids", "mandelbrot", "spiral", "life", "ripples", "cloth", "digits", "camera", "kaleidoscope", "fft", "sort", "hashes"];
+const STILL = ["sobel", "tiltshift", "matmul", "field", "phi", "histogram", "saxpy"];
 
 /** Takes a good while on any device: a chain of steps that none may leave out. */
 const LONG = (rounds) => `@group(0) @binding(0) var<storage, read_write> y: array<u32>;
@@ -491,6 +491,99 @@ test("playground: the camera's picture is an input", async () => {
       copy.drawImage(canvas, 0, 0);
       const [r, g, b] = copy.getImageData(canvas.width / 2, canvas.height - 20, 1, 1).data;
       return g > 100 && g > r + 40 && g > b + 40;
+    }, undefined, { timeout: 30_000 });
+    assert.deepEqual(faults, []);
+  } finally {
+    await close();
+    server.close();
+  }
+});
+
+for (const mode of MODES) {
+  test(`playground, ${mode.name}: your own picture is a texture: by file, dropped, pasted`, async () => {
+    await visit(mode, "playground/sobel", async (page) => {
+      await on(page, mode);
+      await ran(page, () => page.locator("#run").click());
+      const shown = () => page.locator("#result-canvas").evaluate((canvas) => {
+        const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
+        copy.drawImage(canvas, 0, 0);
+        // The lightest pixel of each column.
+        const { data, width, height } = copy.getImageData(0, 0, canvas.width, canvas.height);
+        const light = Array.from({ length: width }, () => 0);
+        for (let i = 0; i < width * height; i++) light[i % width] = Math.max(light[i % width], data[4 * i] + data[4 * i + 1] + data[4 * i + 2]);
+        return { width, height, light };
+      });
+      assert.ok((await colors(page)) > 30, "the test picture has edges");
+      /** A picture of 96 x 40, black to the left of a column and white from it on. */
+      const picture = (column) => page.evaluate(async (column) => {
+        const canvas = new OffscreenCanvas(96, 40);
+        const context = canvas.getContext("2d");
+        context.fillRect(0, 0, column, 40);
+        context.fillStyle = "#fff";
+        context.fillRect(column, 0, 96 - column, 40);
+        return Array.from(new Uint8Array(await (await canvas.convertToBlob()).arrayBuffer()));
+      }, column);
+      /** The edge is where the picture has it, and the result is as large as the picture. */
+      const check = async (column, how) => {
+        const { width, height, light } = await shown();
+        assert.deepEqual([width, height], [96, 40], how);
+        const edge = light.flatMap((value, x) => (value > 150 ? [x] : []));
+        assert.deepEqual(edge, [column - 1, column], how);
+      };
+      await page.locator('[data-fill="image"]').selectOption("image");
+      await page.waitForFunction(() => document.querySelector("#status").textContent === "Choose a file for the input image.");
+      await ran(page, async () => page.locator('[data-file="image"]').setInputFiles({ name: "step.png", mimeType: "image/png", buffer: Buffer.from(await picture(30)) }));
+      await check(30, "a file");
+      assert.match(await page.locator(".inputs").innerText(), /step\.png, drawn into 96 × 40/);
+      for (const [kind, type, column] of [["drop", "DragEvent", 50], ["paste", "ClipboardEvent", 70]]) {
+        const bytes = await picture(column);
+        await ran(page, () => page.evaluate(([kind, type, bytes]) => {
+          const data = new DataTransfer();
+          data.items.add(new File([Uint8Array.from(bytes)], `${kind}.png`, { type: "image/png" }));
+          const init = { bubbles: true, cancelable: true, dataTransfer: data, clipboardData: data };
+          document.querySelector(".side").dispatchEvent(new window[type](kind, init));
+        }, [kind, type, bytes]));
+        await check(column, kind);
+      }
+      await page.locator("#look").selectOption("numbers");
+      await page.waitForSelector(".numbers li");
+      await page.locator("#look").selectOption("rgba");
+      await page.locator('[data-fill="image"]').selectOption("pattern");
+      await ran(page, () => page.locator('[data-side="image width"]').fill("80"));
+      // A kernel without a texture says so.
+      await choose(page, "saxpy");
+      await page.waitForSelector(".numbers li");
+      await page.evaluate(() => {
+        const data = new DataTransfer();
+        data.items.add(new File([], "x.png", { type: "image/png" }));
+        document.querySelector(".side").dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: data }));
+      });
+      assert.match(await page.locator("#status").innerText(), /no input that takes a picture/);
+      if (!mode.webgpu) {
+        await choose(page, "tiltshift");
+        await page.waitForFunction(() => document.querySelector("#result-canvas")?.width === 512);
+        await looks(page, "playground-textures");
+      }
+    });
+  });
+}
+
+test("playground: the camera's picture is a texture", async () => {
+  const server = await serve(join(WEB, "dist"));
+  const { context, close } = await launch(false, ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]);
+  try {
+    const { page, faults } = await open(context, `${server.url}#playground/kaleidoscope`);
+    await frames(page, 2);
+    await page.locator('[data-fill="image"]').selectOption("camera");
+    // Chromium's own picture of a camera is mostly green.
+    await page.waitForFunction(() => {
+      const canvas = document.querySelector("#result-canvas");
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
+      copy.drawImage(canvas, 0, 0);
+      const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+      let green = 0;
+      for (let i = 0; i < data.length; i += 4) green += data[i + 1] > 80 && data[i + 1] > data[i] + 30 && data[i + 1] > data[i + 2] + 30 ? 1 : 0;
+      return green > data.length / 8;
     }, undefined, { timeout: 30_000 });
     assert.deepEqual(faults, []);
   } finally {

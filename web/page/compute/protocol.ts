@@ -1,17 +1,19 @@
 /** Messages from the playground and the bench to the worker that computes for them. */
-import type { Binding, Reflection } from "../../lib/types.js";
+import type { Binding, Reflection, TextureBinding } from "../../lib/types.js";
 import type { ColormapName } from "../colormap.js";
 
 export type Backend = "webgpu" | "cpu";
 
-/** How a storage binding begins. `camera` and `video` are what the page sends while it runs. */
+/** How a storage binding or a texture begins. `camera` and `video` are what the page sends while it runs; only textures are `blank` or a `pattern`. */
 export type Fill =
   | { kind: "zeros" | "ones" | "range" | "random"; length: number }
   | { kind: "numbers"; numbers: number[] }
   | { kind: "file"; name: string; bytes: ArrayBuffer }
   | { kind: "image"; name: string; width: number; height: number; bytes: ArrayBuffer }
   | { kind: "camera"; width: number; height: number }
-  | { kind: "video"; name: string; width: number; height: number };
+  | { kind: "video"; name: string; width: number; height: number }
+  | { kind: "blank"; width: number; height: number }
+  | { kind: "pattern"; width: number; height: number };
 
 /** Entry points that run one after another, all of them `times` times. */
 export interface Step {
@@ -42,6 +44,7 @@ export interface Parsed {
   /** With an estimate of the operations of one invocation. */
   entryPoints: { name: string; workgroupSize: [number, number, number]; operations: number }[];
   bindings: Binding[];
+  textures: TextureBinding[];
   overrides: Reflection["overrides"];
   /** True if it reads the time, the frame or the pointer. */
   moves: boolean;
@@ -77,6 +80,7 @@ export interface Frame {
 export interface Output {
   name: string;
   type: string;
+  /** The elements' type, or "texture". */
   scalar: string;
   length: number;
   /** Left out where there are too many values to look at each. */
@@ -116,7 +120,7 @@ export interface Comparison {
 export type Look =
   | { name: string; kind: "numbers"; from: number; count: number }
   | { name: string; kind: "picture"; width: number; map: ColormapName; range?: [number, number] }
-  /** Colours: four floats a pixel, or the bytes of a word. */
+  /** Colours: four floats a pixel, the bytes of a word, or texels. */
   | { name: string; kind: "rgba"; width: number }
   | { name: string; kind: "plot"; points: number };
 

@@ -1,10 +1,11 @@
 /** Kernels with their buffers on one engine: prepared once, run frame after frame, looked at. */
-import type { Engine, Kernel, Tensor } from "../../lib/index.js";
-import type { Binding, TypedArray } from "../../lib/types.js";
+import type { Engine, Kernel, Tensor, Texture } from "../../lib/index.js";
+import type { Binding, Reflection, TextureBinding, TypedArray } from "../../lib/types.js";
 import { palette } from "../colormap.js";
 import { Handed } from "../rpc.js";
 import type { Backend, Fill, Job, Look, Pointer, Seen } from "./protocol.js";
-import { colors, filled, isMoving, lengthOf, numbersOf } from "./values.js";
+import { joined, textureOf } from "./textures.js";
+import { colors, filled, halfValue, isMoving, lengthOf, numbersOf } from "./values.js";
 
 /** Filled on the device: nothing is uploaded. The random numbers are those of values.ts. */
 const fillText = (scalar: string) => /* wgsl */ `
@@ -59,6 +60,7 @@ export class Session {
   pointer: Pointer = { x: 0, y: 0, pressed: false };
   #steps: { kernels: Prepared[]; times: number; once: boolean }[] = [];
   readonly tensors = new Map<string, { tensor: Tensor; binding: Binding; fill: Fill }>();
+  readonly textures = new Map<string, { texture: Texture; binding: TextureBinding; fill: Fill }>();
   #stopped: Tensor<Uint32Array> | undefined;
   #rounds = 0;
   #picture: ImageData | undefined;
@@ -87,6 +89,7 @@ export class Session {
     const { engine, job } = this;
     const parsed = engine.kernel(job.wgsl);
     const bindings = new Map<string, Binding>();
+    const textures = new Map<string, TextureBinding>();
     for (const { run, times = 1, once = false, count = job.count, unit = job.unit } of job.steps) {
       const kernels: Prepared[] = [];
       for (const name of run) {
@@ -95,22 +98,29 @@ export class Session {
         for (const binding of reflection.bindings) {
           if (bindings.get(binding.name)?.access !== "read_write") bindings.set(binding.name, binding);
         }
-        kernels.push({ kernel: chosen, count, unit, lines: [], ...facts(reflection.bindings) });
+        joined(textures, reflection.textures);
+        kernels.push({ kernel: chosen, count, unit, lines: [], ...facts(reflection) });
         if (this.backend === "webgpu") this.#limit(kernels.at(-1) as Prepared, reflection.workgroupSize);
       }
       this.#steps.push({ kernels, times, once });
     }
     for (const { members } of bindings.values()) for (const { path, count } of members) this.members.set(path, count);
-    for (const binding of bindings.values()) {
-      if (binding.space !== "storage") continue;
-      const fill = job.fills[binding.name];
-      if (!fill) throw new Error(`the binding ${binding.name} has no values`);
+    const begin = async (name: string, make: (fill: Fill) => Promise<void>) => {
+      const fill = job.fills[name];
+      if (!fill) throw new Error(`the binding ${name} has no values`);
       try {
-        this.tensors.set(binding.name, { tensor: await this.#filled(fill, binding), binding, fill });
+        await make(fill);
       } catch (error) {
-        if (error instanceof Error && error.name !== "CantusError") error.message = `The input ${binding.name}: ${error.message}.`;
+        if (error instanceof Error && error.name !== "CantusError") error.message = `The input ${name}: ${error.message}.`;
         throw error;
       }
+    };
+    for (const binding of bindings.values()) {
+      if (binding.space !== "storage") continue;
+      await begin(binding.name, async (fill) => void this.tensors.set(binding.name, { tensor: await this.#filled(fill, binding), binding, fill }));
+    }
+    for (const binding of textures.values()) {
+      await begin(binding.name, async (fill) => void this.textures.set(binding.name, { texture: await textureOf(engine, binding, fill), binding, fill }));
     }
     if (this.#steps.some(({ kernels }) => kernels.some(({ lines }) => lines.length > 0))) this.#stopped = (await engine.zeros([1], "u32")) as Tensor<Uint32Array>;
   }
@@ -124,10 +134,11 @@ export class Session {
     const { kernel, lines } = prepared.kernel.withLoopLimit(rounds);
     if (lines.length === 0) return;
     // The page has one binding more than the kernel: not where the kernel uses all that there are.
-    const { bindings } = kernel.reflection();
+    const { bindings, textures } = kernel.reflection();
     // Loops that this entry point does not come to.
     if (!bindings.some(({ name }) => name === "cantus_stopped")) return;
-    const storage = bindings.filter(({ space }) => space === "storage").length;
+    // Texels lie in buffers.
+    const storage = bindings.filter(({ space }) => space === "storage").length + textures.length;
     if (storage > (this.engine.gpuDevice?.limits.maxStorageBuffersPerShaderStage ?? 8)) return;
     Object.assign(prepared, { kernel, lines });
     this.#rounds = rounds;
@@ -159,7 +170,7 @@ export class Session {
         for (const { kernel, count, unit, bindings, uniforms, lines } of kernels) {
           const all = { ...this.uniforms, ...given };
           const values = Object.fromEntries(Object.entries(all).filter(([path]) => uniforms.has(path)));
-          const bound: Record<string, Tensor> = Object.fromEntries(bindings.map((name) => [name, this.#tensor(name)]));
+          const bound: Record<string, Tensor | Texture> = Object.fromEntries(bindings.map((name) => [name, this.textures.get(name)?.texture ?? this.#tensor(name)]));
           if (lines.length > 0 && this.#stopped) bound["cantus_stopped"] = this.#stopped;
           await engine.dispatch(kernel, { bindings: bound, uniforms: values, [unit]: count });
         }
@@ -193,6 +204,8 @@ export class Session {
 
   /** Pixels of what is looked at. */
   #shown(): number {
+    const texture = this.look && this.textures.get(this.look.name)?.texture;
+    if (texture) return texture.width * texture.height;
     const found = this.look && this.tensors.get(this.look.name);
     return found ? (found.tensor.shape[0] ?? 0) / (found.binding.scalar === "u32" ? 1 : this.look?.kind === "rgba" ? 4 : wordsOf(found.binding.type)) : 0;
   }
@@ -210,17 +223,26 @@ export class Session {
 
   /** Puts a picture of the camera or a video into a binding. */
   async feed(name: string, bytes: ArrayBuffer): Promise<void> {
+    const texture = this.textures.get(name);
+    if (texture && isMoving(texture.fill)) await texture.texture.write(bytes);
     const found = this.tensors.get(name);
     if (found && isMoving(found.fill)) await found.tensor.write(colors(bytes, found.binding.scalar, wordsOf(found.binding.type)));
   }
 
   async values(name: string): Promise<ArrayLike<number>> {
+    const texture = this.textures.get(name)?.texture;
+    if (texture) {
+      const texels = await texture.read();
+      return texture.format.endsWith("16float") ? Float64Array.from(texels as Uint16Array, halfValue) : texels;
+    }
     return numbersOf((await this.#tensor(name).read()) as TypedArray);
   }
 
   async seen(look: Look): Promise<Seen | Handed> {
     if (look.kind === "numbers") return { kind: "numbers", from: look.from, numbers: numbersText(await this.values(look.name), look.from, look.count) };
     if (look.kind === "plot") return plotted(await this.values(look.name), look.points);
+    const texture = this.textures.get(look.name)?.texture;
+    if (texture) return drawn(await texture.imageData(), 0, 1, true);
     const tensor = this.#tensor(look.name);
     const { scalar } = (this.tensors.get(look.name) as { binding: Binding }).binding;
     const plain = look.kind === "picture" && !["f32", "u32", "i32"].includes(scalar) ? await this.engine.tensor(Float32Array.from(await this.values(look.name))) : tensor;
@@ -237,12 +259,7 @@ export class Session {
     const map = look.kind === "picture" ? palette(look.map) : undefined;
     const [low, high] = await plain.picture(image.data.subarray(0, pixels * 4), kind, map, least, most);
     if (plain !== tensor) plain.free();
-    const canvas = new OffscreenCanvas(width, height);
-    const context = canvas.getContext("2d");
-    if (!context) throw new Error("The browser gives no canvas for the picture.");
-    context.putImageData(image, 0, 0);
-    const picture = canvas.transferToImageBitmap();
-    return new Handed({ kind: "picture", image: picture, low, high, colors: look.kind === "rgba" } satisfies Seen, [picture]);
+    return drawn(image, low, high, look.kind === "rgba");
   }
 
   #image(width: number, height: number): ImageData {
@@ -252,15 +269,27 @@ export class Session {
 
   free(): void {
     for (const { tensor } of this.tensors.values()) tensor.free();
+    for (const { texture } of this.textures.values()) texture.free();
     this.#stopped?.free();
     this.tensors.clear();
+    this.textures.clear();
     this.#stopped = undefined;
   }
 }
 
-function facts(bindings: readonly Binding[]): Pick<Prepared, "bindings" | "uniforms"> {
+/** A picture's pixels as the page takes them. */
+function drawn(image: ImageData, low: number, high: number, colors: boolean): Handed {
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  const context = canvas.getContext("2d");
+  if (!context) throw new Error("The browser gives no canvas for the picture.");
+  context.putImageData(image, 0, 0);
+  const picture = canvas.transferToImageBitmap();
+  return new Handed({ kind: "picture", image: picture, low, high, colors } satisfies Seen, [picture]);
+}
+
+function facts({ bindings, textures }: Reflection): Pick<Prepared, "bindings" | "uniforms"> {
   return {
-    bindings: bindings.filter(({ space }) => space === "storage").map(({ name }) => name),
+    bindings: [...bindings.filter(({ space }) => space === "storage"), ...textures].map(({ name }) => name),
     uniforms: new Set(bindings.flatMap(({ members }) => members.map(({ path }) => path))),
   };
 }

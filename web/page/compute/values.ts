@@ -32,7 +32,7 @@ export function isMoving(fill: Fill): fill is Extract<Fill, { kind: "camera" | "
 function countOf(fill: Fill, scalar: string, words: number): number {
   if (fill.kind === "numbers") return fill.numbers.length;
   if (fill.kind === "file") return fill.bytes.byteLength;
-  if (fill.kind === "image" || isMoving(fill)) return fill.width * fill.height * (scalar === "f32" ? words : 1);
+  if ("width" in fill) return fill.width * fill.height * (scalar === "f32" ? words : 1);
   return fill.length;
 }
 
@@ -43,7 +43,7 @@ function countOf(fill: Fill, scalar: string, words: number): number {
 export function filled(fill: Fill, scalar: string, words: number): TypedArray {
   const length = lengthOf(fill, scalar, words);
   if (fill.kind === "image") return colors(fill.bytes, scalar, words);
-  if (isMoving(fill)) return made(scalar, length, () => 0);
+  if (isMoving(fill) || fill.kind === "blank" || fill.kind === "pattern") return made(scalar, length, () => 0);
   if (fill.kind === "numbers") return made(scalar, length, (index) => fill.numbers[index] ?? 0);
   if (fill.kind === "file") {
     const { values } = readNpy(fill.bytes, fill.name);

@@ -1,11 +1,12 @@
 /** The worker of playground and bench: engines, runs, comparisons, frames, looks at results. */
 import { Engine, Kernel, load } from "../../lib/index.js";
-import type { Binding } from "../../lib/types.js";
+import type { Binding, TextureBinding } from "../../lib/types.js";
 import { describe } from "../device.js";
 import { Handed, serve } from "../rpc.js";
 import { bench } from "./bench.js";
 import type { Backend, BenchPlan, BenchProgress, Change, Comparison, Difference, Frame, Job, Look, Outcome, Output, Parsed, Seen } from "./protocol.js";
 import { GIVEN, Session } from "./session.js";
+import { joined } from "./textures.js";
 import { ThreadedEngine } from "./threads.js";
 
 const engines = new Map<Backend, Promise<Engine>>();
@@ -87,8 +88,11 @@ async function run(job: Job, backend: Backend, look: Look | undefined): Promise<
       const length = tensor.shape[0] ?? 0;
       outputs.push({ name, type: binding.type, scalar: binding.scalar, length, ...(length > SCANNED ? { odd: 0 } : extent(await prepared.values(name))) });
     }
-    const [first] = prepared.tensors.values();
-    const device = first?.tensor.device;
+    for (const [name, { binding, texture }] of prepared.textures) {
+      if (binding.access !== "read") outputs.push({ name, type: binding.type, scalar: "texture", length: texture.width * texture.height, odd: 0 });
+    }
+    const [first] = [...[...prepared.tensors.values()].map(({ tensor }) => tensor), ...[...prepared.textures.values()].map(({ texture }) => texture)];
+    const device = first?.device;
     const fellBack = device !== undefined && device !== on.device;
     return [{ backend, device: fellBack ? device : describe(on), milliseconds, outputs }, prepared];
   } catch (error) {
@@ -128,7 +132,8 @@ function difference(name: string, webgpu: ArrayLike<number>, cpu: ArrayLike<numb
 async function parse({ wgsl, overrides }: { wgsl: string; overrides: Record<string, number> }): Promise<Parsed> {
   const kernel = await Kernel.parse(wgsl);
   const bindings = new Map<string, Binding>();
-  const found: Parsed = { entryPoints: [], bindings: [], overrides: [], moves: false };
+  const textures = new Map<string, TextureBinding>();
+  const found: Parsed = { entryPoints: [], bindings: [], textures: [], overrides: [], moves: false };
   for (const name of kernel.entryPoints) {
     let chosen = kernel.entryPoint(name);
     for (const [key, value] of Object.entries(overrides)) {
@@ -145,9 +150,11 @@ async function parse({ wgsl, overrides }: { wgsl: string; overrides: Record<stri
     for (const binding of reflection.bindings) {
       if (bindings.get(binding.name)?.access !== "read_write") bindings.set(binding.name, binding);
     }
+    joined(textures, reflection.textures);
   }
   if (found.entryPoints.length === 0) throw Object.assign(new Error("there is no entry point yet: a function marked @compute @workgroup_size(64)"), { code: "EntryPoint" });
   found.bindings = [...bindings.values()].sort((a, b) => a.group - b.group || a.binding - b.binding);
+  found.textures = [...textures.values()].sort((a, b) => a.group - b.group || a.binding - b.binding);
   const names: readonly string[] = GIVEN.filter((name) => name !== "resolution");
   found.moves = found.bindings.some(({ members }) => members.some(({ path }) => names.includes(path.slice(path.lastIndexOf(".") + 1))));
   return found;

@@ -1,7 +1,8 @@
 /** The shown kernel as a program: for npm, for Rust, for the command line. What is written runs as it is. */
 import type { Fill, Job } from "../compute/protocol.js";
-import type { Binding } from "../../lib/types.js";
+import type { Binding, TextureBinding } from "../../lib/types.js";
 import { GIVEN, wordsOf } from "../compute/session.js";
+import { formatOf } from "../compute/textures.js";
 import { isMoving, lengthOf } from "../compute/values.js";
 import type { Shown } from "./sketch.js";
 
@@ -10,6 +11,7 @@ export type Form = "npm" | "rust" | "cli";
 export interface Shape {
   job: Job;
   bindings: Binding[];
+  textures: TextureBinding[];
   /** The bindings of each entry point's own. */
   shown: Shown;
   name: string;
@@ -17,7 +19,7 @@ export interface Shape {
 
 const isGiven = (path: string) => (GIVEN as readonly string[]).includes(path.slice(path.lastIndexOf(".") + 1));
 
-function uniforms({ job, bindings, shown }: Shape): [string, number[]][] {
+function uniforms({ job, bindings, textures, shown }: Shape): [string, number[]][] {
   return bindings.flatMap(({ members }) =>
     members.map(({ path, count }): [string, number[]] => {
       const name = path.slice(path.lastIndexOf(".") + 1);
@@ -25,10 +27,21 @@ function uniforms({ job, bindings, shown }: Shape): [string, number[]][] {
       const width = shown.width ?? 1;
       const output = bindings.find((binding) => binding.name === shown.name);
       const fill = output && job.fills[output.name];
+      const texture = textures.some((known) => known.name === shown.name) ? job.fills[shown.name ?? ""] : undefined;
+      if (texture && "width" in texture) return [path, (name === "resolution" ? [texture.width, texture.height, 1] : [0, 0, 0, 0]).slice(0, count)];
       const pixels = output && fill ? lengthOf(fill, output.scalar, wordsOf(output.type)) / (shown.kind === "rgba" && output.scalar === "f32" ? 4 : 1) : width;
       return [path, (name === "resolution" ? [width, Math.ceil(pixels / width), 1] : [0, 0, 0, 0]).slice(0, count)];
     }),
   );
+}
+
+/** The textures with their formats and sides, and whether they take your own pictures. */
+function images({ job, textures }: Shape): { name: string; format: string; width: number; height: number; own: boolean; written: boolean }[] {
+  return textures.map((binding) => {
+    const fill = job.fills[binding.name];
+    const { width, height } = fill && "width" in fill ? fill : { width: 1, height: 1 };
+    return { name: binding.name, format: formatOf(binding), width, height, own: fill?.kind !== "blank", written: binding.access !== "read" };
+  });
 }
 
 const storage = ({ bindings }: Shape) => bindings.filter(({ space }) => space === "storage");
@@ -60,6 +73,9 @@ function npm(shape: Shape): string {
     const note = fill.kind === "file" || fill.kind === "image" || isMoving(fill) ? " // put your own values here" : "";
     return `  ${quoted(name)}: ${values ? `await engine.tensor(${values})` : `await engine.zeros([${length}], "${scalar}")`},${note}`;
   });
+  for (const { name, format, width, height, own } of images(shape)) {
+    made.push(`  ${quoted(name)}: await engine.texture({ format: "${format}", size: [${width}, ${height}] }),${own ? " // or a picture: await engine.textureFrom(file)" : ""}`);
+  }
   const all = uniforms(shape);
   const overrides = Object.entries(job.overrides);
   const lines = job.steps.flatMap(({ run, times = 1, once, count = job.count, unit = job.unit }) => {
@@ -73,7 +89,7 @@ import { Engine } from "cantus";
 const wgsl = ${JSON.stringify(job.wgsl).replaceAll("\\n", "\\n\\\n")};
 
 const engine = await Engine.create();
-const tensors = {
+const bound = {
 ${made.join("\n")}
 };
 const uniforms = {${all.map(([path, values]) => ` ${JSON.stringify(path)}: ${listed(values)}`).join(",")} };
@@ -82,17 +98,17 @@ const kernel = engine.kernel(wgsl);
 /** Each entry point gets the bindings and uniforms that it has. */
 async function run(entryPoint, unit, count) {
   const chosen = kernel.entryPoint(entryPoint);
-  const { bindings } = chosen.reflection();
+  const { bindings, textures } = chosen.reflection();
   const own = (all, names) => Object.fromEntries(Object.entries(all).filter(([name]) => names.includes(name)));
   await engine.dispatch(chosen, {
-    bindings: own(tensors, bindings.map(({ name }) => name)),
+    bindings: own(bound, [...bindings, ...textures].map(({ name }) => name)),
     uniforms: own(uniforms, bindings.flatMap(({ members }) => members.map(({ path }) => path))),${overrides.length > 0 ? `\n    overrides: ${JSON.stringify(job.overrides)},` : ""}
     [unit]: count,
   });
 }
 
 ${lines.join("\n")}
-console.log(await tensors${/^[a-zA-Z_$][\w$]*$/.test(shown.name ?? "") ? `.${shown.name}` : `[${JSON.stringify(shown.name)}]`}.read());
+console.log(await bound${/^[a-zA-Z_$][\w$]*$/.test(shown.name ?? "") ? `.${shown.name}` : `[${JSON.stringify(shown.name)}]`}.read());
 `;
 }
 
@@ -120,6 +136,13 @@ function rust(shape: Shape): string {
     const given = values[fill.kind];
     return `    let ${variable(name)} = ${given ? `engine.tensor(&${given})?` : `engine.zeros_of(cantus::DType::${(RUST[scalar] ?? "f32").toUpperCase()}, &[${length}])?`};`;
   });
+  const pictures = images(shape);
+  for (const { name, format, width, height, own } of pictures) {
+    const note = own ? " // or a picture's bytes: engine.texture_from_bytes" : "";
+    made.push(`    let ${variable(name)} = engine.texture(&TextureDescriptor::new_2d(TextureFormat::${variant(format)}, ${width}, ${height}))?;${note}`);
+  }
+  const shownTexture = pictures.some(({ name }) => name === shown.name);
+  const hasTextures = pictures.length > 0;
   const calls = job.steps.flatMap(({ run, times = 1, count = job.count, unit = job.unit }) => {
     const each = run.map((entry) => `        run("${entry}", [${count.join(", ")}], ${unit === "workgroups"})?;`);
     return [`    for _ in 0..${times} {`, ...each, "    }"];
@@ -133,12 +156,13 @@ function rust(shape: Shape): string {
   const overrides = Object.entries(job.overrides).map(([name, value]) => `.with_override("${name}", ${Number.isInteger(value) ? `${value}.0` : value})?`).join("");
   const shownType = RUST[bindings.find(({ name }) => name === shown.name)?.scalar ?? "f32"] ?? "f32";
   return `// cargo add cantus; the kernel's text as src/kernel.wgsl
-use cantus::{Engine, Kernel};
+use cantus::{Engine, Kernel${hasTextures ? ", Sampler, TextureDescriptor, TextureFormat" : ""}};
 
 fn main() -> cantus::Result<()> {
     let engine = Engine::new()?;
 ${made.join("\n")}
-    let tensors = [${tensors}];
+    let tensors: [(&str, &cantus::Tensor); ${storage(shape).length}] = [${tensors}];${hasTextures ? `
+    let textures = [${pictures.map(({ name }) => `("${name}", &${variable(name)})`).join(", ")}];` : ""}
     let run = |entry: &str, count: [u64; 3], workgroups: bool| -> cantus::Result<()> {
             let kernel = Kernel::from_wgsl(include_str!("kernel.wgsl"))?.with_entry_point(entry)?${overrides};
             let reflection = kernel.reflection()?;
@@ -148,16 +172,26 @@ ${made.join("\n")}
             for (name, tensor) in tensors {
                 if has(name) { dispatch = dispatch.bind(name, tensor); }
             }
-${sets.join("\n")}
+${hasTextures ? TEXTURED : ""}${sets.join("\n")}
             if workgroups { dispatch.workgroups(count).run() } else { dispatch.invocations(count).run() }
     };
 ${calls.join("\n")}
-    let values = ${variable(shown.name ?? "result")}.to_vec::<${shownType}>()?;
+    let values = ${variable(shown.name ?? "result")}${shownTexture ? ".to_bytes()?" : `.to_vec::<${shownType}>()?`};
     println!("{:?}", &values[..values.len().min(8)]);
     Ok(())
 }
 `;
 }
+
+/** How textures are bound, and samplers as the page has them. */
+const TEXTURED = `            for (name, texture) in textures {
+                if reflection.textures.iter().any(|known| known.name == name) { dispatch = dispatch.bind(name, texture); }
+            }
+            for sampler in &reflection.samplers { dispatch = dispatch.bind(&sampler.name, Sampler::linear()); }
+`;
+
+/** A format as Rust names it. */
+const variant = (format: string) => format.replace(/^([a-z]+)(\d+)([a-z]+)(?:-(srgb))?$/, (_, channels: string, bits: string, kind: string, srgb = "") => [channels, bits, kind, srgb].map((part: string) => part.charAt(0).toUpperCase() + part.slice(1)).join(""));
 
 /** A job file: several kernels over the same buffers, or one. The last frame is written to a file. */
 function cli(shape: Shape): string {
@@ -177,6 +211,9 @@ function cli(shape: Shape): string {
     const own = fill.kind === "file" || fill.kind === "image" || isMoving(fill) ? "  # or a file of your own" : "";
     return `${name} = "${start[fill.kind] ?? "zeros"}[${sides.join(",")}]"${own}`;
   });
+  for (const { name, format, width, height, own } of images(shape)) {
+    buffers.push(`${name} = "${format}[${height},${width}]"${own ? "  # or a picture of your own: photo.png" : ""}`);
+  }
   const all = uniforms(shape);
   const value = (numbers: readonly number[]) => (numbers.length === 1 ? String(numbers[0]) : `[${numbers.join(", ")}]`);
   const moving = (path: string) => /(^|\.)(time|frame)$/.test(path);
@@ -204,7 +241,8 @@ function cli(shape: Shape): string {
   });
   const known = bindings.find(({ name }) => name === shown.name);
   const picture = shown.kind === "picture" && known?.scalar === "f32";
-  const output = [`[[output]]`, `buffer = "${shown.name}"`, `file = "${shown.name}.${picture ? "png" : "npy"}"`, ...(picture && shown.range ? [`range = [${shown.range.join(", ")}]`] : []), ...(picture ? [`colormap = "${shown.map ?? "viridis"}"`] : [])];
+  const texture = images(shape).find(({ name }) => name === shown.name);
+  const output = [`[[output]]`, `buffer = "${shown.name}"`, `file = "${shown.name}.${picture || (texture && /^(rgba|bgra|r)(8|16|32)/.test(texture.format)) ? "png" : "npy"}"`, ...(picture && shown.range ? [`range = [${shown.range.join(", ")}]`] : []), ...(picture ? [`colormap = "${shown.map ?? "viridis"}"`] : [])];
   const toml = [`repeat = ${moves ? 60 : 1}`, "", "[buffers]", ...buffers, "", steps.join("\n\n"), "", ...output].join("\n");
   return `cat > kernel.wgsl <<'WGSL'\n${text}WGSL\n${listing.map((line) => `${line}\n`).join("")}cat > kernel.toml <<'TOML'\n${toml}\nTOML\ncantus job kernel.toml\n`;
 }

@@ -22,6 +22,10 @@ const zeros = (length: number): Fill => ({ kind: "zeros", length });
 const random = (length: number): Fill => ({ kind: "random", length });
 const look = (width: number, name = "picture"): Shown => ({ name, kind: "rgba", width });
 
+/** A picture that the visitor may replace, and an empty one as large. */
+const image: Fill = { kind: "pattern", width: 512, height: 384 };
+const empty: Fill = { kind: "blank", width: 512, height: 384 };
+
 type Rest = Omit<Sketch, "wgsl" | "overrides" | "uniforms"> & { uniforms?: Sketch["uniforms"] };
 
 function piece(id: string, title: string, lines: Piece["lines"], rest: Rest, wgsl = texts[`./pieces/${id}.wgsl`] ?? ""): Piece {
@@ -156,6 +160,12 @@ export const pieces: readonly Piece[] = [
     { fills: { camera: pixels(320, 240), across: zeros(4 * 320 * 240), soft: zeros(4 * 320 * 240), picture: pixels(320, 240) }, uniforms: { "view.blur": [1.2], "view.edges": [0.85] }, ranges: { "view.blur": [0, 5], "view.edges": [0, 1] }, steps: [{ run: ["blur_rows", "blur_columns", "edges"] }], look: look(320) },
   ),
   piece(
+    "kaleidoscope",
+    "Kaleidoscope",
+    ["A picture in a ring of mirrors that turns.", "Each pixel finds its place in the first wedge, and a sampler blends four texels.", "Drop a picture on the page, paste one, or choose the camera."],
+    { fills: { image, picture: empty }, uniforms: { "view.mirrors": [6], "view.zoom": [1.2] }, ranges: { "view.mirrors": [1, 16], "view.zoom": [0.3, 4] }, look: look(512) },
+  ),
+  piece(
     "fft",
     "Fourier",
     ["A picture on the left, all of its frequencies on the right.", "Rows, then columns: butterflies in workgroup memory.", "Press to move the shape: the spectrum stays. Try shapes 0 to 2."],
@@ -179,6 +189,18 @@ export const pieces: readonly Piece[] = [
     ["16,384 SHA-256 hashes a frame, one a pixel.", "Bright is a hash with many zeros in front; the row on top is the best.", "Each zero more is twice as rare. Another seed, another race."],
     { fills: { best: zeros(1), heat: pixels(128), picture: pixels(128) }, uniforms: { "view.seed": [1] }, ranges: { "view.seed": [0, 100] }, steps: [{ run: ["search", "paint"] }], look: look(128) },
     `${texts["./pieces/hashes.wgsl"] ?? ""}\n${sha256}`,
+  ),
+  piece(
+    "sobel",
+    "Edges",
+    ["The edges of a picture, by Sobel's two slopes.", "Nine texels around each one; the hue is the edge's direction.", "Drop a picture on the page, paste one, or choose the camera."],
+    { fills: { image, edges: empty }, uniforms: { "view.ink": [0.1], "view.gain": [1.2] }, ranges: { "view.ink": [0, 1], "view.gain": [0.1, 5] }, look: look(512, "edges") },
+  ),
+  piece(
+    "tiltshift",
+    "Tilt-shift, by tiles",
+    ["A blur that leaves a strip sharp: the scene becomes a model.", "A workgroup loads 32 × 32 texels once and shares them in its memory.", "Drop a picture of a street from above, and move the focus."],
+    { fills: { image, model: empty }, uniforms: { "view.blur": [3], "view.focus": [0.62], "view.strip": [0.08] }, ranges: { "view.blur": [0, 4], "view.focus": [0, 1], "view.strip": [0, 0.4] }, look: look(512, "model") },
   ),
   piece(
     "matmul",

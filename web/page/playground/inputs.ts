@@ -1,10 +1,11 @@
 /** The inputs of a document as controls: one for each binding, member, override; kept by name while the text changes. */
-import type { Binding } from "../../lib/types.js";
+import type { Binding, TextureBinding } from "../../lib/types.js";
 import type { Fill, Job, Parsed, Step } from "../compute/protocol.js";
 import { GIVEN, wordsOf } from "../compute/session.js";
+import { takesPictures } from "../compute/textures.js";
 import { isMoving, readNpy } from "../compute/values.js";
 import { button, el, labelled, select } from "../dom.js";
-import { type Source, openImage, videoSize } from "./pictures.js";
+import { type Source, fitting, openImage, videoSize } from "./pictures.js";
 import type { Shown, Sketch } from "./sketch.js";
 
 const KINDS = [
@@ -19,11 +20,23 @@ const KINDS = [
   ["camera", "Camera"],
 ] as const;
 
+/** How a texture that is read begins; one that is only written is empty. */
+const PICTURES = [
+  ["pattern", "Test picture"],
+  ["image", "Picture…"],
+  ["video", "Video…"],
+  ["camera", "Camera"],
+  ["blank", "Empty"],
+] as const;
+
 const AXES = ["x", "y", "z"] as const;
 
 /** Elements of a binding nobody has said anything about: a line, or a picture of this side. */
 const LINE = 1024;
 const SIDE = 512;
+/** The sides of a texture nobody has said anything about, and the longest side of your own picture. */
+const SIDES = { width: 512, height: 384 };
+const LONGEST = 640;
 
 type State = Omit<Sketch, "wgsl" | "look" | "race">;
 
@@ -76,7 +89,7 @@ export class Inputs {
   /** The bindings that are fed while a kernel runs: from the camera, or a video. */
   get films(): { name: string; source: Source; width: number; height: number }[] {
     return Object.entries(this.#state.fills).flatMap(([name, fill]) => {
-      if (!isMoving(fill) || !this.#parsed?.bindings.some((known) => known.name === name)) return [];
+      if (!isMoving(fill) || !this.#parsed || ![...this.#parsed.bindings, ...this.#parsed.textures].some((known) => known.name === name)) return [];
       const source = fill.kind === "camera" ? fill.kind : this.#videos.get(name);
       return source ? [{ name, source, width: fill.width, height: fill.height }] : [];
     });
@@ -121,7 +134,8 @@ export class Inputs {
     const bindings = this.#parsed?.bindings ?? [];
     const known = new Set(this.#parsed?.overrides.map(({ name }) => name));
     const overrides = Object.fromEntries(Object.entries(this.#state.overrides).filter(([name]) => known.has(name)));
-    const fills = pick(this.#state.fills, bindings.filter(({ space }) => space === "storage").map(({ name }) => name));
+    const filled = [...bindings.filter(({ space }) => space === "storage"), ...(this.#parsed?.textures ?? [])];
+    const fills = pick(this.#state.fills, filled.map(({ name }) => name));
     const uniforms = pick(this.#state.uniforms, bindings.flatMap(({ members }) => members.map(({ path }) => path)));
     const { rounds, unit = "invocations" } = this.#state;
     return { wgsl, steps: this.steps, overrides, fills, uniforms, count: this.#state.count ?? this.#fitting(look), unit, ...(rounds !== undefined && { rounds }) };
@@ -134,15 +148,26 @@ export class Inputs {
   }
 
   /** Written bindings with their numbers of pixels: what a result may be looked at as. */
-  get outputs(): { name: string; type: string; scalar: string; pixels: number }[] {
-    return (this.#parsed?.bindings ?? []).filter(({ access }) => access === "read_write").map(({ name, type, scalar }) => ({ name, type, scalar, pixels: this.#elements(name, type) }));
+  get outputs(): { name: string; type: string; scalar: string; pixels: number; width?: number }[] {
+    const { bindings = [], textures = [] } = this.#parsed ?? {};
+    const buffers = bindings.filter(({ access }) => access === "read_write").map(({ name, type, scalar }) => ({ name, type, scalar, pixels: this.#elements(name, type) }));
+    const images = textures.filter(({ access }) => access !== "read").map(({ name, type }) => {
+      const { width, height } = this.#sides(name);
+      return { name, type, scalar: "texture", pixels: width * height, width };
+    });
+    return [...images, ...buffers];
+  }
+
+  #sides(name: string): { width: number; height: number } {
+    const fill = this.#state.fills[name];
+    return fill && "width" in fill ? fill : SIDES;
   }
 
   #elements(name: string, type: string): number {
     const fill = this.#state.fills[name];
     if (!fill) return 0;
     if (fill.kind === "numbers") return Math.ceil(fill.numbers.length / wordsOf(type));
-    if (fill.kind === "image" || isMoving(fill)) return fill.width * fill.height;
+    if ("width" in fill) return fill.width * fill.height;
     return "length" in fill ? Math.ceil(fill.length / wordsOf(type)) : 0;
   }
 
@@ -153,7 +178,7 @@ export class Inputs {
     const shown = outputs.find(({ name }) => name === look.name) ?? outputs[0];
     const all = Math.max(shown?.pixels || LINE, 1);
     if (flat) return [all, 1, 1];
-    const width = look.width ?? Math.ceil(Math.sqrt(all));
+    const width = shown?.width ?? look.width ?? Math.ceil(Math.sqrt(all));
     return [width, Math.max(1, Math.ceil(all / width)), 1];
   }
 
@@ -164,10 +189,11 @@ export class Inputs {
     this.#parsed = parsed;
     if (same) return;
     this.#problems.clear();
-    const { bindings } = parsed;
+    const { bindings, textures } = parsed;
     const uniforms = bindings.filter(({ space }) => space === "uniform").map((binding) => this.#uniform(binding));
     const groups: HTMLElement[] = [...uniforms.filter((group) => group !== undefined)];
     groups.push(...bindings.filter(({ space }) => space === "storage").map((binding) => this.#storage(binding)));
+    groups.push(...textures.map((texture) => this.#texture(texture)));
     if (parsed.overrides.length > 0) groups.push(this.#overrideGroup(parsed.overrides));
     if (parsed.entryPoints.length > 1) groups.push(this.#stepGroup(parsed));
     groups.push(this.#extent(parsed, look));
@@ -196,7 +222,7 @@ export class Inputs {
     kind.addEventListener("change", () => {
       const before = this.#state.fills[name];
       const length = before && "length" in before ? before.length : usual;
-      const chosen = kind.value as Fill["kind"];
+      const chosen = kind.value as Exclude<Fill["kind"], "blank" | "pattern">;
       const pixels = before && "width" in before ? before.width * before.height : Math.ceil(length / words);
       // As wide as what is looked at, where that goes.
       const wide = before && "width" in before ? before.width : this.#width !== undefined && pixels % this.#width === 0 ? this.#width : Math.max(1, Math.round(Math.sqrt(pixels)));
@@ -217,7 +243,88 @@ export class Inputs {
     return el("fieldset", {}, el("legend", {}, el("code", {}, name), ` ${type}${access === "read" ? "" : ", written"}`), el("div", { class: "pair" }, kind, detail));
   }
 
-  #detail({ name, scalar }: Binding, fill: Fill, usual: number): HTMLElement[] {
+  /** Shows the detail of a texture again. */
+  readonly #again = new Map<string, () => void>();
+
+  #texture(binding: TextureBinding): HTMLElement {
+    const { name, type, access } = binding;
+    const { fills } = this.#state;
+    const known = fills[name];
+    const reads = access === "read" && takesPictures(binding);
+    const { width, height } = this.#sides(name);
+    const initial = known && "width" in known && (reads || known.kind === "blank") ? known : { kind: reads ? ("pattern" as const) : ("blank" as const), width, height };
+    fills[name] = initial;
+    const kind = select(reads ? PICTURES : PICTURES.slice(-1), initial.kind, { "aria-label": `${name}: filled with`, "data-fill": name });
+    const detail = el("div", { class: "detail" });
+    const show = () => {
+      const fill = fills[name];
+      if (!fill || !("width" in fill)) return;
+      kind.value = fill.kind;
+      detail.replaceChildren(...(fill.kind === "blank" || fill.kind === "pattern" ? [this.#sizes(name, fill, reads)] : this.#detail({ name, scalar: "texture" }, fill, 0)));
+    };
+    this.#again.set(name, show);
+    kind.addEventListener("change", () => {
+      const { width, height } = this.#sides(name);
+      const chosen = kind.value as (typeof PICTURES)[number][0];
+      fills[name] =
+        chosen === "image" ? { kind: chosen, name: "", width, height, bytes: new ArrayBuffer(0) }
+        : chosen === "video" ? { kind: chosen, name: "", width, height }
+        : { kind: chosen, width, height };
+      this.#problems.delete(`fill ${name}`);
+      show();
+      this.changed("start");
+    });
+    show();
+    return el("fieldset", {}, el("legend", {}, el("code", {}, name), ` ${type}`), el("div", { class: "pair" }, kind, detail), ...(reads ? [el("p", { class: "hint" }, "A picture may also be dropped here, or pasted.")] : []));
+  }
+
+  /** The sides of a texture. Results follow those of an input. */
+  #sizes(name: string, fill: { width: number; height: number }, reads: boolean): HTMLElement {
+    const sides = (["width", "height"] as const).map((side) => {
+      const input = el("input", { type: "number", min: 1, max: 4096, step: 1, value: fill[side], "aria-label": `${name}: ${side}`, "data-side": `${name} ${side}` });
+      input.addEventListener("input", () => {
+        const value = input.valueAsNumber;
+        const fits = Number.isInteger(value) && value > 0 && value <= 4096;
+        if (this.#check(input, `fill ${name}`, fits ? undefined : `The ${side} of ${name} is a whole number, 1 to 4096.`)) {
+          if (reads) this.#resize(name, side === "width" ? [value, fill.height] : [fill.width, value]);
+          else fill[side] = value;
+        }
+        this.changed("start");
+      });
+      return input;
+    });
+    return el("div", { class: "pair" }, ...sides);
+  }
+
+  /** Gives a texture other sides, and with it the empty ones that were as large. */
+  #resize(name: string, [width, height]: [number, number]): void {
+    const before = { ...this.#sides(name) };
+    for (const { name: other } of this.#parsed?.textures ?? []) {
+      const fill = this.#state.fills[other];
+      if (!fill || !("width" in fill) || fill.width !== before.width || fill.height !== before.height) continue;
+      if (other !== name && fill.kind !== "blank") continue;
+      Object.assign(fill, { width, height });
+      if (other !== name) this.#again.get(other)?.();
+    }
+  }
+
+  /** Takes a picture that was dropped or pasted: for the first input that takes pictures. False if there is none. */
+  take(picture: File): boolean {
+    const texture = this.#parsed?.textures.find((known) => known.access === "read" && takesPictures(known));
+    if (!texture || !picture.type.startsWith("image/")) return false;
+    const { name } = texture;
+    this.#state.fills[name] = { kind: "image", name: "", ...this.#sides(name), bytes: new ArrayBuffer(0) };
+    this.#again.get(name)?.();
+    const file = this.element.querySelector<HTMLInputElement>(`input[data-file="${name}"]`);
+    const files = new DataTransfer();
+    files.items.add(picture);
+    if (!file) return false;
+    file.files = files.files;
+    file.dispatchEvent(new Event("change"));
+    return true;
+  }
+
+  #detail({ name, scalar }: Pick<Binding, "name" | "scalar">, fill: Fill, usual: number): HTMLElement[] {
     const key = `fill ${name}`;
     if (fill.kind === "numbers") {
       const text = el("input", { type: "text", value: fill.numbers.slice(0, 4096).join(", "), "aria-label": `${name}: numbers` });
@@ -237,6 +344,7 @@ export class Inputs {
         const [chosen] = file.files ?? [];
         if (!chosen) return;
         try {
+          if (fill.kind === "image" && scalar === "texture") this.#resize(name, await fitting(chosen, LONGEST));
           const opened = fill.kind === "image" ? await openImage(chosen, fill.width, fill.height) : { name: chosen.name, bytes: await chosen.arrayBuffer() };
           if (fill.kind === "image") note.textContent = `${chosen.name}, drawn into ${fill.width} × ${fill.height}`;
           else {
@@ -274,6 +382,7 @@ export class Inputs {
       });
       return [file, note];
     }
+    if (fill.kind === "blank" || fill.kind === "pattern") return [];
     if (fill.kind === "camera") return [el("span", { class: "hint" }, `${fill.width} × ${fill.height}; stays on this machine`)];
     const length = el("input", { type: "number", min: 1, step: 1, value: fill.length, "aria-label": `${name}: how many values`, "data-length": name });
     length.addEventListener("input", () => {

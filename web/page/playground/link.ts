@@ -11,15 +11,18 @@ const SMALL = 16_384;
 /** The sketch as it goes into a link, and the inputs that stay behind: files that are too large, videos, and the camera's pictures. */
 export function packed(sketch: Sketch): { sketch: Sketch; left: string[] } {
   const left: string[] = [];
+  // A texture has sides, whatever fills it.
+  const isTexture = (name: string) => new RegExp(`\\b${name}\\s*:\\s*texture_`).test(sketch.wgsl);
+  const instead = (name: string, { width, height }: { width: number; height: number }) => (isTexture(name) ? { kind: "pattern", width, height } : { kind: "zeros", length: width * height });
   const fills = Object.entries(sketch.fills).map(([name, fill]): [string, unknown] => {
     if (fill.kind === "video") {
       left.push(fill.name || name);
-      return [name, { kind: "zeros", length: fill.width * fill.height }];
+      return [name, instead(name, fill)];
     }
     if (fill.kind !== "file" && fill.kind !== "image") return [name, fill];
     if (fill.bytes.byteLength <= SMALL) return [name, { ...fill, bytes: base64(new Uint8Array(fill.bytes)) }];
     left.push(fill.name || name);
-    return [name, { kind: "zeros", length: fill.kind === "image" ? fill.width * fill.height : 1024 }];
+    return [name, fill.kind === "image" ? instead(name, fill) : { kind: "zeros", length: 1024 }];
   });
   return { sketch: { ...sketch, fills: Object.fromEntries(fills) as Sketch["fills"] }, left };
 }
@@ -88,7 +91,7 @@ function filling({ kind, length, numbers, name, bytes, width, height }: Record<s
   if (kind === "zeros" || kind === "ones" || kind === "range" || kind === "random") return { kind, length: Number(length) };
   if (kind === "file") return { kind, name: String(name), bytes: held() };
   if (kind === "image") return { kind, name: String(name), ...sides, bytes: held() };
-  if (kind === "camera") return { kind, ...sides };
+  if (kind === "camera" || kind === "blank" || kind === "pattern") return { kind, ...sides };
   return undefined;
 }
 

@@ -8,6 +8,15 @@ export async function openImage(file: Blob & { name?: string }, width: number, h
   return { name: file.name ?? "picture", bytes };
 }
 
+/** A picture's own sides, made smaller where one is longer than `longest`. */
+export async function fitting(file: Blob, longest: number): Promise<[number, number]> {
+  const image = await createImageBitmap(file);
+  const scale = Math.min(1, longest / Math.max(image.width, image.height));
+  const sides: [number, number] = [Math.max(1, Math.round(image.width * scale)), Math.max(1, Math.round(image.height * scale))];
+  image.close();
+  return sides;
+}
+
 let canvas: OffscreenCanvas | undefined;
 
 /** The middle of a picture, as large as fits, in a size. */

@@ -15,8 +15,11 @@ const number = (value: number) => (Number.isInteger(value) ? String(value) : Num
 export interface Choice {
   name: string;
   type: string;
+  /** The elements' type, or "texture". */
   scalar: string;
   pixels: number;
+  /** Of a texture. */
+  width?: number;
 }
 
 export class Results {
@@ -107,8 +110,8 @@ export class Results {
     const known = choices.find(({ name }) => name === this.#shown.name);
     if (!known && choices.length > 0) {
       const best = choices.find(({ name }) => /^(picture|image|pixels|canvas|colou?rs)$/.test(name)) ?? choices[0] as Choice;
-      const square = Number.isInteger(Math.sqrt(best.pixels)) && best.pixels >= 4096;
-      const colors = best.scalar === "u32" ? /picture|image|pixels|canvas|colou?r/.test(best.name) : wordsOf(best.type) === 4 && best.scalar === "f32";
+      const square = best.width !== undefined || Number.isInteger(Math.sqrt(best.pixels)) && best.pixels >= 4096;
+      const colors = best.width !== undefined ? true : best.scalar === "u32" ? /picture|image|pixels|canvas|colou?r/.test(best.name) : wordsOf(best.type) === 4 && best.scalar === "f32";
       const kind = this.#shown.name === undefined && this.#shown.kind !== "numbers" ? this.#shown.kind : square ? (colors ? "rgba" : "picture") : "numbers";
       this.#shown = { ...this.#shown, name: best.name, kind, width: this.#shown.width ?? Math.max(1, Math.ceil(Math.sqrt(best.pixels))) };
     }
@@ -120,12 +123,16 @@ export class Results {
     const { name, kind, map, width } = this.#shown;
     const chosen = this.#choices.find((choice) => choice.name === name);
     this.#name.value = name ?? "";
-    for (const option of this.#kind.options) if (option.value === "rgba") option.disabled = chosen !== undefined && chosen.scalar !== "u32" && !(chosen.scalar === "f32" && wordsOf(chosen.type) === 4);
+    const texture = chosen?.width !== undefined;
+    for (const option of this.#kind.options) {
+      if (option.value === "rgba") option.disabled = chosen !== undefined && !texture && chosen.scalar !== "u32" && !(chosen.scalar === "f32" && wordsOf(chosen.type) === 4);
+      if (option.value === "picture") option.disabled = texture;
+    }
     this.#kind.value = kind;
     this.#map.value = map ?? "viridis";
     this.#map.hidden = kind !== "picture";
     const label = this.#width.closest("label");
-    if (label) label.hidden = kind !== "picture" && kind !== "rgba";
+    if (label) label.hidden = texture || (kind !== "picture" && kind !== "rgba");
     this.#width.value = String(width ?? Math.max(1, Math.ceil(Math.sqrt(chosen?.pixels ?? 1))));
   }
 
@@ -134,10 +141,11 @@ export class Results {
     const { kind, map = "viridis", range } = this.#shown;
     const name = this.#shown.name;
     if (name === undefined || this.#choices.length === 0) return undefined;
-    const width = this.#shown.width ?? Math.max(1, Math.ceil(Math.sqrt(this.#choices.find((choice) => choice.name === name)?.pixels ?? 1)));
+    const chosen = this.#choices.find((choice) => choice.name === name);
+    const width = chosen?.width ?? this.#shown.width ?? Math.max(1, Math.ceil(Math.sqrt(chosen?.pixels ?? 1)));
     if (kind === "numbers") return { name, kind, from: this.#from, count: PER_PAGE };
     if (kind === "plot") return { name, kind, points: POINTS };
-    if (kind === "rgba") return { name, kind, width };
+    if (kind === "rgba" || chosen?.width !== undefined) return { name, kind: "rgba", width };
     return { name, kind, width, map, ...(range && { range }) };
   }
 
@@ -197,7 +205,7 @@ export class Results {
   draw(seen: Seen): void {
     const name = this.#shown.name ?? "";
     const output = this.#outputs.find((known) => known.name === name);
-    const values = output ? `${output.length} values${output.min === undefined || output.max === undefined || output.min > output.max ? "" : `, ${number(output.min)} to ${number(output.max)}`}${output.odd > 0 ? `, ${output.odd} not finite` : ""}` : "";
+    const values = output ? `${output.length} ${output.scalar === "texture" ? "texels" : "values"}${output.min === undefined || output.max === undefined || output.min > output.max ? "" : `, ${number(output.min)} to ${number(output.max)}`}${output.odd > 0 ? `, ${output.odd} not finite` : ""}` : "";
     if (seen.kind === "picture") {
       const canvas = this.#canvas;
       if (canvas.width !== seen.image.width || canvas.height !== seen.image.height) this.#size(seen.image.width, seen.image.height);

@@ -1,5 +1,5 @@
-// Writes thumbs/*.webp, the gallery's pictures, from the built page: `node page/playground/thumbs.mjs [SECONDS]`. With --sheet FILE.jpg, one picture of all;
-// 0 seconds leave the pictures as they are.
+// Writes thumbs/*.webp, the gallery's pictures, from the built page: `node page/playground/thumbs.mjs [SECONDS]`. With --only ID,ID those alone; with
+// --sheet FILE.jpg, one picture of all. 0 seconds leave the pictures as they are.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,9 @@ import { WEB, launch, open, serve } from "../../tests/browser.mjs";
 
 const folder = fileURLToPath(new URL("thumbs/", import.meta.url));
 const seconds = Number(process.argv[2] ?? 6);
-const sheet = process.argv[process.argv.indexOf("--sheet") + 1];
+const option = (name) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : undefined);
+const sheet = option("--sheet");
+const only = option("--only")?.split(",");
 const server = await serve(join(WEB, "dist"));
 const { context, close } = await launch(false);
 try {
@@ -17,7 +19,7 @@ try {
   const titles = [];
   for (const id of ids) {
     titles.push([id, await page.locator(`#example option[value="${id}"]`).textContent()]);
-    if (seconds === 0) continue;
+    if (seconds === 0 || (only && !only.includes(id))) continue;
     await page.locator("#example").selectOption(id);
     await page.waitForTimeout(seconds * 1000 * (id === "pathtracer" || id === "reaction" ? 3 : 1));
     const picture = await page.evaluate(async () => {
@@ -49,7 +51,7 @@ try {
     });
     writeFileSync(join(folder, `${id}.webp`), Buffer.from(picture));
   }
-  if (process.argv.includes("--sheet")) {
+  if (sheet) {
     await page.setViewportSize({ width: 1000, height: 100 });
     const figures = titles.map(([id, title]) => `<figure><img src="data:image/webp;base64,${readFileSync(join(folder, `${id}.webp`)).toString("base64")}"><figcaption>${title}</figcaption></figure>`);
     await page.setContent(`<style>body{margin:10px;font:13px sans-serif;display:grid;grid-template-columns:repeat(6,1fr);gap:8px}figure{margin:0}img{width:100%}</style>${figures.join("")}`);

@@ -89,8 +89,28 @@ export class PlaygroundView implements View {
       this.#gallery,
       this.#forms,
     );
+    this.#takePictures();
     this.#ready = this.#openDevices();
     window.addEventListener("pagehide", () => this.#keep());
+  }
+
+  /** A picture that is dropped on the view, or pasted, becomes the kernel's input. */
+  #takePictures(): void {
+    const take = (data: DataTransfer | null): boolean => {
+      const picture = [...(data?.files ?? [])].find(({ type }) => type.startsWith("image/"));
+      if (!picture) return false;
+      if (!this.#inputs.take(picture)) this.#say("The kernel has no input that takes a picture: a variable of type texture_2d<f32>.");
+      return true;
+    };
+    this.element.addEventListener("dragover", (event) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    });
+    this.element.addEventListener("drop", (event) => {
+      if (take(event.dataTransfer)) event.preventDefault();
+    });
+    document.addEventListener("paste", (event) => {
+      if (this.#visible && take(event.clipboardData)) event.preventDefault();
+    });
   }
 
   /** The engine's own choice stands until someone chooses. */
@@ -522,7 +542,7 @@ export class PlaygroundView implements View {
   #openForms(): void {
     const { parsed } = this.#inputs;
     if (!parsed || this.#inputs.problem) return this.#say(this.#inputs.problem ?? "The kernel has an error: correct it first.");
-    const shape = { job: this.#job(), bindings: parsed.bindings, shown: this.#results.shown, name: this.#example.value || "kernel" };
+    const shape = { job: this.#job(), bindings: parsed.bindings, textures: parsed.textures, shown: this.#results.shown, name: this.#example.value || "kernel" };
     const text = el("pre", { tabindex: 0, id: "form-text" });
     const forms: readonly (readonly [Form, string])[] = [["npm", "npm"], ["rust", "Rust"], ["cli", "Command line"]];
     const chosen = select(forms, "npm", { id: "form", "aria-label": "Form" });
