@@ -17,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 . "$work/venv/bin/activate"
 pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow \
-    tqdm einops array-api-compat pyarrow polars safetensors 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel twine
+    tqdm einops array-api-compat pyarrow polars safetensors 'dask[array,distributed]' scikit-learn scikit-image opencv-python-headless matplotlib ziglang auditwheel twine
 [ -z "${CANTUS_NEIGHBOURS:-}" ] || echo "$CANTUS_NEIGHBOURS" >"$(python -c 'import site; print(site.getsitepackages()[0])')/neighbours.pth"
 # What is released is for every Linux with glibc 2.28.
 everywhere=()
