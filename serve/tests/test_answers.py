@@ -183,6 +183,37 @@ def test_kernels(service):
     assert service.compute(kernel(zeros={"y": {"dtype": "f32", "shape": [1 << 30]}})).status == 413
 
 
+SHRINK = """
+@group(0) @binding(0) var image: texture_2d<f32>;
+@group(0) @binding(1) var smp: sampler;
+@group(0) @binding(2) var half: texture_storage_2d<rgba8unorm, write>;
+@compute @workgroup_size(8, 8) fn main(@builtin(global_invocation_id) id: vec3u) {
+    let size = textureDimensions(half);
+    if all(id.xy < size) { textureStore(half, id.xy, textureSampleLevel(image, smp, (vec2f(id.xy) + 0.5) / vec2f(size), 0.0)); }
+}"""
+
+
+def test_kernels_with_textures(service):
+    photo = np.random.default_rng(3).integers(0, 256, (6, 10, 3), np.uint8)
+    work = {
+        "kind": "kernel", "wgsl": SHRINK, "workgroups": [1], "output": "half",
+        "bindings": {"image": {"dtype": "u8", "shape": [6, 10, 3], "data": photo.ravel().tolist()}},
+        "zeros": {"half": {"dtype": "u8", "shape": [3, 5, 4]}},
+    }
+    answer = service.compute(work).json
+    assert (answer["dtype"], answer["shape"]) == ("u8", [3, 5, 4]), answer
+    half = np.array(answer["data"]).reshape(3, 5, 4)
+    mean = photo.reshape(3, 2, 5, 2, 3).mean((1, 3))
+    assert (half[..., 3] == 255).all() and np.abs(half[..., :3] - mean).max() <= 0.5 + 1e-3
+    refused = lambda **more: service.compute({**work, **more}).json  # noqa: E731
+    assert refused(output="image")["pointer"] == "/output"
+    assert "4 channels" in refused(zeros={"half": {"dtype": "u8", "shape": [3, 5]}})["detail"]
+    assert "elements of u8" in refused(zeros={"half": {"dtype": "f32", "shape": [3, 5, 4]}})["detail"]
+    assert refused(zeros={"half": {"dtype": "u8", "shape": [0, 5, 4]}})["status"] == 422
+    wide = {"image": {"dtype": "u8", "shape": [1, 1, 5], "data": [0] * 5}}
+    assert "no format of 5 channels of u8" in refused(bindings=wide)["detail"]
+
+
 @pytest.mark.skipif(not list(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd")), reason="there is no driver of OpenCL")
 @pytest.mark.parametrize("path", [os.environ["PATH"], ""])
 def test_kernels_on_opencl(begin, path):

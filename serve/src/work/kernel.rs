@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
 use cantus::backend::CancelFlag;
-use cantus::kernel::{Access, AddressSpace};
-use cantus::{Engine, Kernel};
+use cantus::kernel::{Access, AddressSpace, Reflection, StorageTextureAccess, TextureBinding};
+use cantus::{DType, Engine, Kernel, Tensor, Texture};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,10 +39,11 @@ pub struct KernelWork {
     /// Workgroups along x, y and z.
     #[schema(min_items = 1, max_items = 3)]
     pub workgroups: Vec<u32>,
-    /// The contents of the kernel's variables, by their names. Uniforms take the bytes of their elements.
+    /// The contents of the kernel's variables, by their names. Uniforms take the bytes of their elements, textures images of height x width x
+    /// channels.
     #[serde(default)]
     pub bindings: BTreeMap<String, Array>,
-    /// Variables that begin as zeros.
+    /// Variables that begin as zeros; textures as bindings.
     #[serde(default)]
     pub zeros: BTreeMap<String, Zeros>,
     /// The variable that is answered.
@@ -267,7 +268,7 @@ fn read(mut bytes: Vec<u8>) -> Option<Result<Output, Problem>> {
         Some(Answer::Problem(problem)) => Err(problem),
         Some(Answer::Shape(shape)) => {
             let expected =
-                shape.dtype.parse().map(|dtype: cantus::DType| shape.shape.iter().product::<usize>() * dtype.bytes());
+                shape.dtype.parse().map(|dtype: DType| shape.shape.iter().product::<usize>() * dtype.bytes());
             if expected.is_ok_and(|expected| expected == bytes.len()) {
                 Ok(Output { shape, bytes })
             } else {
@@ -311,36 +312,90 @@ fn execute(engine: &Engine, head: &Head, input: &mut impl Read) -> Result<Output
         kernel = kernel.with_override(name, *value).map_err(of)?;
     }
     let reflection = kernel.reflection().map_err(of)?;
-    let (mut tensors, mut uniforms) = (BTreeMap::new(), Vec::new());
+    let (mut bound, mut uniforms) = (BTreeMap::new(), Vec::new());
+    let texture = |name: &str| reflection.textures.iter().find(|texture| texture.name == name);
     for given in &head.given {
         let mut bytes = vec![0; given.bytes];
         input.read_exact(&mut bytes).map_err(|_| Box::new(Problem::internal()))?;
         let uniform =
             reflection.binding(&given.name).is_some_and(|(_, binding)| binding.space == AddressSpace::Uniform);
+        let (name, dtype) = (given.name.as_str(), given.dtype.dtype());
         if uniform {
-            uniforms.push((given.name.as_str(), bytes));
+            uniforms.push((name, bytes));
+        } else if let Some(binding) = texture(name) {
+            bound.insert(name, image(engine, binding, dtype, &given.shape, &bytes)?);
         } else {
-            let tensor = engine.tensor_from_bytes(given.dtype.dtype(), &given.shape, &bytes).map_err(of)?;
-            tensors.insert(given.name.as_str(), tensor);
+            let tensor = engine.tensor_from_bytes(dtype, &given.shape, &bytes).map_err(of)?;
+            bound.insert(name, Bound::Tensor(tensor));
         }
     }
     for (name, zeros) in &head.zeros {
         let shape: Vec<usize> = zeros.shape.iter().map(|&side| side as usize).collect();
-        tensors.insert(name, engine.zeros_of(zeros.dtype.dtype(), &shape).map_err(of)?);
+        let dtype = zeros.dtype.dtype();
+        let made = match texture(name) {
+            Some(binding) => {
+                // Checked with the request: all of them fit the memory.
+                let bytes = shape.iter().fold(dtype.bytes(), |product, &side| product.saturating_mul(side));
+                image(engine, binding, dtype, &shape, &vec![0; bytes])?
+            }
+            None => Bound::Tensor(engine.zeros_of(dtype, &shape).map_err(of)?),
+        };
+        bound.insert(name, made);
     }
-    let written = reflection.binding(&head.output).is_some_and(|(_, binding)| binding.access == Access::ReadWrite);
-    let output = tensors.get(head.output.as_str()).filter(|_| written).ok_or_else(|| {
+    let output = bound.get(head.output.as_str()).filter(|_| is_written(reflection, &head.output)).ok_or_else(|| {
         Box::new(Problem::invalid("the output must be a variable that the kernel may write").at("/output"))
     })?;
     let mut workgroups = [1_u32; 3];
     workgroups.iter_mut().zip(&head.workgroups).for_each(|(side, &given)| *side = given);
     let mut dispatch = engine.dispatch(&kernel).workgroups(workgroups);
-    for (name, tensor) in &tensors {
-        dispatch = dispatch.bind(name, tensor);
+    for (name, bound) in &bound {
+        dispatch = match bound {
+            Bound::Tensor(tensor) => dispatch.bind(name, tensor),
+            Bound::Texture(texture) => dispatch.bind(name, texture),
+        };
+    }
+    for sampler in &reflection.samplers {
+        dispatch = dispatch.bind(&sampler.name, sampler.usual());
     }
     for (name, bytes) in &uniforms {
         dispatch = dispatch.set_bytes(name, bytes);
     }
     dispatch.run().map_err(of)?;
-    Output::of(output).map_err(of)
+    match output {
+        Bound::Tensor(tensor) => Output::of(tensor).map_err(of),
+        Bound::Texture(texture) => {
+            let (dtype, shape, bytes) = texture.to_pixels().map_err(of)?;
+            Ok(Output { shape: Shape { dtype: dtype.name().to_owned(), shape, hex: None }, bytes })
+        }
+    }
+}
+
+/// The object of a variable.
+enum Bound {
+    Tensor(Tensor),
+    Texture(Texture),
+}
+
+/// The texture of an array of height x width x channels.
+fn image(
+    engine: &Engine,
+    binding: &TextureBinding,
+    dtype: DType,
+    shape: &[usize],
+    bytes: &[u8],
+) -> Result<Bound, Box<Problem>> {
+    let channels = shape.get(2).copied().unwrap_or(1);
+    let format = Texture::format_for(binding, dtype, channels).ok_or_else(|| {
+        let (name, detail) = (&binding.name, format!("{binding} has no format of {channels} channels of {dtype}"));
+        Box::new(Problem::invalid(format!("{name}: {detail}")).at("/bindings"))
+    })?;
+    let made = engine.texture_from_pixels(dtype, shape, bytes, format);
+    made.map(Bound::Texture).map_err(|error| Box::new(Problem::of(&error)))
+}
+
+/// Returns whether the kernel may write the variable of a name.
+fn is_written(reflection: &Reflection, name: &str) -> bool {
+    let buffer = reflection.binding(name).is_some_and(|(_, binding)| binding.access == Access::ReadWrite);
+    let texture = reflection.textures.iter().find(|texture| texture.name == name).and_then(|texture| texture.storage);
+    buffer || texture.is_some_and(|(_, access)| access != StorageTextureAccess::Read)
 }
