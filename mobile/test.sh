@@ -96,7 +96,7 @@ results() {
         rm -rf target/test/scratch
         mkdir -p target/test/scratch
         target/ci/examples/reference "$backend" >target/test/rust.txt
-        [ "$(grep -c '^error ' target/test/rust.txt)" = 8 ] || fail "the Rust API refused something else"
+        [ "$(grep -c '^error ' target/test/rust.txt)" = 10 ] || fail "the Rust API refused something else"
         timeout 120 target/test/results "$backend" examples >target/test/c.txt
         timeout 240 java -Djna.library.path=target/ci -Djava.library.path=/usr/lib/x86_64-linux-gnu/jni \
             -cp "target/test/results.jar:$classpath" ResultsKt "$backend" examples target/test/scratch >target/test/kotlin.txt

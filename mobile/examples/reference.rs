@@ -3,10 +3,11 @@
 
 use cantus::engine::Value;
 use cantus::ops::field::{FieldParams, Frequency};
-use cantus::{DType, Engine, Error, Kernel, Result};
+use cantus::{AddressMode, DType, Engine, Error, Kernel, Result, Sampler, TextureDescriptor, TextureFormat};
 
 const SAXPY: &str = include_str!("saxpy.wgsl");
 const STEPS: &str = include_str!("steps.wgsl");
+const SHRINK: &str = include_str!("shrink.wgsl");
 
 fn main() -> Result<()> {
     let Some(backend) = std::env::args().nth(1) else {
@@ -50,6 +51,24 @@ fn main() -> Result<()> {
     print("coherence", &cantus::ops::coherence(&engine, &noise)?.to_ne_bytes());
     print("phi", &cantus::ops::field::phi_pattern(&engine, 40, 33)?.to_bytes()?);
 
+    // An image as a camera gives it: 13 texels of four bytes in rows of 64.
+    let shrink = Kernel::from_wgsl(SHRINK)?;
+    let padded: Vec<u8> = (0..64 * 7_u32).map(|i| (i * 37 % 251) as u8).collect();
+    let rows: Vec<u8> = padded.chunks(64).flat_map(|row| &row[..52]).copied().collect();
+    let photo = engine.texture_from_bytes(&TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 13, 7), &rows)?;
+    let small = engine.texture(&TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 6, 3))?;
+    let shrunk = |sampler: Sampler| {
+        let dispatch = engine.dispatch(&shrink).bind("image", &photo).bind("smp", sampler).bind("small", &small);
+        dispatch.invocations([6_u64, 3]).run()
+    };
+    shrunk(Sampler::linear())?;
+    print("shrunk", &small.to_bytes()?);
+    shrunk(Sampler::nearest().address(AddressMode::MirrorRepeat))?;
+    print("nearest", &small.to_bytes()?);
+    photo.write(&rows.iter().map(|byte| 255 - byte).collect::<Vec<u8>>())?;
+    shrunk(Sampler::linear())?;
+    print("negative", &small.to_bytes()?);
+
     // What is wrong is said in the same words.
     say("wgsl", Kernel::from_wgsl("fn main( {").err());
     say("entry", Kernel::from_wgsl(STEPS)?.with_entry_point("stairs").err());
@@ -60,6 +79,10 @@ fn main() -> Result<()> {
         engine.dispatch(&saxpy).bind("x", &x).bind("y", &y).set("params.a", 1.0_f64).invocations(0_u64).run().err(),
     );
     say("shape", engine.tensor_from_bytes(DType::F32, &[3], &[0; 8]).err());
+    let empty = TextureDescriptor::new_2d(TextureFormat::R8Unorm, 0, 5);
+    say("picture", engine.texture(&empty).err());
+    let dispatch = engine.dispatch(&shrink).bind("image", &photo).bind("small", &photo).bind("smp", Sampler::linear());
+    say("texture", dispatch.invocations([6_u64, 3]).run().err());
     say(
         "frequency",
         cantus::ops::field::field(&engine, &FieldParams::new(4, 4).frequency(Frequency::Hertz(-1.0))).err(),

@@ -43,6 +43,16 @@ typedef enum CantusStatus {
   CANTUS_STATUS_OTHER = 14,
 } CantusStatus;
 
+// The texel that a sampler reads beyond the edge.
+typedef enum CantusAddress {
+  // The texel at the edge.
+  CANTUS_ADDRESS_CLAMP_TO_EDGE = 0,
+  // The image again.
+  CANTUS_ADDRESS_REPEAT = 1,
+  // The image again, every second time mirrored.
+  CANTUS_ADDRESS_MIRROR_REPEAT = 2,
+} CantusAddress;
+
 // The element type of a tensor.
 typedef enum CantusDtype {
   // IEEE half precision.
@@ -60,6 +70,14 @@ typedef enum CantusDtype {
   // 64-bit unsigned.
   CANTUS_DTYPE_U64 = 6,
 } CantusDtype;
+
+// The texels that a sampler takes.
+typedef enum CantusFilter {
+  // Texels and levels around the position, weighted.
+  CANTUS_FILTER_LINEAR = 0,
+  // The nearest texel of the nearest level.
+  CANTUS_FILTER_NEAREST = 1,
+} CantusFilter;
 
 // The type of the numbers behind `CantusUniform.values`.
 typedef enum CantusNumber {
@@ -88,6 +106,9 @@ typedef struct CantusKernel CantusKernel;
 // A tensor. Made by `cantus_tensor_create` and by operations.
 typedef struct CantusTensor CantusTensor;
 
+// An image. Made by `cantus_texture_create`.
+typedef struct CantusTexture CantusTexture;
+
 // Choices for `cantus_engine_create`. All zero means: what the configuration says, and else the defaults.
 typedef struct CantusOptions {
   // Only this backend (`vulkan`, `wgpu`, `cpu`), or null.
@@ -108,12 +129,24 @@ typedef struct CantusOptions {
   uint64_t timeout_ms;
 } CantusOptions;
 
-// A tensor bound by name.
+// A sampler. All zero: linear, clamped to the edge, as a kernel's sampler is that nothing is bound to.
+typedef struct CantusSampler {
+  // One of `CantusFilter`.
+  uint32_t filter;
+  // One of `CantusAddress`, along all axes.
+  uint32_t address;
+} CantusSampler;
+
+// A tensor, a texture or a sampler bound by name; the other two are null.
 typedef struct CantusBinding {
   // The binding's name in the kernel.
   const char *name;
   // The tensor.
   const struct CantusTensor *tensor;
+  // The texture.
+  const struct CantusTexture *texture;
+  // The sampler.
+  const struct CantusSampler *sampler;
 } CantusBinding;
 
 // A uniform's value, or a member's.
@@ -212,6 +245,58 @@ enum CantusStatus cantus_tensor_read(const struct CantusTensor *tensor, void *to
 // # Safety
 // `tensor` is a tensor; `data` points to `bytes` bytes.
 enum CantusStatus cantus_tensor_write(const struct CantusTensor *tensor, const void *data, size_t bytes);
+
+// An image of a format by WebGPU's name (`rgba8unorm`), from `bytes` bytes row after row from the top; of zeros when `data` is null.
+// `row_pitch` is the distance in bytes from one row's first byte to the next one's, as a camera's buffer has it; 0 where rows have no
+// padding. The last row's padding may be left out.
+//
+// # Safety
+// `engine` is an engine; `format` ends in a zero byte; `data` is null or points to `bytes` bytes; `texture` can be written.
+enum CantusStatus cantus_texture_create(const struct CantusEngine *engine,
+                                        const char *format,
+                                        uint32_t width,
+                                        uint32_t height,
+                                        const void *data,
+                                        size_t bytes,
+                                        size_t row_pitch,
+                                        struct CantusTexture **texture);
+
+// The same image with all levels of detail, for samplers.
+//
+// # Safety
+// `texture` is a texture; `levels` can be written.
+enum CantusStatus cantus_texture_with_levels(const struct CantusTexture *texture, struct CantusTexture **levels);
+
+// Releases a texture; null is allowed.
+//
+// # Safety
+// `texture` is null or a texture that is used no more.
+void cantus_texture_destroy(struct CantusTexture *texture);
+
+// Size in bytes of a texture's largest level, without padding; 0 for null.
+//
+// # Safety
+// `texture` is null or a texture.
+uint64_t cantus_texture_bytes(const struct CantusTexture *texture);
+
+// Copies the largest level of a texture to `to`, row after row without padding, after all work recorded so far. `bytes` is what
+// `cantus_texture_bytes` says.
+//
+// # Safety
+// `texture` is a texture; `to` has room for `bytes` bytes.
+enum CantusStatus cantus_texture_read(const struct CantusTexture *texture,
+                                      void *to,
+                                      size_t bytes);
+
+// Overwrites the largest level of a texture, after all work recorded so far: the next picture of a camera. `data`, `bytes` and
+// `row_pitch` are as for `cantus_texture_create`.
+//
+// # Safety
+// `texture` is a texture; `data` points to `bytes` bytes.
+enum CantusStatus cantus_texture_write(const struct CantusTexture *texture,
+                                       const void *data,
+                                       size_t bytes,
+                                       size_t row_pitch);
 
 // A kernel from WGSL text. `entry_point` may be null when there is one.
 //

@@ -10,7 +10,7 @@ use cantus::engine::{Extent, Value};
 
 use crate::error::{CantusError, Result, unwound};
 use crate::options::{EngineOptions, Fallback};
-use crate::tensor;
+use crate::{tensor, texture};
 
 /// An engine. Made by `cantus_engine_create`; tensors keep what they need of it.
 pub struct CantusEngine(cantus::Engine);
@@ -20,6 +20,9 @@ pub struct CantusTensor(cantus::Tensor);
 
 /// A kernel. Made by `cantus_kernel_create`.
 pub struct CantusKernel(cantus::Kernel);
+
+/// An image. Made by `cantus_texture_create`.
+pub struct CantusTexture(cantus::Texture);
 
 /// The status of a call. Everything but `CANTUS_STATUS_OK` leaves a sentence for a person in `cantus_error_text`.
 #[repr(C)]
@@ -99,7 +102,39 @@ pub struct CantusOptions {
     pub timeout_ms: u64,
 }
 
-/// A tensor bound by name.
+/// The texels that a sampler takes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CantusFilter {
+    /// Texels and levels around the position, weighted.
+    Linear = 0,
+    /// The nearest texel of the nearest level.
+    Nearest = 1,
+}
+
+/// The texel that a sampler reads beyond the edge.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CantusAddress {
+    /// The texel at the edge.
+    ClampToEdge = 0,
+    /// The image again.
+    Repeat = 1,
+    /// The image again, every second time mirrored.
+    MirrorRepeat = 2,
+}
+
+/// A sampler. All zero: linear, clamped to the edge, as a kernel's sampler is that nothing is bound to.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct CantusSampler {
+    /// One of `CantusFilter`.
+    pub filter: u32,
+    /// One of `CantusAddress`, along all axes.
+    pub address: u32,
+}
+
+/// A tensor, a texture or a sampler bound by name; the other two are null.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CantusBinding {
@@ -107,6 +142,10 @@ pub struct CantusBinding {
     pub name: *const c_char,
     /// The tensor.
     pub tensor: *const CantusTensor,
+    /// The texture.
+    pub texture: *const CantusTexture,
+    /// The sampler.
+    pub sampler: *const CantusSampler,
 }
 
 /// The type of the numbers behind `CantusUniform.values`.
@@ -476,6 +515,125 @@ pub unsafe extern "C" fn cantus_tensor_write(
     })
 }
 
+/// An image of a format by WebGPU's name (`rgba8unorm`), from `bytes` bytes row after row from the top; of zeros when `data` is null.
+/// `row_pitch` is the distance in bytes from one row's first byte to the next one's, as a camera's buffer has it; 0 where rows have no
+/// padding. The last row's padding may be left out.
+///
+/// # Safety
+/// `engine` is an engine; `format` ends in a zero byte; `data` is null or points to `bytes` bytes; `texture` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cantus_texture_create(
+    engine: *const CantusEngine,
+    format: *const c_char,
+    width: u32,
+    height: u32,
+    data: *const c_void,
+    bytes: usize,
+    row_pitch: usize,
+    texture: *mut *mut CantusTexture,
+) -> CantusStatus {
+    let make = || {
+        // SAFETY: the caller's contract.
+        let (engine, format) = unsafe { (&behind(engine, "the engine")?.0, text(format, "the format")?) };
+        let descriptor = texture::described(format.ok_or_else(|| null("the format"))?, width, height)?;
+        if data.is_null() {
+            return Ok(CantusTexture(engine.texture(&descriptor)?));
+        }
+        // SAFETY: the caller's contract.
+        let data = unsafe { list(data.cast::<u8>(), bytes, "the data") }?;
+        let texels = texture::unpadded(&descriptor, data, (row_pitch > 0).then_some(row_pitch))?;
+        Ok(CantusTexture(engine.texture_from_bytes(&descriptor, texels.as_deref().unwrap_or(data))?))
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(texture, make) }
+}
+
+/// The same image with all levels of detail, for samplers.
+///
+/// # Safety
+/// `texture` is a texture; `levels` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cantus_texture_with_levels(
+    texture: *const CantusTexture,
+    levels: *mut *mut CantusTexture,
+) -> CantusStatus {
+    let make = || {
+        // SAFETY: the caller's contract.
+        Ok(CantusTexture(unsafe { behind(texture, "the texture") }?.0.with_all_levels()?))
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(levels, make) }
+}
+
+/// Releases a texture; null is allowed.
+///
+/// # Safety
+/// `texture` is null or a texture that is used no more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cantus_texture_destroy(texture: *mut CantusTexture) {
+    // SAFETY: the caller's contract.
+    unsafe { end(texture) };
+}
+
+/// Size in bytes of a texture's largest level, without padding; 0 for null.
+///
+/// # Safety
+/// `texture` is null or a texture.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cantus_texture_bytes(texture: *const CantusTexture) -> u64 {
+    // SAFETY: the caller's contract.
+    unsafe { texture.as_ref() }.map_or(0, |texture| image_of(&texture.0).byte_len())
+}
+
+/// Copies the largest level of a texture to `to`, row after row without padding, after all work recorded so far. `bytes` is what
+/// `cantus_texture_bytes` says.
+///
+/// # Safety
+/// `texture` is a texture; `to` has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cantus_texture_read(
+    texture: *const CantusTexture,
+    to: *mut c_void,
+    bytes: usize,
+) -> CantusStatus {
+    guarded(|| {
+        // SAFETY: the caller's contract.
+        let texture = &unsafe { behind(texture, "the texture") }?.0;
+        let held = image_of(texture).byte_len();
+        if held != bytes as u64 {
+            return Err(CantusError::input(format!("the texture has {held} bytes, the call says {bytes}")));
+        }
+        if to.is_null() {
+            return Err(null("the pointer to the texels"));
+        }
+        let texels = texture.to_bytes()?;
+        // SAFETY: there is room for `bytes` bytes, and at most as many are copied.
+        unsafe { ptr::copy_nonoverlapping(texels.as_ptr(), to.cast(), texels.len().min(bytes)) };
+        Ok(())
+    })
+}
+
+/// Overwrites the largest level of a texture, after all work recorded so far: the next picture of a camera. `data`, `bytes` and
+/// `row_pitch` are as for `cantus_texture_create`.
+///
+/// # Safety
+/// `texture` is a texture; `data` points to `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cantus_texture_write(
+    texture: *const CantusTexture,
+    data: *const c_void,
+    bytes: usize,
+    row_pitch: usize,
+) -> CantusStatus {
+    guarded(|| {
+        // SAFETY: the caller's contract.
+        let (texture, data) =
+            unsafe { (&behind(texture, "the texture")?.0, list(data.cast::<u8>(), bytes, "the data")?) };
+        let texels = texture::unpadded(texture.descriptor(), data, (row_pitch > 0).then_some(row_pitch))?;
+        Ok(texture.write(texels.as_deref().unwrap_or(data))?)
+    })
+}
+
 /// A kernel from WGSL text. `entry_point` may be null when there is one.
 ///
 /// # Safety
@@ -551,12 +709,25 @@ pub unsafe extern "C" fn cantus_dispatch(
         // SAFETY: the caller's contract.
         let (engine, kernel) = unsafe { (behind(engine, "the engine")?, behind(kernel, "the kernel")?) };
         let mut dispatch = engine.0.dispatch(&kernel.0);
+        let mut names = Vec::new();
         // SAFETY: the caller's contract.
         for binding in unsafe { list(bindings, binding_count, "the bindings") }? {
             // SAFETY: the caller's contract.
-            let (name, tensor) =
-                unsafe { (text(binding.name, "a binding's name")?, behind(binding.tensor, "a bound tensor")?) };
-            dispatch = dispatch.bind(name.ok_or_else(|| null("a binding's name"))?, &tensor.0);
+            let name = unsafe { text(binding.name, "a binding's name") }?.ok_or_else(|| null("a binding's name"))?;
+            // SAFETY: the caller's contract.
+            dispatch = match unsafe { (binding.tensor.as_ref(), binding.texture.as_ref(), binding.sampler.as_ref()) } {
+                (Some(tensor), None, None) => dispatch.bind(name, &tensor.0),
+                (None, Some(texture), None) => dispatch.bind(name, &texture.0),
+                (None, None, Some(sampler)) => dispatch.bind(name, sampler_of(*sampler)?),
+                (None, None, None) => return Err(null("a bound tensor")),
+                _ => return Err(CantusError::input(format!("several things are bound to {name}"))),
+            };
+            names.push(name);
+        }
+        for sampler in &kernel.0.reflection()?.samplers {
+            if !names.contains(&sampler.name.as_str()) {
+                dispatch = dispatch.bind(&sampler.name, sampler.usual());
+            }
         }
         // SAFETY: the caller's contract.
         for uniform in unsafe { list(uniforms, uniform_count, "the uniforms") }? {
@@ -659,6 +830,25 @@ fn check_size(tensor: &cantus::Tensor, bytes: usize) -> Result<()> {
     }
     let text = format!("the tensor {} has {} bytes, the call says {bytes}", tensor.label(), tensor.byte_len());
     Err(CantusError::input(text))
+}
+
+/// The largest level of a texture, by itself.
+fn image_of(texture: &cantus::Texture) -> cantus::TextureDescriptor {
+    texture.descriptor().with_levels(1)
+}
+
+fn sampler_of(CantusSampler { filter, address }: CantusSampler) -> Result<cantus::Sampler> {
+    let filtered = match filter {
+        f if f == CantusFilter::Linear as u32 => cantus::Sampler::linear(),
+        f if f == CantusFilter::Nearest as u32 => cantus::Sampler::nearest(),
+        other => return Err(CantusError::input(format!("a sampler has the unknown filter {other}"))),
+    };
+    Ok(filtered.address(match address {
+        a if a == CantusAddress::ClampToEdge as u32 => cantus::AddressMode::ClampToEdge,
+        a if a == CantusAddress::Repeat as u32 => cantus::AddressMode::Repeat,
+        a if a == CantusAddress::MirrorRepeat as u32 => cantus::AddressMode::MirrorRepeat,
+        other => return Err(CantusError::input(format!("a sampler has the unknown address mode {other}"))),
+    }))
 }
 
 /// One number is a scalar, several are a vector, matrix or array.

@@ -11,6 +11,7 @@ use crate::kernel::Kernel;
 use crate::off_thread;
 use crate::options::EngineOptions;
 use crate::tensor::{DType, Tensor, sides};
+use crate::texture::{Sampler, Texture};
 
 /// Runs kernels on the best device, and on the next one when it fails.
 #[derive(uniffi::Object)]
@@ -120,6 +121,12 @@ pub struct Dispatch {
     /// Stops it.
     #[uniffi(default = None)]
     pub cancel: Option<Arc<Cancel>>,
+    /// Textures by the names of the bindings.
+    #[uniffi(default)]
+    pub textures: HashMap<String, Arc<Texture>>,
+    /// Samplers by the names of the bindings; those left out are linear and clamp to the edge.
+    #[uniffi(default)]
+    pub samplers: HashMap<String, Sampler>,
 }
 
 /// The kind of an event.
@@ -293,6 +300,17 @@ fn run(engine: &cantus::Engine, dispatch: &Dispatch) -> cantus::Result<()> {
     let mut builder = engine.dispatch(&dispatch.kernel.inner);
     for (name, tensor) in &dispatch.tensors {
         builder = builder.bind(name, &tensor.inner);
+    }
+    for (name, texture) in &dispatch.textures {
+        builder = builder.bind(name, &texture.inner);
+    }
+    for (name, sampler) in &dispatch.samplers {
+        builder = builder.bind(name, cantus::Sampler::from(*sampler));
+    }
+    for sampler in &dispatch.kernel.inner.reflection()?.samplers {
+        if !dispatch.samplers.contains_key(&sampler.name) {
+            builder = builder.bind(&sampler.name, sampler.usual());
+        }
     }
     for (path, uniform) in &dispatch.uniforms {
         builder = match uniform {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use cantus::kernel::StorageTextureAccess;
+
 use crate::error::{Result, unwound};
 
 /// A compute kernel: WGSL text, an entry point, and values for its override constants.
@@ -13,11 +15,11 @@ pub struct Kernel {
 /// One binding of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, uniffi::Record)]
 pub struct BindingInfo {
-    /// The variable's name, by which tensors and uniforms are given.
+    /// The variable's name, by which tensors, textures, samplers and uniforms are given.
     pub name: String,
     /// Its WGSL type.
     pub wgsl_type: String,
-    /// A uniform, not storage.
+    /// A uniform, not storage, a texture or a sampler.
     pub uniform: bool,
     /// The kernel may write it.
     pub writable: bool,
@@ -30,7 +32,7 @@ pub struct KernelInfo {
     pub entry_point: String,
     /// Workgroup size in x, y, z.
     pub workgroup_size: Vec<u32>,
-    /// The bindings that the entry point uses.
+    /// The bindings that the entry point uses: buffers, then textures, then samplers.
     pub bindings: Vec<BindingInfo>,
 }
 
@@ -73,10 +75,22 @@ impl Kernel {
             uniform: binding.space == cantus::kernel::AddressSpace::Uniform,
             writable: binding.access == cantus::kernel::Access::ReadWrite,
         });
+        let textures = reflection.textures.iter().map(|texture| BindingInfo {
+            name: texture.name.clone(),
+            wgsl_type: texture.to_string(),
+            uniform: false,
+            writable: texture.storage.is_some_and(|(_, access)| access != StorageTextureAccess::Read),
+        });
+        let samplers = reflection.samplers.iter().map(|sampler| BindingInfo {
+            name: sampler.name.clone(),
+            wgsl_type: if sampler.comparison { "sampler_comparison" } else { "sampler" }.to_owned(),
+            uniform: false,
+            writable: false,
+        });
         Ok(KernelInfo {
             entry_point: reflection.entry_point.clone(),
             workgroup_size: reflection.workgroup_size.to_vec(),
-            bindings: bindings.collect(),
+            bindings: bindings.chain(textures).chain(samplers).collect(),
         })
     }
 }

@@ -11,6 +11,7 @@ mod field;
 mod kernel;
 mod options;
 mod tensor;
+mod texture;
 
 pub use device::{DeviceInfo, DeviceKind, Selection, Survey, SurveyedBackend, devices};
 pub use engine::{Amount, Cancel, Dispatch, Engine, Event, EventKind, Memory, Metric, Uniform};
@@ -19,6 +20,7 @@ pub use field::{FieldParams, Frequency, Grid};
 pub use kernel::{BindingInfo, Kernel, KernelInfo};
 pub use options::{EngineOptions, Fallback};
 pub use tensor::{DType, Tensor};
+pub use texture::{AddressMode, FilterMode, ImageSize, Sampler, Texture};
 
 uniffi::setup_scaffolding!("cantus");
 

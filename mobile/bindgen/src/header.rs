@@ -33,7 +33,9 @@ fn run() -> Result<(), String> {
             ..Default::default()
         },
         export: cbindgen::ExportConfig {
-            include: ["CantusDtype", "CantusNumber", "CantusUnit"].map(str::to_owned).to_vec(),
+            include: ["CantusAddress", "CantusDtype", "CantusFilter", "CantusNumber", "CantusUnit"]
+                .map(str::to_owned)
+                .to_vec(),
             ..Default::default()
         },
         ..Default::default()

@@ -1,5 +1,5 @@
 /* Cantus from C: tensors, kernels, the field, and errors. `results BACKEND FOLDER` prints what examples/reference.rs prints; FOLDER has the
- * two kernels. */
+ * kernels. */
 
 #include "cantus.h"
 
@@ -88,7 +88,7 @@ int main(int count, char **arguments) {
     if (cantus_tensor_shape(y, sides, 3) != 2 || sides[0] != 10 || sides[1] != 100 || sides[2] != 99) fail("wrong shape");
     if (cantus_tensor_dtype(y) != CANTUS_DTYPE_F32) fail("wrong dtype");
     const double a = 1.7, one = 1.0;
-    const CantusBinding both[2] = {{"x", x}, {"y", y}};
+    const CantusBinding both[2] = {{.name = "x", .tensor = x}, {.name = "y", .tensor = y}};
     CantusUniform factor = {"params.a", CANTUS_NUMBER_FLOAT, &a, 1};
     need(cantus_dispatch(engine, saxpy, both, 2, &factor, 1, CANTUS_UNIT_INVOCATIONS, 1000, 1, 1));
     print_tensor("saxpy", y);
@@ -100,7 +100,7 @@ int main(int count, char **arguments) {
     const size_t grid[2] = {6, 8};
     CantusTensor *counts = NULL;
     need(cantus_tensor_create(engine, CANTUS_DTYPE_U32, grid, 2, NULL, 0, &counts));
-    const CantusBinding only = {"counts", counts};
+    const CantusBinding only = {.name = "counts", .tensor = counts};
     const int64_t weights[2] = {5, 7};
     const CantusUniform members = {"grid.weights", CANTUS_NUMBER_INT, weights, 2};
     need(cantus_dispatch(engine, steps, &only, 1, &members, 1, CANTUS_UNIT_WORKGROUPS, 2, 3, 1));
@@ -131,6 +131,34 @@ int main(int count, char **arguments) {
     need(cantus_phi_pattern(engine, 40, 33, &phi));
     print_tensor("phi", phi);
 
+    /* An image as a camera gives it: 13 texels of four bytes in rows of 64. The last row has no padding. */
+    CantusKernel *shrink = NULL;
+    char *shrink_text = file(arguments[2], "shrink.wgsl");
+    need(cantus_kernel_create(shrink_text, NULL, &shrink));
+    unsigned char padded[64 * 7];
+    for (int i = 0; i < 64 * 7; i++) padded[i] = (unsigned char)(i * 37 % 251);
+    CantusTexture *photo = NULL, *small = NULL, *levels = NULL, *nothing = NULL;
+    need(cantus_texture_create(engine, "rgba8unorm", 13, 7, padded, sizeof padded - 12, 64, &photo));
+    need(cantus_texture_create(engine, "rgba8unorm", 6, 3, NULL, 0, 0, &small));
+    if (cantus_texture_bytes(small) != 72) fail("wrong size of a texture");
+    const CantusSampler nearest = {.filter = CANTUS_FILTER_NEAREST, .address = CANTUS_ADDRESS_MIRROR_REPEAT};
+    CantusBinding images[3] = {{.name = "image", .texture = photo}, {.name = "small", .texture = small}, {.name = "smp", .sampler = &nearest}};
+    unsigned char shrunk[72];
+    /* A sampler that nothing is bound to is linear. */
+    need(cantus_dispatch(engine, shrink, images, 2, NULL, 0, CANTUS_UNIT_INVOCATIONS, 6, 3, 1));
+    need(cantus_texture_read(small, shrunk, sizeof shrunk));
+    print_bytes("shrunk", shrunk, sizeof shrunk);
+    need(cantus_dispatch(engine, shrink, images, 3, NULL, 0, CANTUS_UNIT_INVOCATIONS, 6, 3, 1));
+    need(cantus_texture_read(small, shrunk, sizeof shrunk));
+    print_bytes("nearest", shrunk, sizeof shrunk);
+    for (int i = 0; i < 64 * 7; i++) padded[i] = (unsigned char)(255 - padded[i]);
+    need(cantus_texture_write(photo, padded, sizeof padded, 64));
+    need(cantus_dispatch(engine, shrink, images, 2, NULL, 0, CANTUS_UNIT_INVOCATIONS, 6, 3, 1));
+    need(cantus_texture_read(small, shrunk, sizeof shrunk));
+    print_bytes("negative", shrunk, sizeof shrunk);
+    need(cantus_texture_with_levels(photo, &levels));
+    if (cantus_texture_bytes(levels) != 13 * 7 * 4) fail("wrong size of a texture with levels");
+
     print_error("wgsl", cantus_kernel_create("fn main( {", NULL, &other), CANTUS_STATUS_INVALID_WGSL);
     print_error("entry", cantus_kernel_create(steps_text, "stairs", &other), CANTUS_STATUS_ENTRY_POINT);
     need(cantus_kernel_create(steps_text, "steps", &other));
@@ -145,6 +173,10 @@ int main(int count, char **arguments) {
     CantusTensor *none = x;
     print_error("shape", cantus_tensor_create(engine, CANTUS_DTYPE_F32, &three, 1, halves, 8, &none), CANTUS_STATUS_INVALID_INPUT);
     if (none != NULL) fail("a tensor was made of nothing");
+    print_error("picture", cantus_texture_create(engine, "r8unorm", 0, 5, NULL, 0, 0, &nothing), CANTUS_STATUS_INVALID_INPUT);
+    images[1].texture = photo;
+    print_error("texture", cantus_dispatch(engine, shrink, images, 2, NULL, 0, CANTUS_UNIT_INVOCATIONS, 6, 3, 1),
+                CANTUS_STATUS_BINDING);
     print_error("frequency", cantus_field(engine, 4, 4, -1.0, 0.0, &none), CANTUS_STATUS_INVALID_INPUT);
     CantusEngine *abacus = NULL;
     options.backend = "abacus";
@@ -157,7 +189,15 @@ int main(int count, char **arguments) {
     if (cantus_kernel_create(NULL, NULL, &other) != CANTUS_STATUS_INVALID_INPUT || other != NULL) fail("a kernel from null");
     if (cantus_dispatch(engine, saxpy, both, 2, &factor, 1, 2, 1, 1, 1) != CANTUS_STATUS_INVALID_INPUT) fail("unit 2");
 
-    /* Tensors outlive their engine. */
+    if (cantus_texture_create(engine, "rgba9", 2, 2, NULL, 0, 0, &nothing) != CANTUS_STATUS_INVALID_INPUT) fail("a format of nothing");
+    if (cantus_texture_create(engine, "r8unorm", 9, 9, padded, 80, 9, &nothing) != CANTUS_STATUS_INVALID_INPUT) fail("a cut image");
+    if (cantus_texture_create(engine, "r8unorm", 9, 9, padded, 448, 8, &nothing) != CANTUS_STATUS_INVALID_INPUT) fail("a short pitch");
+    if (cantus_texture_write(photo, padded, 100, 64) != CANTUS_STATUS_INVALID_INPUT) fail("a cut picture");
+    if (cantus_texture_read(small, shrunk, 71) != CANTUS_STATUS_INVALID_INPUT) fail("a part of a texture was read");
+    images[0].tensor = x;
+    if (cantus_dispatch(engine, shrink, images, 2, NULL, 0, 0, 6, 3, 1) != CANTUS_STATUS_INVALID_INPUT) fail("two things were bound");
+
+    /* Tensors and textures outlive their engine. */
     cantus_engine_destroy(engine);
     float kept = 0;
     need(cantus_tensor_read(x, values, sizeof values));
@@ -167,6 +207,11 @@ int main(int count, char **arguments) {
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) cantus_tensor_destroy(tensors[i]);
     cantus_kernel_destroy(saxpy);
     cantus_kernel_destroy(steps);
+    need(cantus_texture_read(small, shrunk, sizeof shrunk));
+    CantusTexture *textures[] = {photo, small, levels, NULL};
+    for (size_t i = 0; i < sizeof textures / sizeof *textures; i++) cantus_texture_destroy(textures[i]);
+    cantus_kernel_destroy(shrink);
+    free(shrink_text);
     free(saxpy_text);
     free(steps_text);
     return 0;

@@ -1,5 +1,5 @@
 // Cantus from Kotlin: what examples/reference.rs prints, and what only an app can ask: coroutines, typed errors, folders, cancelling.
-// `ResultsKt BACKEND KERNELS SCRATCH`, with the folder of the two kernels and an empty one.
+// `ResultsKt BACKEND KERNELS SCRATCH`, with the folder of the kernels and an empty one.
 
 import java.io.File
 import kotlinx.coroutines.async
@@ -82,6 +82,34 @@ suspend fun results(backend: String, kernels: File, scratch: File) {
     show("coherence", bytesOf(engine.coherence(noise)))
     show("phi", engine.phiPattern(Grid(40u, 33u)).readBytes())
 
+    // An image as a camera gives it: 13 texels of four bytes in rows of 64. The last row has no padding.
+    val shrink = Kernel(File(kernels, "shrink.wgsl").readText())
+    need(shrink.info().bindings.map { "${it.name}: ${it.wgslType} ${it.uniform} ${it.writable}" } ==
+        listOf("image: texture_2d<f32> false false", "small: texture_storage_2d<rgba8unorm, write> false true", "smp: sampler false false")) {
+        "${shrink.info().bindings}"
+    }
+    val padded = ByteArray(64 * 7) { (it * 37 % 251).toByte() }
+    val photo = engine.textureFromBytes(ImageSize("rgba8unorm", 13u, 7u), padded.copyOf(padded.size - 12), 64u)
+    val small = engine.texture(ImageSize("rgba8unorm", 6u, 3u))
+    val images = mapOf("image" to photo, "small" to small)
+    val amount = Amount.Invocations(6uL, 3uL)
+    // A sampler without a value is linear.
+    engine.dispatch(Dispatch(shrink, emptyMap(), amount = amount, textures = images))
+    show("shrunk", small.readBytes())
+    val nearest = Sampler(FilterMode.NEAREST, AddressMode.MIRROR_REPEAT)
+    engine.dispatch(Dispatch(shrink, emptyMap(), amount = amount, textures = images, samplers = mapOf("smp" to nearest)))
+    show("nearest", small.readBytes())
+    photo.writeBytes(ByteArray(padded.size) { (255 - padded[it].toUByte().toInt()).toByte() }, 64u)
+    engine.dispatch(Dispatch(shrink, emptyMap(), amount = amount, textures = images))
+    show("negative", small.readBytes())
+    need(photo.withAllLevels().levels() == 4u && small.size() == ImageSize("rgba8unorm", 6u, 3u)) { "${small.size()}" }
+    try {
+        photo.writeBytes(ByteArray(100), 64u)
+        throw IllegalStateException("a texture took a cut picture")
+    } catch (error: CantusException.InvalidInput) {
+        need("row pitch of 64" in error.text) { error.text }
+    }
+
     val invalid = refused<CantusException.InvalidWgsl>("wgsl", { it.text }) { Kernel("fn main( {") }
     need("wgsl:1:10" in invalid.report) { invalid.report }
     val entry = refused<CantusException.EntryPoint>("entry", { it.text }) { twoEntries.entryPoint("stairs") }
@@ -91,6 +119,10 @@ suspend fun results(backend: String, kernels: File, scratch: File) {
     need(binding.kernel == "saxpy" && binding.binding == "y") { "$binding" }
     refused<CantusException.InvalidInput>("empty", { it.text }) { engine.dispatch(saxpyOf(mapOf("x" to x, "y" to y), 0uL)) }
     refused<CantusException.InvalidInput>("shape", { it.text }) { engine.tensorFromBytes(DType.F32, listOf(3uL), ByteArray(8)) }
+    refused<CantusException.InvalidInput>("picture", { it.text }) { engine.texture(ImageSize("r8unorm", 0u, 5u)) }
+    refused<CantusException.Binding>("texture", { it.text }) {
+        engine.dispatch(Dispatch(shrink, emptyMap(), amount = amount, textures = mapOf("image" to photo, "small" to photo)))
+    }
     refused<CantusException.InvalidInput>("frequency", { it.text }) {
         engine.field(FieldParams(4u, 4u, Frequency.Hertz(-1.0)))
     }
@@ -104,6 +136,7 @@ suspend fun results(backend: String, kernels: File, scratch: File) {
         need(File(scratch, "cache").walk().any { it.isFile }) { "nothing in the cache folder" }
     }
     listOf(x, y, counts, halves, field, noise).forEach { it.close() }
+    listOf(photo, small).forEach { it.close() }
     engine.close()
 }
 
