@@ -24,7 +24,7 @@ pub(crate) struct Handle {
     device: Py<PyAny>,
 }
 
-/// What an array has.
+/// The recorded array, or how to get it.
 enum Held {
     Recorded(Lazy),
     /// A function of Python's without arguments that gives what is recorded, called by the first that asks for more than the function's own

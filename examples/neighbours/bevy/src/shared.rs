@@ -17,7 +17,7 @@ use scene::{HEIGHT, Scene, WIDTH};
 use crate::Outcome;
 
 const BYTES: u64 = 4 * (WIDTH as u64) * (HEIGHT as u64);
-/// What Bevy does with the memory.
+/// Uses of the memory on Bevy's side.
 const TAKEN: wgpu_29::BufferUsages = wgpu_29::BufferUsages::COPY_SRC;
 
 /// The two sides of the same memory, as a way of [`memory`] makes them.
