@@ -1,4 +1,4 @@
-//! Textures of an app's own, on a device that shares the app's API: kernels are bound to them as they are.
+//! An app's textures on a device that shares the app's API: kernels are bound to them as they are.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Textures of an app's own wgpu device, bound as they are: on Vulkan and on GL, against float64 and against what the app itself reads.
+//! Textures that an app made on its wgpu device, bound as they are: on Vulkan and on GL, against float64 and against what the app itself reads.
 
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::wgpu::from_device;
@@ -116,7 +116,7 @@ impl App {
         }
     }
 
-    /// What the app reads of the first level, by a copy of its own.
+    /// The bytes of the first level, read by the app.
     fn read(&self, texture: &wgpu::Texture) -> Vec<u8> {
         let size = texture.size();
         let texel = texture.format().block_copy_size(None).unwrap();
@@ -271,7 +271,7 @@ fn name(format: wgpu::TextureFormat) -> String {
 
 const SAMPLED: &str = "@group(0) @binding(0) var t: texture_2d<f32>; @group(0) @binding(1) var smp: sampler;";
 
-/// What a hardware's filter may differ by: weights of 8 bits along each axis and between levels, and texels of 8 bits in between.
+/// The greatest difference of a filter of hardware: weights of 8 bits along each axis and between levels, and texels of 8 bits in between.
 fn precision(format: TextureFormat, image: &Image) -> f64 {
     let steps = if format == TextureFormat::Rgba8Unorm { 1.5 / 255.0 } else { 0.0 };
     3.0 * largest(image) / 256.0 + steps

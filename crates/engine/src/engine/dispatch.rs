@@ -136,7 +136,7 @@ struct Plan<'a> {
 enum Argument<'a> {
     Tensor(&'a Tensor, &'a Binding),
     Uniform(Vec<u8>),
-    /// What stands for an app's texture, the view that is bound, and whether it is written.
+    /// The tensor of an app's texture, the view that is bound, and whether it is written.
     #[cfg(feature = "wgsl")]
     Own(Tensor, Arc<dyn crate::backend::Buffer>, bool),
 }

@@ -27,7 +27,7 @@ pub(super) struct WgpuBuffer {
     pub(super) bytes: u64,
 }
 
-/// What a buffer of this backend lies in.
+/// The memory of a buffer.
 pub(super) enum Memory {
     /// The pool's memory, and the bytes allocated.
     Pooled(RawBuffer, u64),

@@ -10,7 +10,8 @@
 //! llvmpipe (Mesa's software driver, on Vulkan and GL) silently ends the loops of an invocation after 65,535 rounds in all: results of
 //! kernels that loop longer are wrong there. It ranks below the CPU for this reason too.
 //!
-//! A device's parts: `memory`, `image`, `import` and `transfer` (buffers, textures of the app's, writes, reads), `program` (pipelines), `queue` (batches), `checks` (what wgpu
+//! A device's parts: `memory` and `transfer` (buffers, writes, reads), `image`, `import` and `texture` (an app's textures), `program` (pipelines),
+//! `queue` (batches), `checks` (what wgpu
 //! would refuse, said first), `poll` (the thread without which no answer comes), `errors` (scopes). All of them
 //! are made of what `shared` holds; `device` puts the trait over them.
 

@@ -123,7 +123,7 @@ impl WgpuProgram {
         self.folded.get_or_init(|| self.fold()).as_ref().map_err(Clone::clone)
     }
 
-    /// What a device refuses of the app's textures it is not asked again: the kernel runs on copies of the texels.
+    /// The error for a kernel that did not compile. A refusal of the app's textures is kept: the kernel runs on copies of the texels.
     pub(super) fn refused(&self, error: Error) -> Error {
         match error {
             Error::Device { device, message, .. } if !self.reflection.textures.is_empty() => Error::Unsupported {

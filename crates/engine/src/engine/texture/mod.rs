@@ -530,7 +530,7 @@ impl Texture {
         self.texels.device()
     }
 
-    /// Returns the texels of all levels and layers as words on the device: the texture's own memory, or a copy of an app's own texture.
+    /// Returns the texels of all levels and layers as words on the device: the memory of the texture, or a copy of an app's.
     ///
     /// # Errors
     /// For an app's own texture [`Error::InvalidInput`] if it lacks the usage `COPY_SRC` or has several samples; else as [`Engine::zeros_async`].

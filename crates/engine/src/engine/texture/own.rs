@@ -1,4 +1,4 @@
-//! Textures of an app's own, on a device that shares the app's wgpu device. Kernels are bound to them as they are.
+//! An app's textures, on a device that shares the app's wgpu device. Kernels are bound to them as they are.
 //!
 //! Such a texture's tensor is no memory of the engine's: it carries the place, the fate and the label, and only this module and dispatches know it.
 //! Where a kernel cannot be bound to the texture, it runs on a copy of the texels, and what it writes is copied back.
@@ -220,16 +220,16 @@ impl Texture {
 
 #[cfg(feature = "wgpu")]
 impl Engine {
-    /// Makes a texture of the app's own known to an engine that shares the app's wgpu device ([`Engine::from_wgpu`]). Kernels sample it and store into it
-    /// as it is, by the device's own samplers: nothing is copied, and the app may draw from what a kernel stored.
+    /// Makes an app's texture known to an engine that shares the app's wgpu device ([`Engine::from_wgpu`]). Kernels sample it by the device's samplers and
+    /// store into it: nothing is copied, and the app may draw from what a kernel stored.
     ///
     /// Work takes effect in the order of submissions to the queue. Submit what fills the texture before the dispatch that reads it, and call
     /// [`Engine::flush`] before you submit what reads a kernel's result.
     ///
-    /// A texture that is read needs the usage `TEXTURE_BINDING`, a storage texture `STORAGE_BINDING`. [`Texture::to_bytes`](super::Texture::to_bytes) and
-    /// [`Texture::texels`](super::Texture::texels) copy, which takes `COPY_SRC`. A kernel that asks for more than the device does (a filter of `r32float` without
-    /// `FLOAT32_FILTERABLE`, `read_write` of `rgba8unorm`, the reproducible mode) runs on a copy of the texels on the device, an event of
-    /// [`EventKind::FellBack`](crate::engine::EventKind); the copy takes `COPY_SRC`, and `COPY_DST` where the kernel writes.
+    /// A texture that is read needs the usage `TEXTURE_BINDING`, a storage texture `STORAGE_BINDING`. [`Texture::to_bytes`](super::Texture::to_bytes)
+    /// and [`Texture::texels`](super::Texture::texels) copy, which takes `COPY_SRC`. A kernel that asks for more than the device offers (a filter of
+    /// `r32float` without `FLOAT32_FILTERABLE`, `read_write` of `rgba8unorm`) runs on a copy of the texels, an event of
+    /// [`EventKind::FellBack`](crate::engine::EventKind); the copy takes `COPY_SRC`, and `COPY_DST` if the kernel writes.
     ///
     /// ```no_run
     /// # fn example(device: wgpu::Device, queue: wgpu::Queue, photo: &wgpu::Texture, shown: &wgpu::Texture, draw: wgpu::CommandBuffer) -> cantus::Result<()> {
