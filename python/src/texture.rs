@@ -75,7 +75,7 @@ impl Texture {
 
     /// The bytes of the largest level, row after row, red first.
     fn bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let engine = self.texture.texels().engine();
+        let engine = self.texture.engine();
         let mut bytes = wait(py, &engine, self.texture.to_bytes_async())?;
         if self.texture.format().is_bgra() {
             bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));

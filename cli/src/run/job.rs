@@ -331,8 +331,8 @@ impl Job {
             }
         }
         // Where it ran: what is bound is on that device, also after a fallback.
-        let bound = ready.tensors.first().or_else(|| ready.textures.first().map(Texture::texels));
-        let device = bound.map_or_else(|| engine.selected().device.clone(), Tensor::device);
+        let bound = ready.tensors.first().map(Tensor::device).or_else(|| ready.textures.first().map(Texture::device));
+        let device = bound.unwrap_or_else(|| engine.selected().device.clone());
         Ok(Outcome { device, results, time, runs })
     }
 }

@@ -465,11 +465,70 @@ impl Sampler {
     pub fn compare(self, function: CompareFunction) -> Self {
         Self { compare: Some(function), ..self }
     }
+
+    /// Returns whether it weights texels or levels. A comparison weights its outcomes instead.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn filters(&self) -> bool {
+        let all = [self.mag_filter, self.min_filter, self.mipmap_filter];
+        self.compare.is_none() && all.contains(&FilterMode::Linear)
+    }
+
+    /// Returns it as words: the modes as `shaders/lib/texture.wgsl` takes them, and the least and greatest level of detail.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn to_words(&self) -> [u32; 3] {
+        let [u, v, w] = self.address_mode.map(|mode| mode as u32);
+        let linear = |filter: FilterMode| u32::from(filter == FilterMode::Linear);
+        let filters = linear(self.mag_filter) << 6 | linear(self.min_filter) << 7 | linear(self.mipmap_filter) << 8;
+        let compare = self.compare.map_or(0, |function| function as u32 + 1);
+        let modes = u | v << 2 | w << 4 | filters | compare << 9;
+        [modes, self.lod_min_clamp.to_bits(), self.lod_max_clamp.to_bits()]
+    }
+
+    /// Returns the sampler of [`Sampler::to_words`].
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_words([modes, least, most]: [u32; 3]) -> Self {
+        let address = |shift: u32| {
+            let found = AddressMode::ALL.get((modes >> shift & 3) as usize);
+            found.map_or(AddressMode::ClampToEdge, |(_, mode)| *mode)
+        };
+        let filter = |bit: u32| if modes >> bit & 1 == 1 { FilterMode::Linear } else { FilterMode::Nearest };
+        let compare = (modes >> 9 & 15).checked_sub(1).and_then(|place| CompareFunction::ALL.get(place as usize));
+        Self {
+            address_mode: [0, 2, 4].map(address),
+            mag_filter: filter(6),
+            min_filter: filter(7),
+            mipmap_filter: filter(8),
+            lod_min_clamp: f32::from_bits(least),
+            lod_max_clamp: f32::from_bits(most),
+            compare: compare.map(|(_, function)| *function),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::TextureFormat;
+    use super::{AddressMode, CompareFunction, FilterMode, Sampler, TextureFormat};
+
+    #[test]
+    fn samplers_come_back_from_words() {
+        let filters = [FilterMode::Nearest, FilterMode::Linear];
+        for (place, &(_, mode)) in AddressMode::ALL.iter().enumerate() {
+            for compare in CompareFunction::ALL.iter().map(|(_, function)| Some(*function)).chain([None]) {
+                let sampler = Sampler {
+                    address_mode: [mode, AddressMode::Repeat, AddressMode::MirrorRepeat],
+                    mag_filter: filters[place % 2],
+                    mipmap_filter: filters[(place + 1) % 2],
+                    lod_max_clamp: 2.5,
+                    compare,
+                    ..Sampler::nearest()
+                };
+                assert_eq!(Sampler::from_words(sampler.to_words()), sampler);
+            }
+        }
+    }
 
     #[test]
     fn names_are_webgpus() {

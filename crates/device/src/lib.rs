@@ -16,6 +16,7 @@ pub mod pool;
 pub mod recording;
 mod refusal;
 mod sharing;
+mod texture;
 
 #[cfg(feature = "zk")]
 use cantus_algebra as algebra;
@@ -38,6 +39,7 @@ pub use pool::{MemoryFigures, Pool, Request, Taken};
 pub use recording::{CommandList, Recording, UniformChange};
 pub use refusal::{Ran, Refusal};
 pub use sharing::{DriverMemory, Sharing};
+pub use texture::{ROW_ALIGNMENT, TextureAccess, TextureView, Textures};
 
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -363,7 +365,8 @@ pub struct Dispatch {
     pub program: Arc<dyn Program>,
     /// Name for errors and metrics.
     pub label: Arc<str>,
-    /// One entry per binding, in the order of `Reflection::bindings`. Sizes have been checked against the layouts.
+    /// One entry per binding, in the order of `Reflection::bindings`. Sizes have been checked against the layouts. Only where
+    /// [`Device::textures`] is there do textures and samplers follow.
     pub bindings: Vec<Bound>,
     /// Workgroups in x, y, z. Any of them may exceed a device's limit per dimension: the device folds or refuses.
     pub workgroups: [u32; 3],
@@ -520,6 +523,11 @@ pub trait Device: Any + MaybeSend + MaybeSync {
 
     /// Returns the means to share memory with other libraries that use the same driver; `None` if there is none.
     fn sharing(&self) -> Option<&dyn Sharing> {
+        None
+    }
+
+    /// Returns the means to bind kernels to an app's own textures; `None` on a device that shares no app's API.
+    fn textures(&self) -> Option<&dyn Textures> {
         None
     }
 

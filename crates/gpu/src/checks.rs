@@ -160,7 +160,7 @@ struct Bind<'a> {
 }
 
 /// Checks what is bound: count, sizes, alignments, and buffers bound twice. `facts` refuses buffers of another device.
-fn bindings<'a>(
+pub(super) fn bindings<'a>(
     rules: &Rules<'_>,
     expected: &'a [Binding],
     label: &str,

@@ -61,6 +61,8 @@ use std::sync::{Arc, OnceLock};
 use std::sync::{Mutex, PoisonError};
 
 #[cfg(feature = "wgsl")]
+use cantus_base::texture::Sampler;
+#[cfg(feature = "wgsl")]
 use needs::Demands;
 #[cfg(feature = "wgsl")]
 pub use needs::Need;
@@ -126,6 +128,9 @@ struct Inner {
     /// The forms for what was bound, the latest last.
     #[cfg(feature = "wgsl")]
     forms: Mutex<Vec<(textures::Forms, Kernel)>>,
+    /// The textures and samplers that are used together.
+    #[cfg(feature = "wgsl")]
+    sampled: OnceLock<Result<Vec<(usize, usize)>>>,
     /// The module of the reproducible form, whatever the entry point and overrides.
     #[cfg(feature = "wgsl")]
     rewritten: Arc<OnceLock<Result<Arc<wgsl::Parsed>>>>,
@@ -308,6 +313,8 @@ impl Kernel {
                 #[cfg(feature = "wgsl")]
                 forms: Mutex::default(),
                 #[cfg(feature = "wgsl")]
+                sampled: OnceLock::new(),
+                #[cfg(feature = "wgsl")]
                 rewritten: Arc::default(),
                 #[cfg(feature = "wgsl")]
                 reproducible: OnceLock::new(),
@@ -419,8 +426,34 @@ impl Kernel {
     #[doc(hidden)]
     pub const TEXTURES: &'static str = "cantus_textures";
 
+    /// Returns the pairs of a texture and a sampler with which the entry point samples it, by their places in the reflection. Computed once.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`].
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn sampled(&self) -> Result<&[(usize, usize)]> {
+        let inner = &self.inner;
+        let pairs = inner.sampled.get_or_init(|| self.parsed()?.sampled(inner.entry.as_deref(), &inner.overrides));
+        pairs.as_deref().map_err(Clone::clone)
+    }
+
+    /// Returns whether the texture of the device's own API at that place is filterable, or the sampler there filters: WebGPU's layouts tell them
+    /// apart.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_filtering(&self, group: u32, binding: u32) -> bool {
+        #[cfg(feature = "wgsl")]
+        return self.inner.textured.as_ref().is_some_and(|form| form.filtering.contains(&(group, binding)));
+        #[cfg(not(feature = "wgsl"))]
+        {
+            let _ = (group, binding);
+            false
+        }
+    }
+
     /// Returns the form of the chosen entry point for its bound textures and samplers: it has buffers of texels with the same names, and
-    /// [`Kernel::TEXTURES`]. The latest forms are kept.
+    /// [`Kernel::TEXTURES`]. Textures of the device's own API remain, with the samplers that they are sampled with. The latest forms are kept.
     ///
     /// # Errors
     /// [`Error::Unsupported`], with its place, for anything but a builtin of core WGSL; otherwise as [`Kernel::reflection`].
@@ -439,12 +472,18 @@ impl Kernel {
             }
         }
         let parsed = self.parsed()?.lowered(inner.entry.as_deref(), &inner.overrides, forms)?;
-        let entry = self.reflection()?.entry_point.clone();
+        let reflection = self.reflection()?;
+        let textures = reflection.textures.iter().zip(&forms.textures);
+        let textures = textures.filter(|(_, form)| form.own == Some(true));
+        let filtering = textures.map(|(texture, _)| (texture.group, texture.binding));
+        let samplers = reflection.samplers.iter().zip(&forms.samplers);
+        let samplers = samplers.filter(|(_, modes)| Sampler::from_words([**modes, 0, 0]).filters());
+        let filtering = filtering.chain(samplers.map(|(sampler, _)| (sampler.group, sampler.binding))).listed();
         let mut kernel = Self::assemble(
             inner.file.clone(),
             inner.wgsl.clone(),
             inner.wgsl.clone(),
-            Some(entry),
+            Some(reflection.entry_point.clone()),
             BTreeMap::new(),
             None,
         );
@@ -454,7 +493,8 @@ impl Kernel {
             (kernel.is_reproducible, kernel.limit) = (inner.is_reproducible, inner.limit);
             kernel.is_tabled = inner.is_tabled;
             kernel.hash = hasher.finish() ^ kernel.form();
-            kernel.textured = Some(Arc::new(Textured { forms: forms.clone(), overrides: inner.overrides.clone() }));
+            let (forms, overrides) = (forms.clone(), inner.overrides.clone());
+            kernel.textured = Some(Arc::new(Textured { forms, overrides, filtering }));
         }
         // Fresh cells: `set` cannot fail.
         let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
@@ -1067,6 +1107,8 @@ const KEPT_FORMS: usize = 16;
 struct Textured {
     forms: textures::Forms,
     overrides: BTreeMap<String, f64>,
+    /// The places of textures that are filterable and remain textures, and of samplers that filter.
+    filtering: Vec<(u32, u32)>,
 }
 
 /// The result of [`Kernel::with_loop_limit`].

@@ -258,6 +258,16 @@ impl Parsed {
         })
     }
 
+    /// The pairs of a texture and a sampler that an entry point uses together, by their places in the reflection.
+    pub(super) fn sampled(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+    ) -> Result<Vec<(usize, usize)>> {
+        let Resolved { module, info, entry_point } = self.resolve(entry, overrides)?;
+        Ok(textures::sampled(&textures::find(&module, &info, entry_point), &info, entry_point))
+    }
+
     /// The form of an entry point with buffers in place of textures.
     pub(super) fn lowered(
         &self,

@@ -2,7 +2,7 @@
 
 use cantus::{CompareFunction, Engine, Kernel, Sampler, TextureDescriptor, TextureFormat};
 
-const TEXT: &str = "
+pub const TEXT: &str = "
     @group(0) @binding(0) var image: texture_2d<f32>;
     @group(0) @binding(1) var smp: sampler;
     @group(0) @binding(2) var made: texture_storage_2d<rgba8unorm, write>;
@@ -11,7 +11,7 @@ const TEXT: &str = "
     }";
 
 #[track_caller]
-fn says<T: std::fmt::Debug>(result: cantus::Result<T>, words: &str) {
+pub fn says<T: std::fmt::Debug>(result: cantus::Result<T>, words: &str) {
     let error = result.unwrap_err().to_string();
     assert!(error.contains(words), "{error:?} does not say {words:?}");
 }

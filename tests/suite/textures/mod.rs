@@ -2,6 +2,7 @@
 
 mod misuse;
 mod oracle;
+mod own;
 
 use cantus::{
     AddressMode, CompareFunction, DType, Engine, FilterMode, Kernel, Sampler, Texture, TextureDescriptor, TextureFormat,

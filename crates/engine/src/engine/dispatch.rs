@@ -11,6 +11,8 @@ use super::{Engine, Shared, Slot};
 use crate::backend::native::{ProductShape, Stated};
 use crate::backend::{Bound, CancelFlag, Command, Dispatch, Program};
 use crate::error::{Error, Result};
+#[cfg(feature = "wgsl")]
+use crate::kernel::SamplerBinding;
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
 use cantus_base::listed::Listed;
 
@@ -74,12 +76,14 @@ macro_rules! extent_from {
 }
 extent_from!(u32, u64, usize, i32);
 
+#[derive(Clone, Copy)]
 enum Amount {
     Unset,
     Workgroups(Extent),
     Invocations(Extent),
 }
 
+#[derive(Clone)]
 pub(super) enum Setting<'a> {
     Tensor(&'a Tensor),
     #[cfg(feature = "wgsl")]
@@ -132,6 +136,9 @@ struct Plan<'a> {
 enum Argument<'a> {
     Tensor(&'a Tensor, &'a Binding),
     Uniform(Vec<u8>),
+    /// The tensor of an app's texture, the view that is bound, and whether it is written.
+    #[cfg(feature = "wgsl")]
+    Own(Tensor, Arc<dyn crate::backend::Buffer>, bool),
 }
 
 impl<'a> DispatchBuilder<'a> {
@@ -311,35 +318,79 @@ impl<'a> DispatchBuilder<'a> {
             let reflection = self.kernel.reflection()?;
             if !reflection.textures.is_empty() || !reflection.samplers.is_empty() {
                 self.check_names(reflection)?;
-                let textured = super::texture::textured(self.kernel, reflection, &self.settings)?;
-                return Box::pin(self.with_texels(&textured).run_plain()).await;
+                return Box::pin(self.run_textured(reflection)).await;
             }
         }
         self.run_plain().await
     }
 
+    /// Runs the form for its textures; on copies where the device refuses an app's textures.
+    #[cfg(feature = "wgsl")]
+    async fn run_textured(self, reflection: &Reflection) -> Result<()> {
+        use super::texture::textured;
+        let copies = self.engine.shared().reproducible.then_some("the reproducible mode takes no filter of hardware");
+        let textured_so = |copies: Option<&str>| textured(self.kernel, reflection, &self.settings, copies);
+        let first = textured_so(copies)?;
+        let has_own = first.has_own;
+        match self.run_form(first).await {
+            Err(error @ Error::Unsupported { .. }) if has_own => {
+                let reason = error.to_string();
+                self.run_form(textured_so(Some(reason.lines().next().unwrap_or_default()))?).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    #[cfg(feature = "wgsl")]
+    async fn run_form(&self, mut textured: super::texture::Textured) -> Result<()> {
+        let written = textured.copy().await?;
+        self.with_texels(&textured).run_plain().await?;
+        super::texture::copy_back(written).await
+    }
+
     /// The dispatch of the form for its textures.
     #[cfg(feature = "wgsl")]
-    fn with_texels<'b>(self, textured: &'b super::texture::Textured) -> DispatchBuilder<'b>
+    fn with_texels<'b>(&self, textured: &'b super::texture::Textured) -> DispatchBuilder<'b>
     where
         'a: 'b,
     {
         let texels = |place: usize| textured.texels.iter().find(|(at, _)| *at == place).map(|(_, tensor)| tensor);
         // A texture of which a kernel asks the size alone has no buffer.
-        let is_used = |name: &str| textured.kernel.reflection().is_ok_and(|known| known.binding(name).is_some());
+        let known = textured.kernel.reflection();
+        let is_used = |name: &str| known.as_ref().is_ok_and(|known| known.binding(name).is_some());
+        let is_own = |name: &str| {
+            known.as_ref().is_ok_and(|known| {
+                let textures = known.textures.iter().map(|texture| &texture.name);
+                textures.chain(known.samplers.iter().map(|sampler| &sampler.name)).any(|own| own == name)
+            })
+        };
         let mut settings: Vec<(&'b str, Setting<'b>)> = Vec::with_capacity(self.settings.len() + 1);
-        for (place, (name, setting)) in self.settings.into_iter().enumerate() {
+        for (place, &(name, ref setting)) in self.settings.iter().enumerate() {
             match (setting, texels(place)) {
                 (Setting::Texture(_), Some(tensor)) if is_used(name) => settings.push((name, Setting::Tensor(tensor))),
+                (Setting::Texture(_) | Setting::Sampler(_), None) if is_own(name) => {
+                    settings.push((name, setting.clone()));
+                }
                 // A view that shares its texels with another, or a sampler: the uniform has them.
                 (Setting::Texture(_) | Setting::Sampler(_), _) => {}
-                (other, _) => settings.push((name, other)),
+                (other, _) => settings.push((name, other.clone())),
             }
         }
         if is_used(Kernel::TEXTURES) {
             settings.push((Kernel::TEXTURES, Setting::Bytes(textured.sizes.clone())));
         }
-        DispatchBuilder { kernel: &textured.kernel, settings, ..self }
+        DispatchBuilder {
+            engine: self.engine,
+            kernel: &textured.kernel,
+            settings,
+            amount: self.amount,
+            label: self.label.clone(),
+            cancel: self.cancel.clone(),
+            flops: self.flops,
+            rounds: self.rounds,
+            stated: self.stated.clone(),
+            fresh: self.fresh,
+        }
     }
 
     async fn run_plain(self) -> Result<()> {
@@ -405,8 +456,13 @@ impl<'a> DispatchBuilder<'a> {
                     Recorded::Moved(_) => attempts += 1,
                 },
                 Err(error) => {
-                    if error.is_device_fault() {
+                    // No other device has the app's textures.
+                    let has_own = plan.own().next().is_some();
+                    if error.is_device_fault() && !(has_own && matches!(error, Error::Unsupported { .. })) {
                         shared.note_outcome::<()>(&slot, &Err(error.clone()));
+                    }
+                    if has_own {
+                        return Err(error);
                     }
                     tried.push(shared.next_after(&tried, &error, &plan.label).await?);
                 }
@@ -470,6 +526,8 @@ impl<'a> DispatchBuilder<'a> {
             }
             arguments.push(argument);
         }
+        #[cfg(feature = "wgsl")]
+        own(self.engine.shared(), reflection, &self.settings, &mut arguments)?;
         let workgroups = workgroups(&self.amount, reflection)?;
         let groups = workgroups.iter().fold(1_u64, |product, &count| product.saturating_mul(u64::from(count)));
         let invocations = groups.saturating_mul(reflection.invocations());
@@ -482,6 +540,37 @@ impl<'a> DispatchBuilder<'a> {
         let (cancel, flops, rounds) = (self.cancel, self.flops, self.rounds);
         Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel, flops, rounds, stated })
     }
+}
+
+/// Adds the app's textures and the samplers that a form has kept.
+#[cfg(feature = "wgsl")]
+fn own(
+    shared: &Arc<Shared>,
+    reflection: &Reflection,
+    settings: &[(&str, Setting<'_>)],
+    arguments: &mut Vec<Argument<'_>>,
+) -> Result<()> {
+    use crate::kernel::StorageTextureAccess as Access;
+    let find = |name: &str| settings.iter().find(|(known, _)| *known == name).map(|(_, setting)| setting);
+    let missing = |name: &str| Error::Binding {
+        kernel: reflection.entry_point.clone(),
+        binding: name.to_owned(),
+        reason: "nothing was bound".to_owned(),
+    };
+    for binding in &reflection.textures {
+        let Some(Setting::Texture(texture)) = find(&binding.name) else { return Err(missing(&binding.name)) };
+        let tensor = texture.own_tensor();
+        if !Arc::ptr_eq(&tensor.inner.engine, shared) {
+            return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
+        }
+        let writes = !matches!(binding.storage, None | Some((_, Access::Read)));
+        arguments.push(Argument::Own(tensor.clone(), texture.bound_view(binding)?, writes));
+    }
+    for SamplerBinding { name, .. } in &reflection.samplers {
+        let Some(Setting::Sampler(sampler)) = find(name) else { return Err(missing(name)) };
+        arguments.push(Argument::Uniform(bytemuck::cast_slice(&sampler.to_words()).to_vec()));
+    }
+    Ok(())
 }
 
 /// The binding's block, made when its first member is set.
@@ -627,13 +716,25 @@ impl Plan<'_> {
     fn tensors(&self) -> impl Iterator<Item = (&Tensor, &Binding)> {
         self.arguments.iter().filter_map(|argument| match argument {
             Argument::Tensor(tensor, binding) => Some((*tensor, *binding)),
-            Argument::Uniform(_) => None,
+            _ => None,
         })
     }
 
-    /// The device to run on: where most of the bound bytes are.
+    /// The app's textures, and whether they are written.
+    fn own(&self) -> impl Iterator<Item = (&Tensor, bool)> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            #[cfg(feature = "wgsl")]
+            Argument::Own(texture, _, writes) => Some((texture, *writes)),
+            _ => None,
+        })
+    }
+
+    /// The device to run on: where an app's textures are, else where most of the bound bytes are.
     fn home(&self, shared: &Shared) -> Arc<Slot> {
-        home(shared, self.tensors().map(|(tensor, _)| tensor))
+        match self.own().next() {
+            Some((texture, _)) => texture.place().slot,
+            None => home(shared, self.tensors().map(|(tensor, _)| tensor)),
+        }
     }
 
     /// Compiles for the device and brings the tensors there. Until this has succeeded nothing was recorded.
@@ -703,6 +804,26 @@ impl Plan<'_> {
         for argument in &self.arguments {
             bindings.push(match argument {
                 Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
+                #[cfg(feature = "wgsl")]
+                Argument::Own(texture, view, writes) => {
+                    let Place { slot: own, fate, .. } = texture.live_place()?;
+                    if !Arc::ptr_eq(&own, slot) {
+                        return Err(Error::InvalidInput {
+                            what: texture.label().to_owned(),
+                            reason: format!(
+                                "it is on {}, and another of the app's textures on {}",
+                                own.name(),
+                                slot.name()
+                            ),
+                        });
+                    }
+                    if *writes {
+                        effect.writes.push(fate.clone());
+                    }
+                    effect.reads.push(fate);
+                    bytes_bound += texture.byte_len();
+                    Bound::Buffer { buffer: view.clone(), offset: 0, bytes: 0 }
+                }
                 Argument::Tensor(tensor, binding) => {
                     let Place { slot: own, buffer, fate, .. } = tensor.live_place()?;
                     if !Arc::ptr_eq(&own, slot) {
@@ -731,6 +852,14 @@ impl Plan<'_> {
             shared.note_used(tensor);
             if binding.access == Access::ReadWrite {
                 tensor.inner.note_written();
+            }
+        }
+        for (texture, writes) in self.own() {
+            // A trace binds tensors, not views.
+            shared.spoil_trace();
+            shared.note_used(texture);
+            if writes {
+                texture.inner.note_written();
             }
         }
         let dispatch = Dispatch {

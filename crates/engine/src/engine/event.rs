@@ -19,7 +19,7 @@ pub enum EventKind {
     Placed,
     /// A tensor was moved to another device.
     Moved,
-    /// Work went to another device because one failed.
+    /// Work went to another device because one failed, or to a copy of an app's texture because the device refused the texture.
     FellBack,
     /// A device reported a failure.
     Failed,

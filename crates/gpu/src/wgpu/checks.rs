@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use super::memory::WgpuBuffer;
+use super::memory::{Memory, WgpuBuffer};
 use super::program::{FOLD_BYTES, Pipeline, WgpuProgram};
 use super::shared::Shared;
+use crate::backend::Bound;
 use crate::checks::{self, Facts, Owner, Rules};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Reflection;
 
 impl Owner for Shared {
@@ -38,6 +39,36 @@ impl Owner for Shared {
     fn facts(buffer: &WgpuBuffer) -> Facts<'_> {
         buffer.facts()
     }
+
+    /// Views of textures and samplers follow the buffers.
+    fn check_bound(&self, program: &WgpuProgram, label: &str, bound: &[Bound]) -> Result<()> {
+        let reflection = &program.reflection;
+        let (buffers, rest) = bound.split_at(bound.len().min(reflection.bindings.len()));
+        checks::bindings(&self.rules(), &reflection.bindings, label, buffers, |buffer| {
+            let buffer = self.own_buffer(buffer, label)?;
+            buffer.plain(label)?;
+            Ok(buffer.facts())
+        })?;
+        super::image::check_bound(self, reflection, label, rest)
+    }
+}
+
+/// Checks a copy that has a texture at an end.
+pub(super) fn check_copy(source: &WgpuBuffer, target: &WgpuBuffer, bytes: u64) -> Result<()> {
+    let is_image = |buffer: &WgpuBuffer| matches!(buffer.memory, Memory::Image(_));
+    let whole = match (is_image(source), is_image(target)) {
+        (false, false) => return Ok(()),
+        (true, false) => bytes == source.bytes,
+        (false, true) => bytes == target.bytes,
+        (true, true) => false,
+    };
+    if whole {
+        return Ok(());
+    }
+    Err(Error::InvalidInput {
+        what: format!("the copy from {} to {}", source.label, target.label),
+        reason: "a texture of the app's is copied whole, from or to a buffer".to_owned(),
+    })
 }
 
 /// The pipeline, grid and uniform of a dispatch that must be folded.

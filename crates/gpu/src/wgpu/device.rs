@@ -8,8 +8,11 @@ use rustc_hash::FxHashMap;
 use super::groups::GroupCache;
 use super::program::WgpuProgram;
 use super::shared::{Shared, State};
+use super::texture::Samplers;
 use super::uniforms::UniformArena;
 use super::{checks, errors};
+#[cfg(feature = "wgsl")]
+use crate::backend::Textures;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Refusal, ready,
@@ -45,6 +48,7 @@ impl WgpuDevice {
         let state = State {
             groups: GroupCache::default(),
             uniforms: UniformArena::new(&limits),
+            samplers: Samplers::default(),
             clears: FxHashMap::default(),
             staging: Vec::new(),
             unsubmitted: 0,
@@ -90,7 +94,9 @@ impl Device for WgpuDevice {
         };
         Box::pin(async move {
             match compiling.caught.first().await {
-                Some(error) => Err(self.shared.compile_error(&error, &compiling.program.name)),
+                Some(error) => {
+                    Err(compiling.program.refused(self.shared.compile_error(&error, &compiling.program.name)))
+                }
                 None if self.shared.health.is_lost() => Err(self.shared.health.lost_error()),
                 None => Ok(Arc::new(compiling.program) as Arc<dyn Program>),
             }
@@ -119,6 +125,12 @@ impl Device for WgpuDevice {
         label: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
         Box::pin(self.shared.clone().allocate(bytes, contents, label.into()))
+    }
+
+    #[cfg(feature = "wgsl")]
+    fn textures(&self) -> Option<&dyn Textures> {
+        // Another instance's textures would be looked up among its own.
+        (!self.shared.owned).then_some(self as &dyn Textures)
     }
 
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {

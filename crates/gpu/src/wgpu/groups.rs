@@ -1,4 +1,4 @@
-//! Bind-group layouts and bind groups, made once and kept: bounded, and forgotten when a buffer dies.
+//! Bind-group layouts, bind groups and samplers, made once and kept: bounded, and forgotten when a buffer dies.
 
 use cantus_base::listed::Listed;
 use rustc_hash::FxHashMap;
@@ -20,6 +20,8 @@ pub(super) enum EntryKind {
     Uniform,
     Read,
     ReadWrite,
+    /// A texture or a sampler.
+    Other(wgpu::BindingType),
 }
 
 /// A layout and its identity.
@@ -36,13 +38,19 @@ pub(super) struct GroupCache {
     next: u64,
 }
 
-/// One buffer range of a bind group. Its id, offset and size are its part of the key.
+/// One resource of a bind group. Its id, offset and size are its part of the key.
 pub(super) struct Range<'a> {
     pub(super) binding: u32,
-    pub(super) buffer: &'a wgpu::Buffer,
+    pub(super) resource: Resource<'a>,
     pub(super) id: u64,
     pub(super) offset: u64,
     pub(super) bytes: u64,
+}
+
+pub(super) enum Resource<'a> {
+    Buffer(&'a wgpu::Buffer),
+    View(&'a wgpu::TextureView),
+    Sampler(&'a wgpu::Sampler),
 }
 
 impl GroupCache {
@@ -101,30 +109,29 @@ impl GroupCache {
 }
 
 fn raw_entry(entry: &LayoutEntry) -> wgpu::BindGroupLayoutEntry {
-    let ty = match entry.kind {
-        EntryKind::Uniform => wgpu::BufferBindingType::Uniform,
-        EntryKind::Read => wgpu::BufferBindingType::Storage { read_only: true },
-        EntryKind::ReadWrite => wgpu::BufferBindingType::Storage { read_only: false },
+    let buffer = |ty| wgpu::BindingType::Buffer {
+        ty,
+        has_dynamic_offset: entry.dynamic,
+        min_binding_size: wgpu::BufferSize::new(entry.min_bytes),
     };
-    wgpu::BindGroupLayoutEntry {
-        binding: entry.binding,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer {
-            ty,
-            has_dynamic_offset: entry.dynamic,
-            min_binding_size: wgpu::BufferSize::new(entry.min_bytes),
-        },
-        count: None,
-    }
+    let ty = match entry.kind {
+        EntryKind::Uniform => buffer(wgpu::BufferBindingType::Uniform),
+        EntryKind::Read => buffer(wgpu::BufferBindingType::Storage { read_only: true }),
+        EntryKind::ReadWrite => buffer(wgpu::BufferBindingType::Storage { read_only: false }),
+        EntryKind::Other(ty) => ty,
+    };
+    wgpu::BindGroupLayoutEntry { binding: entry.binding, visibility: wgpu::ShaderStages::COMPUTE, ty, count: None }
 }
 
 fn raw_range(range: Range<'_>) -> wgpu::BindGroupEntry<'_> {
-    wgpu::BindGroupEntry {
-        binding: range.binding,
-        resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-            buffer: range.buffer,
+    let resource = match range.resource {
+        Resource::Buffer(buffer) => wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+            buffer,
             offset: range.offset,
             size: wgpu::BufferSize::new(range.bytes),
         }),
-    }
+        Resource::View(view) => wgpu::BindingResource::TextureView(view),
+        Resource::Sampler(sampler) => wgpu::BindingResource::Sampler(sampler),
+    };
+    wgpu::BindGroupEntry { binding: range.binding, resource }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::errors::{Caught, Scopes};
+use super::image::Image;
 use super::shared::{RawBuffer, Shared, State};
 use crate::backend::pool::{Request, Taken};
 use crate::backend::{Buffer, Contents, Pool, padded};
@@ -20,12 +21,19 @@ pub(super) const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
 /// A buffer in use. Dropping it gives the memory back to the pool.
 pub(super) struct WgpuBuffer {
     pub(super) shared: Arc<Shared>,
-    pub(super) raw: RawBuffer,
+    pub(super) memory: Memory,
     pub(super) label: Arc<str>,
     /// Bytes requested.
-    bytes: u64,
-    /// Bytes allocated.
-    class: u64,
+    pub(super) bytes: u64,
+}
+
+/// The memory of a buffer.
+pub(super) enum Memory {
+    /// The pool's memory, and the bytes allocated.
+    Pooled(RawBuffer, u64),
+    /// A texture of the app's.
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "prepared kernels have no textures"))]
+    Image(Image),
 }
 
 impl Buffer for WgpuBuffer {
@@ -36,8 +44,10 @@ impl Buffer for WgpuBuffer {
 
 impl Drop for WgpuBuffer {
     fn drop(&mut self) {
-        // Work in flight may still use it. Whoever gets it next comes after that work in the queue.
-        self.shared.pool.give(self.class, self.raw.clone());
+        if let Memory::Pooled(raw, class) = &self.memory {
+            // Work in flight may still use it. Whoever gets it next comes after that work in the queue.
+            self.shared.pool.give(*class, raw.clone());
+        }
     }
 }
 
@@ -49,7 +59,33 @@ impl WgpuBuffer {
 
     /// Returns the facts for the checks.
     pub(super) fn facts(&self) -> Facts<'_> {
-        Facts { id: self.raw.id, bytes: self.padded(), label: &self.label }
+        let id = match &self.memory {
+            Memory::Pooled(raw, _) => raw.id,
+            Memory::Image(image) => image.id,
+        };
+        Facts { id, bytes: self.padded(), label: &self.label }
+    }
+
+    /// Returns wgpu's buffer; `None` for a texture.
+    pub(super) fn raw(&self) -> Option<&RawBuffer> {
+        match &self.memory {
+            Memory::Pooled(raw, _) => Some(raw),
+            Memory::Image(_) => None,
+        }
+    }
+
+    /// Returns wgpu's buffer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a texture, which is copied whole.
+    pub(super) fn plain(&self, what: &str) -> Result<&RawBuffer> {
+        self.raw().ok_or_else(|| Error::InvalidInput {
+            what: what.to_owned(),
+            reason: format!(
+                "{} is a texture of the app's, not a buffer (copy its texels: Texture::texels)",
+                self.label
+            ),
+        })
     }
 }
 
@@ -97,7 +133,7 @@ impl Shared {
                 raw
             }
         };
-        Ok(Arc::new(WgpuBuffer { shared: self, raw, label, bytes, class }))
+        Ok(Arc::new(WgpuBuffer { shared: self, memory: Memory::Pooled(raw, class), label, bytes }))
     }
 
     /// Makes a buffer; when the device has no memory left, once more after the pool is emptied.

@@ -10,7 +10,8 @@
 //! llvmpipe (Mesa's software driver, on Vulkan and GL) silently ends the loops of an invocation after 65,535 rounds in all: results of
 //! kernels that loop longer are wrong there. It ranks below the CPU for this reason too.
 //!
-//! A device's parts: `memory` and `transfer` (buffers, writes, reads), `program` (pipelines), `queue` (batches), `checks` (what wgpu
+//! A device's parts: `memory` and `transfer` (buffers, writes, reads), `image`, `import` and `texture` (an app's textures), `program` (pipelines),
+//! `queue` (batches), `checks` (what wgpu
 //! would refuse, said first), `poll` (the thread without which no answer comes), `errors` (scopes). All of them
 //! are made of what `shared` holds; `device` puts the trait over them.
 
@@ -21,6 +22,9 @@ mod errors;
 #[cfg(all(feature = "vulkan", target_os = "linux"))]
 mod exported;
 mod groups;
+mod image;
+#[cfg(feature = "wgsl")]
+mod import;
 mod matrices;
 mod memory;
 mod program;
@@ -28,6 +32,7 @@ mod queue;
 mod shared;
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests;
+mod texture;
 mod timestamps;
 mod transfer;
 mod uniforms;
@@ -40,6 +45,10 @@ use self::adapter::NAME;
 use self::device::WgpuDevice;
 #[cfg(all(feature = "vulkan", target_os = "linux"))]
 pub use self::exported::{Exported, export};
+#[cfg(feature = "wgsl")]
+pub use self::import::import_texture;
+#[cfg(feature = "wgsl")]
+pub use self::texture::texture_format;
 use super::matrices::Matrices;
 use crate::backend::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, devices_text};
 use crate::error::{Error, Result};
@@ -180,7 +189,7 @@ pub fn from_device(device: wgpu::Device, queue: wgpu::Queue, options: &OpenOptio
 #[must_use]
 pub fn raw_buffer(buffer: &dyn Buffer) -> Option<&wgpu::Buffer> {
     let buffer: &dyn Any = buffer;
-    buffer.downcast_ref::<memory::WgpuBuffer>().map(|buffer| &buffer.raw.buffer)
+    buffer.downcast_ref::<memory::WgpuBuffer>()?.raw().map(|raw| &raw.buffer)
 }
 
 /// The wgpu device and queue behind a device of this backend. `None` for another backend's.

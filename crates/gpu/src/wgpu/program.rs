@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::errors::Caught;
 use super::groups::{EntryKind, GroupLayout, LayoutEntry};
 use super::shared::Shared;
+use super::texture;
 use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Kernel, Reflection};
@@ -52,7 +53,7 @@ pub(super) struct Slot {
     pub(super) dynamic: bool,
     /// Size of the type.
     pub(super) bytes: u64,
-    kind: EntryKind,
+    pub(super) kind: EntryKind,
 }
 
 /// The source of a slot.
@@ -92,8 +93,8 @@ impl WgpuProgram {
             return Err(needs::unsupported(&reflection, &shared.info, construct, String::new()));
         }
         let (bindings, limits) = (&reflection.bindings, &shared.limits);
-        let groups = bindings.iter().map(|binding| u64::from(binding.group) + 1).max().unwrap_or(0);
-        let numbers = bindings.iter().map(|binding| u64::from(binding.binding) + 1).max().unwrap_or(0);
+        let groups = places(&reflection).map(|(group, _)| u64::from(group) + 1).max().unwrap_or(0);
+        let numbers = places(&reflection).map(|(_, binding)| u64::from(binding) + 1).max().unwrap_or(0);
         let most = limits.max_buffers_and_acceleration_structures_per_shader_stage;
         let further = [
             ("bindings", bindings.len() as u64, most),
@@ -102,7 +103,7 @@ impl WgpuProgram {
         ];
         needs::check(&reflection, &shared.info, &further)?;
         let shader = shader(shared, kernel, &reflection)?;
-        let (plain, caught) = Pipeline::start(shared, &reflection, None, shader)?;
+        let (plain, caught) = Pipeline::start(shared, kernel, &reflection, None, shader)?;
         let program = Self {
             shared: shared.clone(),
             #[cfg(feature = "wgsl")]
@@ -122,6 +123,19 @@ impl WgpuProgram {
         self.folded.get_or_init(|| self.fold()).as_ref().map_err(Clone::clone)
     }
 
+    /// The error for a kernel that did not compile. A refusal of the app's textures is kept: the kernel runs on copies of the texels.
+    pub(super) fn refused(&self, error: Error) -> Error {
+        match error {
+            Error::Device { device, message, .. } if !self.reflection.textures.is_empty() => Error::Unsupported {
+                kernel: self.name.to_string(),
+                device,
+                construct: format!("the app's textures as they are ({message})"),
+                report: String::new(),
+            },
+            other => other,
+        }
+    }
+
     #[cfg(feature = "wgsl")]
     fn fold(&self) -> Result<Pipeline> {
         let place = fold_place(&self.shared, &self.reflection).ok_or_else(|| Error::InvalidSize {
@@ -136,7 +150,7 @@ impl WgpuProgram {
         let shader = Shader::Text { wgsl: folded.to_wgsl()?, constants: Vec::new() };
         #[cfg(not(target_arch = "wasm32"))]
         let shader = Shader::Module(Box::new(folded.into_module()));
-        let (pipeline, caught) = Pipeline::start(&self.shared, &self.reflection, Some(place), shader)?;
+        let (pipeline, caught) = Pipeline::start(&self.shared, &self.kernel, &self.reflection, Some(place), shader)?;
         match caught.now() {
             Ok(Some(error)) => Err(self.shared.compile_error(&error, &self.name)),
             Ok(None) | Err(_) => Ok(pipeline),
@@ -158,12 +172,13 @@ impl WgpuProgram {
 impl Pipeline {
     fn start(
         shared: &Arc<Shared>,
+        kernel: &Kernel,
         reflection: &Reflection,
         fold: Option<(u32, u32)>,
         shader: Shader,
     ) -> Result<(Self, Caught)> {
         let name = reflection.entry_point.as_str();
-        let planned = plan_groups(&shared.limits, reflection, fold);
+        let planned = plan_groups(&shared.limits, kernel, reflection, fold);
         #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
         let shader = passed_through(shared, reflection, &planned, shader)?;
         let action = format!("compiling {name}");
@@ -253,7 +268,12 @@ fn make_layouts(
 }
 
 /// The bind groups of a kernel: its bindings, and the counts of a folded dispatch.
-fn plan_groups(limits: &wgpu::Limits, reflection: &Reflection, fold: Option<(u32, u32)>) -> Vec<(u32, Vec<Slot>)> {
+fn plan_groups(
+    limits: &wgpu::Limits,
+    kernel: &Kernel,
+    reflection: &Reflection,
+    fold: Option<(u32, u32)>,
+) -> Vec<(u32, Vec<Slot>)> {
     let mut dynamic_left = limits.max_dynamic_uniform_buffers_per_pipeline_layout;
     let mut take_dynamic = || {
         let dynamic = dynamic_left > 0;
@@ -285,11 +305,31 @@ fn plan_groups(limits: &wgpu::Limits, reflection: &Reflection, fold: Option<(u32
         };
         add(binding.group, slot);
     }
+    // What follows the buffers among a dispatch's bindings.
+    let textures = reflection.textures.iter().map(|texture| {
+        let filterable = kernel.is_filtering(texture.group, texture.binding);
+        (texture.group, texture.binding, texture::texture_layout(texture, filterable))
+    });
+    let samplers = reflection.samplers.iter().map(|sampler| {
+        let filters = kernel.is_filtering(sampler.group, sampler.binding);
+        (sampler.group, sampler.binding, texture::sampler_layout(sampler, filters))
+    });
+    for (index, (group, binding, ty)) in (reflection.bindings.len()..).zip(textures.chain(samplers)) {
+        let (source, kind) = (Source::Binding(index), EntryKind::Other(ty));
+        add(group, Slot { binding, source, dynamic: false, bytes: 0, kind });
+    }
     groups.order_by_key(|(index, _)| *index);
     for (_, slots) in &mut groups {
         slots.order_by_key(|slot| slot.binding);
     }
     groups
+}
+
+/// The groups and numbers of all bindings.
+fn places(reflection: &Reflection) -> impl Iterator<Item = (u32, u32)> {
+    let buffers = reflection.bindings.iter().map(|binding| (binding.group, binding.binding));
+    let textures = reflection.textures.iter().map(|texture| (texture.group, texture.binding));
+    buffers.chain(textures).chain(reflection.samplers.iter().map(|sampler| (sampler.group, sampler.binding)))
 }
 
 /// A free group and binding for the counts, within the limits.
@@ -305,7 +345,7 @@ fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
         return None;
     }
     (0..limits.max_bind_groups).find_map(|group| {
-        let taken = bindings.iter().filter(|binding| binding.group == group).map(|binding| binding.binding);
+        let taken = places(reflection).filter(|(other, _)| *other == group).map(|(_, binding)| binding);
         let next = taken.max().map_or(Some(0), |highest| highest.checked_add(1))?;
         (next < limits.max_bindings_per_bind_group).then_some((group, next))
     })

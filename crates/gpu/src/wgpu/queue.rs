@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use super::checks;
 use super::errors::{Caught, Scopes};
-use super::groups::Range;
-use super::memory::WgpuBuffer;
+use super::groups::{EntryKind, Range, Resource};
+use super::image::WgpuView;
+use super::memory::{Memory, WgpuBuffer};
 use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
 use super::shared::{Shared, State};
+use super::texture::{Samplers, sampler_words};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
 use super::work::Work;
@@ -85,6 +87,11 @@ impl Shared {
             }
             Ok(resolved)
         })?;
+        for step in &steps {
+            if let Step::Copy { source, target, bytes, .. } = step {
+                checks::check_copy(source, target, *bytes)?;
+            }
+        }
         let deadline = self.health.deadline();
         let (caught, parts) = self.contained("submitting a batch", || {
             let _turn = self.turn();
@@ -141,6 +148,7 @@ impl Shared {
             Step::Copy { .. } => 0,
         });
         let needed = needed.sum();
+        state.samplers.limit();
         if let Some(replaced) = state.uniforms.begin(&self.device, needed, || self.new_id()) {
             state.groups.forget(&[replaced]);
         }
@@ -167,8 +175,23 @@ impl Shared {
                 }
                 Step::Copy { source, source_offset, target, target_offset, bytes } => {
                     pass = None;
-                    let (from, to) = (&source.raw.buffer, &target.raw.buffer);
-                    encoder.copy_buffer_to_buffer(from, *source_offset, to, *target_offset, Some(*bytes));
+                    match (&source.memory, &target.memory) {
+                        (Memory::Pooled(from, _), Memory::Pooled(to, _)) => encoder.copy_buffer_to_buffer(
+                            &from.buffer,
+                            *source_offset,
+                            &to.buffer,
+                            *target_offset,
+                            Some(*bytes),
+                        ),
+                        (Memory::Image(image), Memory::Pooled(buffer, _)) => {
+                            image.copy_out(&mut encoder, &buffer.buffer);
+                        }
+                        (Memory::Pooled(buffer, _), Memory::Image(image)) => {
+                            image.copy_in(&mut encoder, &buffer.buffer);
+                        }
+                        // Refused before.
+                        (Memory::Image(_), Memory::Image(_)) => {}
+                    }
                 }
             }
         }
@@ -263,10 +286,13 @@ impl Pass {
     }
 
     fn set_group(&mut self, shared: &Shared, state: &mut State, resolved: &Resolved<'_>, place: usize, group: &Group) {
-        let State { groups, uniforms, .. } = state;
+        let State { groups, uniforms, samplers, .. } = state;
         self.next.offsets.clear();
         self.arena.clear();
         for slot in &group.slots {
+            if let (EntryKind::Other(_), Some(Bound::Uniform(bytes))) = (slot.kind, resolved.bound(slot)) {
+                samplers.make(&shared.device, || shared.new_id(), sampler_words(bytes));
+            }
             let offset = resolved.contents(slot).map_or(0, |contents| uniforms.place(contents, padded(slot.bytes)));
             if slot.dynamic {
                 self.next.offsets.push(offset);
@@ -275,7 +301,7 @@ impl Pass {
         }
         let ranges = || {
             let slots = group.slots.iter().zip(&self.arena);
-            slots.filter_map(|(slot, &offset)| resolved.range(slot, uniforms, offset))
+            slots.filter_map(|(slot, &offset)| resolved.range(slot, (&*uniforms, &*samplers), offset))
         };
         self.next.key.clear();
         self.next.key.push(group.layout.id);
@@ -303,20 +329,40 @@ impl Resolved<'_> {
     /// The bytes that go into the arena for this slot, if its contents are given with the dispatch.
     fn contents(&self, slot: &Slot) -> Option<&[u8]> {
         match (slot.source, self.bound(slot)) {
+            _ if matches!(slot.kind, EntryKind::Other(_)) => None,
             (Source::Counts, _) => self.counts.as_ref().map(<[u8; FOLD_BYTES as usize]>::as_slice),
             (_, Some(Bound::Uniform(bytes))) => Some(bytes),
             _ => None,
         }
     }
 
-    /// The buffer range of this slot: a tensor's, or the arena's at `offset`.
-    fn range<'b>(&'b self, slot: &Slot, uniforms: &'b UniformArena, offset: u32) -> Option<Range<'b>> {
-        if let Some(Bound::Buffer { buffer, offset, bytes }) = self.bound(slot) {
-            let raw = &(&**buffer as &dyn Any).downcast_ref::<WgpuBuffer>()?.raw;
-            let (offset, bytes) = (*offset, padded(*bytes));
-            return Some(Range { binding: slot.binding, buffer: &raw.buffer, id: raw.id, offset, bytes });
+    /// The resource of this slot: a tensor's buffer range, the arena's at `offset`, a view of a texture, or a sampler.
+    fn range<'b>(
+        &'b self,
+        slot: &Slot,
+        (uniforms, samplers): (&'b UniformArena, &'b Samplers),
+        offset: u32,
+    ) -> Option<Range<'b>> {
+        let binding = slot.binding;
+        match (slot.kind, self.bound(slot)) {
+            (EntryKind::Other(_), Some(Bound::Buffer { buffer, .. })) => {
+                let view = (&**buffer as &dyn Any).downcast_ref::<WgpuView>()?;
+                Some(Range { binding, resource: Resource::View(&view.raw), id: view.id, offset: 0, bytes: 0 })
+            }
+            (EntryKind::Other(_), Some(Bound::Uniform(bytes))) => {
+                let (sampler, id) = samplers.get(sampler_words(bytes))?;
+                Some(Range { binding, resource: Resource::Sampler(sampler), id, offset: 0, bytes: 0 })
+            }
+            (_, Some(Bound::Buffer { buffer, offset, bytes })) => {
+                let raw = (&**buffer as &dyn Any).downcast_ref::<WgpuBuffer>()?.raw()?;
+                let (resource, offset, bytes) = (Resource::Buffer(&raw.buffer), *offset, padded(*bytes));
+                Some(Range { binding, resource, id: raw.id, offset, bytes })
+            }
+            _ => {
+                let (buffer, id) = uniforms.buffer()?;
+                let resource = Resource::Buffer(buffer);
+                Some(Range { binding, resource, id, offset: offset.into(), bytes: padded(slot.bytes) })
+            }
         }
-        let (buffer, id) = uniforms.buffer()?;
-        Some(Range { binding: slot.binding, buffer, id, offset: offset.into(), bytes: padded(slot.bytes) })
     }
 }

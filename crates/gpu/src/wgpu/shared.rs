@@ -8,6 +8,7 @@ use web_time::Instant;
 
 use super::errors::Scopes;
 use super::groups::GroupCache;
+use super::texture::Samplers;
 use super::uniforms::UniformArena;
 use super::work::{Fault, Work};
 #[cfg(not(target_arch = "wasm32"))]
@@ -52,6 +53,7 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) groups: GroupCache,
     pub(super) uniforms: UniformArena,
+    pub(super) samplers: Samplers,
     /// Reused buffers that are to be cleared before the next work, by id.
     pub(super) clears: FxHashMap<u64, wgpu::Buffer>,
     /// Staging buffers for reads, not in use.

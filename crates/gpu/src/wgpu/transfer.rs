@@ -60,14 +60,15 @@ impl Shared {
 
     /// Queues a write of whole words (the last one may be cut short at the buffer's end).
     fn queue_write(&self, buffer: &WgpuBuffer, offset: u64, data: &[u8]) -> Result<Caught> {
+        let raw = buffer.plain("a write")?;
         self.contained("writing", || {
             let _turn = self.turn();
             let mut state = self.lock();
             let scopes = Scopes::open(&self.device);
             let whole = offset == 0 && padded(data.len() as u64) >= buffer.padded();
-            if state.clears.contains_key(&buffer.raw.id) {
+            if state.clears.contains_key(&raw.id) {
                 if whole {
-                    state.clears.remove(&buffer.raw.id);
+                    state.clears.remove(&raw.id);
                 } else {
                     // A write goes ahead of the next submission, and the clear must go ahead of the write.
                     let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -78,7 +79,7 @@ impl Shared {
             let (words, rest) = data.split_at(data.len() & !3);
             let mut at = offset;
             for chunk in words.chunks(CHUNK as usize) {
-                self.queue.write_buffer(&buffer.raw.buffer, at, chunk);
+                self.queue.write_buffer(&raw.buffer, at, chunk);
                 at += chunk.len() as u64;
                 state.unsubmitted += chunk.len() as u64;
                 if state.unsubmitted >= CHUNK {
@@ -90,7 +91,7 @@ impl Shared {
             if !rest.is_empty() {
                 let mut word = [0_u8; 4];
                 word[..rest.len()].copy_from_slice(rest);
-                self.queue.write_buffer(&buffer.raw.buffer, at, &word);
+                self.queue.write_buffer(&raw.buffer, at, &word);
             }
             scopes.close()
         })
@@ -129,6 +130,7 @@ impl Shared {
 
     fn start_read(&self, buffer: &WgpuBuffer, offset: u64, bytes: u64) -> Result<Reading> {
         let deadline = self.health.deadline();
+        let raw = buffer.plain("a read")?;
         self.contained("reading", || {
             let _turn = self.turn();
             let mut state = self.lock();
@@ -136,7 +138,7 @@ impl Shared {
             let staging = self.staging(&mut state.staging, bytes);
             let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             state.encode_clears(&mut encoder);
-            encoder.copy_buffer_to_buffer(&buffer.raw.buffer, offset, &staging, 0, Some(bytes));
+            encoder.copy_buffer_to_buffer(&raw.buffer, offset, &staging, 0, Some(bytes));
             let submission = self.queue.submit([encoder.finish()]);
             state.unsubmitted = 0;
             let (work, answer) = Work::new(&self.device, self.turn.as_ref(), submission);

@@ -280,7 +280,10 @@ impl<'w, 'a> Body<'w, 'a> {
                 Some(buffer) => Ok(self.plain(Expression::GlobalVariable(buffer))),
                 None => refuse(NO_CODE, self.span),
             },
-            Known::Sampler(_) => refuse("a sampler that is no argument of a builtin", self.span),
+            Known::Sampler(at) => match self.work.samplers.get(at).map(|sampler| sampler.variable) {
+                Some(variable) => Ok(self.plain(Expression::GlobalVariable(variable))),
+                None => refuse(NO_CODE, self.span),
+            },
         }
     }
 
@@ -356,7 +359,7 @@ impl<'w, 'a> Body<'w, 'a> {
                 self.called(self.origin, *function, &arguments, *result)?;
                 return Ok(false);
             }
-            Statement::ImageStore { image, coordinate, array_index, value } => {
+            Statement::ImageStore { image, coordinate, array_index, value } if !self.is_own(*image)? => {
                 self.store(*image, *coordinate, *array_index, *value)?;
                 return Ok(false);
             }
@@ -382,11 +385,20 @@ impl<'w, 'a> Body<'w, 'a> {
     fn emitted(&mut self, old: Handle<Expression>) -> Outcome<Known> {
         let expression = &self.function.expressions[old];
         match *expression {
-            Expression::ImageLoad { image, coordinate, array_index, sample, level } => {
+            Expression::ImageLoad { image, coordinate, array_index, sample, level } if !self.is_own(image)? => {
                 return self.load(image, coordinate, array_index, (sample, level)).map(Known::Value);
             }
-            Expression::ImageSample { .. } => return self.sample(old).map(Known::Value),
-            Expression::ImageQuery { image, query } => return self.query(image, query),
+            Expression::ImageSample { image, .. } if !self.is_own(image)? => {
+                return self.sample(old).map(Known::Value);
+            }
+            // An offset is an expression of constants, which no block need contain.
+            Expression::ImageSample { offset: Some(offset), .. }
+                if self.map.get(offset.index()).copied().flatten().is_none() =>
+            {
+                let constant = self.constant(offset)?;
+                self.put(offset, Known::Value(constant));
+            }
+            Expression::ImageQuery { image, query } if !self.is_own(image)? => return self.query(image, query),
             Expression::Binary { op, left, right } if self.origin == Origin::Library => {
                 if let (Known::Literal(left), Known::Literal(right)) = (self.get(left)?, self.get(right)?)
                     && let Some(folded) = fold::binary(op, left, right)
@@ -428,6 +440,12 @@ impl<'w, 'a> Body<'w, 'a> {
             Known::Texture(at) => Ok(at),
             _ => refuse("a texture that is no variable of the module", self.span),
         }
+    }
+
+    /// Returns whether an image is a texture of the device's own API: the builtins remain as they are.
+    fn is_own(&mut self, image: Handle<Expression>) -> Outcome<bool> {
+        let texture = self.texture(image)?;
+        Ok(self.work.textures.get(texture).is_some_and(|known| known.is_own))
     }
 
     /// Returns the first arguments of every function of the library.

@@ -20,8 +20,8 @@ use naga::{
 use body::Body;
 use cantus_base::listed::Listed;
 use cantus_base::texture::{
-    ChannelType, FilterMode, Packing, SampleType, Sampler, SamplerBinding, StorageTextureAccess, TextureBinding,
-    TextureFormat, ViewDimension,
+    ChannelType, Packing, SampleType, SamplerBinding, StorageTextureAccess, TextureBinding, TextureFormat,
+    ViewDimension,
 };
 
 /// Vectors of a texture in the uniform (its sizes, and the offsets of 16 levels), and of a sampler.
@@ -42,6 +42,16 @@ pub struct TextureForm {
     pub samples: u32,
     /// The earlier texture of the kernel whose buffer it shares.
     pub shares: Option<u32>,
+    /// `Some` for a texture of the device's own API, which remains one; whether it is filterable.
+    pub own: Option<bool>,
+}
+
+impl TextureForm {
+    /// Returns the form of every texture of the device's own API: the driver knows the rest.
+    #[must_use]
+    pub fn own(filterable: bool) -> Self {
+        Self { format: TextureFormat::Rgba8Unorm, has_levels: false, samples: 1, shares: None, own: Some(filterable) }
+    }
 }
 
 /// The facts about all bound resources, in the reflection's order.
@@ -67,24 +77,13 @@ impl Forms {
             has_levels: false,
             samples: if binding.multisampled { 4 } else { 1 },
             shares: None,
+            own: None,
         };
         Self {
             textures: reflection.textures.iter().map(texture).listed(),
-            samplers: reflection.samplers.iter().map(|binding| modes(&binding.usual())).listed(),
+            samplers: reflection.samplers.iter().map(|binding| binding.usual().to_words()[0]).listed(),
         }
     }
-}
-
-/// A sampler's modes, as the library takes them.
-#[doc(hidden)]
-#[must_use]
-pub fn modes(sampler: &Sampler) -> u32 {
-    let [u, v, w] = sampler.address_mode.map(|mode| mode as u32);
-    let linear = |filter: FilterMode| u32::from(filter == FilterMode::Linear);
-    let filters =
-        linear(sampler.mag_filter) << 6 | linear(sampler.min_filter) << 7 | linear(sampler.mipmap_filter) << 8;
-    let compare = sampler.compare.map_or(0, |function| function as u32 + 1);
-    u | v << 2 | w << 4 | filters | compare << 9
 }
 
 /// A format, as the library takes it.
@@ -211,6 +210,16 @@ pub(super) fn find(module: &Module, info: &ModuleInfo, entry_point: usize) -> Fo
     found
 }
 
+/// The pairs of a texture and a sampler with which an entry point samples it, by their places in [`find`]'s lists.
+pub(super) fn sampled(found: &Found, info: &ModuleInfo, entry_point: usize) -> Vec<(usize, usize)> {
+    let pairs = info.get_entry_point(entry_point).sampling_set.iter().filter_map(|pair| {
+        let texture = found.textures.iter().position(|(_, variable)| *variable == pair.image)?;
+        let sampler = found.samplers.iter().position(|(_, variable)| *variable == pair.sampler)?;
+        Some((texture, sampler))
+    });
+    pairs.listed()
+}
+
 /// The format of naga's: the names are the same.
 fn storage_format(format: StorageFormat) -> Option<TextureFormat> {
     TextureFormat::from_name(&format!("{format:?}").to_lowercase())
@@ -258,9 +267,11 @@ struct Texture {
     slot: u32,
     format: u32,
     shape: u32,
+    /// It remains a texture.
+    is_own: bool,
 }
 
-/// A sampler of the kernel.
+/// A sampler of the kernel. Its variable remains where a texture that does is sampled with it.
 struct KernelSampler {
     variable: Handle<GlobalVariable>,
     slot: u32,
@@ -280,7 +291,7 @@ struct Work<'a> {
     depth: u32,
 }
 
-/// The module with one entry point and buffers in place of textures.
+/// The module with one entry point and buffers in place of textures, except those of the device's own API.
 pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, forms: &Forms) -> Outcome<Module> {
     let Some(library) = &*LIBRARY else {
         return refuse("the library of textures cannot be read (a defect: please report it)", Span::UNDEFINED);
@@ -289,6 +300,7 @@ pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, fo
     if found.textures.len() != forms.textures.len() || found.samplers.len() != forms.samplers.len() {
         return refuse("its textures are not those that are bound (a defect: please report it)", Span::UNDEFINED);
     }
+    let pairs = sampled(&found, info, entry_point);
     let mut new = module.clone();
     new.functions = Arena::new();
     let word = scalar_type(&mut new, Scalar::U32);
@@ -297,6 +309,11 @@ pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, fo
     let mut slot = 0;
     let mut textures: Vec<Texture> = Vec::new();
     for ((binding, variable), form) in found.textures.into_iter().zip(&forms.textures) {
+        if form.own.is_some() {
+            textures.push(Texture { variable, buffer: variable, binding, slot, format: 0, shape: 0, is_own: true });
+            slot += TEXTURE_SLOTS;
+            continue;
+        }
         let stores = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
         let access = if stores { StorageAccess::LOAD | StorageAccess::STORE } else { StorageAccess::LOAD };
         let buffer = form.shares.and_then(|at| textures.get(at as usize)).map_or(variable, |other| other.buffer);
@@ -323,12 +340,17 @@ pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, fo
             | u32::from(is_cube) << 3
             | u32::from(has_third) << 4
             | form.samples << 5;
-        textures.push(Texture { variable, buffer, binding, slot, format: code(form.format), shape });
+        textures.push(Texture { variable, buffer, binding, slot, format: code(form.format), shape, is_own: false });
         slot += TEXTURE_SLOTS;
     }
     let mut samplers = Vec::new();
-    for ((_, variable), &modes) in found.samplers.into_iter().zip(&forms.samplers) {
-        retire(&mut new, variable, word);
+    for (place, ((_, variable), &modes)) in found.samplers.into_iter().zip(&forms.samplers).enumerate() {
+        let is_own = |&(texture, sampler): &(usize, usize)| {
+            sampler == place && forms.textures.get(texture).is_some_and(|form| form.own.is_some())
+        };
+        if !pairs.iter().any(is_own) {
+            retire(&mut new, variable, word);
+        }
         samplers.push(KernelSampler { variable, slot, modes });
         slot += SAMPLER_SLOTS;
     }

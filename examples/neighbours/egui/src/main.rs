@@ -4,15 +4,14 @@
 //! cargo run -p cantus-egui -- panel.png
 //! ```
 //!
-//! egui 0.37 and Cantus use wgpu 30, so both hold the same device: `Engine::from_wgpu`. A tensor is a buffer and egui shows textures, so a frame has
-//! one copy, on the device. Nothing waits for the host until the last frame is read. There is no window: the panel is drawn into a texture. eframe
-//! gives an app the same device and queue in `CreationContext::wgpu_render_state`.
+//! egui 0.37 and Cantus use wgpu 30, so both hold the same device: `Engine::from_wgpu`. The kernel stores into the texture that egui draws from:
+//! nothing is copied, and nothing waits for the host until the last frame is read. There is no window: the panel is drawn into a texture. eframe gives
+//! an app the same device and queue in `CreationContext::wgpu_render_state`.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 use cantus::Engine;
-use cantus::backend::wgpu::raw_buffer;
 use egui_wgpu::{Renderer, RendererOptions, ScreenDescriptor};
 use scene::{HEIGHT, Picture, Scene, WIDTH};
 
@@ -30,17 +29,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scene = Scene::new(&engine)?;
 
     let mut panel = Panel::new(device.clone(), queue.clone());
+    let shown = engine.texture_from_wgpu(&panel.shown)?;
     let mut seconds = 0.0;
     for _ in 0..FRAMES {
+        scene.paint(&shown, seconds)?;
         scene.draw(seconds)?;
         engine.flush(); // The app's commands come after it, in the order of the queue.
-        let buffer = scene.pixels.buffer().ok_or("the picture is lost")?;
-        panel.frame(raw_buffer(&*buffer).ok_or("the picture is not on the app's device")?, &mut seconds);
+        panel.frame(&mut seconds);
         seconds += 1.0 / 30.0;
     }
 
     let picture = Picture { width: SIZE[0], bytes: panel.read()? };
-    // By another way than the one drawn by: through the host.
+    // By another way than the one drawn by: a buffer, read by the host.
     let difference = picture.difference(&scene.pixels.to_vec::<u32>()?, panel.corner);
     if let Some(path) = std::env::args_os().nth(1).map(PathBuf::from) {
         picture.save(&path)?;
@@ -54,7 +54,7 @@ struct Panel {
     queue: wgpu::Queue,
     context: egui::Context,
     renderer: Renderer,
-    /// The tensor's picture as a texture.
+    /// The texture that the kernel stores into.
     shown: wgpu::Texture,
     id: egui::TextureId,
     /// In place of a window.
@@ -77,7 +77,8 @@ impl Panel {
                 view_formats: &[],
             })
         };
-        let shown = texture([WIDTH, HEIGHT], wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST);
+        let shown =
+            texture([WIDTH, HEIGHT], wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::STORAGE_BINDING);
         let target = texture(SIZE, wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC);
         let mut renderer = Renderer::new(&device, target.format(), RendererOptions::PREDICTABLE);
         let view = shown.create_view(&wgpu::TextureViewDescriptor::default());
@@ -85,8 +86,8 @@ impl Panel {
         Self { device, queue, context: egui::Context::default(), renderer, shown, id, target, corner: (0, 0) }
     }
 
-    /// Draws a frame around the picture in a buffer. The slider shows its moment.
-    fn frame(&mut self, picture: &wgpu::Buffer, seconds: &mut f32) {
+    /// Draws a frame around the picture. The slider shows its moment.
+    fn frame(&mut self, seconds: &mut f32) {
         let screen = egui::vec2(SIZE[0] as f32, SIZE[1] as f32);
         let input = egui::RawInput {
             screen_rect: Some(egui::Rect::from_min_size(egui::Pos2::ZERO, screen)),
@@ -104,12 +105,6 @@ impl Panel {
 
         let Self { device, queue, renderer, .. } = self;
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let layout = wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(4 * WIDTH), rows_per_image: None };
-        encoder.copy_buffer_to_texture(
-            wgpu::TexelCopyBufferInfo { buffer: picture, layout },
-            self.shown.as_image_copy(),
-            self.shown.size(),
-        );
         for (id, changes) in &output.textures_delta.set {
             changes.iter().for_each(|change| renderer.update_texture(device, queue, *id, change));
         }

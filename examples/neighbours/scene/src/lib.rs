@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cantus::{Engine, Kernel, Result, Tensor};
+use cantus::{Engine, Kernel, Result, Tensor, Texture};
 
 /// The pixels of a row: a multiple of 64, so that a row is a multiple of the 256 bytes that copies to textures take.
 pub const WIDTH: u32 = 256;
@@ -11,15 +11,17 @@ pub const HEIGHT: u32 = 192;
 pub struct Scene {
     engine: Engine,
     kernel: Kernel,
+    painter: Kernel,
     /// RGBA bytes, a pixel in each word.
     pub pixels: Tensor,
 }
 
 impl Scene {
     pub fn new(engine: &Engine) -> Result<Self> {
-        let kernel = Kernel::from_named_wgsl("rings.wgsl", include_str!("rings.wgsl"))?;
+        let both = Kernel::from_named_wgsl("rings.wgsl", include_str!("rings.wgsl"))?;
+        let (kernel, painter) = (both.with_entry_point("rings")?, both.with_entry_point("painted")?);
         let pixels = engine.zeros::<u32>(&[HEIGHT as usize, WIDTH as usize])?;
-        Ok(Self { engine: engine.clone(), kernel, pixels })
+        Ok(Self { engine: engine.clone(), kernel, painter, pixels })
     }
 
     /// Records the picture of a moment.
@@ -31,6 +33,18 @@ impl Scene {
             .set("params.height", HEIGHT)
             .set("params.seconds", seconds)
             .invocations((WIDTH * HEIGHT) as usize)
+            .run()
+    }
+
+    /// Records the picture of a moment in a texture of `rgba8unorm`.
+    pub fn paint(&self, picture: &Texture, seconds: f32) -> Result<()> {
+        self.engine
+            .dispatch(&self.painter)
+            .bind("picture", picture)
+            .set("params.width", WIDTH)
+            .set("params.height", HEIGHT)
+            .set("params.seconds", seconds)
+            .invocations((WIDTH, HEIGHT))
             .run()
     }
 }

@@ -1,14 +1,18 @@
 //! Textures: tensors of texels with a format and a shape, and their description for kernels.
 //!
 //! A texture is a tensor of words, so it is moved, counted and lost as one. A dispatch puts the kernel's form for what is bound in the kernel's
-//! place (`Kernel::textured_form`), the tensors in the textures' places, and their sizes into a hidden uniform.
+//! place (`Kernel::textured_form`), the tensors in the textures' places, and their sizes into a hidden uniform. An app's own textures (`own`) stay
+//! textures of their device.
+
+mod own;
 
 use std::sync::Arc;
 
 use super::dispatch::Setting;
 use super::{Engine, Tensor};
+use crate::backend::{DeviceInfo, TextureAccess, TextureView};
 use crate::error::{Error, Result};
-use crate::kernel::textures::{Forms, TextureForm, modes};
+use crate::kernel::textures::{Forms, TextureForm};
 use crate::kernel::{Kernel, Reflection};
 use crate::tensor::{DType, Element};
 use cantus_base::listed::Listed;
@@ -194,7 +198,8 @@ impl TextureDescriptor {
 /// are cheap and share the texels.
 ///
 /// Like a tensor, it moves between devices, counts as memory and can be lost. A kernel reads and filters it with the same functions on every
-/// device, so results agree everywhere; samplers of graphics hardware are not used.
+/// device, so results agree everywhere. An app's own texture (`Engine::texture_from_wgpu`) stays where it is, counts as the app's, and is filtered by the
+/// hardware.
 ///
 /// ```
 /// use cantus::{Kernel, Sampler, TextureDescriptor, TextureFormat};
@@ -225,7 +230,9 @@ impl TextureDescriptor {
 /// ```
 #[derive(Clone)]
 pub struct Texture {
+    /// The texels as words, or what stands for an app's own texture.
     texels: Tensor,
+    is_own: bool,
     descriptor: TextureDescriptor,
     view: View,
 }
@@ -237,14 +244,6 @@ struct View {
     levels: u32,
     layer: u32,
     layers: u32,
-}
-
-impl View {
-    fn meets(self, other: Self) -> bool {
-        let apart = |start: u32, count: u32, other: u32, others: u32| start + count <= other || other + others <= start;
-        !apart(self.level, self.levels, other.level, other.levels)
-            && !apart(self.layer, self.layers, other.layer, other.layers)
-    }
 }
 
 impl std::fmt::Debug for Texture {
@@ -496,7 +495,7 @@ impl Engine {
 impl Texture {
     fn of(texels: Tensor, descriptor: TextureDescriptor) -> Self {
         let view = View { level: 0, levels: descriptor.levels, layer: 0, layers: descriptor.layers() };
-        Self { texels, descriptor, view }
+        Self { texels, is_own: false, descriptor, view }
     }
 
     /// Returns the description of the whole texture.
@@ -519,10 +518,24 @@ impl Texture {
         [width, height, if is_block { depth } else { self.view.layers }]
     }
 
-    /// Returns the texels as words on the device, regardless of the view.
+    /// Returns the engine it belongs to.
     #[must_use]
-    pub fn texels(&self) -> &Tensor {
-        &self.texels
+    pub fn engine(&self) -> Engine {
+        self.texels.engine()
+    }
+
+    /// Returns the device it is on now.
+    #[must_use]
+    pub fn device(&self) -> DeviceInfo {
+        self.texels.device()
+    }
+
+    /// Returns the texels of all levels and layers as words on the device: the memory of the texture, or a copy of an app's.
+    ///
+    /// # Errors
+    /// For an app's own texture [`Error::InvalidInput`] if it lacks the usage `COPY_SRC` or has several samples; else as [`Engine::zeros_async`].
+    pub async fn texels_async(&self) -> Result<Tensor> {
+        if self.is_own { self.copied().await } else { Ok(self.texels.clone()) }
     }
 
     /// Returns a view of one level of this view.
@@ -574,14 +587,19 @@ impl Texture {
     /// # Errors
     /// As [`Tensor::to_vec_async`].
     pub async fn to_bytes_async(&self) -> Result<Vec<u8>> {
+        if self.is_own {
+            // What was recorded may have lost it.
+            self.texels.settled(&self.texels.inner.engine).await?;
+        }
         let (start, count) = self.level_words(0);
         let size = |words: u64| usize::try_from(words).unwrap_or(usize::MAX);
         let mut words = vec![0_u32; size(count)];
-        self.texels.read_at_async(size(start), &mut words).await?;
+        self.texels_async().await?.read_at_async(size(start), &mut words).await?;
         Ok(from_words(self.descriptor.format, words))
     }
 
-    /// Overwrites the view's first level, with bytes as [`Texture::to_bytes_async`] gives them.
+    /// Overwrites the view's first level, with bytes as [`Texture::to_bytes_async`] gives them. An app's own texture is copied and copied back: the app's
+    /// `Queue::write_texture` costs less.
     ///
     /// # Errors
     /// [`Error::InvalidSize`] if the number of bytes differs; else as [`Tensor::write_at_async`].
@@ -592,7 +610,13 @@ impl Texture {
         if bytes.len() as u64 != expected {
             return Err(wrong_length(expected, bytes.len()));
         }
-        self.texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &to_words(format, bytes)).await
+        let texels = self.texels_async().await?;
+        texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &to_words(format, bytes)).await?;
+        if self.is_own {
+            self.overwrite(&texels).await?;
+            self.engine().flush();
+        }
+        Ok(())
     }
 
     /// Returns the texels of the view's first level as an array: height x width x channels, preceded by the layers (or slices) if there are several.
@@ -658,6 +682,11 @@ impl Texture {
         /// # Errors
         /// As the asynchronous form.
         write = write_async(bytes: &[u8]) -> ();
+        /// [`Texture::texels_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        texels = texels_async() -> Tensor;
         /// [`Texture::with_all_levels_async`], blocking.
         ///
         /// # Errors
@@ -743,7 +772,7 @@ impl Texture {
                 reason: "levels are means of texels, for images of floats or normalized integers".to_owned(),
             });
         }
-        let engine = self.texels.engine();
+        let engine = self.engine();
         let [width, height, layers] = self.size();
         let descriptor = TextureDescriptor::new_2d(format, width, height).with_layers(layers).with_all_levels();
         let whole = engine.texture_async(&descriptor).await?;
@@ -884,10 +913,72 @@ pub(super) struct Textured {
     /// The tensors of the textures, by the place among the settings of the one that is bound to them.
     pub(super) texels: Vec<(usize, Tensor)>,
     pub(super) sizes: Vec<u8>,
+    /// The app's textures that the kernel is bound to by copies.
+    copied: Vec<Copied>,
+    /// An app's texture is bound as it is.
+    pub(super) has_own: bool,
 }
 
-/// The form of a kernel for its settings.
-pub(super) fn textured(kernel: &Kernel, reflection: &Reflection, settings: &[(&str, Setting<'_>)]) -> Result<Textured> {
+/// An app's texture in whose place a copy is bound.
+struct Copied {
+    /// The place of its setting.
+    at: usize,
+    texture: Texture,
+    writes: bool,
+    reason: String,
+    binding: String,
+}
+
+impl Textured {
+    /// Copies the texels of the app's textures that cannot be bound as they are. Returns those to be copied back, with their words.
+    pub(super) async fn copy(&mut self) -> Result<Vec<(Texture, Tensor)>> {
+        let mut written = Vec::new();
+        let kernel = self.kernel.name().to_owned();
+        for Copied { at, texture, writes, reason, binding } in std::mem::take(&mut self.copied) {
+            match texture.check_copy(writes) {
+                Err(Error::InvalidInput { reason: lacking, .. }) => {
+                    let reason = format!("{reason}; a copy in its place: {lacking}");
+                    return Err(Error::Binding { kernel, binding, reason });
+                }
+                checked => checked?,
+            }
+            texture.note_copied(&kernel, &reason);
+            let words = texture.copied().await?;
+            self.texels.push((at, words.clone()));
+            if writes {
+                written.push((texture, words));
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// Copies back what a kernel has written to copies.
+pub(super) async fn copy_back(written: Vec<(Texture, Tensor)>) -> Result<()> {
+    for (texture, words) in written {
+        texture.overwrite(&words).await?;
+    }
+    Ok(())
+}
+
+/// A texture variable and what is bound to it.
+struct Binding<'a> {
+    binding: &'a TextureBinding,
+    /// The place of its setting.
+    at: usize,
+    texture: &'a Texture,
+    writes: bool,
+    /// How an app's texture is bound; `None` for texels of the engine's.
+    own: Option<TextureAccess>,
+}
+
+/// The form of a kernel for its settings. `copies`: why an app's textures are bound by copies, if all are.
+pub(super) fn textured(
+    kernel: &Kernel,
+    reflection: &Reflection,
+    settings: &[(&str, Setting<'_>)],
+    copies: Option<&str>,
+) -> Result<Textured> {
     let fault = |binding: &str, reason: String| Error::Binding {
         kernel: reflection.entry_point.clone(),
         binding: binding.to_owned(),
@@ -901,46 +992,7 @@ pub(super) fn textured(kernel: &Kernel, reflection: &Reflection, settings: &[(&s
             _ => Err(fault(name, "it is bound twice".to_owned())),
         }
     };
-    let mut forms = Forms::default();
-    let mut words = Vec::new();
-    let mut bound: Vec<(&Texture, bool, &str)> = Vec::new();
-    let mut texels: Vec<(usize, Tensor)> = Vec::new();
-    for binding in &reflection.textures {
-        let (at, setting) = find(&binding.name, binding)?;
-        let Setting::Texture(texture) = setting else {
-            return Err(fault(&binding.name, format!("it is a {binding}: bind a texture to it")));
-        };
-        if let Some(reason) = texture.misfit(binding) {
-            return Err(fault(&binding.name, reason));
-        }
-        let writes = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
-        let mut shares = None;
-        for (place, (other, other_writes, name)) in bound.iter().enumerate() {
-            if !Arc::ptr_eq(&other.texels.inner, &texture.texels.inner) {
-                continue;
-            }
-            if (writes || *other_writes) && texture.view.meets(other.view) {
-                return Err(fault(
-                    &binding.name,
-                    format!(
-                        "the same texels are bound to \"{name}\", and one of the two is written (bind other levels or layers)"
-                    ),
-                ));
-            }
-            shares = shares.or(u32::try_from(place).ok());
-        }
-        if shares.is_none() {
-            texels.push((at, texture.texels.clone()));
-        }
-        forms.textures.push(TextureForm {
-            format: texture.descriptor.format,
-            has_levels: texture.view.levels > 1,
-            samples: texture.descriptor.samples,
-            shares,
-        });
-        texture.describe(&mut words);
-        bound.push((texture, writes, &binding.name));
-    }
+    let mut samplers = Vec::with_capacity(reflection.samplers.len());
     for SamplerBinding { name, comparison, .. } in &reflection.samplers {
         let kind = if *comparison { "sampler_comparison" } else { "sampler" };
         let (_, setting) = find(name, &kind)?;
@@ -956,9 +1008,129 @@ pub(super) fn textured(kernel: &Kernel, reflection: &Reflection, settings: &[(&s
         if !(least >= 0.0 && least <= most) {
             return Err(fault(name, format!("its levels of detail are clamped to {least} to {most}")));
         }
-        forms.samplers.push(modes(sampler));
-        words.extend([least.to_bits(), most.to_bits(), 0, 0]);
+        samplers.push(*sampler);
     }
+    let mut bound: Vec<Binding<'_>> = Vec::with_capacity(reflection.textures.len());
+    for binding in &reflection.textures {
+        let (at, setting) = find(&binding.name, binding)?;
+        let Setting::Texture(texture) = setting else {
+            return Err(fault(&binding.name, format!("it is a {binding}: bind a texture to it")));
+        };
+        if let Some(reason) = texture.misfit(binding) {
+            return Err(fault(&binding.name, reason));
+        }
+        let writes = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
+        for other in &bound {
+            let is_same = Arc::ptr_eq(&other.texture.texels.inner, &texture.texels.inner);
+            let (view, other_view) = (TextureView::from(texture.view), other.texture.view.into());
+            if is_same && (writes || other.writes) && view.meets(&other_view) {
+                return Err(fault(
+                    &binding.name,
+                    format!(
+                        "the same texels are bound to \"{}\", and one of the two is written (bind other levels or layers)",
+                        other.binding.name
+                    ),
+                ));
+            }
+        }
+        bound.push(Binding { binding, at, texture, writes, own: None });
+    }
+    let has_any_own = bound.iter().any(|bound| bound.texture.is_own);
+    let pairs: &[(usize, usize)] = if has_any_own { kernel.sampled()? } else { &[] };
+    if has_any_own {
+        choose(&mut bound, copies, |texture| {
+            pairs
+                .iter()
+                .any(|&(other, sampler)| other == texture && samplers.get(sampler).is_some_and(Sampler::filters))
+        })
+        .map_err(|(binding, error)| match error {
+            Ok(reason) => fault(&binding, reason),
+            Err(error) => error,
+        })?;
+    }
+    let is_own =
+        |place: usize| bound.get(place).is_some_and(|bound| matches!(bound.own, Some(TextureAccess::Own { .. })));
+    let mut forms = Forms::default();
+    let mut words = Vec::new();
+    let (mut texels, mut copied): (Vec<(usize, Tensor)>, Vec<Copied>) = (Vec::new(), Vec::new());
+    for (place, Binding { binding, at, texture, writes, own }) in bound.iter().enumerate() {
+        texture.describe(&mut words);
+        if let Some(TextureAccess::Own { filterable }) = own {
+            forms.textures.push(TextureForm::own(*filterable));
+            continue;
+        }
+        let mut earlier = bound.iter().take(place).enumerate();
+        let shares = earlier
+            .find(|(other, bound)| !is_own(*other) && Arc::ptr_eq(&bound.texture.texels.inner, &texture.texels.inner));
+        let shares = shares.and_then(|(other, first)| Some((u32::try_from(other).ok()?, first.at)));
+        match (own, shares) {
+            (Some(TextureAccess::Copied(reason)), None) => copied.push(Copied {
+                at: *at,
+                texture: (*texture).clone(),
+                writes: *writes,
+                reason: reason.clone(),
+                binding: binding.name.clone(),
+            }),
+            (_, Some((_, first))) => {
+                copied.iter_mut().filter(|copied| copied.at == first).for_each(|copied| copied.writes |= *writes);
+            }
+            (_, None) => texels.push((*at, texture.texels.clone())),
+        }
+        forms.textures.push(TextureForm {
+            format: texture.descriptor.format,
+            has_levels: texture.view.levels > 1,
+            samples: texture.descriptor.samples,
+            shares: shares.map(|(other, _)| other),
+            own: None,
+        });
+    }
+    for (place, sampler) in samplers.iter().enumerate() {
+        let mut used = pairs.iter().filter(|(_, sampler)| *sampler == place).peekable();
+        let is_native = used.peek().is_some() && used.all(|(texture, _)| is_own(*texture));
+        // What the device's own sampler does is no part of the form, except that it filters or compares.
+        let form = match (is_native, sampler.compare, sampler.filters()) {
+            (false, ..) => *sampler,
+            (true, Some(_), _) => Sampler::nearest().compare(cantus_base::texture::CompareFunction::LessEqual),
+            (true, None, true) => Sampler::linear(),
+            (true, None, false) => Sampler::nearest(),
+        };
+        let [modes, ..] = form.to_words();
+        let [_, least, most] = sampler.to_words();
+        forms.samplers.push(modes);
+        words.extend([least, most, 0, 0]);
+    }
+    let has_own = (0..bound.len()).any(is_own);
     let kernel = kernel.textured_form(&forms)?;
-    Ok(Textured { kernel, texels, sizes: bytemuck::cast_slice(&words).to_vec() })
+    Ok(Textured { kernel, texels, sizes: bytemuck::cast_slice(&words).to_vec(), copied, has_own })
+}
+
+/// A binding's name, and its reason or another error.
+type Misfit = (String, std::result::Result<String, Error>);
+
+/// Decides for each of the app's textures whether it is bound as it is. One that is copied for one variable is for all.
+fn choose(
+    bound: &mut [Binding<'_>],
+    copies: Option<&str>,
+    filters: impl Fn(usize) -> bool,
+) -> std::result::Result<(), Misfit> {
+    for (place, bound) in bound.iter_mut().enumerate().filter(|(_, bound)| bound.texture.is_own) {
+        let name = || bound.binding.name.clone();
+        let access = bound.texture.access(bound.binding, filters(place)).map_err(|error| (name(), Err(error)))?;
+        let access = access.map_err(|reason| (name(), Ok(reason)))?;
+        bound.own = Some(copies.map_or(access, |reason| TextureAccess::Copied(reason.to_owned())));
+    }
+    let reasons: Vec<(Tensor, String)> = bound
+        .iter()
+        .filter_map(|bound| match &bound.own {
+            Some(TextureAccess::Copied(reason)) => Some((bound.texture.texels.clone(), reason.clone())),
+            _ => None,
+        })
+        .listed();
+    for bound in bound.iter_mut().filter(|bound| bound.own.is_some()) {
+        let same = reasons.iter().find(|(texels, _)| Arc::ptr_eq(&texels.inner, &bound.texture.texels.inner));
+        if let Some((_, reason)) = same {
+            bound.own = Some(TextureAccess::Copied(reason.clone()));
+        }
+    }
+    Ok(())
 }
