@@ -781,7 +781,7 @@ fn texels_of_an_apps_texture_are_a_tensor() {
         let texture = app.engine.texture_from_wgpu(&raw).unwrap();
         let words: Vec<u32> =
             bytes.chunks_exact(2).map(|texel| u32::from(texel[0]) | u32::from(texel[1]) << 8).collect();
-        let texels = texture.texels().unwrap();
+        let texels = texture.copied_texels().unwrap();
         assert_eq!(texels.to_vec::<u32>().unwrap(), words, "{}", app.name);
         // A copy: what the app writes later is not in it.
         app.write(&raw, &descriptor, &bytes.iter().map(|byte| !byte).collect::<Vec<u8>>());

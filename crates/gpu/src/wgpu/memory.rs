@@ -82,7 +82,7 @@ impl WgpuBuffer {
         self.raw().ok_or_else(|| Error::InvalidInput {
             what: what.to_owned(),
             reason: format!(
-                "{} is a texture of the app's, not a buffer (copy its texels: Texture::texels)",
+                "{} is a texture of the app's, not a buffer (copy its texels: Texture::copied_texels)",
                 self.label
             ),
         })

@@ -530,11 +530,18 @@ impl Texture {
         self.texels.device()
     }
 
+    /// Returns the texels as words on the device, regardless of the view. Those of an app's own texture can be neither read nor bound by this: take
+    /// [`Texture::copied_texels_async`].
+    #[must_use]
+    pub fn texels(&self) -> &Tensor {
+        &self.texels
+    }
+
     /// Returns the texels of all levels and layers as words on the device: the memory of the texture, or a copy of an app's.
     ///
     /// # Errors
     /// For an app's own texture [`Error::InvalidInput`] if it lacks the usage `COPY_SRC` or has several samples; else as [`Engine::zeros_async`].
-    pub async fn texels_async(&self) -> Result<Tensor> {
+    pub async fn copied_texels_async(&self) -> Result<Tensor> {
         if self.is_own { self.copied().await } else { Ok(self.texels.clone()) }
     }
 
@@ -594,7 +601,7 @@ impl Texture {
         let (start, count) = self.level_words(0);
         let size = |words: u64| usize::try_from(words).unwrap_or(usize::MAX);
         let mut words = vec![0_u32; size(count)];
-        self.texels_async().await?.read_at_async(size(start), &mut words).await?;
+        self.copied_texels_async().await?.read_at_async(size(start), &mut words).await?;
         Ok(from_words(self.descriptor.format, words))
     }
 
@@ -610,7 +617,7 @@ impl Texture {
         if bytes.len() as u64 != expected {
             return Err(wrong_length(expected, bytes.len()));
         }
-        let texels = self.texels_async().await?;
+        let texels = self.copied_texels_async().await?;
         texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &to_words(format, bytes)).await?;
         if self.is_own {
             self.overwrite(&texels).await?;
@@ -682,11 +689,11 @@ impl Texture {
         /// # Errors
         /// As the asynchronous form.
         write = write_async(bytes: &[u8]) -> ();
-        /// [`Texture::texels_async`], blocking.
+        /// [`Texture::copied_texels_async`], blocking.
         ///
         /// # Errors
         /// As the asynchronous form.
-        texels = texels_async() -> Tensor;
+        copied_texels = copied_texels_async() -> Tensor;
         /// [`Texture::with_all_levels_async`], blocking.
         ///
         /// # Errors

@@ -227,7 +227,7 @@ impl Engine {
     /// [`Engine::flush`] before you submit what reads a kernel's result.
     ///
     /// A texture that is read needs the usage `TEXTURE_BINDING`, a storage texture `STORAGE_BINDING`. [`Texture::to_bytes`](super::Texture::to_bytes)
-    /// and [`Texture::texels`](super::Texture::texels) copy, which takes `COPY_SRC`. A kernel that asks for more than the device offers (a filter of
+    /// and [`Texture::copied_texels`](super::Texture::copied_texels) copy, which takes `COPY_SRC`. A kernel that asks for more than the device offers (a filter of
     /// `r32float` without `FLOAT32_FILTERABLE`, `read_write` of `rgba8unorm`) runs on a copy of the texels, an event of
     /// [`EventKind::FellBack`](crate::engine::EventKind); the copy takes `COPY_SRC`, and `COPY_DST` if the kernel writes.
     ///
