@@ -44,9 +44,16 @@ fn value(column: u32, row: u32) -> f32 {
     }
 }
 
+// Two halves of a word as floats, by their bits: some drivers of GL have no unpack2x16float. Infinity is 65536.
+fn halves(word: u32) -> vec2f {
+    let both = vec2u(word & 0xffffu, word >> 16u);
+    let magnitude = bitcast<vec2f>((both & vec2u(0x7fffu)) << vec2u(13u)) * bitcast<f32>(0x77800000u);
+    return select(magnitude, -magnitude, (both & vec2u(0x8000u)) != vec2u());
+}
+
 fn rgba_at(pixel: u32) -> vec4f {
     switch picture.pixels {
-        case 4u: { return vec4f(unpack2x16float(values[pixel * 2u]), unpack2x16float(values[pixel * 2u + 1u])); }
+        case 4u: { return vec4f(halves(values[pixel * 2u]), halves(values[pixel * 2u + 1u])); }
         case 5u: { return unpack4x8unorm(values[pixel]); }
         case 6u: { return unpack4x8unorm(values[pixel]).bgra; }
         default: {
