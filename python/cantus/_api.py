@@ -1114,7 +1114,8 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     if rows is None:
         return _reduced("mean", _floats(x), axis, keepdims)
     total = _reduced("sum", _floats(rows.filled()), axis, keepdims)
-    return total / _reduced("count_nonzero", rows.mask, None, False).astype(total.dtype)
+    of_rows: Array = total / _reduced("count_nonzero", rows.mask, None, False).astype(total.dtype)
+    return of_rows
 
 
 def var(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:
