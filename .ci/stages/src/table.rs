@@ -95,14 +95,9 @@ pub fn default(window: bool, turn: u64) -> Vec<Stage> {
             "cargo clippy --locked --package cantus --no-default-features --features cpu --lib -- --deny warnings",
         ),
         stage(
-            "the library with PJRT alone",
-            10,
-            "cargo clippy --locked --package cantus --no-default-features --features pjrt --lib -- --deny warnings",
-        ),
-        stage(
             "each backend alone",
-            10,
-            "for backend in wgpu vulkan opencl cuda hip ascend; do cargo clippy --locked --package cantus-gpu \
+            12,
+            "for backend in wgpu vulkan opencl cuda hip pjrt ascend; do cargo clippy --locked --package cantus \
              --no-default-features --features $backend --lib -- --deny warnings || exit 1; done",
         ),
     ]);

@@ -5,9 +5,8 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Texture, TextureDescriptor, TextureDimension, View};
+use super::{Texture, TextureDescriptor, View};
 use crate::backend::{Buffer, Command, Contents, ROW_ALIGNMENT, TextureAccess, TextureView, Textures};
-use crate::engine::Engine;
 use crate::engine::event::EventKind;
 use crate::engine::relocate::{contended, relocate};
 use crate::engine::slot::{Effect, Size};
@@ -219,7 +218,7 @@ impl Texture {
 }
 
 #[cfg(feature = "wgpu")]
-impl Engine {
+impl crate::engine::Engine {
     /// Makes an app's texture known to an engine that shares the app's wgpu device ([`Engine::from_wgpu`]). Kernels sample it by the device's samplers and
     /// store into it: nothing is copied, and the app may draw from what a kernel stored.
     ///
@@ -260,6 +259,7 @@ impl Engine {
     /// have a stencil or 24 bits of depth; [`Error::InvalidSize`] beyond the limits of [`TextureDescriptor`]; [`Error::DeviceLost`]. A texture of another
     /// `wgpu::Instance` cannot be told from the engine's, and must not be given.
     pub async fn texture_from_wgpu_async(&self, texture: &wgpu::Texture) -> Result<Texture> {
+        use super::TextureDimension;
         use crate::backend::wgpu::{import_texture, texture_format};
         let size = texture.size();
         let dimension = match texture.dimension() {
