@@ -73,6 +73,86 @@ fn repeated_moved_and_turned() {
     }
 }
 
+/// Chains over rolls of long and short axes, their views and reductions, in dtypes of one, two and four bytes.
+#[test]
+fn chains_over_rolls() {
+    for engine in by_turns() {
+        for seed in few(engine, 0..32) {
+            let mut numbers = Numbers::new(7000 + seed);
+            let shape = match seed % 4 {
+                0 => numbers.shape(3, 7),
+                1 => vec![1 + numbers.below(40), 64 + numbers.below(200)],
+                2 => vec![1 + numbers.below(4), 2 + numbers.below(90), 65 + numbers.below(70)],
+                _ => vec![1 + numbers.below(3000)],
+            };
+            let dtype = [DType::F32, DType::U8, DType::I8, DType::I32, DType::F16, DType::Bool][seed as usize % 6];
+            let array =
+                numbers.array(&shape).mapv(|x| if dtype == DType::Bool { f32::from(x > 0.0) } else { x.abs() * 7.0 });
+            let f = wide(&array).mapv(f64::trunc);
+            let x = tensor(engine, &array.mapv(f32::trunc)).cast(dtype);
+            let x = if seed % 3 == 0 { x.eval().unwrap().expr() } else { x };
+            let axis = numbers.below(shape.len());
+            let (by, back) =
+                (numbers.below(2 * shape[axis]) as isize - shape[axis] as isize, numbers.below(3) as isize);
+            let what = |op: &str| {
+                format!("{op} of {shape:?} as {dtype} rolled by {by} along {axis}, seed {seed}, on {}", name(engine))
+            };
+            let rolled = |f: &ArrayD<f64>, by: isize, axis: usize| {
+                picked(f, &shape, |at| {
+                    let mut at = at.to_vec();
+                    at[axis] = (at[axis] as isize - by).rem_euclid(shape[axis] as isize) as usize;
+                    at
+                })
+            };
+            let roll = |x: &Expr, by: isize, axis: usize| x.roll(&[by], &[axis as isize]);
+            let last = shape.len() - 1;
+            let (a, b) = (roll(&x, by, axis), roll(&x, -back, last));
+            let (fa, fb) = (rolled(&f, by, axis), rolled(&f, -back, last));
+            close(&a, &fa, 0.0, &what("alone"));
+            // In float32, which all of them fit.
+            let wide_of = |x: &Expr| x.cast(DType::F32);
+            let sum = wide_of(&a) + wide_of(&b) * 2.0 - wide_of(&x);
+            let known = &fa + &(&fb * 2.0) - &f;
+            close(&sum, &known, 0.0, &what("a sum"));
+            close(&roll(&sum, by, last), &rolled(&known, by, last), 0.0, &what("a sum's roll"));
+            let both = if dtype == DType::Bool { a.maximum(&b) } else { a.maximum(&b).minimum(&x) };
+            let most = ndarray::Zip::from(&fa).and(&fb).map_collect(|a, b| a.max(*b));
+            let known_both = if dtype == DType::Bool {
+                most
+            } else {
+                ndarray::Zip::from(&most).and(&f).map_collect(|a, b| a.min(*b))
+            };
+            close(&both, &known_both, 0.0, &what("the greatest"));
+
+            let totals = known.sum_axis(Axis(axis));
+            close(&sum.sum(&[axis as isize], false), &totals, 1e-6, &what("a total"));
+            // A part of each axis, every second element of the last one.
+            let ranges: Vec<_> = shape.iter().map(|&side| side / 3..side).collect();
+            let mut steps = vec![1; shape.len()];
+            steps[last] = 2;
+            let mut part = known.clone();
+            for (axis, range) in ranges.iter().enumerate() {
+                let step = steps[axis] as isize;
+                part = part.slice_axis(Axis(axis), ndarray::Slice::new(range.start as isize, None, step)).to_owned();
+            }
+            close(&(sum.slice_steps(&ranges, &steps) * 1.0), &part, 0.0, &what("a part"));
+            let part_of = |x: &Expr| wide_of(&x.slice_steps(&ranges, &steps));
+            let parts = part_of(&a) + part_of(&b) * 2.0 - part_of(&x);
+            close(&parts, &part, 0.0, &what("a sum of parts"));
+            // Another order of axes, and one place of the axis.
+            let order: Vec<isize> = (0..shape.len() as isize).rev().collect();
+            let turned = wide_of(&a.permute(&order)) * 3.0 + wide_of(&b.permute(&order));
+            let known_turned = (&fa * 3.0 + &fb).reversed_axes();
+            close(&turned, &known_turned.as_standard_layout().to_owned(), 0.0, &what("turned"));
+            let place = numbers.below(shape[axis]);
+            let mut ranges: Vec<_> = shape.iter().map(|&side| 0..side).collect();
+            ranges[axis] = place..place + 1;
+            let row = wide_of(&a.slice(&ranges).squeeze(axis as isize)) + 1.0;
+            close(&row, &(fa.index_axis(Axis(axis), place).to_owned() + 1.0), 0.0, &what("a row"));
+        }
+    }
+}
+
 #[test]
 fn triangles_diagonals_and_windows() {
     for engine in by_turns() {

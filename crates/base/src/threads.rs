@@ -256,6 +256,8 @@ mod shared {
                     for _ in 0..32 {
                         std::hint::spin_loop();
                     }
+                    // Whoever waits for this processor, such as the thread that records what comes next, has it first.
+                    std::thread::yield_now();
                     let now = self.turn.load(Ordering::Acquire);
                     if now != turn {
                         turn = now;

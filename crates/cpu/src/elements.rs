@@ -7,7 +7,7 @@ pub(super) mod functions;
 use super::copies;
 use super::floats::Floats;
 use super::product::with_scratch;
-use crate::backend::native::{CopyShape, ElementsShape, RowFunction, Step, Two};
+use crate::backend::native::{CopyShape, ElementsShape, Roll, RowFunction, Step, Two};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -34,11 +34,16 @@ fn is_flat(shape: &ElementsShape, short: usize) -> bool {
 }
 
 /// Returns whether rows are so short that the whole is quicker as one row.
-fn is_quick_flat(shape: &ElementsShape) -> bool {
+fn is_quick_flat<T: Lane>(shape: &ElementsShape) -> bool {
     // What does not lie in the order of elements is copied.
     let lies_so = |view: &&CopyShape| matches!(Walk::new(view).axes[..], [] | [(_, 0 | 1)]);
     let copies = || shape.inputs.len() - shape.inputs.iter().filter(lies_so).count();
-    is_flat(shape, SHORT) || is_flat(shape, LESS_SHORT) && shape.places.is_empty() && copies() <= COPIES
+    // What is rolled along rows is copied anyway.
+    let last = shape.sides.len().saturating_sub(1);
+    let is_rolled = shape.rolls.iter().any(|roll| roll.axis == last);
+    is_flat(shape, SHORT)
+        || is_rolled && is_flat(shape, T::BLOCK / 2)
+        || is_flat(shape, LESS_SHORT) && shape.places.is_empty() && copies() <= COPIES
 }
 
 /// Returns whether the backend takes an operation: steps read only earlier steps and existing inputs.
@@ -47,6 +52,9 @@ pub(super) fn serves(shape: &ElementsShape) -> bool {
         let known = |(place, step): (usize, &Step)| {
             let source = match step {
                 Step::Input(input) => usize::from(*input) < shape.inputs.len(),
+                Step::Rolled(input, roll) => {
+                    usize::from(*input) < shape.inputs.len() && usize::from(*roll) < shape.rolls.len()
+                }
                 Step::Place(view) => usize::from(*view) < shape.places.len(),
                 Step::Row => rows,
                 _ => true,
@@ -65,9 +73,14 @@ pub(super) fn serves(shape: &ElementsShape) -> bool {
             && usize::from(step) + 1 < shape.steps.len()
             && shape.more[..place].iter().all(|&(other, _)| other != step)
     });
+    let rolled = |roll: &Roll| {
+        let reach = shape.sides.get(roll.axis).and_then(|&side| (side - 1).checked_mul(roll.step));
+        roll.start < roll.length && roll.step > 0 && reach.is_some_and(|reach| reach < roll.length)
+    };
     let counted = shape.places.iter().all(|view| copies::sizes(view).is_some() && view.sides == shape.sides);
     narrow
         && counted
+        && shape.rolls.iter().all(rolled)
         && more
         && (shape.more.is_empty() || shape.row.is_none())
         && shape.inputs.iter().all(|view| matches!(view.bytes, 1 | 4))
@@ -78,11 +91,22 @@ pub(super) fn serves(shape: &ElementsShape) -> bool {
 /// Words that are read of each input, and written of each result.
 pub(super) fn sizes(shape: &ElementsShape) -> Option<Vec<usize>> {
     let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
-    let reach =
-        |view: &CopyShape| copies::word_sizes(view).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach);
+    let steps = || shape.steps.iter().chain(shape.row.iter().flat_map(|(_, steps)| steps));
+    let reach = |(input, view): (usize, &CopyShape)| {
+        // What is rolled reaches to the end of its axis.
+        let rolls = steps().filter_map(|step| match step {
+            Step::Rolled(of, roll) if usize::from(*of) == input => shape.rolls.get(usize::from(*roll)),
+            _ => None,
+        });
+        let mut whole = view.clone();
+        for roll in rolls {
+            *whole.sides.get_mut(roll.axis)? = roll.length;
+        }
+        copies::word_sizes(&whole).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach)
+    };
     let words = |bytes: usize| count.checked_mul(bytes).map(|bytes| bytes.div_ceil(4)).filter(|&words| words > 0);
     let results = shape.more.iter().map(|&(_, bytes)| words(bytes)).chain([words(shape.bytes)]);
-    shape.inputs.iter().map(reach).chain(results).collect()
+    shape.inputs.iter().enumerate().map(reach).chain(results).collect()
 }
 
 /// The type of lanes: float32, or bytes, which are numbers modulo 256.
@@ -165,6 +189,8 @@ pub(super) enum Place {
     Copied(u16, usize),
     /// In a block that an input's elements are copied to, for several short rows at once.
     Gathered(u16, usize),
+    /// In the memory of a rolled input, or in a block that its elements are copied to.
+    Rolled(u16, u16, usize),
     /// In a block that places in a view are counted into.
     Counted(u16, usize),
     /// In a block.
@@ -225,6 +251,7 @@ impl<'a> Plan<'a> {
                     Some(1) if shape.inputs[usize::from(input)].bytes == size_of::<T>() => Place::Direct(input),
                     Some(_) => Place::Copied(input, taken(&mut Vec::new())),
                 },
+                Step::Rolled(input, roll) => Place::Rolled(input, roll, taken(&mut Vec::new())),
                 Step::Place(view) => Place::Counted(view, taken(&mut Vec::new())),
                 // It stays as it is.
                 Step::Constant(_) => Place::Block(taken(&mut Vec::new())),
@@ -234,7 +261,7 @@ impl<'a> Plan<'a> {
             });
             for read in step.reads().map(usize::from) {
                 if last[read] == number
-                    && !matches!(steps[read], Step::Constant(_) | Step::Input(_) | Step::Place(_) | Step::Row)
+                    && steps[read].reads().next().is_some()
                     && let Place::Block(block) = places[read]
                     && !free.contains(&block)
                 {
@@ -301,6 +328,7 @@ pub(super) struct Machine<'a, T = f32> {
     inputs: &'a [Floats],
     /// The result of the row's function.
     made: *mut T,
+    blocks: *mut T,
     at: Vec<*mut T>,
     /// Where further results begin.
     more: &'a [Floats],
@@ -322,11 +350,13 @@ impl<'a, T: Lane> Machine<'a, T> {
         let longest = plan.longest::<T>(shape);
         let walks = if plan.flat { shape.inputs.iter().map(Walk::new).collect() } else { Vec::new() };
         let at = vec![blocks; plan.steps.len()];
-        let mut machine = Self { plan, shape, inputs, made: blocks, at, more: &[], elsewhere: Vec::new(), walks };
+        let (more, elsewhere) = (&[][..], Vec::new());
+        let mut machine = Self { plan, shape, inputs, made: blocks, blocks, at, more, elsewhere, walks };
         for (number, step) in plan.steps.iter().enumerate() {
             if let Place::Row(_, block)
             | Place::Copied(_, block)
             | Place::Gathered(_, block)
+            | Place::Rolled(_, _, block)
             | Place::Counted(_, block)
             | Place::Block(block) = plan.places[number]
             {
@@ -401,6 +431,98 @@ impl<'a, T: Lane> Machine<'a, T> {
         }
     }
 
+    /// Elements of an input from one on, a step apart.
+    ///
+    /// # Safety
+    /// The input has them.
+    unsafe fn copy(&self, input: u16, start: usize, stride: usize, to: &mut [T]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.is_byte(input) && stride == 1 {
+                let from = self.inputs[usize::from(input)].start().cast::<u8>().add(start);
+                T::of_bytes(std::slice::from_raw_parts(from, to.len()), to);
+            } else if self.shape.inputs[usize::from(input)].bytes == size_of::<T>() {
+                let from = self.inputs[usize::from(input)].start().cast::<T>().add(start);
+                if stride == 1 {
+                    from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len());
+                } else {
+                    to.iter_mut().enumerate().for_each(|(lane, to)| *to = from.add(lane * stride).read());
+                }
+            } else {
+                to.iter_mut().enumerate().for_each(|(lane, to)| *to = self.element(input, start + lane * stride));
+            }
+        }
+    }
+
+    /// Returns where `count` elements of a rolled input lie, from the element `first` of a row on.
+    ///
+    /// # Safety
+    /// The input has them, and the block is this step's own.
+    unsafe fn roll(&self, [input, roll]: [u16; 2], block: usize, [row, first, count]: [usize; 3]) -> *mut T {
+        let (view, along) = (&self.shape.inputs[usize::from(input)], self.shape.rolls[usize::from(roll)]);
+        let last = self.shape.sides.len().saturating_sub(1);
+        let step = view.strides.last().map_or(0, |stride| stride * if along.axis == last { along.step } else { 1 });
+        let is_run = along.axis != last || first + count <= along.wraps_at() || along.wraps_at() <= first;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if !self.plan.flat && is_run && step == 1 && view.bytes == size_of::<T>() {
+                return self.inputs[usize::from(input)]
+                    .start()
+                    .cast::<T>()
+                    .add(self.start_of_roll(view, along, row, first));
+            }
+            let made = self.blocks.add(block * T::BLOCK);
+            let to = std::slice::from_raw_parts_mut(made, count);
+            if !self.plan.flat {
+                self.copy_rolled(input, (view, along), [row, first], to);
+                return made;
+            }
+            let length = self.shape.sides.last().copied().unwrap_or(1);
+            let mut done = 0;
+            while done < count {
+                let (row, column) = ((first + done) / length, (first + done) % length);
+                let part = (length - column).min(count - done);
+                self.copy_rolled(input, (view, along), [row, column], &mut to[done..done + part]);
+                done += part;
+            }
+            made
+        }
+    }
+
+    /// The place in memory of an element of a rolled view, by its row and its place there.
+    fn start_of_roll(&self, view: &CopyShape, roll: Roll, mut row: usize, first: usize) -> usize {
+        let Some((_, outer)) = self.shape.sides.split_last() else { return view.offset };
+        let place =
+            |axis: usize, place: usize| view.strides[axis] * if axis == roll.axis { roll.place(place) } else { place };
+        let mut at = view.offset + place(outer.len(), first);
+        for (axis, side) in outer.iter().enumerate().rev() {
+            at += place(axis, row % side);
+            row /= side;
+        }
+        at
+    }
+
+    /// Copies elements of a rolled row.
+    ///
+    /// # Safety
+    /// The input has them.
+    unsafe fn copy_rolled(&self, input: u16, (view, roll): (&CopyShape, Roll), [row, first]: [usize; 2], to: &mut [T]) {
+        let stride = view.strides.last().copied().unwrap_or(0);
+        let end = first + to.len();
+        let (edge, step) = if roll.axis + 1 == self.shape.sides.len() {
+            (roll.wraps_at().clamp(first, end), stride * roll.step)
+        } else {
+            (end, stride)
+        };
+        let (before, behind) = to.split_at_mut(edge - first);
+        for (place, part) in [(first, before), (edge, behind)] {
+            if !part.is_empty() {
+                // SAFETY: the caller's promise.
+                unsafe { self.copy(input, self.start_of_roll(view, roll, row, place), step, part) };
+            }
+        }
+    }
+
     /// Elements of an input from one on, in their order.
     ///
     /// # Safety
@@ -465,18 +587,10 @@ impl<'a, T: Lane> Machine<'a, T> {
                     Place::Copied(input, _) => {
                         let stride = self.shape.inputs[usize::from(input)].strides.last().copied().unwrap_or(0);
                         let start = self.start(input, row) + first * stride;
-                        let to = std::slice::from_raw_parts_mut(self.at[number], count);
-                        if self.is_byte(input) && stride == 1 {
-                            let from = self.inputs[usize::from(input)].start().cast::<u8>().add(start);
-                            T::of_bytes(std::slice::from_raw_parts(from, count), to);
-                        } else if self.shape.inputs[usize::from(input)].bytes == size_of::<T>() {
-                            let from = self.inputs[usize::from(input)].start().cast::<T>().add(start);
-                            let lanes = to.iter_mut().enumerate();
-                            lanes.for_each(|(lane, to)| *to = from.add(lane * stride).read());
-                        } else {
-                            let lanes = to.iter_mut().enumerate();
-                            lanes.for_each(|(lane, to)| *to = self.element(input, start + lane * stride));
-                        }
+                        self.copy(input, start, stride, std::slice::from_raw_parts_mut(self.at[number], count));
+                    }
+                    Place::Rolled(input, roll, block) => {
+                        self.at[number] = self.roll([input, roll], block, [row, first, count]);
                     }
                     Place::Counted(view, _) => {
                         self.count(view, row, first, std::slice::from_raw_parts_mut(self.at[number], count));
@@ -580,10 +694,10 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
         });
     }
     if let Some(signed) = bytes::signed(shape) {
-        let steps = Plan { signed, ..Plan::of::<u8>(&shape.steps, shape, is_quick_flat(shape)) };
+        let steps = Plan { signed, ..Plan::of::<u8>(&shape.steps, shape, is_quick_flat::<u8>(shape)) };
         return chain::<u8>(shape, &steps, (inputs, more, *y), limits);
     }
-    let steps = Plan::of::<f32>(&shape.steps, shape, is_quick_flat(shape));
+    let steps = Plan::of::<f32>(&shape.steps, shape, is_quick_flat::<f32>(shape));
     chain::<f32>(shape, &steps, (inputs, more, *y), limits)
 }
 

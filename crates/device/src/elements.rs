@@ -13,6 +13,8 @@ pub struct ElementsShape {
     pub inputs: Vec<CopyShape>,
     /// Views of indices: numbers equal to their position, without memory.
     pub places: Vec<CopyShape>,
+    /// How inputs are rolled that are read by [`Step::Rolled`].
+    pub rolls: Vec<Roll>,
     /// The function of each row in between, and the steps that compute its input.
     pub row: Option<(RowFunction, Vec<Step>)>,
     /// The steps that compute the result; the last one is the result.
@@ -27,7 +29,8 @@ impl ElementsShape {
     /// Creates a chain of steps that end with the result.
     #[must_use]
     pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
-        Self { sides: sides.to_vec(), inputs, places: Vec::new(), row: None, steps, bytes: 4, more: Vec::new() }
+        let (places, rolls, more) = (Vec::new(), Vec::new(), Vec::new());
+        Self { sides: sides.to_vec(), inputs, places, rolls, row: None, steps, bytes: 4, more }
     }
 
     /// Sets the bytes of a number of the result.
@@ -40,6 +43,12 @@ impl ElementsShape {
     #[must_use]
     pub fn with_places(self, places: Vec<CopyShape>) -> Self {
         Self { places, ..self }
+    }
+
+    /// Adds the rolls of inputs.
+    #[must_use]
+    pub fn with_rolls(self, rolls: Vec<Roll>) -> Self {
+        Self { rolls, ..self }
     }
 
     /// Adds further results.
@@ -60,6 +69,47 @@ impl ElementsShape {
         let steps = self.steps.iter().chain(self.row.iter().flat_map(|(_, steps)| steps));
         let computing = more + steps.filter(|step| step.reads().next().is_some()).count();
         self.sides.iter().fold(computing as u64, |all, &side| all.saturating_mul(side as u64))
+    }
+}
+
+/// A view along whose axis the last element is followed by the first one, as after a roll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Roll {
+    /// The axis.
+    pub axis: usize,
+    /// The element that is read first.
+    pub start: usize,
+    /// The distance from one to the next.
+    pub step: usize,
+    /// The elements along the axis of the memory that is read: at least those of the view, times `step`, so that the first one comes once again at most.
+    pub length: usize,
+}
+
+impl Roll {
+    /// Creates a roll of an axis.
+    #[must_use]
+    pub fn new(axis: usize, [start, step, length]: [usize; 3]) -> Self {
+        Self { axis, start, step, length }
+    }
+
+    /// Returns the same along another axis.
+    #[must_use]
+    pub fn along(self, axis: usize) -> Self {
+        Self { axis, ..self }
+    }
+
+    /// The element that is read at a place of the view.
+    #[must_use]
+    pub fn place(&self, place: usize) -> usize {
+        let at = self.start + place * self.step;
+        if at < self.length { at } else { at - self.length }
+    }
+
+    /// The place of the view from which on the memory is read from its begin again.
+    #[must_use]
+    pub fn wraps_at(&self) -> usize {
+        (self.length - self.start).div_ceil(self.step)
     }
 }
 
@@ -105,6 +155,8 @@ pub enum RowFunction {
 pub enum Step {
     /// The element of an input.
     Input(u16),
+    /// The element of an input that is rolled, and the number of its roll.
+    Rolled(u16, u16),
     /// The place in a view of places, as a word.
     Place(u16),
     /// The float32, or the word, with these bits.
@@ -123,7 +175,7 @@ impl Step {
     /// The steps that it reads.
     pub fn reads(&self) -> impl Iterator<Item = u16> {
         let all = match *self {
-            Self::Input(_) | Self::Place(_) | Self::Constant(_) | Self::Row => [None; 3],
+            Self::Input(_) | Self::Rolled(..) | Self::Place(_) | Self::Constant(_) | Self::Row => [None; 3],
             Self::One(_, a) => [Some(a), None, None],
             Self::Two(_, a, b) => [Some(a), Some(b), None],
             Self::Choose(a, b, c) => [Some(a), Some(b), Some(c)],

@@ -32,7 +32,7 @@ pub(super) fn signed(shape: &ElementsShape) -> Option<Vec<bool>> {
     for step in &shape.steps {
         let of = |step: u16| reaches.get(usize::from(step)).copied();
         let (reach, sign) = match *step {
-            Step::Input(_) => (UNSIGNED, false),
+            Step::Input(_) | Step::Rolled(..) => (UNSIGNED, false),
             Step::Constant(bits) => {
                 let value = f32::from_bits(bits);
                 let whole = value as i64;
@@ -108,7 +108,7 @@ unsafe fn steps_by<I>(steps: &[Step], signed: &[bool], at: &[*mut u8], count: us
             (read, std::slice::from_raw_parts_mut(to, count))
         };
         match *step {
-            Step::Input(_) | Step::Place(_) | Step::Constant(_) | Step::Row => {}
+            Step::Input(_) | Step::Rolled(..) | Step::Place(_) | Step::Constant(_) | Step::Row => {}
             Step::One(op, x) => one(op, signed, read(x), to),
             Step::Two(op, x, y) => two(op, signed, [read(x), read(y)], to),
             Step::Choose(condition, x, y) => {

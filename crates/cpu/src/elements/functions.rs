@@ -380,7 +380,7 @@ unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f32], count: usize) {
             (read, std::slice::from_raw_parts_mut(to, count))
         };
         match *step {
-            Step::Input(_) | Step::Place(_) | Step::Constant(_) | Step::Row => {}
+            Step::Input(_) | Step::Rolled(..) | Step::Place(_) | Step::Constant(_) | Step::Row => {}
             Step::One(op, a) => one::<I>(op, read(a), to),
             Step::Two(op, a, b) => two::<I>(op, [read(a), read(b)], to),
             Step::Choose(a, b, c) => choose(read(a), [read(b), read(c)], to),

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::deferred::Deferred;
-use super::evaluate::turned;
+use super::evaluate::{turned, unrolled};
 use super::node::{Node, Source, Typed, View};
 use super::plan::lowered_together;
-use super::shape::{broadcast_strides, collapse, contiguous, product};
+use super::roll::Rolled;
+use super::shape::{Collapsed, broadcast_strides, collapse, contiguous, product};
 use super::view::permuted;
 use crate::backend::native::{
-    Combination, CopyShape, ElementsShape, NativeOperation, Number, One, ReduceShape, RowFunction, Step, Two,
+    Combination, CopyShape, ElementsShape, NativeOperation, Number, One, ReduceShape, Roll, RowFunction, Step, Two,
 };
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
@@ -38,6 +39,8 @@ struct Lowering {
     tensors: Vec<Tensor>,
     /// Views of places.
     places: Vec<(Vec<usize>, usize)>,
+    /// The rolls of views, with the number of each view.
+    rolls: Vec<(usize, Roll)>,
 }
 
 /// The views of inputs, in joined axes.
@@ -45,11 +48,12 @@ struct Views {
     sides: Vec<usize>,
     inputs: Vec<CopyShape>,
     places: Vec<CopyShape>,
+    rolls: Vec<Roll>,
 }
 
 impl Views {
     fn shape(self, steps: Vec<Step>) -> ElementsShape {
-        ElementsShape::new(&self.sides, self.inputs, steps).with_places(self.places)
+        ElementsShape::new(&self.sides, self.inputs, steps).with_places(self.places).with_rolls(self.rolls)
     }
 
     /// Returns whether inputs are in reading order or nearly so, or rows are so short that they are taken several at a time.
@@ -313,8 +317,12 @@ impl Lowering {
             let limits = limits(node.dtype)?;
             let step = match &node.node {
                 Node::Read(view) if let Some(step) = value_read(values, view, node) => step,
-                Node::Read(view) => {
-                    let read = steps.add(self.read(view, node, shape, of)?, (0, 255));
+                Node::Read(_) | Node::Gather { .. } => {
+                    let read = match &node.node {
+                        Node::Read(view) => self.read(view, node, shape, of)?,
+                        _ => self.read_rolled(&node.rolled()?, node, shape)?,
+                    };
+                    let read = steps.add(read, (0, 255));
                     if node.dtype == DType::I8 { steps.add(Step::One(One::SignedByte, read), limits) } else { read }
                 }
                 Node::Constant(value) if is_word(node.dtype) => steps.add(Step::Constant(*value as i64 as u32), limits),
@@ -377,7 +385,7 @@ impl Lowering {
                         }
                     }
                 }
-                Node::Gather { .. } | Node::Random { .. } => return None,
+                Node::Random { .. } => return None,
             };
             if steps.all.len() > MOST_STEPS {
                 return None;
@@ -403,24 +411,43 @@ impl Lowering {
             });
             return u16::try_from(number).ok().map(Step::Place);
         }
-        let tensor = view.source.tensor().filter(|tensor| tensor.dtype() == node.dtype)?;
         let strides = broadcast_strides(&node.shape, &view.strides, shape);
+        self.input(&view.source, node.dtype, (strides, view.offset), None).map(Step::Input)
+    }
+
+    fn read_rolled(&mut self, rolled: &Rolled<'_>, node: &Typed, shape: &[usize]) -> Option<Step> {
+        let strides = broadcast_strides(&node.shape, &rolled.strides, shape);
+        let before = shape.len() - node.shape.len();
+        let roll = rolled.roll.map(|roll| roll.along(before + roll.axis));
+        if roll.is_some_and(|roll| shape[roll.axis] != node.shape[roll.axis - before]) {
+            return None;
+        }
+        let input = self.input(rolled.source, node.dtype, (strides, rolled.offset), roll)?;
+        let number = self.rolls.iter().position(|(view, _)| *view == usize::from(input));
+        Some(number.map_or(Step::Input(input), |number| Step::Rolled(input, number as u16)))
+    }
+
+    /// The number of what is read, which is a view of a tensor.
+    fn input(&mut self, source: &Source, dtype: DType, view: (Vec<usize>, usize), roll: Option<Roll>) -> Option<u16> {
+        let tensor = source.tensor().filter(|tensor| tensor.dtype() == dtype)?;
+        let roll_of = |view: usize| self.rolls.iter().find(|(of, _)| *of == view).map(|(_, roll)| *roll);
         let same = |(place, other): (usize, &Tensor)| {
-            Arc::ptr_eq(&other.inner, &tensor.inner) && self.views[place] == (strides.clone(), view.offset)
+            Arc::ptr_eq(&other.inner, &tensor.inner) && self.views[place] == view && roll_of(place) == roll
         };
         let number = match self.tensors.iter().enumerate().position(same) {
             Some(number) => number,
             None if self.tensors.len() < MOST_INPUTS => {
-                self.views.push((strides, view.offset));
+                self.rolls.extend(roll.map(|roll| (self.views.len(), roll)));
+                self.views.push(view);
                 self.tensors.push(tensor);
                 self.tensors.len() - 1
             }
             None => return None,
         };
-        Some(Step::Input(number as u16))
+        u16::try_from(number).ok()
     }
 
-    /// The axes, joined as far as may be, but none of those before `cut` with one behind it.
+    /// The axes, joined as far as may be, but none of those before `cut` with one behind it, and none that is rolled.
     fn views(&self, shape: &[usize], cut: usize) -> Views {
         let whole = contiguous(shape);
         let all = self.views.iter().chain(&self.places);
@@ -429,13 +456,34 @@ impl Lowering {
             let views: Vec<Vec<usize>> = strides.iter().map(|view| view[axes.clone()].to_vec()).listed();
             collapse(&shape[axes], &views)
         };
-        let (mut joined, last) = (part(0..cut), part(cut..shape.len()));
-        joined.shape.extend(&last.shape);
-        joined.strides.iter_mut().zip(&last.strides).for_each(|(to, view)| to.extend(view));
-        if last.shape.is_empty() && (cut < shape.len() || joined.shape.is_empty()) {
+        let is_rolled = |axis: usize| self.rolls.iter().any(|(_, roll)| roll.axis == axis);
+        let mut bounds = (0..shape.len()).filter(|&axis| is_rolled(axis)).flat_map(|axis| [axis, axis + 1]).listed();
+        bounds.extend([0, cut, shape.len()]);
+        bounds.sort_unstable();
+        bounds.dedup();
+        let mut joined = Collapsed { shape: Vec::new(), strides: vec![Vec::new(); strides.len()] };
+        let (mut rolls, mut before_cut) = (Vec::new(), 0);
+        for bound in bounds.windows(2) {
+            let &[from, to] = bound else { continue };
+            let part = if is_rolled(from) {
+                rolls.push((from, joined.shape.len()));
+                Collapsed { shape: vec![shape[from]], strides: strides.iter().map(|view| vec![view[from]]).listed() }
+            } else {
+                part(from..to)
+            };
+            joined.shape.extend(&part.shape);
+            joined.strides.iter_mut().zip(&part.strides).for_each(|(to, view)| to.extend(view));
+            if to <= cut {
+                before_cut = joined.shape.len();
+            }
+        }
+        if before_cut == joined.shape.len() && (cut < shape.len() || before_cut == 0) {
             joined.shape.push(1);
             joined.strides.iter_mut().for_each(|view| view.push(1));
         }
+        let along = |roll: &Roll| rolls.iter().find(|(axis, _)| *axis == roll.axis).map(|(_, axis)| roll.along(*axis));
+        let mut rolls = self.rolls.iter().filter_map(|(_, roll)| along(roll)).listed();
+        joined_behind(&mut joined, &mut rolls, before_cut);
         let (of_tensors, of_places) = joined.strides.split_at(self.views.len());
         let views = of_tensors.iter().zip(&self.views).zip(&self.tensors);
         let inputs = views
@@ -445,7 +493,28 @@ impl Lowering {
             .listed();
         let places = of_places.iter().zip(&self.places);
         let places = places.map(|(strides, (_, offset))| CopyShape::new(&joined.shape, strides, *offset)).listed();
-        Views { sides: joined.shape, inputs, places }
+        Views { sides: joined.shape, inputs, places, rolls }
+    }
+}
+
+/// Joins rolled axes with what lies behind them, but not across `cut`: a roll then goes on by as many elements as lie behind.
+fn joined_behind(joined: &mut Collapsed, rolls: &mut [Roll], cut: usize) {
+    for behind in (1..joined.shape.len()).rev().filter(|&behind| behind != cut) {
+        let (axis, each) = (behind - 1, joined.shape[behind]);
+        let is_whole = rolls.iter().any(|roll| roll.axis == axis)
+            && rolls.iter().all(|roll| roll.axis != behind && (roll.axis != axis || roll.step == 1));
+        if !is_whole || !joined.strides.iter().all(|view| Some(view[axis]) == view[behind].checked_mul(each)) {
+            continue;
+        }
+        joined.shape[axis] *= each;
+        joined.shape.remove(behind);
+        joined.strides.iter_mut().for_each(|view| view[axis] = view.remove(behind));
+        for roll in rolls.iter_mut() {
+            *roll = match roll.axis {
+                at if at == axis => Roll::new(axis, [roll.start * each, 1, roll.length * each]),
+                at => roll.along(if at > axis { at - 1 } else { at }),
+            };
+        }
     }
 }
 
@@ -490,6 +559,7 @@ fn chained(group: &[Arc<Deferred>], shape: &[usize]) -> Option<(ElementsShape, V
     chain.steps.all.truncate(usize::from(last) + 1);
     lowering.tensors.truncate(inputs);
     lowering.views.truncate(inputs);
+    lowering.rolls.retain(|(view, _)| *view < inputs);
     let views = lowering.views(shape, shape.len());
     if !views.pays(false) {
         return None;
@@ -557,6 +627,11 @@ pub(in crate::ops) async fn reduced(
     if found.is_none() && Lowering::default().steps(typed, &typed.shape, None).is_some() {
         // What lies across the others is turned first.
         found = arranged(&turned(engine, typed).await?, from, by, number);
+    }
+    if found.is_none()
+        && let Some(unrolled) = unrolled(engine, typed).await?
+    {
+        found = arranged(&unrolled, from, by, number);
     }
     let Some((operation, tensors)) = found else { return Ok(None) };
     let tensors: Vec<&Tensor> = tensors.iter().listed();

@@ -205,7 +205,10 @@ fn arithmetic(typed: &Arc<Typed>) -> usize {
 async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
     match &typed.node {
         Node::Read(view) => copied(engine, typed, view).await,
-        Node::Gather { view, stride, length, index } => gathered(engine, typed, view, [*stride, *length], index).await,
+        Node::Gather { view, stride, length, index } => match straight(engine, typed).await? {
+            Some(tensor) => Ok(Some(tensor)),
+            None => gathered(engine, typed, view, [*stride, *length], index).await,
+        },
         Node::Random { kind, seed, counter } => {
             let uniform = match kind {
                 RandomKind::Bits => false,
@@ -266,6 +269,36 @@ pub(in crate::ops) async fn copied(engine: &Engine, typed: &Typed, view: &View) 
     };
     let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset).of_bytes(bytes));
     engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "copy").await
+}
+
+/// A roll by copies of runs, on a processor.
+async fn straight(engine: &Engine, typed: &Typed) -> Result<Option<Tensor>> {
+    let bytes = typed.dtype.bytes();
+    let is_copied = engine.is_processors() && matches!(bytes, 1 | 2 | 4 | 8) && typed.count() > 0;
+    let Some(rolled) = typed.rolled().filter(|_| is_copied) else { return Ok(None) };
+    let Some(tensor) = rolled.source.tensor() else { return Ok(None) };
+    let operation = rolled.copy(&typed.shape, bytes);
+    let parts = vec![&tensor; operation.parts.len()];
+    engine.native(NativeOperation::Assemble(operation), &parts, (typed.dtype, &typed.shape), "roll").await
+}
+
+/// The expression with its rolls copied beforehand, for a processor that cannot read them as they are.
+pub(super) async fn unrolled(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Arc<Typed>>> {
+    let mut found = Vec::new();
+    if engine.is_processors() {
+        typed.walk(&mut |node| {
+            if node.rolled().is_some() {
+                found.push(node.clone());
+            }
+        });
+    }
+    let mut result = None;
+    for node in found {
+        if let Some(tensor) = straight(engine, &node).await? {
+            result = Some(result.as_ref().unwrap_or(typed).replaced(&node, &Typed::read(&tensor)));
+        }
+    }
+    Ok(result)
 }
 
 /// Elements at places that a tensor names.
@@ -421,9 +454,15 @@ pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutu
         if let Some(tensor) = native(engine, typed).await? {
             return Ok(tensor);
         }
-        let typed = turned(engine, typed).await?;
+        let mut typed = turned(engine, typed).await?;
         if let Some(tensor) = elements::computed(engine, &typed).await? {
             return Ok(tensor);
+        }
+        if let Some(unrolled) = unrolled(engine, &typed).await? {
+            typed = unrolled;
+            if let Some(tensor) = elements::computed(engine, &typed).await? {
+                return Ok(tensor);
+            }
         }
         let typed = narrowed(engine, &typed, MOST_TENSORS).await?;
         let mut inputs = Vec::new();

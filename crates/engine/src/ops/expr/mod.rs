@@ -15,6 +15,7 @@ pub(super) mod number;
 pub(super) mod operation;
 mod operators;
 pub(super) mod plan;
+mod roll;
 pub(super) mod shape;
 pub(super) mod view;
 

@@ -396,7 +396,7 @@ impl Typed {
         step(self, change, &mut HashMap::new())
     }
 
-    /// Lists every node once that `known` has not, what is read before what reads it.
+    /// Lists every node once that `known` has not, what is read before what reads it, without the places of rolls.
     pub(super) fn walk_new<T>(self: &Arc<Self>, known: &FxHashMap<*const Self, T>, nodes: &mut Vec<Arc<Self>>) {
         fn step<T>(
             typed: &Arc<Typed>,
@@ -407,8 +407,10 @@ impl Typed {
             if known.contains_key(&Arc::as_ptr(typed)) || !seen.insert(Arc::as_ptr(typed)) {
                 return;
             }
-            for child in typed.children() {
-                step(child, known, seen, nodes);
+            if typed.rolled().is_none() {
+                for child in typed.children() {
+                    step(child, known, seen, nodes);
+                }
             }
             nodes.push(typed.clone());
         }

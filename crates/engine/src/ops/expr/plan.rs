@@ -246,8 +246,11 @@ impl Walk {
                 self.read(deferred, number, kernel);
             }
             let count = typed.count();
-            for child in typed.children() {
-                self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count, from_memory: false });
+            // A processor computes no places of rolls.
+            if !self.for_processor || typed.rolled().is_none() {
+                for child in typed.children() {
+                    self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count, from_memory: false });
+                }
             }
         }
         self.parts.push(Part {
@@ -427,6 +430,7 @@ impl Walk {
             Node::Unary(op, _) => (op.function().cost([cost::SIMPLE, cost::FUNCTION]), 0.0),
             Node::Binary(op, ..) => (op.function().cost([cost::SIMPLE, cost::FUNCTION]), 0.0),
             Node::Random { .. } => (cost::RANDOM, 0.0),
+            Node::Gather { .. } if self.for_processor && typed.rolled().is_some() => (0.0, cost::READ),
             Node::Gather { .. } => (0.0, cost::GATHERED),
             Node::Read(View { source: Source::Indices, .. }) => (cost::SIMPLE, 0.0),
             Node::Read(view) => {

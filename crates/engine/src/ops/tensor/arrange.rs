@@ -166,24 +166,17 @@ impl Expr {
                 continue;
             }
             let back = (-(shift as i128)).rem_euclid(length as i128);
-            if self.engine.is_processors() {
-                // Runs are copied quicker than places are found.
-                let part = |of: Range<usize>| {
-                    let mut ranges: Vec<Range<usize>> =
-                        result.shape().unwrap_or(&[]).iter().map(|&side| 0..side).listed();
-                    ranges.get_mut(axis).into_iter().for_each(|range| *range = of.clone());
-                    result.slice(&ranges)
-                };
-                result = part(back as usize..length).concat(&[part(0..back as usize)], axis.cast_signed());
+            if back == 0 {
                 continue;
             }
-            let back = back as f64;
-            result = result.picked(axis, length, |place, length| {
-                // Without a sum that may be larger than a word.
-                let from_end = length as f64 - back;
-                let place = &place;
-                place.less(from_end).select(place.binary(Binary::Add, back), place.binary(Binary::Sub, from_end))
-            });
+            // Without a sum that may be larger than a word. Processors know these places by their form, and read runs (`Typed::rolled`).
+            let (back, from_end) = (back as f64, length as f64 - back as f64);
+            let mut beside = vec![1; result.shape().map_or(0, <[usize]>::len)];
+            beside.get_mut(axis).into_iter().for_each(|side| *side = length);
+            let place = Self::made(&self.engine, || places(&beside));
+            let index =
+                place.less(from_end).select(place.binary(Binary::Add, back), place.binary(Binary::Sub, from_end));
+            result = result.gathered(&index, axis.cast_signed());
         }
         result
     }
