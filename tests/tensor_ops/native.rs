@@ -237,6 +237,19 @@ fn what_is_moved_is_moved_as_by_kernels() {
     }
 }
 
+/// A chain reads rolls in place or as runs; one alone is copied as runs.
+#[test]
+fn rolls_are_part_of_chains() {
+    let engine = &both()[0];
+    let x = cantus::ops::full(engine, &[40, 130], 1.5, cantus::DType::F32).eval().unwrap();
+    let around = &x + x.roll(&[1], &[0]) + x.roll(&[-2], &[1]);
+    around.sum(&[1], false).eval().unwrap();
+    around.eval().unwrap();
+    assert!(!ran(engine, "roll (native)") && !ran(engine, "elementwise"));
+    x.roll(&[3], &[1]).eval().unwrap();
+    assert!(ran(engine, "roll (native)"));
+}
+
 /// Tables of what each pixel is made of would take thousands of times the memory of such a line.
 #[test]
 fn long_lines_are_scaled_without_long_tables() {

@@ -120,6 +120,7 @@ pub(super) trait Lane: Copy {
     fn of_byte(byte: u8) -> Self;
     fn of_bytes(bytes: &[u8], to: &mut [Self]);
     fn narrowed(lanes: &[Self], to: &mut [u8]);
+    fn fill(self, to: &mut [Self]);
 
     /// Runs a plan's steps for `count` lanes: `at` says where each step's are.
     ///
@@ -147,6 +148,11 @@ impl Lane for f32 {
         functions::narrowed(lanes, to);
     }
 
+    fn fill(self, to: &mut [Self]) {
+        // A loop that ends after a few is quicker than a call.
+        if to.len() < SHORT { to.fill(self) } else { functions::filled(self, to) }
+    }
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the caller's promise.
         unsafe { functions::steps(plan.steps, at, count) }
@@ -170,6 +176,10 @@ impl Lane for u8 {
 
     fn narrowed(lanes: &[Self], to: &mut [u8]) {
         to.copy_from_slice(lanes);
+    }
+
+    fn fill(self, to: &mut [Self]) {
+        to.fill(self);
     }
 
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
@@ -538,7 +548,7 @@ impl<'a, T: Lane> Machine<'a, T> {
             // SAFETY: the caller's promise.
             unsafe {
                 match step {
-                    0 => to.fill(self.element(input, at)),
+                    0 => self.element(input, at).fill(to),
                     _ if view.bytes != size_of::<T>() => {
                         to.iter_mut().enumerate().for_each(|(lane, to)| *to = self.element(input, at + lane * step));
                     }
@@ -565,7 +575,7 @@ impl<'a, T: Lane> Machine<'a, T> {
                 unsafe {
                     let value = self.element(input, self.start(input, row));
                     let longest = self.plan.longest::<T>(self.shape);
-                    std::slice::from_raw_parts_mut(self.at[number], longest).fill(value);
+                    value.fill(std::slice::from_raw_parts_mut(self.at[number], longest));
                 }
             }
         }

@@ -20,6 +20,10 @@ forms! {
     pub(super) unsafe fn steps(steps: &[Step], at: &[*mut f32], count: usize) = steps_by
 }
 forms! {
+    /// The same number everywhere.
+    pub(super) fn filled(value: f32, to: &mut [f32]) = filled_by
+}
+forms! {
     /// Bytes as numbers.
     pub(super) fn widened(x: &[u8], to: &mut [f32]) = widened_by
 }
@@ -386,6 +390,11 @@ unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f32], count: usize) {
             Step::Choose(a, b, c) => choose(read(a), [read(b), read(c)], to),
         }
     }
+}
+
+#[inline(always)]
+fn filled_by<I: Isa>(value: f32, to: &mut [f32]) {
+    to.fill(value);
 }
 
 #[inline(always)]
