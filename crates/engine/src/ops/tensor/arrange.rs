@@ -1,6 +1,5 @@
 //! Elements in another order, repeated, or in part: composed of views and of gathers whose index is computed. Nothing has a kernel of its own.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::create::places;
