@@ -24,6 +24,15 @@ packages() {
     DEBIAN_FRONTEND=noninteractive apt-get install "${wait[@]}" -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# The libraries whose items apps see. `cantus` re-exports those of the others, and cargo-semver-checks looks into no other crate.
+public_crates() {
+    local name
+    for name in cantus cantus-base cantus-build cantus-cudarc cantus-data cantus-device cantus-engine cantus-graph cantus-kernel cantus-link cantus-spmd \
+        cantus-translate cantus-zk; do
+        printf -- '--package %s ' $name
+    done
+}
+
 # take_turn: names the turn of what is taken by turns in CANTUS_TURN: by commit, so that in time each part has its turn.
 take_turn() {
     local commit

@@ -41,6 +41,8 @@ fi
 
 # Nothing of the source folder: what is installed is what is tested.
 cp -r tests "$work/tests" && cp -r ../examples/python "$work/examples"
+# What `cantus new --kind python` makes.
+mkdir "$work/rod" && cp ../cli/templates/python/main.py ../cli/templates/rust/src/step.wgsl "$work/rod"
 cp ../docs/guide/src/python.md ../docs/guide/src/images.md ../docs/guide/src/data.md README.md ../site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
@@ -59,7 +61,7 @@ for page in ("python.md", "images.md", "data.md", "README.md", "root.md"):
     for block in blocks:
         exec(block, scope)
 PYTHON
-for example in first.py examples/*.py; do
+for example in first.py examples/*.py rod/main.py; do
     python "$example"
 done
 package=$(python -c 'import cantus, os; print(os.path.dirname(cantus.__file__))')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The site, into target/site: static, for any host and any path. The guide takes mdBook (installed into .venv where it is missing), the front page and the
-# playground what web/build.sh makes, the API's pages cargo doc. `--quick` takes web/ as it is built and leaves the API's pages out.
+# playground what web/build.sh makes, the API's pages cargo doc. `--built` takes web/ as it is built, `--quick` leaves the API's pages out as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/shell.sh
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 quick=
 [ "${1:-}" != --quick ] || quick=yes
 out=$PWD/target/site
-if [ -z "$quick" ]; then
+if [ $# = 0 ]; then
     [ "$(cat web/pkg/profile 2>/dev/null || true)" = release ] || web/build.sh
 else
     [ -e web/pkg/profile ] || { echo "the page is not built: web/build.sh --quick" >&2; exit 1; }

@@ -112,7 +112,9 @@ const EVERY: [Target; 12] = [
 ];
 
 /// The architectures that are compiled for when none is named: what every card since 2018 runs, and a recent one.
+#[cfg(feature = "cuda")]
 const PTX_ARCHITECTURE: &str = "compute_75";
+#[cfg(feature = "cuda")]
 const CUBIN_ARCHITECTURE: &str = "sm_90";
 
 impl Target {

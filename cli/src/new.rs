@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::{output, report};
 
-/// Create a folder with a small app: a Rust program, a window, a page, or a simulation for `cantus job`
+/// Create a folder with a small app: a Rust or Python program, a window, a page, or a simulation for `cantus job`
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -19,7 +19,7 @@ pub struct Arguments {
     /// Kind of app
     #[arg(long, value_name = "KIND", default_value = "rust")]
     kind: Kind,
-    /// The folder of Cantus's sources, for `rust`, `window` and `page` [default: where this program was built, else the published package]
+    /// The folder of Cantus's sources, for all but `job` [default: where this program was built, else the published package]
     #[arg(long, value_name = "FOLDER")]
     cantus: Option<PathBuf>,
 }
@@ -27,6 +27,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus new heat                a Rust program with its own kernel
+  cantus new rod --kind python   the same in Python
   cantus new sea --kind window   a window whose picture a kernel computes
   cantus new waves --kind page   an animated page
   cantus new coral --kind job    a simulation from a TOML file
@@ -38,6 +39,8 @@ Each prints what to type next.";
 enum Kind {
     /// A Rust program with its own kernel
     Rust,
+    /// A Python program with its own kernel
+    Python,
     /// A window that a kernel draws, frame by frame
     Window,
     /// A page with its own kernel, on WebGPU or the CPU
@@ -57,6 +60,12 @@ impl Kind {
                 (".gitignore", include_str!("../templates/rust/gitignore")),
                 ("src/main.rs", include_str!("../templates/rust/src/main.rs")),
                 ("src/step.wgsl", include_str!("../templates/rust/src/step.wgsl")),
+            ],
+            Self::Python => &[
+                ("requirements.txt", include_str!("../templates/python/requirements.txt")),
+                (".gitignore", include_str!("../templates/python/gitignore")),
+                ("main.py", include_str!("../templates/python/main.py")),
+                ("step.wgsl", include_str!("../templates/rust/src/step.wgsl")),
             ],
             Self::Window => &[
                 ("Cargo.toml", include_str!("../templates/window/Cargo.toml.in")),
@@ -85,6 +94,7 @@ impl Kind {
     fn next(self) -> &'static str {
         match self {
             Self::Rust | Self::Window => "cargo run",
+            Self::Python => "pip install -r requirements.txt && python main.py",
             Self::Page => "npm install && npx vite",
             Self::Job => "cantus job reaction.toml",
         }
@@ -153,17 +163,27 @@ fn name(folder: &Path) -> Result<&str> {
 
 /// The app's dependency on Cantus: a folder that has its sources, else the published package of this version; what `is_named` must be there.
 fn dependency(kind: Kind, folder: Option<&Path>, is_named: bool) -> Result<String> {
-    let wanted = if kind == Kind::Page { "web/package.json" } else { "src/lib.rs" };
+    let wanted = match kind {
+        Kind::Page => "web/package.json",
+        Kind::Python => "python/pyproject.toml",
+        _ => "src/lib.rs",
+    };
     let version = env!("CARGO_PKG_VERSION");
     match (folder.and_then(|folder| sources(folder, wanted)), folder) {
-        (Some(found), _) if kind == Kind::Page => Ok(format!("file:{found}/web")),
-        (Some(found), _) => Ok(format!("{{ path = \"{found}\" }}")),
+        (Some(found), _) => Ok(match kind {
+            Kind::Page => format!("file:{found}/web"),
+            Kind::Python => format!("{found}/python"),
+            _ => format!("{{ path = \"{found}\" }}"),
+        }),
         (None, Some(folder)) if is_named => Err(Error::InvalidInput {
             what: format!("the sources of Cantus in {}", folder.display()),
             reason: format!("there is no {wanted}; name a checkout with --cantus FOLDER"),
         }),
-        (None, _) if kind == Kind::Page => Ok(format!("^{version}")),
-        (None, _) => Ok(format!("\"{version}\"")),
+        (None, _) => Ok(match kind {
+            Kind::Page => format!("^{version}"),
+            Kind::Python => format!("cantus-compute~={version}"),
+            _ => format!("\"{version}\""),
+        }),
     }
 }
 
@@ -184,6 +204,8 @@ mod tests {
         for folder in [None, Some(Path::new("no/such/folder"))] {
             assert_eq!(dependency(Kind::Rust, folder, false).ok(), Some(format!("\"{version}\"")));
             assert_eq!(dependency(Kind::Page, folder, false).ok(), Some(format!("^{version}")));
+            let python = dependency(Kind::Python, folder, false).ok();
+            assert_eq!(python, Some(format!("cantus-compute~={version}")));
         }
         assert!(
             dependency(Kind::Rust, Some(Path::new("no/such/folder")), true).is_err(),
@@ -195,5 +217,6 @@ mod tests {
     fn a_program_beside_its_sources_names_them() {
         let of = |kind| dependency(kind, SOURCES.map(Path::new), false).unwrap_or_default();
         assert!(of(Kind::Rust).starts_with("{ path = \"") && of(Kind::Page).starts_with("file:"));
+        assert!(Path::new(&of(Kind::Python)).join("pyproject.toml").is_file(), "{}", of(Kind::Python));
     }
 }

@@ -89,9 +89,6 @@ const PLACES: [Place; 16] = [
     place(".github/ISSUE_TEMPLATE/config.yml", "url: \"", What::Documentation, 1),
 ];
 
-/// Folders with a manifest that name crates of this workspace with a version.
-const DEPENDENTS: [&str; 7] = [".", "build", "cli", "monitor", "serve", "verify", "xtask"];
-
 /// The files that differ, with what they should hold.
 fn differing(root: &Path, project: &Project) -> Outcome<Vec<(String, String)>> {
     let mut files: Vec<String> = PLACES.iter().map(|place| place.file.to_owned()).collect();
@@ -107,16 +104,17 @@ fn differing(root: &Path, project: &Project) -> Outcome<Vec<(String, String)>> {
             found.push((file, fresh));
         }
     }
-    for folder in DEPENDENTS {
-        let file = format!("{folder}/Cargo.toml").trim_start_matches("./").to_owned();
-        let text = read(root, &file)?;
+    let members = packages::members(root)?;
+    for package in &members {
+        let path = package.folder.join("Cargo.toml");
+        let file = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let text = read(&package.folder, "Cargo.toml")?;
         let fresh = dependencies(&text, &project.version);
         if fresh != text {
             found.push((file, fresh));
         }
     }
-    let folders =
-        packages::members(root)?.into_iter().filter(packages::Package::is_published).map(|package| package.folder);
+    let folders = members.into_iter().filter(packages::Package::is_published).map(|package| package.folder);
     for folder in folders.chain([root.join("python"), root.join("web")]).filter(|folder| folder != &root.join(".")) {
         for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
             let (path, text) = (folder.join(name), read(root, name)?);

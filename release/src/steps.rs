@@ -195,7 +195,7 @@ fn notes(root: &Path, version: &str) -> Outcome<String> {
     let section = section(&text, version).or_else(|| section(&text, "Unreleased"));
     let section = section.ok_or_else(|| format!("CHANGELOG.md has no section {version}"))?;
     let text = format!(
-        "# Cantus {version}\n\n{section}\n\n## Install\n\n```text\ncargo add cantus\ncargo install cantus-cli\npip install cantus-compute    # import cantus\nnpm install cantus\n```\n\nOr a program from the files below; `sha256sum --check SHA256SUMS` compares them.\n"
+        "# Cantus {version}\n\n{section}\n\n## Install\n\n```text\ncargo add cantus\ncargo install cantus-cli\npip install cantus-compute    # import cantus\nnpm install cantus\n```\n\nOr a program from the files below; `sha256sum --check --ignore-missing SHA256SUMS` compares those that you have.\n"
     );
     let file = root.join("dist/NOTES.md");
     std::fs::write(&file, &text).map_err(|error| format!("{}: {error}", file.display()))?;

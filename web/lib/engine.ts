@@ -23,6 +23,11 @@ export class FieldEngine {
     return this.raw.kind;
   }
 
+  /** Is true if the backend has not run on such hardware yet, as WebGPU, which was tested only on a software device. */
+  get isExperimental(): boolean {
+    return this.raw.isExperimental;
+  }
+
   /** Why it was chosen. */
   get why(): string {
     return this.raw.why;

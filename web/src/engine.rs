@@ -84,6 +84,12 @@ impl RawEngine {
         self.engine.selected().device.kind.name().to_owned()
     }
 
+    /// Returns whether the backend has not run on such hardware yet.
+    #[wasm_bindgen(getter, js_name = isExperimental)]
+    pub fn is_experimental(&self) -> bool {
+        self.engine.selected().device.is_experimental()
+    }
+
     /// Returns the reason for the choice of the device.
     #[wasm_bindgen(getter)]
     pub fn why(&self) -> String {

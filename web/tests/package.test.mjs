@@ -14,7 +14,7 @@ for (const mode of MODES) {
       const { Engine } = await import("/npm/index.js");
       // The best device is the CPU where the GPU is a program: it has to be asked for.
       const engine = await Engine.create(backend === "webgpu" ? { backend } : {});
-      const found = { backend: engine.backend, best: (await Engine.create()).backend };
+      const found = { backend: engine.backend, isExperimental: engine.isExperimental, best: (await Engine.create()).backend };
       const x = await engine.tensor(Float32Array.of(1, 2, 3, 4, 5, 6), [2, 3]);
       const y = await engine.zeros([2, 3]);
       const wgsl = `struct P { a: f32, shift: vec2f }
@@ -93,6 +93,7 @@ for (const mode of MODES) {
       return found;
     });
     assert.equal(found.backend, mode.backend);
+    assert.equal(found.isExperimental, mode.backend === "webgpu");
     assert.equal(found.best, "cpu");
     assert.deepEqual(found.first, [2.5, 4.5, 6.5, 8.5, 10.5, 12.5]);
     assert.deepEqual(found.scaled, [20.5, 40.5, 60.5, 80.5, 100.5, 120.5]);

@@ -161,7 +161,14 @@ fn new_apps_name_the_sources() {
     place.refuse("new other --cantus nowhere", 2, &["nowhere", "--cantus"]);
     place.succeed("new sea --kind window");
     assert!(std::fs::read_to_string(place.path("sea/Cargo.toml")).unwrap().contains("eframe"));
-    place.refuse("new other --kind game", 2, &["rust", "window", "page", "job"]);
+    place.succeed("new rod --kind python");
+    let needed = std::fs::read_to_string(place.path("rod/requirements.txt")).unwrap();
+    let sources = needed.lines().last().unwrap();
+    assert!(std::path::Path::new(sources).join("pyproject.toml").is_file(), "{needed}");
+    place.npy("before.npy", &[5], &[0.0_f32, 0.0, 16.0, 0.0, 8.0]);
+    place.succeed("run rod/step.wgsl --in before=before.npy --out after=f32[5] --set params.rate=0.25 --invocations 5 -o after=after.npy");
+    assert_eq!(place.read_f32("after.npy").1, [0.0, 4.0, 8.0, 6.0, 6.0]);
+    place.refuse("new other --kind game", 2, &["rust", "python", "window", "page", "job"]);
 }
 
 #[test]

@@ -225,8 +225,8 @@ impl DeviceInfo {
         match self.backend.as_str() {
             "hip" | "ascend" | "pjrt" => true,
             "opencl" => is_hardware,
-            // A name ends with its API.
-            "wgpu" => is_hardware && !self.name.ends_with("(Vulkan)"),
+            // A name ends with its API. A browser does not say what is behind its.
+            "wgpu" => self.name.ends_with("(WebGPU)") || (is_hardware && !self.name.ends_with("(Vulkan)")),
             _ => false,
         }
     }
@@ -247,6 +247,7 @@ mod tests {
             ("wgpu", "A GPU (Vulkan)", gpu, false),
             ("wgpu", "A GPU (Metal)", DeviceKind::IntegratedGpu, true),
             ("wgpu", "A GPU (DX12)", gpu, true),
+            ("wgpu", "apple (WebGPU)", DeviceKind::Other, true),
             ("wgpu", "llvmpipe (GL)", software, false),
             ("opencl", "A GPU", DeviceKind::IntegratedGpu, true),
             ("opencl", "pthread", software, false),
