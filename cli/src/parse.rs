@@ -196,10 +196,22 @@ impl FromStr for NamedTensor {
         };
         let elements = match TextureFormat::from_name(dtype.trim()) {
             Some(format) => Elements::Texels(format),
-            None => Elements::Numbers(dtype.trim().parse().map_err(|error: cantus::Error| error.to_string())?),
+            None => Elements::Numbers(dtype.trim().parse().map_err(|_: cantus::Error| neither(dtype.trim()))?),
         };
         Ok(Self { name, elements, shape: self::shape(shape, wanted)? })
     }
+}
+
+/// Says that a name is that of no dtype and no format.
+fn neither(name: &str) -> String {
+    let dtypes: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+    let formats: Vec<&str> = TextureFormat::ALL.iter().map(|format| format.name()).collect();
+    let near = closest(name, &[dtypes.as_slice(), &formats].concat());
+    format!(
+        "\"{name}\" is neither a dtype nor a texture format{near}. Dtypes: {}. Formats: {}",
+        dtypes.join(", "),
+        formats.join(", ")
+    )
 }
 
 /// Parses the text between the brackets of a shape: `480,640`, or `@x` for that of `x`.
@@ -283,6 +295,11 @@ mod tests {
         for bad in ["y", "y=", "=f32[1]", "y=f32", "y=f32[0]", "y=f32[-1]", "y=f31[1]", "y=f32[1", "y=f32[@]"] {
             assert!(bad.parse::<NamedTensor>().is_err(), "{bad}");
         }
+        let refusal = "y=rgba9unorm[4,4]".parse::<NamedTensor>().unwrap_err();
+        assert!(
+            refusal.contains("\"rgba8unorm\"?") && refusal.contains("r32float") && refusal.contains("bf16"),
+            "{refusal}"
+        );
         let file: NamedFile = "x=a=b.npy".parse().unwrap();
         assert_eq!((file.name.as_str(), file.path.as_os_str()), ("x", "a=b.npy".as_ref()));
     }

@@ -7,25 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _devices
-
-# What a kernel reads, and the dtype of an image, as the end of the name of a format.
-_KINDS = {
-    ("f32", "uint8"): "8unorm",
-    ("f32", "int8"): "8snorm",
-    ("f32", "uint16"): "16unorm",
-    ("f32", "int16"): "16snorm",
-    ("f32", "float16"): "16float",
-    ("f32", "float32"): "32float",
-    ("u32", "uint8"): "8uint",
-    ("u32", "uint16"): "16uint",
-    ("u32", "uint32"): "32uint",
-    ("i32", "int8"): "8sint",
-    ("i32", "int16"): "16sint",
-    ("i32", "int32"): "32sint",
-}
-_CHANNELS = {1: "r", 2: "rg", 3: "rgba", 4: "rgba"}
-
+from . import _core, _devices, _dtypes
 
 class Texture:
     """An image on a device, for the `texture_*` variables of a kernel: height x width x channels.
@@ -89,8 +71,7 @@ class Texture:
         dtype = self._texture.dtype
         if dtype is None:
             raise _core.Error(f"channels of {self.format} share bytes, and NumPy has no dtype for them: store rgba16float")
-        names = {"f32": "float32", "f16": "float16", "u8": "uint8", "i8": "int8", "u16": "uint16", "i16": "int16", "u32": "uint32", "i32": "int32"}
-        return np.frombuffer(self._texture.bytes(), names[dtype]).reshape(self.shape).copy()
+        return np.frombuffer(self._texture.bytes(), _dtypes.BY_CORE[dtype].numpy).reshape(self.shape).copy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         values = self.numpy()
@@ -120,6 +101,7 @@ def _pixels(image: Any) -> np.ndarray[Any, Any]:
         pixels = pixels.astype(np.uint8) * 255
     if pixels.dtype == np.float64:
         pixels = pixels.astype(np.float32)
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     if pixels.ndim not in (2, 3):
         raise ValueError(f"an image is height x width x channels, and its shape is {pixels.shape}")
     return pixels
@@ -127,21 +109,21 @@ def _pixels(image: Any) -> np.ndarray[Any, Any]:
 
 def _format(reads: str, pixels: np.ndarray[Any, Any]) -> str:
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-    if reads == "depth" and channels == 1 and pixels.dtype == np.float32:
-        return "depth32float"
-    kind = _KINDS.get((reads, pixels.dtype.name))
-    if kind is None or channels not in _CHANNELS:
+    format = _core.format_for(reads, _core_dtype(pixels), channels)
+    if format is None:
         raise TypeError(f"no format that a kernel reads as {reads} has {channels} channels of {pixels.dtype}")
-    return _CHANNELS[channels] + kind
+    return format
+
+
+def _core_dtype(pixels: np.ndarray[Any, Any]) -> str:
+    if pixels.dtype.kind not in "fiu":
+        raise TypeError(f"no texture has channels of {pixels.dtype}")
+    return _dtypes.of(pixels.dtype).core
 
 
 def _made(pixels: np.ndarray[Any, Any], format: str, levels: bool, device: Any) -> _core.Texture:
-    kinds = {"float32": "f32", "float16": "f16", "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "uint32": "u32", "int32": "i32"}
-    dtype = kinds.get(pixels.dtype.name)
-    if dtype is None:
-        raise TypeError(f"no texture has channels of {pixels.dtype}")
     shape = [int(side) for side in pixels.shape]
-    return _core.Texture.of(device.engine, dtype, shape, pixels.tobytes(), format, levels)
+    return _core.Texture.of(device.engine, _core_dtype(pixels), shape, pixels.tobytes(), format, levels)
 
 
 def bound(image: Any, name: str, known: list[Any], device: Any) -> _core.Texture:

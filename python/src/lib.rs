@@ -36,7 +36,7 @@ mod _core {
     #[pymodule_export]
     use super::stream::Stream;
     #[pymodule_export]
-    use super::texture::Texture;
+    use super::texture::{Texture, format_for};
 
     use pyo3::prelude::*;
 

@@ -1,5 +1,6 @@
 //! Textures and samplers of kernels.
 
+use cantus::kernel::SampleType;
 use cantus::{AddressMode, CompareFunction, FilterMode, Sampler, TextureDescriptor, TextureFormat};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,6 +20,16 @@ fn format_of(name: &str) -> PyResult<TextureFormat> {
         let known: Vec<&str> = TextureFormat::ALL.iter().map(|format| format.name()).collect();
         PyValueError::new_err(format!("{name:?} is not a texture format: {}", known.join(", ")))
     })
+}
+
+/// The format in which a kernel reads such numbers (f32, u32, i32 or depth) from arrays of that dtype and that many channels.
+#[pyfunction]
+pub(crate) fn format_for(reads: &str, dtype_name: &str, channels: usize) -> PyResult<Option<&'static str>> {
+    let kinds = [SampleType::Float, SampleType::Uint, SampleType::Sint, SampleType::Depth];
+    let Some(kind) = kinds.into_iter().find(|kind| kind.to_string() == reads) else {
+        return Err(PyValueError::new_err(format!("no texture is read as {reads}")));
+    };
+    Ok(cantus::Texture::format_of(kind, dtype(dtype_name)?, channels).map(TextureFormat::name))
 }
 
 #[pymethods]

@@ -48,6 +48,9 @@ pub struct StepTable {
     pub advance: BTreeMap<String, [f64; 2]>,
     pub workgroups: Option<Extent>,
     pub invocations: Option<Extent>,
+    /// Samplers by bindings, for those that are not the usual ones: a filter, or a table of settings.
+    #[serde(default)]
+    pub samplers: toml::Table,
     /// The number of times in a row.
     #[serde(default = "once")]
     pub repeat: u32,

@@ -3,6 +3,7 @@
 mod buffers;
 mod file;
 mod film;
+mod samplers;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use super::output::OutputFile;
 use super::progress::Computed;
 use super::run::contents::{self, Colors, Format};
 use super::run::job::{Amount, Step};
-use super::run::{read_kernel, textures};
+use super::run::read_kernel;
 use super::{animation, output, parse, report};
 
 /// Run several kernels over the same buffers, as a TOML file describes: simulations and pipelines
@@ -55,6 +56,9 @@ const EXAMPLES: &str = r#"The file:
   bind = { cells = "now", after = "next" }   # if the names differ
   invocations = [256, 256]   # or workgroups, or "@now": one for each element
   set = { birth = 3, params.rate = 0.5 }   # overrides, uniforms, their members
+  samplers = { smp = "nearest" }   # or { filter = "linear", address = "repeat",
+                         # lod = [0, 4], compare = "less" }; linear and clamped
+                         # to the edge without
   advance = { "params.time" = [0.0, 0.01] }   # in the first round, and what
                          # each further round adds
   repeat = 2             # in a row; once = true: in the first round only
@@ -285,7 +289,7 @@ fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<Wh
         });
         let bound = bound.collect::<Result<Vec<_>>>()?;
         let advance = table.advance.iter().map(|(name, values)| (name.clone(), *values)).collect();
-        let samplers = textures::samplers(step.reflection());
+        let samplers = samplers::all(step.reflection(), &table.samplers)?;
         let (step, repeat) = (Box::new(step), table.repeat);
         actions.push(What::Kernel { step, bound, samplers, like, advance, repeat });
     } else if table.swap.is_none() {

@@ -6,6 +6,15 @@
 //! {"wgsl": "…", "entry": "main", "set": {"SIZE": 64}, "workgroups": [4, 1, 1], "bindings": [{"group": 0, "binding": 0, "bytes": 256}]}
 //! ```
 //!
+//! A texture or a sampler has its description too; a texture's bytes are those of all levels, by level, layer and row, without padding, and of one that is
+//! written its only level comes back:
+//!
+//! ```json
+//! {"group": 0, "binding": 1, "bytes": 3072, "texture": {"dimension": "2d", "format": "rgba8unorm", "size": [32, 24, 1], "levels": 1, "samples": 1}}
+//! {"group": 0, "binding": 2, "bytes": 0, "sampler": {"address_mode": ["repeat", "repeat", "clamp-to-edge"], "mag_filter": "linear",
+//!     "min_filter": "linear", "mipmap_filter": "nearest", "lod_min_clamp": 0, "lod_max_clamp": 32, "compare": null}}
+//! ```
+//!
 //! `entry` and `set` (values of overrides) may be left out; bindings that the entry point does not use may be given. The answer is a line of JSON
 //! too, and behind it the bytes of the bindings that the kernel may write, in the order of the request:
 //!
@@ -22,8 +31,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use cantus::error::without_remedies;
-use cantus::kernel::Access;
-use cantus::{DType, Engine, Error, Kernel, Result};
+use cantus::kernel::{Access, StorageTextureAccess};
+use cantus::{
+    DType, Engine, Error, Kernel, Result, Sampler, Tensor, Texture, TextureDescriptor, TextureDimension, TextureFormat,
+};
 use serde_json::{Value, json};
 
 use super::super::global::Global;
@@ -44,7 +55,22 @@ struct Request {
 struct Given {
     group: u32,
     binding: u32,
+    what: What,
     bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Buffer,
+    Texture(TextureDescriptor),
+    Sampler(Sampler),
+}
+
+/// A binding on the device.
+enum Bound {
+    Tensor(Tensor),
+    Texture(Texture),
+    Sampler(Sampler),
 }
 
 /// Answers requests from stdin until it ends.
@@ -117,20 +143,45 @@ fn read(input: &mut impl BufRead) -> Result<Option<Request>> {
     for given in list("bindings")? {
         let bytes = u64::from(number(given.get("bytes"), "the size of a binding")?);
         let (group, binding) = (number(given.get("group"), "a group")?, number(given.get("binding"), "a binding")?);
-        bindings.push((group, binding, bytes));
+        bindings.push((group, binding, what(given)?, bytes));
     }
     let kernel = text("wgsl").ok_or_else(|| fault("it has no \"wgsl\""))?;
     let mut whole = Vec::with_capacity(bindings.len());
-    for (group, binding, size) in bindings {
+    for (group, binding, what, size) in bindings {
         // Memory is taken as bytes come, whatever the request says.
         let mut bytes = Vec::new();
         input.by_ref().take(size).read_to_end(&mut bytes).map_err(fault)?;
         if bytes.len() as u64 != size {
             return Err(fault(format!("it ends within the {size} bytes of binding {group}.{binding}")));
         }
-        whole.push(Given { group, binding, bytes });
+        whole.push(Given { group, binding, what, bytes });
     }
     Ok(Some(Request { kernel, entry: text("entry"), set, workgroups, bindings: whole }))
+}
+
+/// The kind of a binding.
+fn what(given: &Value) -> Result<What> {
+    if let Some(sampler) = given.get("sampler") {
+        return Ok(What::Sampler(serde_json::from_value(sampler.clone()).map_err(fault)?));
+    }
+    let Some(texture) = given.get("texture") else { return Ok(What::Buffer) };
+    let number = |value: Option<&Value>| value.and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let side = |place: usize| number(texture.get("size").and_then(|size| size.get(place)));
+    let dimension = match texture.get("dimension").and_then(Value::as_str) {
+        Some("1d") => Some(TextureDimension::D1),
+        Some("2d") => Some(TextureDimension::D2),
+        Some("3d") => Some(TextureDimension::D3),
+        _ => None,
+    };
+    let format = texture.get("format").and_then(Value::as_str).and_then(TextureFormat::from_name);
+    let (levels, samples) = (number(texture.get("levels")), number(texture.get("samples")));
+    match (dimension, format, side(0), side(1), side(2), levels, samples) {
+        (Some(dimension), Some(format), Some(x), Some(y), Some(z), Some(levels), Some(samples)) => {
+            Ok(What::Texture(TextureDescriptor { dimension, size: [x, y, z], levels, samples, format }))
+        }
+        (_, None, ..) => Err(fault("a texture has no format that there is")),
+        _ => Err(fault("a texture has a dimension (1d, 2d, 3d), a size of three numbers, levels and samples")),
+    }
 }
 
 /// The bindings that the kernel may write, with their bytes after the dispatch.
@@ -145,25 +196,53 @@ fn execute<'a>(engine: &Engine, request: &'a Request) -> Result<Vec<(&'a Given, 
     let reflection = kernel.reflection()?;
     let mut used = Vec::new();
     for given in &request.bindings {
-        let mut all = reflection.bindings.iter();
-        let Some(found) = all.find(|known| (known.group, known.binding) == (given.group, given.binding)) else {
-            continue;
+        let place = (given.group, given.binding);
+        // Its name, and whether it is written.
+        let found = match given.what {
+            What::Buffer => {
+                let found = reflection.bindings.iter().find(|known| (known.group, known.binding) == place);
+                found.map(|known| (&known.name, known.access == Access::ReadWrite))
+            }
+            What::Texture(_) => {
+                let found = reflection.textures.iter().find(|known| (known.group, known.binding) == place);
+                found.map(|known| (&known.name, !matches!(known.storage, None | Some((_, StorageTextureAccess::Read)))))
+            }
+            What::Sampler(_) => {
+                let found = reflection.samplers.iter().find(|known| (known.group, known.binding) == place);
+                found.map(|known| (&known.name, false))
+            }
         };
-        let mut bytes = given.bytes.clone();
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        used.push((given, found, engine.tensor_from_bytes(DType::U32, &[bytes.len() / 4], &bytes)?));
+        let Some((name, writes)) = found else { continue };
+        let bound = match given.what {
+            What::Buffer => {
+                let mut bytes = given.bytes.clone();
+                bytes.resize(bytes.len().next_multiple_of(4), 0);
+                Bound::Tensor(engine.tensor_from_bytes(DType::U32, &[bytes.len() / 4], &bytes)?)
+            }
+            What::Texture(descriptor) => Bound::Texture(engine.texture_from_bytes(&descriptor, &given.bytes)?),
+            What::Sampler(sampler) => Bound::Sampler(sampler),
+        };
+        used.push((given, name, writes, bound));
     }
     let mut dispatch = engine.dispatch(&kernel).workgroups(request.workgroups);
-    for (_, binding, tensor) in &used {
-        dispatch = dispatch.bind_raw(&binding.name, tensor);
+    for (_, name, _, bound) in &used {
+        dispatch = match bound {
+            Bound::Tensor(tensor) => dispatch.bind_raw(name, tensor),
+            Bound::Texture(texture) => dispatch.bind(name, texture),
+            Bound::Sampler(sampler) => dispatch.bind(name, sampler),
+        };
     }
     dispatch.run()?;
     engine.finish()?;
-    let written = used.iter().filter(|(_, binding, _)| binding.access == Access::ReadWrite);
-    let written = written.map(|(given, _, tensor)| {
-        let mut bytes = tensor.to_bytes()?;
+    let mut written = Vec::new();
+    for (given, _, _, bound) in used.iter().filter(|(_, _, writes, _)| *writes) {
+        let mut bytes = match bound {
+            Bound::Tensor(tensor) => tensor.to_bytes()?,
+            Bound::Texture(texture) => texture.to_bytes()?,
+            Bound::Sampler(_) => continue,
+        };
         bytes.truncate(given.bytes.len());
-        Ok((*given, bytes))
-    });
-    written.collect()
+        written.push((*given, bytes));
+    }
+    Ok(written)
 }

@@ -304,6 +304,66 @@ fn textures_in_and_out() {
 }
 
 #[test]
+fn samplers_of_a_step_have_settings() {
+    let place = Place::new();
+    place.write(
+        "shift.wgsl",
+        "
+        @group(0) @binding(0) var image: texture_2d<f32>;
+        @group(0) @binding(1) var smp: sampler;
+        @group(0) @binding(2) var<storage, read_write> found: array<f32>;
+        @compute @workgroup_size(8) fn shift(@builtin(global_invocation_id) id: vec3u) {
+            if id.x < 8u { found[id.x] = textureSampleLevel(image, smp, vec2f((f32(id.x) - 1.0) / 4.0, 0.5), 0.0).r; }
+        }",
+    );
+    // Fractions of 255 that are no neighbours' means.
+    let row = image::GrayImage::from_raw(4, 1, vec![0, 51, 102, 255]).unwrap();
+    row.save(place.path("row.png")).unwrap();
+    let job = |samplers: &str| {
+        format!(
+            "[buffers]\nimage = \"row.png\"\nfound = \"zeros[8]\"\n[[step]]\nkernel = \"shift.wgsl\"\ninvocations = 8\n{samplers}\n\
+            [[output]]\nbuffer = \"found\"\nfile = \"found.npy\"\n"
+        )
+    };
+    // Texels at -2 + i, half-way to the next; the nearest of two is the right one.
+    let texel = |index: i32, repeats: bool| {
+        let index = if repeats { index.rem_euclid(4) } else { index.clamp(0, 3) };
+        [0.0, 0.2, 0.4, 1.0][index as usize]
+    };
+    for (samplers, filter, repeats) in [
+        ("", "linear", false),
+        ("samplers = { smp = \"nearest\" }", "nearest", false),
+        ("samplers = { smp = { filter = \"nearest\", address = \"repeat\" } }", "nearest", true),
+        (
+            "samplers.smp = { address = [\"repeat\", \"clamp-to-edge\", \"clamp-to-edge\"], lod = [0, 1.5] }",
+            "linear",
+            true,
+        ),
+    ] {
+        place.write("shift.toml", job(samplers));
+        place.succeed("job shift.toml");
+        let (_, found) = super::run::read::<f32>(&place, "found.npy");
+        for (i, found) in (0..8).zip(found) {
+            let (left, right) = (texel(i - 2, repeats), texel(i - 1, repeats));
+            let expected: f32 = if filter == "nearest" { right } else { (left + right) / 2.0 };
+            assert!((found - expected).abs() < 1e-5, "{samplers}: {i} is {found}, not {expected}");
+        }
+    }
+    for (samplers, fragments) in [
+        ("samplers = { smq = \"nearest\" }", &["samplers.smq", "no such sampler", "\"smp\"?"][..]),
+        ("samplers = { smp = \"cubic\" }", &["samplers.smp", "\"cubic\"", "nearest, linear"]),
+        ("samplers = { smp = 3 }", &["samplers.smp", "linear"]),
+        ("samplers = { smp = { adress = \"repeat\" } }", &["adress", "\"address\"?"]),
+        ("samplers = { smp = { address = [\"repeat\"] } }", &["three"]),
+        ("samplers = { smp = { compare = \"less\" } }", &["without a comparison"]),
+        ("samplers = { smp = { lod = [2, 1] } }", &["lod = [2, 1]"]),
+    ] {
+        place.write("wrong.toml", job(samplers));
+        place.refuse("job wrong.toml", 2, fragments);
+    }
+}
+
+#[test]
 fn a_job_on_standard_input() {
     let place = Place::new();
     place.write("life.wgsl", LIFE);

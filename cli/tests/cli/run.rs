@@ -254,6 +254,41 @@ fn requests_are_answered_until_they_end() {
     assert_eq!(both.code, Some(2), "{}", both.stderr);
 }
 
+#[test]
+fn requests_have_textures_and_samplers() {
+    let place = Place::new();
+    let kernel = "
+        @group(0) @binding(0) var layers: texture_2d_array<f32>;
+        @group(0) @binding(1) var smp: sampler;
+        @group(0) @binding(2) var made: texture_storage_2d<rgba8unorm, write>;
+        @compute @workgroup_size(2, 1) fn main(@builtin(global_invocation_id) id: vec3u) {
+            let u = (f32(id.x) + 1.5) / 2.0;
+            textureStore(made, id.xy, textureSampleLevel(layers, smp, vec2f(u, 0.5), 1, 0.0));
+        }";
+    let head = serde_json::json!({ "wgsl": kernel, "workgroups": [1], "bindings": [
+        { "group": 0, "binding": 0, "bytes": 16,
+          "texture": { "dimension": "2d", "format": "rgba8unorm", "size": [2, 1, 2], "levels": 1, "samples": 1 } },
+        { "group": 0, "binding": 1, "bytes": 0,
+          "sampler": { "address_mode": ["repeat", "clamp-to-edge", "clamp-to-edge"], "mag_filter": "nearest", "min_filter": "nearest",
+                       "mipmap_filter": "nearest", "lod_min_clamp": 0, "lod_max_clamp": 32, "compare": null } },
+        { "group": 0, "binding": 2, "bytes": 8,
+          "texture": { "dimension": "2d", "format": "rgba8unorm", "size": [2, 1, 1], "levels": 1, "samples": 1 } },
+    ]});
+    let mut input = format!("{head}\n").into_bytes();
+    input.extend(0..16_u8);
+    input.extend([0; 8]);
+    let (code, output, error) = place.serve("--backend cpu run --serve", &input);
+    assert_eq!(code, Some(0), "{error}");
+    let end = output.iter().position(|&byte| byte == b'\n').unwrap();
+    let answer: serde_json::Value = serde_json::from_slice(&output[..end]).unwrap();
+    assert_eq!(answer["written"], serde_json::json!([{ "group": 0, "binding": 2, "bytes": 8 }]));
+    // The second layer, from its second texel on, which then repeats.
+    assert_eq!(output[end + 1..], [12, 13, 14, 15, 8, 9, 10, 11]);
+    let wrong = format!("{head}\n").replace("\"format\":\"rgba8unorm\"", "\"format\":\"rgba9\"");
+    let (code, _, error) = place.serve("--backend cpu run --serve", wrong.as_bytes());
+    assert!(code == Some(2) && error.contains("format"), "{error}");
+}
+
 /// Of all elements.
 const PLAIN_SAXPY: &str = "
 struct Params { a: f32 }

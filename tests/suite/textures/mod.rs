@@ -1,5 +1,6 @@
 //! Kernels with textures on every device, against float64.
 
+mod kinds;
 mod misuse;
 mod oracle;
 mod own;
@@ -129,6 +130,64 @@ fn texels_of_every_format_are_loaded() {
                 let exact = if is_processor { 0.0 } else { ULP * largest(&image) };
                 let bound = if format.is_srgb() { 32.0 * ULP } else { exact };
                 close(&format!("{} {format} {place:?}", name(engine)), found, expected, bound);
+            }
+        }
+    }
+}
+
+#[test]
+fn texels_around_each_invocation_are_loaded() {
+    // The CPU loads rows at once: workgroups that are rows, squares as wide as its vectors and narrower, and images that end within them.
+    for engine in by_turns() {
+        for (seed, (format, size)) in [
+            (TextureFormat::Rgba8Unorm, "64"),
+            (TextureFormat::Rgba8Unorm, "16, 16"),
+            (TextureFormat::Rgba8Unorm, "8, 8"),
+            (TextureFormat::R8Unorm, "4, 4"),
+            (TextureFormat::Bgra8Unorm, "32, 2"),
+            (TextureFormat::R32Float, "16, 16"),
+            (TextureFormat::Rgba16Float, "8, 8"),
+            (TextureFormat::Rgba32Float, "64"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut numbers = Random::new(seed as u64 + 300);
+            let (width, height) = (150_usize, 21_usize);
+            let descriptor = TextureDescriptor::new_2d(format, width as u32, height as u32);
+            let (bytes, image) = random(&descriptor, &mut numbers);
+            let texture = engine.texture_from_bytes(&descriptor, &bytes).unwrap();
+            let text = format!(
+                "@group(0) @binding(0) var t: texture_2d<f32>;
+                @group(0) @binding(1) var<storage, read_write> result: array<vec4f>;
+                @compute @workgroup_size({size}) fn main(@builtin(global_invocation_id) id: vec3u) {{
+                    if any(id.xy >= vec2u({width}, {height})) {{ return; }}
+                    var sum = vec4f();
+                    for (var y = -1; y <= 1; y++) {{
+                        sum += textureLoad(t, vec2i(id.xy) + vec2i(-2, y), 0);
+                        sum += textureLoad(t, vec2i(id.xy) + vec2i(3, y), 0);
+                    }}
+                    result[id.y * {width} + id.x] = sum;
+                }}"
+            );
+            let kernel = Kernel::from_wgsl(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let result = engine.zeros::<f32>(&[height * width, 4]).unwrap();
+            let dispatch = engine.dispatch(&kernel).bind("t", &texture).bind("result", &result);
+            dispatch.invocations((width, height)).run().unwrap();
+            let found = result.to_vec::<f32>().unwrap();
+            let outside = decode(format, &vec![0; format.bytes() as usize]);
+            for (place, found) in found.chunks_exact(4).enumerate() {
+                let (x, y) = ((place % width) as i64, (place / width) as i64);
+                let mut expected = [0.0; 4];
+                for (dy, dx) in [(-1, -2), (-1, 3), (0, -2), (0, 3), (1, -2), (1, 3)] {
+                    let (x, y) = (x + dx, y + dy);
+                    let is_in = x >= 0 && y >= 0 && x < width as i64 && y < height as i64;
+                    let texel = if is_in { image.levels[0].texels[y as usize * width + x as usize] } else { outside };
+                    expected.iter_mut().zip(texel).for_each(|(sum, channel)| *sum += channel);
+                }
+                let bound = 16.0 * ULP * largest(&image);
+                let context = format!("{} {format} ({size}) at {x}, {y}", name(engine));
+                close(&context, found.try_into().unwrap(), expected, bound);
             }
         }
     }

@@ -13,18 +13,18 @@ use super::oracle::{Image, Level, sample, sample_cube};
 use super::{ULP, close, largest, places, random, run, scalar};
 
 /// An app: its device, and an engine on it.
-struct App {
-    name: String,
+pub(super) struct App {
+    pub(super) name: String,
     adapter: wgpu::Adapter,
     device: wgpu::Device,
     queue: wgpu::Queue,
-    engine: Engine,
+    pub(super) engine: Engine,
 }
 
-const READ: wgpu::TextureUsages = wgpu::TextureUsages::TEXTURE_BINDING;
-const STORE: wgpu::TextureUsages = wgpu::TextureUsages::STORAGE_BINDING;
-const OUT: wgpu::TextureUsages = wgpu::TextureUsages::COPY_SRC;
-const IN: wgpu::TextureUsages = wgpu::TextureUsages::COPY_DST;
+pub(super) const READ: wgpu::TextureUsages = wgpu::TextureUsages::TEXTURE_BINDING;
+pub(super) const STORE: wgpu::TextureUsages = wgpu::TextureUsages::STORAGE_BINDING;
+pub(super) const OUT: wgpu::TextureUsages = wgpu::TextureUsages::COPY_SRC;
+pub(super) const IN: wgpu::TextureUsages = wgpu::TextureUsages::COPY_DST;
 const DRAW: wgpu::TextureUsages = wgpu::TextureUsages::RENDER_ATTACHMENT;
 
 impl App {
@@ -41,7 +41,7 @@ impl App {
     }
 
     /// An app on the first adapter of each API.
-    fn all(features: wgpu::Features) -> Vec<Self> {
+    pub(super) fn all(features: wgpu::Features) -> Vec<Self> {
         let of = |backends| {
             let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
             descriptor.backends = backends;
@@ -66,12 +66,12 @@ impl App {
         found
     }
 
-    fn is_gl(&self) -> bool {
+    pub(super) fn is_gl(&self) -> bool {
         self.adapter.get_info().backend == wgpu::Backend::Gl
     }
 
     /// A texture of the app's for a description.
-    fn texture(&self, descriptor: &TextureDescriptor, usage: wgpu::TextureUsages) -> wgpu::Texture {
+    pub(super) fn texture(&self, descriptor: &TextureDescriptor, usage: wgpu::TextureUsages) -> wgpu::Texture {
         let format = FORMATS.iter().find(|format| name(**format) == descriptor.format.name()).unwrap();
         self.texture_of(descriptor, *format, usage)
     }
@@ -100,7 +100,7 @@ impl App {
     }
 
     /// The app writes all levels by its own queue.
-    fn write(&self, texture: &wgpu::Texture, descriptor: &TextureDescriptor, bytes: &[u8]) {
+    pub(super) fn write(&self, texture: &wgpu::Texture, descriptor: &TextureDescriptor, bytes: &[u8]) {
         let mut start = 0;
         for mip_level in 0..descriptor.levels {
             let [width, height, depth_or_array_layers] = descriptor.level_size(mip_level);

@@ -4,195 +4,23 @@
 //! place (`Kernel::textured_form`), the tensors in the textures' places, and their sizes into a hidden uniform. An app's own textures (`own`) stay
 //! textures of their device.
 
+mod bound;
+mod descriptor;
 mod own;
 
-use std::sync::Arc;
-
-use super::dispatch::Setting;
 use super::{Engine, Tensor};
-use crate::backend::{DeviceInfo, TextureAccess, TextureView};
+use crate::backend::DeviceInfo;
 use crate::error::{Error, Result};
-use crate::kernel::textures::{Forms, TextureForm};
-use crate::kernel::{Kernel, Reflection};
+use crate::kernel::Kernel;
 use crate::tensor::{DType, Element};
+pub use bound::Resource;
+pub(super) use bound::{Textured, copy_back, textured};
 use cantus_base::listed::Listed;
-use cantus_base::texture::{
-    Packing, SampleType, Sampler, SamplerBinding, StorageTextureAccess, TextureBinding, TextureFormat, ViewDimension,
-};
+use cantus_base::texture::{Packing, SampleType, TextureBinding, TextureFormat, ViewDimension};
+pub use descriptor::{TextureDescriptor, TextureDimension};
 
-/// Texels along a side of a texture, at most.
-const MAX_SIDE: u32 = 1 << 15;
-/// Layers of a texture, at most.
-const MAX_LAYERS: u32 = 2048;
 /// Levels of a texture, at most: a side of 2^15 has 16.
 const LEVELS: usize = 16;
-
-/// The axes of a texture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TextureDimension {
-    /// A row of texels.
-    D1,
-    /// An image, or layers of images.
-    D2,
-    /// A block of texels.
-    D3,
-}
-
-/// A description of a texture, with WebGPU's fields.
-///
-/// ```
-/// use cantus::{TextureDescriptor, TextureFormat};
-/// let photo = TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 640, 480);
-/// assert_eq!(photo.with_all_levels().levels, 10);
-/// assert_eq!(photo.byte_len(), 640 * 480 * 4);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TextureDescriptor {
-    /// The axes.
-    pub dimension: TextureDimension,
-    /// Width, height, and depth or layers, in texels: at most 32,768 along a side, and 2,048 layers.
-    pub size: [u32; 3],
-    /// Levels of detail, each half as large as the one before: 1 to 16.
-    pub levels: u32,
-    /// Samples of each texel: 1, or 4 for `texture_multisampled_2d`.
-    pub samples: u32,
-    /// The texels' format.
-    pub format: TextureFormat,
-}
-
-impl TextureDescriptor {
-    fn new(dimension: TextureDimension, format: TextureFormat, size: [u32; 3]) -> Self {
-        Self { dimension, size, levels: 1, samples: 1, format }
-    }
-
-    /// Creates a row of texels.
-    #[must_use]
-    pub fn new_1d(format: TextureFormat, width: u32) -> Self {
-        Self::new(TextureDimension::D1, format, [width, 1, 1])
-    }
-
-    /// Creates an image.
-    #[must_use]
-    pub fn new_2d(format: TextureFormat, width: u32, height: u32) -> Self {
-        Self::new(TextureDimension::D2, format, [width, height, 1])
-    }
-
-    /// Creates a block of texels.
-    #[must_use]
-    pub fn new_3d(format: TextureFormat, width: u32, height: u32, depth: u32) -> Self {
-        Self::new(TextureDimension::D3, format, [width, height, depth])
-    }
-
-    /// Sets the number of layers. A cube has six: +x, -x, +y, -y, +z, -z.
-    #[must_use]
-    pub fn with_layers(self, layers: u32) -> Self {
-        Self { size: [self.size[0], self.size[1], layers], ..self }
-    }
-
-    /// Sets the number of levels.
-    #[must_use]
-    pub fn with_levels(self, levels: u32) -> Self {
-        Self { levels, ..self }
-    }
-
-    /// Sets all levels, down to a side of one texel.
-    #[must_use]
-    pub fn with_all_levels(self) -> Self {
-        self.with_levels(self.most_levels())
-    }
-
-    /// Sets the number of samples in each texel.
-    #[must_use]
-    pub fn with_samples(self, samples: u32) -> Self {
-        Self { samples, ..self }
-    }
-
-    fn most_levels(&self) -> u32 {
-        let depth = if self.dimension == TextureDimension::D3 { self.size[2] } else { 1 };
-        let longest = self.size[0].max(self.size[1]).max(depth).max(1);
-        u32::BITS - longest.leading_zeros()
-    }
-
-    /// Returns the width, height, and depth or layers of a level.
-    ///
-    /// ```
-    /// use cantus::{TextureDescriptor, TextureFormat};
-    /// let photo = TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, 640, 3).with_all_levels();
-    /// assert_eq!(photo.level_size(2), [160, 1, 1]);
-    /// ```
-    #[must_use]
-    pub fn level_size(&self, level: u32) -> [u32; 3] {
-        let shrunk = |side: u32| side.checked_shr(level).unwrap_or(0).max(1);
-        let [width, height, depth] = self.size;
-        match self.dimension {
-            TextureDimension::D1 => [shrunk(width), 1, depth],
-            TextureDimension::D2 => [shrunk(width), shrunk(height), depth],
-            TextureDimension::D3 => [shrunk(width), shrunk(height), shrunk(depth)],
-        }
-    }
-
-    /// Texels of a level in one layer (in all slices of a block), samples counted.
-    fn layer_texels(&self, level: u32) -> u64 {
-        let [width, height, depth] = self.level_size(level);
-        let slices = if self.dimension == TextureDimension::D3 { depth } else { 1 };
-        u64::from(width) * u64::from(height) * u64::from(slices) * u64::from(self.samples)
-    }
-
-    fn layers(&self) -> u32 {
-        if self.dimension == TextureDimension::D3 { 1 } else { self.size[2] }
-    }
-
-    fn level_texels(&self, level: u32) -> u64 {
-        self.layer_texels(level) * u64::from(self.layers())
-    }
-
-    fn texels(&self) -> u64 {
-        (0..self.levels).fold(0, |sum, level| sum + self.level_texels(level))
-    }
-
-    /// The word where a level begins.
-    fn level_offset(&self, level: u32) -> u64 {
-        (0..level).fold(0, |sum, level| sum + self.level_texels(level)) * u64::from(self.format.words())
-    }
-
-    /// Returns the bytes of all levels as [`Engine::texture_from_bytes`] takes them, without padding.
-    #[must_use]
-    pub fn byte_len(&self) -> u64 {
-        self.texels() * u64::from(self.format.bytes())
-    }
-
-    fn check(&self) -> Result<()> {
-        let fault = |reason: String| {
-            let [width, height, depth] = self.size;
-            let what = format!("a texture of {width} x {height} x {depth} {}", self.format);
-            Err(Error::InvalidSize { what, reason })
-        };
-        let [width, height, depth] = self.size;
-        if self.size.contains(&0) {
-            return fault("every side must be at least 1".to_owned());
-        }
-        let deepest = if self.dimension == TextureDimension::D3 { MAX_SIDE } else { MAX_LAYERS };
-        if width > MAX_SIDE || height > MAX_SIDE || depth > deepest {
-            return fault(format!("a side has at most {MAX_SIDE} texels, and a texture {MAX_LAYERS} layers"));
-        }
-        if self.dimension == TextureDimension::D1 && (height, depth) != (1, 1) {
-            return fault("a one-dimensional texture has one row and one layer".to_owned());
-        }
-        if self.levels == 0 || self.levels > self.most_levels() {
-            return fault(format!("it has {} levels; the number must be 1 to {}", self.levels, self.most_levels()));
-        }
-        if !matches!(self.samples, 1 | 4) {
-            return fault(format!("it has {} samples per texel; the number must be 1 or 4", self.samples));
-        }
-        if self.samples > 1 && (self.dimension != TextureDimension::D2 || self.levels > 1) {
-            return fault("a texture with several samples has two dimensions and one level".to_owned());
-        }
-        if self.texels() * u64::from(self.format.words()) > u64::from(u32::MAX) {
-            return fault("it has more than 2^32 words".to_owned());
-        }
-        Ok(())
-    }
-}
 
 /// An image, or layers, levels or a block of them, on one device of an engine; a kernel's `texture_*` variables are bound to it. Clones and views
 /// are cheap and share the texels.
@@ -726,16 +554,21 @@ impl Texture {
     /// ```
     #[must_use]
     pub fn format_for(binding: &TextureBinding, dtype: DType, channels: usize) -> Option<TextureFormat> {
-        if let Some((declared, _)) = binding.storage {
-            return Some(declared);
-        }
+        let declared = binding.storage.map(|(format, _)| format);
+        declared.or_else(|| Self::format_of(binding.sample_type, dtype, channels))
+    }
+
+    /// Returns the format in which a kernel reads such numbers from an array of that dtype and that many channels, if there is one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn format_of(sample_type: SampleType, dtype: DType, channels: usize) -> Option<TextureFormat> {
         let channels = match channels {
             1 => "r",
             2 => "rg",
             3 | 4 => "rgba",
             _ => return None,
         };
-        let kind = match (binding.sample_type, dtype) {
+        let kind = match (sample_type, dtype) {
             (SampleType::Depth, DType::F32) if channels == "r" => return Some(TextureFormat::Depth32Float),
             (SampleType::Float, DType::U8) => "8unorm",
             (SampleType::Float, DType::I8) => "8snorm",
@@ -870,274 +703,4 @@ impl Texture {
         }
         words.extend(offsets);
     }
-}
-
-/// A resource for a kernel's variable: a tensor, a texture or a sampler.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Resource<'a> {
-    /// A tensor for a buffer binding.
-    Tensor(&'a Tensor),
-    /// A texture for a texture binding.
-    Texture(Texture),
-    /// A sampler for a sampler binding.
-    Sampler(Sampler),
-}
-
-impl<'a> From<&'a Tensor> for Resource<'a> {
-    fn from(tensor: &'a Tensor) -> Self {
-        Self::Tensor(tensor)
-    }
-}
-
-impl From<&Texture> for Resource<'_> {
-    fn from(texture: &Texture) -> Self {
-        Self::Texture(texture.clone())
-    }
-}
-
-impl From<Texture> for Resource<'_> {
-    fn from(texture: Texture) -> Self {
-        Self::Texture(texture)
-    }
-}
-
-impl From<Sampler> for Resource<'_> {
-    fn from(sampler: Sampler) -> Self {
-        Self::Sampler(sampler)
-    }
-}
-
-impl From<&Sampler> for Resource<'_> {
-    fn from(sampler: &Sampler) -> Self {
-        Self::Sampler(*sampler)
-    }
-}
-
-/// A kernel for what its textures are bound to.
-pub(super) struct Textured {
-    pub(super) kernel: Kernel,
-    /// The tensors of the textures, by the place among the settings of the one that is bound to them.
-    pub(super) texels: Vec<(usize, Tensor)>,
-    pub(super) sizes: Vec<u8>,
-    /// The app's textures that the kernel is bound to by copies.
-    copied: Vec<Copied>,
-    /// An app's texture is bound as it is.
-    pub(super) has_own: bool,
-}
-
-/// An app's texture in whose place a copy is bound.
-struct Copied {
-    /// The place of its setting.
-    at: usize,
-    texture: Texture,
-    writes: bool,
-    reason: String,
-    binding: String,
-}
-
-impl Textured {
-    /// Copies the texels of the app's textures that cannot be bound as they are. Returns those to be copied back, with their words.
-    pub(super) async fn copy(&mut self) -> Result<Vec<(Texture, Tensor)>> {
-        let mut written = Vec::new();
-        let kernel = self.kernel.name().to_owned();
-        for Copied { at, texture, writes, reason, binding } in std::mem::take(&mut self.copied) {
-            match texture.check_copy(writes) {
-                Err(Error::InvalidInput { reason: lacking, .. }) => {
-                    let reason = format!("{reason}; a copy in its place: {lacking}");
-                    return Err(Error::Binding { kernel, binding, reason });
-                }
-                checked => checked?,
-            }
-            texture.note_copied(&kernel, &reason);
-            let words = texture.copied().await?;
-            self.texels.push((at, words.clone()));
-            if writes {
-                written.push((texture, words));
-            }
-        }
-        Ok(written)
-    }
-}
-
-/// Copies back what a kernel has written to copies.
-pub(super) async fn copy_back(written: Vec<(Texture, Tensor)>) -> Result<()> {
-    for (texture, words) in written {
-        texture.overwrite(&words).await?;
-    }
-    Ok(())
-}
-
-/// A texture variable and what is bound to it.
-struct Binding<'a> {
-    binding: &'a TextureBinding,
-    /// The place of its setting.
-    at: usize,
-    texture: &'a Texture,
-    writes: bool,
-    /// How an app's texture is bound; `None` for texels of the engine's.
-    own: Option<TextureAccess>,
-}
-
-/// The form of a kernel for its settings. `copies`: why an app's textures are bound by copies, if all are.
-pub(super) fn textured(
-    kernel: &Kernel,
-    reflection: &Reflection,
-    settings: &[(&str, Setting<'_>)],
-    copies: Option<&str>,
-) -> Result<Textured> {
-    let fault = |binding: &str, reason: String| Error::Binding {
-        kernel: reflection.entry_point.clone(),
-        binding: binding.to_owned(),
-        reason,
-    };
-    let find = |name: &str, kind: &dyn std::fmt::Display| {
-        let mut all = settings.iter().enumerate().filter(|(_, (known, _))| *known == name);
-        match (all.next(), all.next()) {
-            (Some((at, (_, setting))), None) => Ok((at, setting)),
-            (None, _) => Err(fault(name, format!("nothing was bound; it is a {kind}"))),
-            _ => Err(fault(name, "it is bound twice".to_owned())),
-        }
-    };
-    let mut samplers = Vec::with_capacity(reflection.samplers.len());
-    for SamplerBinding { name, comparison, .. } in &reflection.samplers {
-        let kind = if *comparison { "sampler_comparison" } else { "sampler" };
-        let (_, setting) = find(name, &kind)?;
-        let Setting::Sampler(sampler) = setting else {
-            return Err(fault(name, format!("it is a {kind}: bind a Sampler to it")));
-        };
-        match (comparison, sampler.compare) {
-            (true, None) => return Err(fault(name, "it is a sampler_comparison: set Sampler::compare".to_owned())),
-            (false, Some(_)) => return Err(fault(name, "it is a sampler without a comparison".to_owned())),
-            _ => {}
-        }
-        let (least, most) = (sampler.lod_min_clamp, sampler.lod_max_clamp);
-        if !(least >= 0.0 && least <= most) {
-            return Err(fault(name, format!("its levels of detail are clamped to {least} to {most}")));
-        }
-        samplers.push(*sampler);
-    }
-    let mut bound: Vec<Binding<'_>> = Vec::with_capacity(reflection.textures.len());
-    for binding in &reflection.textures {
-        let (at, setting) = find(&binding.name, binding)?;
-        let Setting::Texture(texture) = setting else {
-            return Err(fault(&binding.name, format!("it is a {binding}: bind a texture to it")));
-        };
-        if let Some(reason) = texture.misfit(binding) {
-            return Err(fault(&binding.name, reason));
-        }
-        let writes = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
-        for other in &bound {
-            let is_same = Arc::ptr_eq(&other.texture.texels.inner, &texture.texels.inner);
-            let (view, other_view) = (TextureView::from(texture.view), other.texture.view.into());
-            if is_same && (writes || other.writes) && view.meets(&other_view) {
-                return Err(fault(
-                    &binding.name,
-                    format!(
-                        "the same texels are bound to \"{}\", and one of the two is written (bind other levels or layers)",
-                        other.binding.name
-                    ),
-                ));
-            }
-        }
-        bound.push(Binding { binding, at, texture, writes, own: None });
-    }
-    let has_any_own = bound.iter().any(|bound| bound.texture.is_own);
-    let pairs: &[(usize, usize)] = if has_any_own { kernel.sampled()? } else { &[] };
-    if has_any_own {
-        choose(&mut bound, copies, |texture| {
-            pairs
-                .iter()
-                .any(|&(other, sampler)| other == texture && samplers.get(sampler).is_some_and(Sampler::filters))
-        })
-        .map_err(|(binding, error)| match error {
-            Ok(reason) => fault(&binding, reason),
-            Err(error) => error,
-        })?;
-    }
-    let is_own =
-        |place: usize| bound.get(place).is_some_and(|bound| matches!(bound.own, Some(TextureAccess::Own { .. })));
-    let mut forms = Forms::default();
-    let mut words = Vec::new();
-    let (mut texels, mut copied): (Vec<(usize, Tensor)>, Vec<Copied>) = (Vec::new(), Vec::new());
-    for (place, Binding { binding, at, texture, writes, own }) in bound.iter().enumerate() {
-        texture.describe(&mut words);
-        if let Some(TextureAccess::Own { filterable }) = own {
-            forms.textures.push(TextureForm::own(*filterable));
-            continue;
-        }
-        let mut earlier = bound.iter().take(place).enumerate();
-        let shares = earlier
-            .find(|(other, bound)| !is_own(*other) && Arc::ptr_eq(&bound.texture.texels.inner, &texture.texels.inner));
-        let shares = shares.and_then(|(other, first)| Some((u32::try_from(other).ok()?, first.at)));
-        match (own, shares) {
-            (Some(TextureAccess::Copied(reason)), None) => copied.push(Copied {
-                at: *at,
-                texture: (*texture).clone(),
-                writes: *writes,
-                reason: reason.clone(),
-                binding: binding.name.clone(),
-            }),
-            (_, Some((_, first))) => {
-                copied.iter_mut().filter(|copied| copied.at == first).for_each(|copied| copied.writes |= *writes);
-            }
-            (_, None) => texels.push((*at, texture.texels.clone())),
-        }
-        forms.textures.push(TextureForm {
-            format: texture.descriptor.format,
-            has_levels: texture.view.levels > 1,
-            samples: texture.descriptor.samples,
-            shares: shares.map(|(other, _)| other),
-            own: None,
-        });
-    }
-    for (place, sampler) in samplers.iter().enumerate() {
-        let mut used = pairs.iter().filter(|(_, sampler)| *sampler == place).peekable();
-        let is_native = used.peek().is_some() && used.all(|(texture, _)| is_own(*texture));
-        // What the device's own sampler does is no part of the form, except that it filters or compares.
-        let form = match (is_native, sampler.compare, sampler.filters()) {
-            (false, ..) => *sampler,
-            (true, Some(_), _) => Sampler::nearest().compare(cantus_base::texture::CompareFunction::LessEqual),
-            (true, None, true) => Sampler::linear(),
-            (true, None, false) => Sampler::nearest(),
-        };
-        let [modes, ..] = form.to_words();
-        let [_, least, most] = sampler.to_words();
-        forms.samplers.push(modes);
-        words.extend([least, most, 0, 0]);
-    }
-    let has_own = (0..bound.len()).any(is_own);
-    let kernel = kernel.textured_form(&forms)?;
-    Ok(Textured { kernel, texels, sizes: bytemuck::cast_slice(&words).to_vec(), copied, has_own })
-}
-
-/// A binding's name, and its reason or another error.
-type Misfit = (String, std::result::Result<String, Error>);
-
-/// Decides for each of the app's textures whether it is bound as it is. One that is copied for one variable is for all.
-fn choose(
-    bound: &mut [Binding<'_>],
-    copies: Option<&str>,
-    filters: impl Fn(usize) -> bool,
-) -> std::result::Result<(), Misfit> {
-    for (place, bound) in bound.iter_mut().enumerate().filter(|(_, bound)| bound.texture.is_own) {
-        let name = || bound.binding.name.clone();
-        let access = bound.texture.access(bound.binding, filters(place)).map_err(|error| (name(), Err(error)))?;
-        let access = access.map_err(|reason| (name(), Ok(reason)))?;
-        bound.own = Some(copies.map_or(access, |reason| TextureAccess::Copied(reason.to_owned())));
-    }
-    let reasons: Vec<(Tensor, String)> = bound
-        .iter()
-        .filter_map(|bound| match &bound.own {
-            Some(TextureAccess::Copied(reason)) => Some((bound.texture.texels.clone(), reason.clone())),
-            _ => None,
-        })
-        .listed();
-    for bound in bound.iter_mut().filter(|bound| bound.own.is_some()) {
-        let same = reasons.iter().find(|(texels, _)| Arc::ptr_eq(&texels.inner, &bound.texture.texels.inner));
-        if let Some((_, reason)) = same {
-            bound.own = Some(TextureAccess::Copied(reason.clone()));
-        }
-    }
-    Ok(())
 }
