@@ -338,6 +338,7 @@ pub(super) struct Machine<'a, T = f32> {
     inputs: &'a [Floats],
     /// The result of the row's function.
     made: *mut T,
+    /// Room for the plan's blocks.
     blocks: *mut T,
     at: Vec<*mut T>,
     /// Where further results begin.

@@ -8,7 +8,7 @@ use kit::inputs::Random;
 use super::own::{App, IN, OUT, READ, STORE};
 use super::{decode, random};
 
-/// What the kernels may use; each is bound to what it does use.
+/// The variables of all kernels; each is bound to those that it uses.
 const VARIABLES: &str = "
 @group(0) @binding(0) var image: texture_2d<f32>;
 @group(0) @binding(1) var mips: texture_2d<f32>;

@@ -41,7 +41,7 @@ struct Fuse<'a> {
     same: Vec<Register>,
 }
 
-/// What an instruction computes: the operation, its operands, and how many stores came before, if those matter.
+/// The value of an instruction: its operation, its operands, and how many stores came before, if those matter.
 type Key = (Op, u8, [u32; 4], u32);
 
 /// An element by its coordinates.

@@ -358,7 +358,7 @@ impl Texture {
         self.texels.device()
     }
 
-    /// Returns the texels as words on the device, regardless of the view. Those of an app's own texture can be neither read nor bound by this: take
+    /// Returns the texels as words on the device, regardless of the view. The texels of the app's wgpu texture can be neither read nor bound by this: take
     /// [`Texture::copied_texels_async`].
     #[must_use]
     pub fn texels(&self) -> &Tensor {

@@ -8,7 +8,7 @@ use crate::ops::elementwise::Binary;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// What a roll reads.
+/// The memory that a roll reads.
 pub(super) struct Rolled<'a> {
     pub(super) source: &'a Source,
     /// Steps in memory. Along the axis of the roll it is the one from an element to the next.
