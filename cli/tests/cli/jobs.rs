@@ -353,7 +353,7 @@ fn samplers_of_a_step_have_settings() {
         ("samplers = { smq = \"nearest\" }", &["samplers.smq", "no such sampler", "\"smp\"?"][..]),
         ("samplers = { smp = \"cubic\" }", &["samplers.smp", "\"cubic\"", "nearest, linear"]),
         ("samplers = { smp = 3 }", &["samplers.smp", "linear"]),
-        ("samplers = { smp = { addres_ = \"repeat\" } }", &["addres_", "\"address\"?"]),
+        ("samplers = { smp = { addresses = \"repeat\" } }", &["addresses", "\"address\"?"]),
         ("samplers = { smp = { address = [\"repeat\"] } }", &["three"]),
         ("samplers = { smp = { compare = \"less\" } }", &["without a comparison"]),
         ("samplers = { smp = { lod = [2, 1] } }", &["lod = [2, 1]"]),
