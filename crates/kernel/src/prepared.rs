@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::spmd;
 
 /// Version of the format; another version is refused.
-pub const PREPARED_VERSION: u32 = 1;
+pub const PREPARED_VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"cantus\0k";
 

@@ -118,6 +118,7 @@ pub(crate) struct Code {
     /// Constant memory: lookup tables that are indexed at run time.
     pub table: Vec<u8>,
     pub accesses: Vec<Strided>,
+    pub rows: Vec<Rows>,
     pub instructions: Vec<Instr>,
     #[serde(skip)]
     pub tables: OnceTables,
@@ -268,6 +269,23 @@ pub(crate) enum Count {
     },
 }
 
+/// Elements in rows of a width that comes with the launch, as those of a texture are: the one at x and y has the index
+/// `base + word + (x + y * width) * words`, and exists while `x < width`, `y < height`, and the access has such an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rows {
+    /// The access, to words of a binding that follow each other.
+    pub access: u32,
+    /// The binding that holds width, height and base, by its place in [`Bytecode::bindings`]: one that is only read.
+    pub sizes: u32,
+    /// Offsets in bytes.
+    pub width: u32,
+    pub height: u32,
+    pub base: u32,
+    /// Words of an element, and which of them is meant.
+    pub words: u32,
+    pub word: u32,
+}
+
 /// Values that come with the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Input {
@@ -350,6 +368,8 @@ pub(crate) enum Op {
     FloatCompare(Compare),
     /// `d = a * b + c`, rounded once.
     Fma,
+    /// `d = a * b + c`, rounded twice.
+    MulAdd,
     Fma64,
     Int(Int),
     Int2(Int2),
@@ -366,6 +386,8 @@ pub(crate) enum Op {
     Convert(Convert),
     Load,
     Store,
+    /// The element of [`Code::rows`] at x = `a` and y = `b`, 0 where there is none.
+    Texel,
     Atomic(Atomic, Number),
     /// Old value; `b` is stored where it equals `c`.
     CompareExchange(Number),
@@ -520,6 +542,10 @@ pub(crate) enum Convert {
     /// bool of an 8-byte value.
     WideIsNonZero,
     DoubleIsNonZero,
+    /// A byte of a word, over 255.
+    Unorm8(u8),
+    /// A number between 0 and 1 in steps of 1/255, as a byte of a word.
+    ToUnorm8(u8),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -11,8 +11,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bytecode::{
-    A_UNIFORM, Atomic, B_UNIFORM, Bytecode, C_UNIFORM, Code, Count, D_UNIFORM, FULL, Instr, LANE_STEP, MAX_LANES,
-    MAX_WORKGROUP_BYTES, Op, Space, Strided,
+    A_UNIFORM, Atomic, B_UNIFORM, Bytecode, C_UNIFORM, Code, Count, D_UNIFORM, Element, FULL, Instr, LANE_STEP,
+    MAX_LANES, MAX_WORKGROUP_BYTES, Op, Rows, Space, Strided,
 };
 use super::shape::Width;
 
@@ -64,6 +64,9 @@ pub(crate) fn check(program: &Bytecode) -> Result<(), Corrupt> {
         for access in &code.accesses {
             check_access(program, code, access)?;
         }
+        for rows in &code.rows {
+            check_rows(program, code, rows)?;
+        }
         for (position, instruction) in code.instructions.iter().enumerate() {
             if check_instruction(program, code, instruction).is_none() {
                 return corrupt(&format!("instruction {position}: {instruction:?}"));
@@ -114,6 +117,19 @@ fn check_access(program: &Bytecode, code: &Code, access: &Strided) -> Result<(),
     }
 }
 
+fn check_rows(program: &Bytecode, code: &Code, rows: &Rows) -> Result<(), Corrupt> {
+    let is_known = |access: &Strided| {
+        matches!(access.space, Space::Binding(_)) && access.element == Element::Word && access.stride == 4
+    };
+    let sizes = program.bindings.get(rows.sizes as usize);
+    let is_aligned = [rows.width, rows.height, rows.base].iter().all(|offset| offset.is_multiple_of(4));
+    let is_read = sizes.is_some_and(|sizes| !sizes.writable && sizes.align >= 4);
+    if is_aligned && is_read && code.accesses.get(rows.access as usize).is_some_and(is_known) {
+        return Ok(());
+    }
+    corrupt("rows")
+}
+
 fn check_instruction(program: &Bytecode, code: &Code, i: &Instr) -> Option<()> {
     let shape = i.op.shape(&code.accesses, i.x);
     let words = |width: Width, uniform: bool| -> Option<u32> {
@@ -147,6 +163,9 @@ fn check_instruction(program: &Bytecode, code: &Code, i: &Instr) -> Option<()> {
     let memory = matches!(i.op, Op::Load | Op::Store | Op::Atomic(..) | Op::CompareExchange(_) | Op::Length);
     if memory {
         check_memory(program, code.accesses.get(i.x as usize)?, i.op)?;
+    }
+    if i.op == Op::Texel && i.x as usize >= code.rows.len() {
+        return None;
     }
     if matches!(i.op, Op::Input(input) if !input.is_bytecode()) {
         return None;

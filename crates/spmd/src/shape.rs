@@ -62,7 +62,7 @@ impl Op {
             Op::Select64 => plain(Wide, Wide, Wide, Word),
             Op::Float(_) | Op::Int(_) => plain(Word, Word, No, No),
             Op::Float2(_) | Op::FloatCompare(_) | Op::Int2(_) | Op::IntCompare(_) => plain(Word, Word, Word, No),
-            Op::Fma | Op::ExtractSigned | Op::ExtractUnsigned => plain(Word, Word, Word, Word),
+            Op::Fma | Op::MulAdd | Op::ExtractSigned | Op::ExtractUnsigned => plain(Word, Word, Word, Word),
             Op::Fma64 => plain(Wide, Wide, Wide, Wide),
             Op::Wide(_) => plain(Wide, Wide, No, No),
             Op::Double(Float::Exponent) => plain(Word, Wide, No, No),
@@ -95,7 +95,9 @@ impl Op {
                     | C::SignExtend16
                     | C::ZeroExtend16
                     | C::F32ToHalfBits
-                    | C::HalfBitsToF32 => plain(Word, Word, No, No),
+                    | C::HalfBitsToF32
+                    | C::Unorm8(_)
+                    | C::ToUnorm8(_) => plain(Word, Word, No, No),
                 }
             }
             Op::Load => plain(element(), Word, No, No),
@@ -104,6 +106,7 @@ impl Op {
             Op::Atomic(Atomic::Store, n) => Shape { m: true, effect: true, ..plain(No, Word, number(n), No) },
             Op::Atomic(_, n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), No) },
             Op::CompareExchange(n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), number(n)) },
+            Op::Texel => plain(Word, Word, Word, No),
             Op::Length => plain(Word, No, No, No),
             Op::Subgroup(_, n) => Shape { m: true, ..plain(number(n), number(n), No, No) },
             Op::Gather(_) => Shape { m: true, ..plain(Word, Word, Word, No) },
@@ -127,6 +130,10 @@ mod form {
     pub const MASKED: &[u8] = &[0, A];
     pub const BINARY: &[u8] = &[0, A, B, A | B | D];
     pub const TERNARY: &[u8] = &[0, A | B | C | D];
+    /// The first factor in lanes.
+    pub const MUL_ADD: &[u8] = &[0, B, C, B | C];
+    /// Lanes in a row, or anywhere.
+    pub const TEXEL: &[u8] = &[0, B, A | B | L];
     pub const SELECT: &[u8] = &[0, A, B, A | B, A | B | C | D];
     pub const LOAD: &[u8] = &[0, A | D, A | L];
     pub const STORE: &[u8] = &[0, A, B, A | B, A | L, A | B | L];
@@ -172,6 +179,8 @@ impl Op {
             | Op::Double2(_)
             | Op::DoubleCompare(_) => form::BINARY,
             Op::Fma | Op::Fma64 | Op::ExtractSigned | Op::ExtractUnsigned => form::TERNARY,
+            Op::MulAdd => form::MUL_ADD,
+            Op::Texel => form::TEXEL,
             Op::Select | Op::Select64 => form::SELECT,
             Op::Load if private() => form::PRIVATE_LOAD,
             Op::Load => form::LOAD,

@@ -8,4 +8,5 @@ mod harness;
 mod limits;
 mod memory;
 mod numbers;
+mod texels;
 mod workgroup;

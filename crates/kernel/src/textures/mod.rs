@@ -476,4 +476,32 @@ mod tests {
     fn the_library_is_valid() {
         assert!(super::LIBRARY.is_some());
     }
+
+    /// The executor knows texels by how the library computes them: a change there must not undo it.
+    #[test]
+    fn the_executor_finds_texels() {
+        for (format, ty, steps) in [
+            ("rgba8unorm", "f32", &["Texel", "Unorm8(0)", "Unorm8(3)", "ToUnorm8(0)", "ToUnorm8(3)"][..]),
+            ("rgba16float", "f32", &["Texel"]),
+            ("r32float", "f32", &["Texel"]),
+            ("rgba8uint", "u32", &["Texel"]),
+        ] {
+            for size in ["64", "16, 16"] {
+                let text = format!(
+                    "@group(0) @binding(0) var image: texture_storage_2d<{format}, read>;
+                    @group(0) @binding(1) var result: texture_storage_2d<{format}, write>;
+                    @compute @workgroup_size({size}) fn main(@builtin(global_invocation_id) id: vec3u) {{
+                        textureStore(result, id.xy, vec4<{ty}>(2) * textureLoad(image, vec2i(id.xy) - 1));
+                    }}"
+                );
+                let kernel = crate::Kernel::from_wgsl(&text).unwrap();
+                let forms = super::Forms::assumed(kernel.reflection().unwrap());
+                let kernel = kernel.textured_form(&forms).unwrap();
+                let listing = kernel.program().unwrap().listing();
+                for step in steps {
+                    assert!(listing.contains(step), "{format}, {size}: no {step} in\n{listing}");
+                }
+            }
+        }
+    }
 }

@@ -46,6 +46,11 @@ pub(crate) unsafe fn convert<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Convert::F32ToHalfBits => map!(f32, u32, |x| u32::from(math::f32_to_f16(x))),
         Convert::HalfBitsToF32 => map!(u32, f32, |x| math::f16_to_f32(x as u16)),
         Convert::WideIsNonZero => map!(u64, u32, |x| lane::truth(x != 0)),
+        Convert::Unorm8(0) => map!(u32, f32, lane::unorm8::<I, 0>),
+        Convert::Unorm8(1) => map!(u32, f32, lane::unorm8::<I, 1>),
+        Convert::Unorm8(2) => map!(u32, f32, lane::unorm8::<I, 2>),
+        Convert::Unorm8(_) => map!(u32, f32, lane::unorm8::<I, 3>),
+        Convert::ToUnorm8(byte) => map!(f32, u32, |x| lane::to_unorm8(x, byte)),
         Convert::DoubleIsNonZero => map!(f64, u32, |x| lane::truth(x != 0.0)),
     }
 }

@@ -96,6 +96,8 @@ pub(crate) unsafe fn float2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::FloatCompare(Compare::GreaterEqual) => compare!(f32::ge),
         // SAFETY: as above.
         Op::Fma => unsafe { machine.zip3::<f32, f32, f32, f32>(i, lane::fma::<I>) },
+        // SAFETY: as above.
+        Op::MulAdd => unsafe { machine.zip_spread(i, |a, b, c| a * b + c) },
         _ => {}
     }
 }

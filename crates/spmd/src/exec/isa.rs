@@ -24,6 +24,7 @@ pub(crate) struct Table {
     pub convert: Group,
     pub load: Group,
     pub store: Group,
+    pub texel: Group,
 }
 
 /// The wrappers of one table.
@@ -49,7 +50,7 @@ macro_rules! table {
     ($(#[$attribute:meta])* $name:ident, $isa:ty) => {
         mod $name {
             use super::{Instr, Machine, Table};
-            use crate::exec::{convert, double, float, int, memory, moves, wide};
+            use crate::exec::{convert, double, float, int, memory, moves, texel, wide};
             $crate::exec::isa::group!($(#[$attribute])* $isa,
                 moves moves run_moves,
                 float float run_float,
@@ -63,6 +64,7 @@ macro_rules! table {
                 convert convert run_convert,
                 memory load run_load,
                 memory store run_store,
+                texel texel run_texel,
             );
             pub(super) static TABLE: Table = Table {
                 name: stringify!($name),
@@ -78,6 +80,7 @@ macro_rules! table {
                 convert: run_convert,
                 load: run_load,
                 store: run_store,
+                texel: run_texel,
             };
         }
     };

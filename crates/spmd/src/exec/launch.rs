@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 use web_time::Instant;
 
 use super::isa;
-use super::machine::{Batch, Limits, Machine, Resolved, padded, run};
-use crate::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Space, Strided, Tables};
+use super::machine::{Batch, Limits, Machine, Resolved, ResolvedRows, padded, run};
+use super::shared::Shared;
+use crate::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Rows, Space, Strided, Tables};
 use crate::check::Corrupt;
 
 /// The bytes of one binding.
@@ -271,6 +272,8 @@ impl<'a> Plan<'a> {
         }
         let accesses: Vec<Resolved> =
             self.code.accesses.iter().map(|access| self.resolve(access, &mut scratch)).collect();
+        let rows: Vec<ResolvedRows> =
+            self.code.rows.iter().filter_map(|rows| self.resolve_rows(rows, &accesses)).collect();
         let file = scratch.file_words().as_mut_ptr();
         let limits = &self.launch.limits;
         let limited = limits.are_set();
@@ -290,6 +293,7 @@ impl<'a> Plan<'a> {
                 padded: padded(n),
                 lanes: self.code.lanes as usize,
                 accesses: &accesses,
+                rows: &rows,
                 batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: &self.tables.ids },
             };
             // SAFETY: the program was checked; the file has its size; accesses lie within the bindings and scratch.
@@ -313,6 +317,26 @@ impl<'a> Plan<'a> {
         let column = batch % per_row * per_batch;
         let row = batch / per_row;
         ([column, row % y, row / y].map(|id| id as u32), per_batch.min(x - column))
+    }
+
+    /// Resolves rows, whose sizes no kernel changes while it runs.
+    fn resolve_rows(&self, rows: &Rows, accesses: &[Resolved]) -> Option<ResolvedRows> {
+        // The check saw that both exist: every row is resolved.
+        let access = accesses.get(rows.access as usize)?;
+        let sizes = self.launch.bindings.get(rows.sizes as usize)?;
+        let word = |offset: u32| {
+            let is_there = (offset as usize).checked_add(4).is_some_and(|end| end <= sizes.bytes);
+            // SAFETY: within the binding, which is aligned for words as the offset is.
+            if is_there { unsafe { u32::get(sizes.pointer.add(offset as usize).cast::<u32>()) } } else { 0 }
+        };
+        Some(ResolvedRows {
+            pointer: access.pointer.cast_const().cast(),
+            count: u32::try_from(access.count).unwrap_or(u32::MAX),
+            width: word(rows.width),
+            height: word(rows.height),
+            base: word(rows.base).wrapping_add(rows.word),
+            words: rows.words,
+        })
     }
 
     /// Resolves an access to memory, and reduces its count to the elements that really lie within the memory.

@@ -17,7 +17,7 @@ use web_time::Instant;
 
 use super::isa::Table;
 use super::launch::Stopped;
-use crate::bytecode::{A_UNIFORM, B_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
+use crate::bytecode::{A_UNIFORM, B_UNIFORM, C_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
 
 /// The address of an access in this launch: `pointer + index * stride` for `index < count`, all within the memory.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +92,19 @@ impl Watch<'_> {
     }
 }
 
+/// The place of [`Rows`](crate::bytecode::Rows) in this launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResolvedRows {
+    pub pointer: *const u32,
+    /// Words that there are behind the pointer.
+    pub count: u32,
+    pub width: u32,
+    pub height: u32,
+    /// Index of the first element's word.
+    pub base: u32,
+    pub words: u32,
+}
+
 pub(crate) struct Machine<'a> {
     pub file: *mut u32,
     /// Lanes in use.
@@ -101,6 +114,7 @@ pub(crate) struct Machine<'a> {
     /// Lanes of a register.
     pub lanes: usize,
     pub accesses: &'a [Resolved],
+    pub rows: &'a [ResolvedRows],
     pub batch: Batch<'a>,
 }
 
@@ -225,6 +239,50 @@ impl Machine<'_> {
         }
     }
 
+    /// `d = f(a, b, c)` in each lane; a uniform `b` or `c` is spread.
+    ///
+    /// # Safety
+    /// `i` is of a checked program, and its operands have one word.
+    #[inline(always)]
+    pub unsafe fn zip_spread(&self, i: &Instr, f: impl Fn(f32, f32, f32) -> f32) {
+        let n = self.count(i);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (d, a) = (self.target::<f32>(i.d, n).as_mut_ptr(), self.source::<f32>(i.a, n).as_ptr());
+            let (b, c) = (self.source::<f32>(i.b, 1).as_ptr(), self.source::<f32>(i.c, 1).as_ptr());
+            let mut lane = 0;
+            match i.form & (B_UNIFORM | C_UNIFORM) {
+                B_UNIFORM => {
+                    let b = *b;
+                    while lane < n {
+                        *d.add(lane) = f(*a.add(lane), b, *c.add(lane));
+                        lane += 1;
+                    }
+                }
+                C_UNIFORM => {
+                    let c = *c;
+                    while lane < n {
+                        *d.add(lane) = f(*a.add(lane), *b.add(lane), c);
+                        lane += 1;
+                    }
+                }
+                0 => {
+                    while lane < n {
+                        *d.add(lane) = f(*a.add(lane), *b.add(lane), *c.add(lane));
+                        lane += 1;
+                    }
+                }
+                _ => {
+                    let (b, c) = (*b, *c);
+                    while lane < n {
+                        *d.add(lane) = f(*a.add(lane), b, c);
+                        lane += 1;
+                    }
+                }
+            }
+        }
+    }
+
     /// `d = f(a, b, c)` in each lane, all operands alike.
     ///
     /// # Safety
@@ -293,7 +351,7 @@ pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watc
             | Op::Select64
             | Op::Iota => table.moves,
             Op::Float(_) => table.float,
-            Op::Float2(_) | Op::FloatCompare(_) | Op::Fma => table.float2,
+            Op::Float2(_) | Op::FloatCompare(_) | Op::Fma | Op::MulAdd => table.float2,
             Op::Int(_) | Op::ExtractSigned | Op::ExtractUnsigned => table.int,
             Op::Int2(_) | Op::IntCompare(_) => table.int2,
             Op::Wide(_) => table.wide,
@@ -303,6 +361,7 @@ pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watc
             Op::Convert(_) => table.convert,
             Op::Load => table.load,
             Op::Store => table.store,
+            Op::Texel => table.texel,
             Op::Input(_) => super::input::input,
             Op::Length => super::atomic::length,
             Op::Atomic(..) | Op::CompareExchange(_) => super::atomic::atomic,

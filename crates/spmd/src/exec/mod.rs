@@ -18,6 +18,7 @@ mod memory;
 mod moves;
 mod shared;
 mod subgroup;
+mod texel;
 mod wide;
 
 /// The instruction set in use.

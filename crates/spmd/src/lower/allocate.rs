@@ -2,14 +2,17 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::bytecode::{Batching, Code, FULL, Instr, LANE_STEP, NONE, OnceTables, Op, Space};
+use super::super::bytecode::{Batching, BindingInfo, Code, FULL, Instr, LANE_STEP, NONE, OnceTables, Op, Space};
 use super::super::shape::Width;
 use super::builder::{Builder, Class, Register};
+use super::fuse::fuse;
 use cantus_base::listed::{Listed, Ordered};
 
 /// Turns the collected instructions into code for `lanes` lanes.
-pub(crate) fn code(builder: Builder, batching: Batching, lanes: u32) -> Code {
+pub(crate) fn code(mut builder: Builder, bindings: &[BindingInfo], batching: Batching, lanes: u32) -> Code {
+    let dead = fuse(&mut builder, bindings);
     let mut pass = Pass::new(builder);
+    pass.dead = dead;
     pass.drop_copies();
     pass.write_through();
     pass.drop_dead();
@@ -363,6 +366,7 @@ impl Pass {
             constants: words,
             table,
             accesses,
+            rows: self.builder.rows.clone(),
             instructions,
             tables: OnceTables::default(),
         }

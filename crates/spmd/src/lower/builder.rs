@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::bytecode::{
     A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Compare, Convert, D_UNIFORM, FULL, Float, Float2, Input, Instr, Int, Int2,
-    IntCompare, LINEAR, NONE, Number, Op, Strided,
+    IntCompare, LINEAR, NONE, Number, Op, Rows, Strided,
 };
 use super::super::shape::Width;
 
@@ -68,6 +68,7 @@ pub(crate) struct Builder {
     /// Position of each label.
     pub labels: Vec<u32>,
     pub accesses: Vec<Strided>,
+    pub rows: Vec<Rows>,
     pub table: Vec<u8>,
     /// Slots of private memory handed out.
     pub private_slots: u32,

@@ -16,6 +16,7 @@ mod cooperative;
 mod expression;
 #[cfg(feature = "ahead")]
 mod flat;
+mod fuse;
 mod input;
 mod math;
 mod packing;
@@ -136,7 +137,7 @@ fn lower_until_stable(
         lowering.entry_point(entry_point)?;
         let Lowering { builder, found, work, .. } = lowering;
         if found.is_empty() {
-            return Ok(allocate::code(builder, batching, lanes));
+            return Ok(allocate::code(builder, &globals.bindings, batching, lanes));
         }
         facts.extend(found, work);
     }

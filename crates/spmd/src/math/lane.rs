@@ -57,6 +57,24 @@ pub fn max_f64(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
+/// Byte number `BYTE` of a word, over 255, rounded to the nearest: v / 255 is v / 256 and 1/255 of it, with a fused instruction or without.
+#[inline(always)]
+pub fn unorm8<I: Isa, const BYTE: u32>(word: u32) -> f32 {
+    // v / 256 by way of the mantissa of 1 + v / 256.
+    let shifted = if BYTE < 2 { word << (15 - 8 * BYTE) } else { word >> (8 * BYTE - 15) };
+    let part = f32::from_bits(shifted & 0x007f_8000 | 0x3f80_0000) - 1.0;
+    if I::FMA { I::mul_add(part, 1.0 / 255.0, part) } else { part + part * (1.0 / 255.0) }
+}
+
+/// A number between 0 and 1 in steps of 1/255, to the nearest, as byte number `byte` of a word; 0 for NaN.
+#[inline(always)]
+pub fn to_unorm8(value: f32, byte: u8) -> u32 {
+    let bounded = min(max(value, 0.0), 1.0) * 255.0 + 0.5;
+    // SAFETY: at most 255.5, and no NaN: `max` gives 0 for one.
+    let whole = unsafe { bounded.to_int_unchecked::<i32>() };
+    (whole as u32) << (8 * (byte & 3))
+}
+
 /// `a * b + c`, rounded once on every instruction set.
 #[inline(always)]
 pub fn fma<I: Isa>(a: f32, b: f32, c: f32) -> f32 {

@@ -156,9 +156,14 @@ fn result(flat: &Flat, i: &Instr, guesses: &[Guess], floats: &[bool]) -> Guess {
 fn converted(convert: Convert) -> Ty {
     use Convert as C;
     match convert {
-        C::I32ToF32 | C::U32ToF32 | C::I64ToF32 | C::U64ToF32 | C::F64ToF32 | C::F64ToHalf | C::HalfBitsToF32 => {
-            Ty::F32
-        }
+        C::I32ToF32
+        | C::U32ToF32
+        | C::I64ToF32
+        | C::U64ToF32
+        | C::F64ToF32
+        | C::F64ToHalf
+        | C::HalfBitsToF32
+        | C::Unorm8(_) => Ty::F32,
         C::I32ToF64 | C::U32ToF64 | C::I64ToF64 | C::U64ToF64 | C::F32ToF64 => Ty::F64,
         C::F32ToI64 | C::F32ToU64 | C::F64ToI64 | C::F64ToU64 | C::I32ToI64 | C::U32ToU64 => Ty::U64,
         C::WideIsNonZero | C::DoubleIsNonZero => Ty::Bool,
@@ -170,7 +175,8 @@ fn converted(convert: Convert) -> Ty {
         | C::HighWord
         | C::SignExtend16
         | C::ZeroExtend16
-        | C::F32ToHalfBits => Ty::U32,
+        | C::F32ToHalfBits
+        | C::ToUnorm8(_) => Ty::U32,
     }
 }
 

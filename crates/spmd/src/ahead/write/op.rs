@@ -323,6 +323,8 @@ fn convert(op: Convert, a: &dyn Fn(Ty) -> String) -> (String, Ty) {
         Convert::F32ToHalfBits => (format!("u32::from(math::f32_to_f16({}))", a(F32)), U32),
         Convert::HalfBitsToF32 => (format!("math::f16_to_f32({} as u16)", a(U32)), F32),
         Convert::WideIsNonZero => (format!("{} != 0", a(U64)), Bool),
+        Convert::Unorm8(byte) => (format!("lane::unorm8::<I, {}>({})", byte & 3, a(U32)), F32),
+        Convert::ToUnorm8(byte) => (format!("lane::to_unorm8({}, {byte})", a(F32)), U32),
         Convert::DoubleIsNonZero => (format!("{} != 0.0", a(F64)), Bool),
     }
 }
