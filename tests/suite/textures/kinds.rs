@@ -129,7 +129,7 @@ const KINDS: &[(&str, &str, f64)] = &[
             let reach = 1.0 + 6.0 * f32(id.x) / 40.0;
             let size = vec2f(textureDimensions(mips));
             put(id, textureSampleGrad(mips, smp, uv(id), vec2f(reach / size.x, 0.0), vec2f(0.0, 1.0 / size.y)));
-        }", 6.0),
+        }", 12.0),
     ("a tone curve of wide colours", "
         @compute @workgroup_size(8, 8) fn main(@builtin(global_invocation_id) id: vec3u) {
             let x = textureLoad(block, vec3u(id.x % 16u, id.y % 16u, (id.x + id.y) % 16u), 0).rgb * 0.01 + 0.2;

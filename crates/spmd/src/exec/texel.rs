@@ -47,8 +47,9 @@ impl ResolvedRows {
 #[inline(always)]
 pub(crate) unsafe fn texel<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let rows = &{ machine.rows[i.x as usize] };
-    let n = machine.n;
-    // SAFETY: the caller's promise, and what `ResolvedRows` holds.
+    // Lanes that are not in use load something, or zero.
+    let n = machine.padded;
+    // SAFETY: the caller's promise, and what `ResolvedRows` holds; registers have whole blocks of lanes.
     unsafe {
         let d = machine.target::<u32>(i.d, n);
         if i.form & LINEAR != 0 {
@@ -63,45 +64,42 @@ pub(crate) unsafe fn texel<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
                 beyond.fill(0);
                 return;
             }
-            blocks::<I>(rows, d, |lane| (x.wrapping_add(lane as u32), y));
+            let xs = |block: usize| std::array::from_fn(|lane| x.wrapping_add((block * BLOCK + lane) as u32));
+            blocks::<I>(rows, d, xs, |_| [y; BLOCK]);
         } else if i.form & B_UNIFORM != 0 {
-            let (x, y) = (machine.source::<u32>(i.a, n).as_ptr(), machine.scalar::<u32>(i.b));
-            blocks::<I>(rows, d, |lane| (*x.add(lane), y));
+            let xs = machine.source::<u32>(i.a, n).as_chunks::<BLOCK>().0.as_ptr();
+            let y = machine.scalar::<u32>(i.b);
+            blocks::<I>(rows, d, |block| *xs.add(block), |_| [y; BLOCK]);
         } else {
-            let (x, y) = (machine.source::<u32>(i.a, n).as_ptr(), machine.source::<u32>(i.b, n).as_ptr());
-            blocks::<I>(rows, d, |lane| (*x.add(lane), *y.add(lane)));
+            let xs = machine.source::<u32>(i.a, n).as_chunks::<BLOCK>().0.as_ptr();
+            let ys = machine.source::<u32>(i.b, n).as_chunks::<BLOCK>().0.as_ptr();
+            blocks::<I>(rows, d, |block| *xs.add(block), |block| *ys.add(block));
         }
     }
 }
 
-/// # Safety
-/// `at` gives the coordinates of lanes below the length of `d`.
+/// Loads blocks of lanes; `xs` and `ys` give their coordinates.
 #[inline(always)]
-unsafe fn blocks<I: Lanes>(rows: &ResolvedRows, d: &mut [u32], at: impl Fn(usize) -> (u32, u32)) {
-    let (into, rest) = d.as_chunks_mut::<BLOCK>();
-    let whole = into.len() * BLOCK;
-    for (block, d) in into.iter_mut().enumerate() {
-        let (mut xs, mut ys) = ([0_u32; BLOCK], [0_u32; BLOCK]);
-        for (lane, (x, y)) in xs.iter_mut().zip(&mut ys).enumerate() {
-            (*x, *y) = at(block * BLOCK + lane);
-        }
+fn blocks<I: Lanes>(
+    rows: &ResolvedRows,
+    d: &mut [u32],
+    xs: impl Fn(usize) -> [u32; BLOCK],
+    ys: impl Fn(usize) -> [u32; BLOCK],
+) {
+    for (block, d) in d.as_chunks_mut::<BLOCK>().0.iter_mut().enumerate() {
+        let (xs, ys) = (xs(block), ys(block));
         if let Some(first) = rows.run(&xs, &ys) {
             // SAFETY: a run of so many elements.
             unsafe { copy_block::<I, u32>(rows.pointer.add(first as usize), d.as_mut_ptr()) };
             continue;
         }
-        let halves =
-            d.as_chunks_mut::<HALF>().0.iter_mut().zip(xs.as_chunks::<HALF>().0.iter().zip(ys.as_chunks::<HALF>().0));
-        for (d, (xs, ys)) in halves {
+        let halves = xs.as_chunks::<HALF>().0.iter().zip(ys.as_chunks::<HALF>().0);
+        for (d, (xs, ys)) in d.as_chunks_mut::<HALF>().0.iter_mut().zip(halves) {
             match rows.run(xs, ys) {
                 // SAFETY: as above.
                 Some(first) => unsafe { copy::<I, u32>(rows.pointer.add(first as usize), d.as_mut_ptr(), HALF) },
                 None => rows.each(xs, ys, d),
             }
         }
-    }
-    for (lane, d) in rest.iter_mut().enumerate() {
-        let (x, y) = at(whole + lane);
-        rows.each(&[x], &[y], std::slice::from_mut(d));
     }
 }

@@ -260,8 +260,11 @@ impl<'a> Fuse<'a> {
     fn encoded(&self, i: &Instr) -> Option<Instr> {
         let byte = self.constant(i.b).filter(|amount| matches!(amount, 0 | 8 | 16 | 24))? / 8;
         let convert = self.origin(i.a).filter(|i| i.op == Op::Convert(Convert::F32ToI32))?;
-        let scaled = self.by_constant(convert.a, Op::Float2(Float2::Add), 0.5_f32.to_bits())?;
-        let bounded = self.by_constant(scaled, Op::Float2(Float2::Mul), 255.0_f32.to_bits())?;
+        // Its product and sum are one instruction by now, unless the product has other uses.
+        let scaled = self.origin(convert.a).filter(|i| i.op == Op::MulAdd)?;
+        let is_scaled =
+            (self.constant(scaled.b), self.constant(scaled.c)) == (Some(255.0_f32.to_bits()), Some(0.5_f32.to_bits()));
+        let bounded = is_scaled.then_some(scaled.a)?;
         let raised = self.by_constant(bounded, Op::Float2(Float2::Min), 1.0_f32.to_bits())?;
         let value = self.by_constant(raised, Op::Float2(Float2::Max), 0)?;
         self.unary(Op::Convert(Convert::ToUnorm8(byte as u8)), i, value)
