@@ -267,6 +267,27 @@ fn stored_numbers_are_rounded_and_clamped() {
 }
 
 #[test]
+fn a_buffer_that_is_only_named_is_bound_beside_a_texture() {
+    let text = "
+        @group(0) @binding(0) var image: texture_2d<f32>;
+        @group(0) @binding(1) var<storage> unread: array<u32>;
+        @group(0) @binding(2) var<storage, read_write> result: array<f32>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
+            _ = &unread;
+            result[id.x] = textureLoad(image, id.xy, 0).x;
+        }";
+    let kernel = Kernel::from_wgsl(text).unwrap();
+    for engine in by_turns() {
+        let image = TextureDescriptor::new_2d(TextureFormat::R32Float, 2, 1);
+        let image = engine.texture_from_bytes(&image, bytemuck::cast_slice(&[3.0_f32, 4.0])).unwrap();
+        let (unread, result) = (engine.zeros::<u32>(&[4]).unwrap(), engine.zeros::<f32>(&[2]).unwrap());
+        let dispatch = engine.dispatch(&kernel).bind("image", &image).bind("unread", &unread).bind("result", &result);
+        dispatch.workgroups(2).run().unwrap();
+        assert_eq!(result.to_vec::<f32>().unwrap(), [3.0, 4.0], "{}", name(engine));
+    }
+}
+
+#[test]
 fn small_texels_of_neighbours_do_not_meet() {
     let text = "
         @group(0) @binding(0) var t: texture_storage_2d<r8uint, write>;

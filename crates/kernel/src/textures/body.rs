@@ -72,6 +72,14 @@ impl<'w, 'a> Body<'w, 'a> {
             body.new.local_variables.append(new, Span::UNDEFINED);
         }
         let (written, _) = body.block(&function.body)?;
+        // A variable that is only named (`_ = &x;`) remains, since it is bound.
+        for (handle, expression) in function.expressions.iter().filter(|_| origin == Origin::Kernel) {
+            if matches!(expression, Expression::GlobalVariable(_))
+                && let Known::Value(kept) = body.get(handle)?
+            {
+                body.new.named_expressions.insert(kept, "kept".to_owned());
+            }
+        }
         let Body { mut new, map, .. } = body;
         new.body = written;
         for (handle, name) in &function.named_expressions {
