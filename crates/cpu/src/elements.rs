@@ -74,7 +74,7 @@ pub(super) fn serves(shape: &ElementsShape) -> bool {
             && shape.more[..place].iter().all(|&(other, _)| other != step)
     });
     let rolled = |roll: &Roll| {
-        let reach = shape.sides.get(roll.axis).and_then(|&side| (side - 1).checked_mul(roll.step));
+        let reach = shape.sides.get(roll.axis).and_then(|&side| side.checked_sub(1)?.checked_mul(roll.step));
         roll.start < roll.length && roll.step > 0 && reach.is_some_and(|reach| reach < roll.length)
     };
     let counted = shape.places.iter().all(|view| copies::sizes(view).is_some() && view.sides == shape.sides);
