@@ -93,8 +93,10 @@ pub use cantus_kernel as kernel;
 #[cfg(feature = "link")]
 #[doc(inline)]
 pub use cantus_link as link;
+#[doc(hidden)]
+pub use cantus_spmd as spmd;
 #[doc(inline)]
-pub use cantus_spmd::{self as spmd, ahead};
+pub use cantus_spmd::ahead;
 #[cfg(feature = "translate")]
 #[doc(inline)]
 pub use cantus_translate as translate;

@@ -38,13 +38,18 @@ enum Action {
     },
     /// Write a setting to the file
     Set {
-        /// backend, device, fallback, memory_limit, timeout_ms, profile, trace, placement, low_power, native, reproducible or publish
+        #[arg(help = keys())]
         key: String,
         /// The value; an empty one takes the setting out
         value: String,
     },
     /// Print the file's path
     Path,
+}
+
+/// The names of the settings, for the help.
+fn keys() -> String {
+    KEYS.map(|(key, _)| key).join(", ")
 }
 
 /// Runs the subcommand.
@@ -141,13 +146,13 @@ fn set(key: &str, value: &str) -> Result<ExitCode> {
 }
 
 fn known_key(key: &str) -> Result<()> {
-    let keys: Vec<&str> = KEYS.iter().map(|(known, _)| *known).collect();
-    if keys.contains(&key) {
+    let known = KEYS.map(|(known, _)| known);
+    if known.contains(&key) {
         return Ok(());
     }
     Err(Error::Config {
         place: key.to_owned(),
-        reason: format!("there is no such key{} (the keys are: {})", parse::closest(key, &keys), keys.join(", ")),
+        reason: format!("there is no such key{} (the keys are: {})", parse::closest(key, &known), keys()),
     })
 }
 

@@ -62,26 +62,17 @@ impl Global {
     /// # Errors
     /// As [`Self::config`].
     pub fn told(&self) -> Result<Config> {
-        let mut config = Config::load()?;
-        config.backend = config.backend.map(|name| canonical(&name));
-        if let Some(backend) = self.backend.as_deref().map(canonical) {
-            // A device of the file or the environment belongs to the backend named there.
-            config.device = if config.backend.as_ref() == Some(&backend) { config.device } else { None };
-            config.backend = Some(backend);
-        }
-        config.device = self.device.or(config.device);
-        config.memory_limit = self.memory_limit.or(config.memory_limit);
-        config.timeout_ms = self.timeout.or(config.timeout_ms);
-        if self.no_native {
-            config.native = Some(false);
-        }
-        if self.reproducible {
-            config.reproducible = Some(true);
-        }
-        if self.no_fallback {
-            config.fallback = Some(Fallback::Never);
-        }
-        Ok(config)
+        let mut loaded = Config::load()?;
+        loaded.backend = loaded.backend.map(|name| canonical(&name));
+        let mut flags = Config::default();
+        flags.backend = self.backend.as_deref().map(canonical);
+        flags.device = self.device;
+        flags.memory_limit = self.memory_limit;
+        flags.timeout_ms = self.timeout;
+        flags.native = self.no_native.then_some(false);
+        flags.reproducible = self.reproducible.then_some(true);
+        flags.fallback = self.no_fallback.then_some(Fallback::Never);
+        Ok(flags.over(loaded))
     }
 
     /// The same, where its backend is one of this program's.

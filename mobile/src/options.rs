@@ -51,7 +51,7 @@ pub struct EngineOptions {
 impl EngineOptions {
     /// Defaults, the file in the app's folder and `CANTUS_*` variables if there is such a folder, then what is set here.
     pub(crate) fn config(&self) -> Result<cantus::Config> {
-        let mut config = match &self.config_folder {
+        let base = match &self.config_folder {
             None => cantus::Config::default(),
             Some(folder) => {
                 let file = Path::new(folder).join("config.toml");
@@ -61,19 +61,16 @@ impl EngineOptions {
                 config
             }
         };
-        // A backend chosen here makes a device index from elsewhere meaningless.
-        if self.backend.is_some() && self.backend != config.backend {
-            config.device = None;
-        }
-        config.backend = self.backend.clone().or(config.backend);
-        config.device = self.device.map(|index| index as usize).or(config.device);
-        config.low_power = self.low_power.or(config.low_power);
-        config.fallback = self.fallback.map(Into::into).or(config.fallback);
-        config.memory_limit = self.memory_limit.or(config.memory_limit);
-        config.timeout_ms = self.timeout_ms.map(|limit| limit.max(1)).or(config.timeout_ms);
-        config.profile = self.profile.or(config.profile);
-        config.placement = self.placement.or(config.placement);
-        Ok(config)
+        let mut config = cantus::Config::default();
+        config.backend = self.backend.clone();
+        config.device = self.device.map(|index| index as usize);
+        config.low_power = self.low_power;
+        config.fallback = self.fallback.map(Into::into);
+        config.memory_limit = self.memory_limit;
+        config.timeout_ms = self.timeout_ms.map(|limit| limit.max(1));
+        config.profile = self.profile;
+        config.placement = self.placement;
+        Ok(config.over(base))
     }
 
     /// A builder with all of it.

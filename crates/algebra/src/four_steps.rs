@@ -3,10 +3,11 @@
 //! is in order.
 
 use super::field::powers;
-use super::lanes::{COUNT, Lanes, Set, Work};
+use super::lanes::{COUNT, Lanes, Work, run as by_lanes};
 use super::ntt::{Transform, bit_reversed};
 use super::parallel;
 use super::small::Montgomery31;
+use cantus_base::instructions::InstructionSet;
 
 /// The least length is 2^this: sixteen columns of sixteen.
 pub(super) const LEAST: u32 = 8;
@@ -17,13 +18,14 @@ const SHORT: usize = 1 << 13;
 const ALONE: usize = 1 << 17;
 
 /// Transforms rows, by the lanes of an instruction set that the processor has.
-pub(super) fn run<F: Montgomery31>(set: Set, from: &[F], to: &mut [F], transform: Transform<F>) {
+pub(super) fn run<F: Montgomery31>(set: InstructionSet, from: &[F], to: &mut [F], transform: Transform<F>) {
     let length = 1 << transform.log;
     let tables = &Tables::new(transform);
     let height = 1 << tables.height;
     // Sixteen columns become sixteen rows of the result.
-    let columns = |from: &[F], place: usize, to: &mut [F]| set.run(Columns { tables, from, first: COUNT * place, to });
-    let rows = |values, place| set.run(Rows { tables, values, first: COUNT * place });
+    let columns =
+        |from: &[F], place: usize, to: &mut [F]| by_lanes(set, Columns { tables, from, first: COUNT * place, to });
+    let rows = |values, place| by_lanes(set, Rows { tables, values, first: COUNT * place });
     if length <= if to.len() > length { ALONE } else { SHORT } {
         parallel::for_chunks(to, length, |place, to| {
             let from = &from[place * length..][..length];

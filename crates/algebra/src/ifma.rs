@@ -7,8 +7,8 @@ use std::arch::x86_64::*;
 
 use super::curve::{Affine, Curve};
 use super::field::{Field, batch_inverse};
-use super::lanes::Set;
 use super::montgomery::{Modulus, Prime};
+use cantus_base::instructions::InstructionSet;
 
 /// Additions in a batch, which share an inversion.
 pub(super) const BATCH: usize = 2048;
@@ -17,7 +17,7 @@ const MASK: u64 = (1 << 52) - 1;
 
 /// Returns whether this processor has what it takes.
 pub(super) fn serves() -> bool {
-    Set::best() == Set::Avx512 && is_x86_feature_detected!("avx512ifma")
+    InstructionSet::best() == InstructionSet::Avx512 && is_x86_feature_detected!("avx512ifma")
 }
 
 type Lanes<const L: usize> = [__m512i; L];

@@ -5,9 +5,9 @@ use bytemuck::{cast, cast_slice, cast_slice_mut};
 use super::field::{PrimeField, powers};
 use super::four_steps;
 use super::kind::FieldKind;
-use super::lanes::Set;
 use super::parallel;
 use super::small::{BabyBear, KoalaBear};
+use cantus_base::instructions::InstructionSet;
 
 /// `index` with its lowest `bits` in the other order.
 #[must_use]
@@ -53,10 +53,20 @@ pub fn transform<F: PrimeField>(from: &[F], to: &mut [F], log: u32, inverse: boo
     let by_lanes = log >= four_steps::LEAST;
     match F::KIND {
         FieldKind::BabyBear if by_lanes => {
-            four_steps::run::<BabyBear>(Set::best(), cast_slice(from), cast_slice_mut(to), transform.as_of());
+            four_steps::run::<BabyBear>(
+                InstructionSet::best(),
+                cast_slice(from),
+                cast_slice_mut(to),
+                transform.as_of(),
+            );
         }
         FieldKind::KoalaBear if by_lanes => {
-            four_steps::run::<KoalaBear>(Set::best(), cast_slice(from), cast_slice_mut(to), transform.as_of());
+            four_steps::run::<KoalaBear>(
+                InstructionSet::best(),
+                cast_slice(from),
+                cast_slice_mut(to),
+                transform.as_of(),
+            );
         }
         _ => by_halves(from, to, transform),
     }

@@ -7,8 +7,9 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::field::{Field, PrimeField};
 use super::kind::FieldKind;
-use super::lanes::{Arithmetic, COUNT, Halving, Lanes, Set, Work};
+use super::lanes::{Arithmetic, COUNT, Halving, Lanes, Work, run as by_lanes};
 use super::small::{BabyBear, KoalaBear, Montgomery31};
+use cantus_base::instructions::InstructionSet;
 use cantus_base::listed::Listed;
 
 /// The permutation of rows of that many elements.
@@ -231,7 +232,7 @@ impl<F: PrimeField> Poseidon2<F> {
     ) {
         if let Some(poseidon) = (self as &dyn Any).downcast_ref::<Poseidon2<G>>() {
             let (rows, to) = (cast_slice(rows), cast_slice_mut(to));
-            Set::best().run(Absorb::<G, WIDTH, EXPONENT> { poseidon, rows, to, sponge });
+            by_lanes(InstructionSet::best(), Absorb::<G, WIDTH, EXPONENT> { poseidon, rows, to, sponge });
         }
     }
 }
@@ -427,7 +428,7 @@ mod tests {
             for set in sets() {
                 let mut to = vec![F::ZERO; count * out];
                 let sponge = Sponge { length, rate, out };
-                set.run(Absorb::<F, WIDTH, EXPONENT> { poseidon, rows, to: &mut to, sponge });
+                by_lanes(set, Absorb::<F, WIDTH, EXPONENT> { poseidon, rows, to: &mut to, sponge });
                 assert_eq!(to, expected, "{count} rows of {length} elements of {}, {WIDTH} wide, by {set:?}", F::KIND);
             }
         }

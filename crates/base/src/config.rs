@@ -1,5 +1,6 @@
 //! Configuration: default < TOML file < `CANTUS_*` variables < code and flags.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -19,68 +20,107 @@ pub enum Fallback {
     Never,
 }
 
-/// Settings of an engine. `None` means: not set here.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct Config {
-    /// The backend to use, by name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub backend: Option<String>,
-    /// The device of that backend, by index.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub device: Option<usize>,
-    /// The reaction when a device fails.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<Fallback>,
-    /// Limits the memory on each device, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_limit: Option<u64>,
-    /// Limits the time of each batch and each transfer, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-    /// Limits the time without progress on the CPU, in milliseconds; 0 is no limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stall_ms: Option<u64>,
-    /// Measures each kernel's time on the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<bool>,
-    /// The file for each engine's trace, for Chrome's and Perfetto's viewers. Sets `profile` as well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace: Option<std::path::PathBuf>,
-    /// Makes operations that create data choose the device by estimated time (the default), not only by rank.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub placement: Option<bool>,
-    /// Prefers GPUs that share the system's memory over discrete ones.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub low_power: Option<bool>,
-    /// Lets native kernels and vendors' libraries replace portable kernels (the default).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub native: Option<bool>,
-    /// Computes the same bits on every device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reproducible: Option<bool>,
-    /// Publishes the engine's figures for `cantus top` of the same user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub publish: Option<bool>,
+/// How a setting is read from text, and written.
+struct Kind<T> {
+    read: fn(&str) -> Option<T>,
+    write: fn(&T) -> String,
 }
 
-/// The keys and their values.
-pub const KEYS: [(&str, &str); 13] = [
-    ("backend", "a backend's name, e.g. cpu or wgpu"),
-    ("device", "a device's index within its backend"),
-    ("fallback", "always or never"),
-    ("memory_limit", "bytes, or a size such as 512MiB"),
-    ("timeout_ms", "milliseconds"),
-    ("stall_ms", "milliseconds, 0 for no limit"),
-    ("profile", "true, false, or a file NAME.json for a trace"),
-    ("trace", "a file NAME.json"),
-    ("placement", "true or false"),
-    ("low_power", "true or false"),
-    ("native", "true or false, on or off"),
-    ("reproducible", "true or false"),
-    ("publish", "true or false"),
-];
+const TEXT: Kind<String> = Kind { read: |text| Some(text.to_owned()), write: String::clone };
+const INDEX: Kind<usize> = Kind { read: |text| text.parse().ok(), write: usize::to_string };
+const BYTES: Kind<u64> = Kind { read: |text| parse_bytes(text).filter(|&bytes| bytes > 0), write: u64::to_string };
+const LIMIT: Kind<u64> = Kind { read: |text| text.parse().ok().filter(|&limit| limit > 0), write: u64::to_string };
+const LIMIT_OR_NONE: Kind<u64> = Kind { read: |text| text.parse().ok(), write: u64::to_string };
+const SWITCH: Kind<bool> = Kind { read: parse_bool, write: bool::to_string };
+const TRACE: Kind<PathBuf> =
+    Kind { read: |text| is_trace(text).then(|| text.into()), write: |path| path.display().to_string() };
+const FALLBACK: Kind<Fallback> = Kind {
+    read: |text| match text {
+        "always" | "true" | "1" => Some(Fallback::Always),
+        "never" | "false" | "0" => Some(Fallback::Never),
+        _ => None,
+    },
+    write: |fallback| match fallback {
+        Fallback::Always => "always".to_owned(),
+        Fallback::Never => "never".to_owned(),
+    },
+};
+
+/// Makes [`Config`] and [`KEYS`] of a row for each setting: its meaning, its name, its type, how text says it, and what it takes. The file's key is the
+/// name, and the variable `CANTUS_` with the name in capitals.
+macro_rules! settings {
+    ($($(#[doc = $meaning:literal])+ $name:ident: $type:ty, $kind:expr, $takes:literal;)+) => {
+        /// Settings of an engine. `None` means: not set here.
+        #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        #[non_exhaustive]
+        pub struct Config {
+            $($(#[doc = $meaning])+ #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+
+        }
+
+        /// The keys and their values.
+        pub const KEYS: [(&str, &str); [$($takes),+].len()] = [$((stringify!($name), $takes)),+];
+
+        impl Config {
+            /// Returns these settings, and those of `base` where nothing is set here. A device of `base` belongs to the backend named there: it does
+            /// not count if another one is named here.
+            #[must_use]
+            pub fn over(self, mut base: Self) -> Self {
+                if self.backend.is_some() && self.backend != base.backend {
+                    base.device = None;
+                }
+                Self { $($name: self.$name.or(base.$name)),+ }
+            }
+
+            /// Returns the value of a key as text, if it is set.
+            #[must_use]
+            pub fn get(&self, key: &str) -> Option<String> {
+                match key {
+                    $(stringify!($name) => self.$name.as_ref().map($kind.write),)+
+                    _ => None,
+                }
+            }
+
+            /// Sets a known key from text; nothing where the text is none of its values.
+            fn read(&mut self, key: &str, text: &str) -> Option<()> {
+                match key {
+                    $(stringify!($name) => self.$name = Some(($kind.read)(text)?),)+
+                    _ => return None,
+                }
+                Some(())
+            }
+        }
+    };
+}
+
+settings! {
+    /// The backend to use, by name.
+    backend: String, TEXT, "a backend's name, e.g. cpu or wgpu";
+    /// The device of that backend, by index.
+    device: usize, INDEX, "a device's index within its backend";
+    /// The reaction when a device fails.
+    fallback: Fallback, FALLBACK, "always or never";
+    /// Limits the memory on each device, in bytes.
+    memory_limit: u64, BYTES, "bytes, or a size such as 512MiB";
+    /// Limits the time of each batch and each transfer, in milliseconds.
+    timeout_ms: u64, LIMIT, "milliseconds";
+    /// Limits the time without progress on the CPU, in milliseconds; 0 is no limit.
+    stall_ms: u64, LIMIT_OR_NONE, "milliseconds, 0 for no limit";
+    /// Measures each kernel's time on the device.
+    profile: bool, SWITCH, "true, false, or a file NAME.json for a trace";
+    /// The file for each engine's trace, for Chrome's and Perfetto's viewers. Sets `profile` as well.
+    trace: PathBuf, TRACE, "a file NAME.json";
+    /// Makes operations that create data choose the device by estimated time (the default), not only by rank.
+    placement: bool, SWITCH, "true or false";
+    /// Prefers GPUs that share the system's memory over discrete ones.
+    low_power: bool, SWITCH, "true or false";
+    /// Lets native kernels and vendors' libraries replace portable kernels (the default).
+    native: bool, SWITCH, "true or false, on or off";
+    /// Computes the same bits on every device.
+    reproducible: bool, SWITCH, "true or false";
+    /// Publishes the engine's figures for `cantus top` of the same user.
+    publish: bool, SWITCH, "true or false";
+}
 
 impl Config {
     /// Defaults, then the configuration file (with the feature `config`), then the environment.
@@ -112,7 +152,7 @@ impl Config {
     /// Returns the configuration file: `CANTUS_CONFIG`, or `cantus/config.toml` in the user's configuration folder.
     #[cfg(all(feature = "config", not(target_arch = "wasm32")))]
     #[must_use]
-    pub fn path() -> Option<std::path::PathBuf> {
+    pub fn path() -> Option<PathBuf> {
         match std::env::var_os("CANTUS_CONFIG") {
             Some(path) if !path.is_empty() => Some(path.into()),
             _ => crate::folders::config().map(|folder| folder.join("cantus").join("config.toml")),
@@ -124,7 +164,7 @@ impl Config {
     /// # Errors
     /// [`Error::Config`] with the place in the file.
     #[cfg(all(feature = "config", not(target_arch = "wasm32")))]
-    pub fn from_file(path: &std::path::Path) -> Result<Self> {
+    pub fn from_file(path: &Path) -> Result<Self> {
         let fault = |reason: String| Error::Config { place: path.display().to_string(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| fault(format!("it cannot be read: {error}")))?;
         toml::from_str(&text).map_err(|error| fault(error.to_string().trim_end().to_owned()))
@@ -181,57 +221,12 @@ impl Config {
                 reason: format!("there is no such key (the keys are: {})", known.join(", ")),
             });
         };
-        let fault = || Error::Config { place: place.to_owned(), reason: format!("\"{value}\" is not {takes}") };
-        match key {
-            "backend" => self.backend = Some(value.to_owned()),
-            "device" => self.device = Some(value.parse().map_err(|_| fault())?),
-            "fallback" => {
-                self.fallback = Some(match value {
-                    "always" | "true" | "1" => Fallback::Always,
-                    "never" | "false" | "0" => Fallback::Never,
-                    _ => return Err(fault()),
-                });
-            }
-            "memory_limit" => {
-                self.memory_limit = Some(parse_bytes(value).filter(|&bytes| bytes > 0).ok_or_else(fault)?)
-            }
-            "timeout_ms" => self.timeout_ms = Some(value.parse().ok().filter(|&limit| limit > 0).ok_or_else(fault)?),
-            "stall_ms" => self.stall_ms = Some(value.parse().map_err(|_| fault())?),
-            "profile" if is_trace(value) => (self.profile, self.trace) = (Some(true), Some(value.into())),
-            "profile" => self.profile = Some(parse_bool(value).ok_or_else(fault)?),
-            "trace" if is_trace(value) => self.trace = Some(value.into()),
-            "trace" => return Err(fault()),
-            "placement" => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
-            "low_power" => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
-            "native" => self.native = Some(parse_bool(value).ok_or_else(fault)?),
-            "publish" => self.publish = Some(parse_bool(value).ok_or_else(fault)?),
-            _ => self.reproducible = Some(parse_bool(value).ok_or_else(fault)?),
+        if key == "profile" && is_trace(value) {
+            (self.profile, self.trace) = (Some(true), Some(value.into()));
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Returns the value of a key as text, if it is set.
-    #[must_use]
-    pub fn get(&self, key: &str) -> Option<String> {
-        match key {
-            "backend" => self.backend.clone(),
-            "device" => self.device.map(|device| device.to_string()),
-            "fallback" => self.fallback.map(|fallback| match fallback {
-                Fallback::Always => "always".to_owned(),
-                Fallback::Never => "never".to_owned(),
-            }),
-            "memory_limit" => self.memory_limit.map(|bytes| bytes.to_string()),
-            "timeout_ms" => self.timeout_ms.map(|limit| limit.to_string()),
-            "stall_ms" => self.stall_ms.map(|limit| limit.to_string()),
-            "profile" => self.profile.map(|profile| profile.to_string()),
-            "trace" => self.trace.as_ref().map(|path| path.display().to_string()),
-            "placement" => self.placement.map(|placement| placement.to_string()),
-            "low_power" => self.low_power.map(|low_power| low_power.to_string()),
-            "native" => self.native.map(|native| native.to_string()),
-            "reproducible" => self.reproducible.map(|reproducible| reproducible.to_string()),
-            "publish" => self.publish.map(|publish| publish.to_string()),
-            _ => None,
-        }
+        self.read(key, value)
+            .ok_or_else(|| Error::Config { place: place.to_owned(), reason: format!("\"{value}\" is not {takes}") })
     }
 
     /// Returns the limit on work without progress, if one is set.
@@ -248,7 +243,7 @@ impl Config {
 }
 
 fn is_trace(value: &str) -> bool {
-    std::path::Path::new(value).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+    Path::new(value).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 fn parse_bool(text: &str) -> Option<bool> {

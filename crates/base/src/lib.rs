@@ -37,6 +37,8 @@ pub mod folders;
 #[doc(hidden)]
 pub mod fragment;
 #[doc(hidden)]
+pub mod instructions;
+#[doc(hidden)]
 pub mod listed;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]

@@ -1,8 +1,10 @@
 //! Attention: some queries at a time meet all keys that they see, by two products with a softmax between. Their scores stay in a processor's own cache.
 
+use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
-use super::multiply::product;
+use super::multiply::{THREADS_PAY, product};
+use super::native::{Call, Operation, Work, exactly};
 use super::product::with_scratch;
 use crate::backend::native::AttentionShape;
 use crate::spmd::math::{self, Isa};
@@ -15,15 +17,32 @@ const SCORES: usize = 1 << 19;
 /// Scores that are looked at together.
 const LANES: usize = 16;
 
-/// Elements that are read of queries, keys and values, and those of the result.
-pub(super) fn sizes(shape: &AttentionShape) -> Option<[usize; 4]> {
-    let AttentionShape { queries, keys, depth, width, .. } = *shape;
-    let all = queries.checked_mul(width)?.checked_mul(shape.query.offsets.len())?;
-    Some([shape.query.reach(queries, depth)?, shape.key.reach(keys, depth)?, shape.value.reach(keys, width)?, all])
+impl Operation for AttentionShape {
+    fn serves(&self) -> bool {
+        let heads = self.query.offsets.len();
+        [&self.key, &self.value].iter().all(|operand| operand.offsets.len() == heads)
+            && [self.queries, self.keys, self.depth, self.width].iter().all(|&side| side > 0)
+            && (!self.causal || self.queries <= self.keys)
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let AttentionShape { queries, keys, depth, width, .. } = *self;
+        let all = queries.checked_mul(width)?.checked_mul(self.query.offsets.len())?;
+        Some(vec![self.query.reach(queries, depth)?, self.key.reach(keys, depth)?, self.value.reach(keys, width)?, all])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.flops() as usize / 2, pays: THREADS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let bindings = exactly(bindings)?;
+        Ok(attend(self, bindings, call.limits)?)
+    }
 }
 
 /// Computes it; the sizes were checked.
-pub(super) fn attend(shape: &AttentionShape, [q, k, v, y]: [Floats; 4], limits: &Limits<'_>) -> Result<(), Stopped> {
+fn attend(shape: &AttentionShape, [q, k, v, y]: [Floats; 4], limits: &Limits<'_>) -> Result<(), Stopped> {
     let AttentionShape { queries, keys, depth, width, causal, .. } = *shape;
     let scale = f32::from_bits(shape.scale);
     let together = (SCORES / keys).clamp(1, TOGETHER);

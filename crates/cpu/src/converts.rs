@@ -3,8 +3,10 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
 
+use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
+use super::native::{COPIES_PAY, Call, Operation, Work, exactly};
 use crate::backend::native::ConvertShape;
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
@@ -14,17 +16,27 @@ use crate::threads;
 /// Elements of a task: an even number, so that no two write to one word.
 const TASK: usize = 1 << 14;
 
-pub(super) fn serves(shape: &ConvertShape) -> bool {
-    matches!((shape.from, shape.to), (DType::F32, DType::F16 | DType::BF16) | (DType::F16 | DType::BF16, DType::F32))
-}
+impl Operation for ConvertShape {
+    fn serves(&self) -> bool {
+        matches!((self.from, self.to), (DType::F32, DType::F16 | DType::BF16) | (DType::F16 | DType::BF16, DType::F32))
+    }
 
-/// Words that it reads and writes.
-pub(super) fn sizes(shape: &ConvertShape) -> [usize; 2] {
-    [shape.from, shape.to].map(|dtype| shape.count.div_ceil(4 / dtype.bytes()))
+    fn sizes(&self) -> Option<Vec<usize>> {
+        Some([self.from, self.to].map(|dtype| self.count.div_ceil(4 / dtype.bytes())).to_vec())
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.count, pays: COPIES_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(convert(self, x, y, call.limits)?)
+    }
 }
 
 /// Converts; the sizes were checked.
-pub(super) fn convert(shape: &ConvertShape, from: Floats, to: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn convert(shape: &ConvertShape, from: Floats, to: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let (half, narrows) = if shape.from == DType::F32 { (shape.to, true) } else { (shape.from, false) };
     let share = threads::share(shape.count, TASK).next_multiple_of(64);
     threads::try_each(shape.count.div_ceil(share), |task| {

@@ -1,6 +1,8 @@
 //! Copies of views: elements of 1, 2, 4 or 8 bytes in another order, into contiguous memory.
 
+use super::fault::Fault;
 use super::floats::Floats;
+use super::native::{COPIES_PAY, Call, Operation, Work, exactly, unlike};
 use crate::backend::native::{AssembleShape, CopyShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -38,21 +40,54 @@ pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
     Some([reach.checked_add(1)?, count])
 }
 
-/// Words of each part's source that are reached, and of the whole.
-pub(super) fn whole_sizes(shape: &AssembleShape) -> Option<Vec<usize>> {
-    let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
-    let reach = |(part, at): &(CopyShape, Vec<usize>)| {
-        let alike = part.sides.len() == shape.sides.len() && at.len() == shape.sides.len();
-        let mut axes = part.sides.iter().zip(at).zip(&shape.sides);
-        let within = alike && axes.all(|((side, at), &whole)| at.checked_add(*side).is_some_and(|end| end <= whole));
-        let bytes = shape.parts.first().map(|(first, _)| first.bytes);
-        word_sizes(part).filter(|_| within && bytes == Some(part.bytes)).map(|[reach, _]| reach)
-    };
-    let whole = match shape.parts.first() {
-        Some((part, _)) => words(part, count),
-        None => Some(count),
-    };
-    shape.parts.iter().map(reach).chain([whole]).collect()
+impl Operation for CopyShape {
+    fn sizes(&self) -> Option<Vec<usize>> {
+        word_sizes(self).map(Vec::from)
+    }
+
+    fn work(&self) -> Work {
+        Work { size: sizes(self).map_or(0, |[_, count]| count), pays: COPIES_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(copy_all(&[Part::new(self, x, 0, &contiguous(&self.sides))], self.bytes, y, call.limits)?)
+    }
+}
+
+impl Operation for AssembleShape {
+    fn sizes(&self) -> Option<Vec<usize>> {
+        // Words of each part's source that are reached, and of the whole.
+        let count = self.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
+        let reach = |(part, at): &(CopyShape, Vec<usize>)| {
+            let alike = part.sides.len() == self.sides.len() && at.len() == self.sides.len();
+            let mut axes = part.sides.iter().zip(at).zip(&self.sides);
+            let within =
+                alike && axes.all(|((side, at), &whole)| at.checked_add(*side).is_some_and(|end| end <= whole));
+            let bytes = self.parts.first().map(|(first, _)| first.bytes);
+            word_sizes(part).filter(|_| within && bytes == Some(part.bytes)).map(|[reach, _]| reach)
+        };
+        let whole = match self.parts.first() {
+            Some((part, _)) => words(part, count),
+            None => Some(count),
+        };
+        self.parts.iter().map(reach).chain([whole]).collect()
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.sizes().and_then(|sizes| sizes.last().copied()).unwrap_or(0), pays: COPIES_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [parts @ .., whole] = bindings else { return Err(unlike()) };
+        let steps = contiguous(&self.sides);
+        let parts = self.parts.iter().zip(parts).map(|((part, at), x)| {
+            let to = at.iter().zip(&steps).map(|(at, step)| at * step).sum();
+            Part::new(part, *x, to, &steps)
+        });
+        let bytes = self.parts.first().map_or(4, |(part, _)| part.bytes);
+        Ok(copy_all(&parts.collect::<Vec<_>>(), bytes, *whole, call.limits)?)
+    }
 }
 
 /// Steps of contiguous axes.
@@ -86,23 +121,6 @@ fn axes(shape: &CopyShape, steps: &[usize]) -> Vec<Axis> {
         axes.push(Axis { side: 1, from: 1, to: 1 });
     }
     axes
-}
-
-/// Copies; the sizes were checked.
-pub(super) fn copy(shape: &CopyShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    copy_all(&[Part::new(shape, x, 0, &contiguous(&shape.sides))], shape.bytes, y, limits)
-}
-
-/// Copies parts to their places; the sizes were checked.
-pub(super) fn assemble(shape: &AssembleShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
-    let [parts @ .., whole] = bindings else { return Ok(()) };
-    let steps = contiguous(&shape.sides);
-    let parts = shape.parts.iter().zip(parts).map(|((part, at), x)| {
-        let to = at.iter().zip(&steps).map(|(at, step)| at * step).sum();
-        Part::new(part, *x, to, &steps)
-    });
-    let bytes = shape.parts.first().map_or(4, |(part, _)| part.bytes);
-    copy_all(&parts.collect::<Vec<_>>(), bytes, *whole, limits)
 }
 
 /// A copy of a view to elements from one on, so far apart along each axis.

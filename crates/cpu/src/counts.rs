@@ -1,7 +1,9 @@
 //! Counts of numbers by bins: each task counts its own part, then the counts are added.
 
+use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
+use super::native::{COPIES_PAY, Call, Operation, Work, unlike};
 use crate::backend::native::CountShape;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -19,19 +21,29 @@ const TABLES: usize = 4;
 /// Bins beyond which a task's own table would cost more than it saves.
 const MOST: usize = 1 << 20;
 
-/// Returns whether the bins are few enough to be counted in tables of the tasks.
-pub(super) fn serves(shape: &CountShape) -> bool {
-    (1..=MOST).contains(&shape.bins) && u32::try_from(shape.count).is_ok()
-}
+impl Operation for CountShape {
+    fn serves(&self) -> bool {
+        // The bins are few enough to be counted in tables of the tasks.
+        (1..=MOST).contains(&self.bins) && u32::try_from(self.count).is_ok()
+    }
 
-/// Numbers, edges where there are some, and counts.
-pub(super) fn sizes(shape: &CountShape) -> Vec<usize> {
-    let edges = shape.last.map(|_| shape.bins + 1);
-    [shape.count].into_iter().chain(edges).chain([shape.bins]).listed()
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let edges = self.last.map(|_| self.bins + 1);
+        Some([self.count].into_iter().chain(edges).chain([self.bins]).listed())
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.count, pays: COPIES_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [numbers, edges @ .., y] = bindings else { return Err(unlike()) };
+        Ok(count(self, *numbers, edges.first().copied(), *y, call.limits)?)
+    }
 }
 
 /// Counts; the sizes were checked.
-pub(super) fn count(
+fn count(
     shape: &CountShape,
     numbers: Floats,
     edges: Option<Floats>,

@@ -5,7 +5,9 @@ mod bytes;
 pub(super) mod functions;
 
 use super::copies;
+use super::fault::Fault;
 use super::floats::Floats;
+use super::native::{COPIES_PAY, Call, Operation, Work};
 use super::product::with_scratch;
 use crate::backend::native::{CopyShape, ElementsShape, Roll, RowFunction, Step, Two};
 use crate::spmd::{Limits, Stopped};
@@ -46,67 +48,76 @@ fn is_quick_flat<T: Lane>(shape: &ElementsShape) -> bool {
         || is_flat(shape, LESS_SHORT) && shape.places.is_empty() && copies() <= COPIES
 }
 
-/// Returns whether the backend takes an operation: steps read only earlier steps and existing inputs.
-pub(super) fn serves(shape: &ElementsShape) -> bool {
-    let sound = |steps: &[Step], rows: bool| {
-        let known = |(place, step): (usize, &Step)| {
-            let source = match step {
-                Step::Input(input) => usize::from(*input) < shape.inputs.len(),
-                Step::Rolled(input, roll) => {
-                    usize::from(*input) < shape.inputs.len() && usize::from(*roll) < shape.rolls.len()
-                }
-                Step::Place(view) => usize::from(*view) < shape.places.len(),
-                Step::Row => rows,
-                _ => true,
+impl Operation for ElementsShape {
+    fn serves(&self) -> bool {
+        // Steps read only earlier steps and existing inputs.
+        let sound = |steps: &[Step], rows: bool| {
+            let known = |(place, step): (usize, &Step)| {
+                let source = match step {
+                    Step::Input(input) => usize::from(*input) < self.inputs.len(),
+                    Step::Rolled(input, roll) => {
+                        usize::from(*input) < self.inputs.len() && usize::from(*roll) < self.rolls.len()
+                    }
+                    Step::Place(view) => usize::from(*view) < self.places.len(),
+                    Step::Row => rows,
+                    _ => true,
+                };
+                source && step.reads().all(|read| usize::from(read) < place)
             };
-            source && step.reads().all(|read| usize::from(read) < place)
+            (1..=MOST_STEPS).contains(&steps.len()) && steps.iter().enumerate().all(known)
         };
-        (1..=MOST_STEPS).contains(&steps.len()) && steps.iter().enumerate().all(known)
-    };
-    let row = shape.row.as_ref().is_none_or(|(_, steps)| {
-        sound(steps, false) && shape.sides.last().is_some_and(|&length| (1..=LONGEST_ROW).contains(&length))
-    });
-    let narrow = shape.bytes == 4 || shape.bytes == 1 && shape.row.is_none();
-    let more = shape.more.iter().enumerate().all(|(place, &(step, bytes))| {
-        // Each step is written once, and the last one as the last result.
-        matches!(bytes, 1 | 4)
-            && usize::from(step) + 1 < shape.steps.len()
-            && shape.more[..place].iter().all(|&(other, _)| other != step)
-    });
-    let rolled = |roll: &Roll| {
-        let reach = shape.sides.get(roll.axis).and_then(|&side| side.checked_sub(1)?.checked_mul(roll.step));
-        roll.start < roll.length && roll.step > 0 && reach.is_some_and(|reach| reach < roll.length)
-    };
-    let counted = shape.places.iter().all(|view| copies::sizes(view).is_some() && view.sides == shape.sides);
-    narrow
-        && counted
-        && shape.rolls.iter().all(rolled)
-        && more
-        && (shape.more.is_empty() || shape.row.is_none())
-        && shape.inputs.iter().all(|view| matches!(view.bytes, 1 | 4))
-        && row
-        && sound(&shape.steps, shape.row.is_some())
-}
-
-/// Words that are read of each input, and written of each result.
-pub(super) fn sizes(shape: &ElementsShape) -> Option<Vec<usize>> {
-    let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
-    let steps = || shape.steps.iter().chain(shape.row.iter().flat_map(|(_, steps)| steps));
-    let reach = |(input, view): (usize, &CopyShape)| {
-        // What is rolled reaches to the end of its axis.
-        let rolls = steps().filter_map(|step| match step {
-            Step::Rolled(of, roll) if usize::from(*of) == input => shape.rolls.get(usize::from(*roll)),
-            _ => None,
+        let row = self.row.as_ref().is_none_or(|(_, steps)| {
+            sound(steps, false) && self.sides.last().is_some_and(|&length| (1..=LONGEST_ROW).contains(&length))
         });
-        let mut whole = view.clone();
-        for roll in rolls {
-            *whole.sides.get_mut(roll.axis)? = roll.length;
-        }
-        copies::word_sizes(&whole).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach)
-    };
-    let words = |bytes: usize| count.checked_mul(bytes).map(|bytes| bytes.div_ceil(4)).filter(|&words| words > 0);
-    let results = shape.more.iter().map(|&(_, bytes)| words(bytes)).chain([words(shape.bytes)]);
-    shape.inputs.iter().enumerate().map(reach).chain(results).collect()
+        let narrow = self.bytes == 4 || self.bytes == 1 && self.row.is_none();
+        let more = self.more.iter().enumerate().all(|(place, &(step, bytes))| {
+            // Each step is written once, and the last one as the last result.
+            matches!(bytes, 1 | 4)
+                && usize::from(step) + 1 < self.steps.len()
+                && self.more[..place].iter().all(|&(other, _)| other != step)
+        });
+        let rolled = |roll: &Roll| {
+            let reach = self.sides.get(roll.axis).and_then(|&side| side.checked_sub(1)?.checked_mul(roll.step));
+            roll.start < roll.length && roll.step > 0 && reach.is_some_and(|reach| reach < roll.length)
+        };
+        let counted = self.places.iter().all(|view| copies::sizes(view).is_some() && view.sides == self.sides);
+        narrow
+            && counted
+            && self.rolls.iter().all(rolled)
+            && more
+            && (self.more.is_empty() || self.row.is_none())
+            && self.inputs.iter().all(|view| matches!(view.bytes, 1 | 4))
+            && row
+            && sound(&self.steps, self.row.is_some())
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let count = self.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
+        let steps = || self.steps.iter().chain(self.row.iter().flat_map(|(_, steps)| steps));
+        let reach = |(input, view): (usize, &CopyShape)| {
+            // What is rolled reaches to the end of its axis.
+            let rolls = steps().filter_map(|step| match step {
+                Step::Rolled(of, roll) if usize::from(*of) == input => self.rolls.get(usize::from(*roll)),
+                _ => None,
+            });
+            let mut whole = view.clone();
+            for roll in rolls {
+                *whole.sides.get_mut(roll.axis)? = roll.length;
+            }
+            copies::word_sizes(&whole).filter(|_| view.sides == self.sides).map(|[reach, _]| reach)
+        };
+        let words = |bytes: usize| count.checked_mul(bytes).map(|bytes| bytes.div_ceil(4)).filter(|&words| words > 0);
+        let results = self.more.iter().map(|&(_, bytes)| words(bytes)).chain([words(self.bytes)]);
+        self.inputs.iter().enumerate().map(reach).chain(results).collect()
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.sizes().and_then(|sizes| sizes.last().copied()).unwrap_or(0), pays: COPIES_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        Ok(compute(self, bindings, call.limits)?)
+    }
 }
 
 /// The type of lanes: float32, or bytes, which are numbers modulo 256.
@@ -654,7 +665,7 @@ impl<'a, T: Lane> Machine<'a, T> {
 }
 
 /// Computes; the sizes were checked.
-pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
+fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
     let [all @ .., y] = bindings else { return Ok(()) };
     let Some((inputs, more)) = all.split_at_checked(shape.inputs.len()) else { return Ok(()) };
     let (length, rows) = shape.sides.split_last().map_or((1, 1), |(&length, outer)| (length, outer.iter().product()));

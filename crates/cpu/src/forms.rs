@@ -28,12 +28,12 @@ macro_rules! forms {
                     // SAFETY: as above.
                     unsafe { $body::<$crate::spmd::math::Fma>($($argument),*) }
                 }
-                match $crate::spmd::instruction_set() {
+                match cantus_base::instructions::InstructionSet::best() {
                     // SAFETY: the processor has these sets; and as above.
-                    "avx512" => return unsafe { avx512($($argument),*) },
+                    cantus_base::instructions::InstructionSet::Avx512 => return unsafe { avx512($($argument),*) },
                     // SAFETY: as above.
-                    "avx2" => return unsafe { avx2($($argument),*) },
-                    _ => {}
+                    cantus_base::instructions::InstructionSet::Avx2 => return unsafe { avx2($($argument),*) },
+                    cantus_base::instructions::InstructionSet::Baseline => {}
                 }
             }
             // SAFETY: as above.

@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustfft::{Fft, FftDirection, FftPlanner};
 
 use self::lanes::{C, Pair, across};
+use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
+use super::native::{Call, Operation, Work, exactly};
 use super::product::with_scratch;
 use crate::backend::native::FftShape;
 use crate::spmd::{Limits, Stopped};
@@ -27,23 +29,14 @@ const TOGETHER: usize = 32;
 const APART: usize = 8;
 /// Numbers of short rows for each task.
 const TASK: usize = 1 << 13;
+/// Numbers below which one thread is enough.
+const TRANSFORMS_PAY: usize = 1 << 13;
 /// Plans beyond this are made anew.
 const MOST_PLANS: usize = 64;
 /// Tables for long rows beyond this are made anew.
 const MOST_CUTS: usize = 8;
 /// Memory between the passes of a long row that is kept for the next.
 const KEPT: usize = 1 << 22;
-
-/// Returns whether rows of this length are taken.
-pub(super) fn serves(shape: &FftShape) -> bool {
-    shape.length > 0 && (shape.length < LONGEST || split(shape.length).is_some())
-}
-
-/// Numbers read and written, as floats.
-pub(super) fn sizes(shape: &FftShape) -> Option<[usize; 2]> {
-    let all = shape.rows.checked_mul(shape.length)?.checked_mul(2)?;
-    Some([all, all])
-}
 
 /// The rows and columns of the matrix that a row becomes.
 fn split(length: usize) -> Option<[usize; 2]> {
@@ -64,8 +57,28 @@ fn plan(length: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
     planner.plan_fft(length, direction)
 }
 
+impl Operation for FftShape {
+    fn serves(&self) -> bool {
+        self.length > 0 && (self.length < LONGEST || split(self.length).is_some())
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let all = self.rows.checked_mul(self.length)?.checked_mul(2)?;
+        Some(vec![all, all])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.rows.saturating_mul(self.length), pays: TRANSFORMS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(transform(self, x, y, call.limits)?)
+    }
+}
+
 /// Transforms the rows; the sizes were checked.
-pub(super) fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let FftShape { rows, length, inverse } = *shape;
     let scale = if inverse { (1.0 / length as f64) as f32 } else { 1.0 };
     if let Some(sides) = split(length).filter(|_| length >= LONG) {

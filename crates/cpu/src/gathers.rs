@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::copies;
+use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
+use super::native::{COPIES_PAY, Call, GATHERS_PAY, Operation, Work, exactly};
 use crate::backend::native::{GatherShape, GreatestShape};
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
@@ -15,20 +17,44 @@ const LANES: usize = 64;
 /// Elements that a task gathers at least.
 const TASK: usize = 1 << 13;
 
-/// Returns whether the backend takes an operation.
-pub(super) fn serves(shape: &GatherShape) -> bool {
-    shape.places.bytes == 4 && matches!(shape.from.bytes, 1 | 2 | 4 | 8)
+impl Operation for GatherShape {
+    fn serves(&self) -> bool {
+        self.places.bytes == 4 && matches!(self.from.bytes, 1 | 2 | 4 | 8)
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        if self.from.sides != self.places.sides || self.length == 0 || i32::try_from(self.length).is_err() {
+            return None;
+        }
+        let [reach, count] = copies::sizes(&self.from)?;
+        let reach = reach.checked_add(self.step.checked_mul(self.length - 1)?)?;
+        let words = |elements| copies::words(&self.from, elements);
+        Some(vec![words(reach)?, copies::sizes(&self.places)?[0], words(count)?])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: copies::sizes(&self.places).map_or(0, |[_, count]| count), pays: GATHERS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let bindings = exactly(bindings)?;
+        Ok(gather(self, bindings, call.limits)?)
+    }
 }
 
-/// Words that are reached, places, and words of the result.
-pub(super) fn sizes(shape: &GatherShape) -> Option<[usize; 3]> {
-    if shape.from.sides != shape.places.sides || shape.length == 0 || i32::try_from(shape.length).is_err() {
-        return None;
+impl Operation for GreatestShape {
+    fn sizes(&self) -> Option<Vec<usize>> {
+        Some(vec![self.count, 1])
     }
-    let [reach, count] = copies::sizes(&shape.from)?;
-    let reach = reach.checked_add(shape.step.checked_mul(shape.length - 1)?)?;
-    let words = |elements| copies::words(&shape.from, elements);
-    Some([words(reach)?, copies::sizes(&shape.places)?[0], words(count)?])
+
+    fn work(&self) -> Work {
+        Work { size: self.count, pays: COPIES_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(greatest(self, x, y, call.limits)?)
+    }
 }
 
 /// An axis: its length, and its steps in what is read and in the places.
@@ -40,7 +66,7 @@ struct Axis {
 }
 
 /// The greatest of words; the sizes were checked.
-pub(super) fn greatest(shape: &GreatestShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn greatest(shape: &GreatestShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let found = AtomicU32::new(0);
     let together = 8 * TASK;
     threads::try_each::<Stopped>(shape.count.div_ceil(together), |task| {
@@ -69,7 +95,7 @@ fn greatest_by<S: Isa>(words: &[u32], more: u32) -> u32 {
 }
 
 /// Gathers; the sizes were checked.
-pub(super) fn gather(shape: &GatherShape, bindings: [Floats; 3], limits: &Limits<'_>) -> Result<(), Stopped> {
+fn gather(shape: &GatherShape, bindings: [Floats; 3], limits: &Limits<'_>) -> Result<(), Stopped> {
     match shape.from.bytes {
         1 => gather_of(shape, bindings, limits, pick_bytes),
         2 => gather_of(shape, bindings, limits, pick_halves),

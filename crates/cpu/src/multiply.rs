@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::fault::Fault;
 use super::floats::Floats;
 use super::memory::Keeper;
+use super::native::{Call, Operation, Work, exactly};
 use super::product::{self, How};
 use super::tiles::Matrix;
 use super::vector::{self, Rows};
@@ -103,6 +105,39 @@ unsafe fn product_of_words<T: Part>(
                 words::product::<T>(rows.len(), c, a, right.part(columns), how)
             })
         })
+    }
+}
+
+impl Operation for MatmulShape {
+    fn serves(&self) -> bool {
+        let takes = match self.dtype {
+            DType::F32 => true,
+            // Vectors are multiplied as they lie, which is for floats alone.
+            _ if self.m == 1 || self.n == 1 => false,
+            DType::I32 | DType::U32 => true,
+            #[cfg(target_arch = "x86_64")]
+            DType::BF16 => u16::serves(),
+            #[cfg(target_arch = "x86_64")]
+            DType::I8 => u8::serves(),
+            _ => false,
+        };
+        takes && self.a.offsets.len() == self.b.offsets.len() && self.m > 0 && self.n > 0 && self.k > 0
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let (a, b) = (self.a.reach(self.m, self.k)?, self.b.reach(self.k, self.n)?);
+        let c = self.m.checked_mul(self.n)?.checked_mul(self.a.offsets.len())?;
+        let each = 4 / self.dtype.bytes();
+        Some(vec![a.div_ceil(each), b.div_ceil(each), c])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.flops() as usize / 2, pays: THREADS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let bindings = exactly(bindings)?;
+        Ok(matmul(self, bindings, &|| (call.keeper)(1), call.limits)?)
     }
 }
 

@@ -1,18 +1,21 @@
 //! Running sums of float32 in float64, a vector at a time: within a vector pairs, then fours, each add the sum of the values before them (Sklansky,
 //! 1960), so that only one addition in each waits for the one before.
 
+#[cfg(target_arch = "x86_64")]
+use cantus_base::instructions::InstructionSet;
+
 /// Writes each value's sum with `start` and those before it to `to`, and gives the whole sum.
 ///
 /// # Safety
 /// As many values may be written there, and nothing else touches them.
 pub(super) unsafe fn sums(start: f64, values: &[f32], to: *mut f32) -> f64 {
     #[cfg(target_arch = "x86_64")]
-    match crate::spmd::instruction_set() {
+    match InstructionSet::best() {
         // SAFETY: the processor has the set; the caller's promise.
-        "avx512" => return unsafe { x86::avx512(start, values, to) },
+        InstructionSet::Avx512 => return unsafe { x86::avx512(start, values, to) },
         // SAFETY: as above.
-        "avx2" => return unsafe { x86::avx2(start, values, to) },
-        _ => {}
+        InstructionSet::Avx2 => return unsafe { x86::avx2(start, values, to) },
+        InstructionSet::Baseline => {}
     }
     // SAFETY: the caller's promise.
     unsafe { plain(start, values, to) }
@@ -110,12 +113,11 @@ mod tests {
             let mut forms: Vec<(&str, Form)> = vec![("plain", plain), ("best", sums)];
             #[cfg(target_arch = "x86_64")]
             {
-                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                if InstructionSet::Avx2.is_there() {
                     // SAFETY: the processor has it.
                     forms.push(("avx2", |start, values, to| unsafe { x86::avx2(start, values, to) }));
                 }
-                if ["avx512", "avx2"].contains(&crate::spmd::instruction_set()) && is_x86_feature_detected!("avx512vl")
-                {
+                if InstructionSet::Avx512.is_there() {
                     // SAFETY: the processor has it.
                     forms.push(("avx512", |start, values, to| unsafe { x86::avx512(start, values, to) }));
                 }

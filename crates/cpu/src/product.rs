@@ -588,14 +588,13 @@ mod tests {
         form::<Baseline>("baseline");
         #[cfg(target_arch = "x86_64")]
         {
-            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
-            let avx512 = avx512 && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl");
+            use cantus_base::instructions::InstructionSet;
+            let [avx2, avx512] = [InstructionSet::Avx2, InstructionSet::Avx512].map(InstructionSet::is_there);
             if avx2 {
                 form::<crate::spmd::math::Fma>("AVX2");
                 integers::<Integers256>("AVX2");
             }
-            if avx2 && avx512 {
+            if avx512 {
                 form::<crate::spmd::math::Fma512>("AVX-512");
                 integers::<Integers512>("AVX-512");
             }

@@ -64,7 +64,7 @@ impl CpuProgram {
                     Some(Bound::Buffer { buffer, offset: 0, .. }) => own(buffer).map(CpuBuffer::keeper),
                     _ => None,
                 };
-                native.run(&floats, &keeper, limits)
+                native.run(&floats, &super::native::Call { keeper: &keeper, limits })
             }
         }
     }

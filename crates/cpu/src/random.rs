@@ -1,7 +1,9 @@
 //! Random numbers by place: Philox 4x32-10 (Salmon et al., 2011), several blocks at a time.
 
+use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
+use super::native::{Call, Operation, SCANS_PAY, Work, exactly};
 use crate::backend::native::RandomShape;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -12,8 +14,28 @@ const WORDS: usize = 4 * BLOCKS;
 /// Words that a task makes at least.
 const TASK: usize = 1 << 13;
 
+impl Operation for RandomShape {
+    fn serves(&self) -> bool {
+        // Places are words of 32 bits.
+        u32::try_from(self.count).is_ok()
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        Some(vec![self.count])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.count, pays: SCANS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [y] = exactly(bindings)?;
+        Ok(fill(self, y, call.limits)?)
+    }
+}
+
 /// Fills the binding, whose size was checked.
-pub(super) fn fill(shape: &RandomShape, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn fill(shape: &RandomShape, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let count = shape.count;
     let key = [shape.seed as u32, (shape.seed >> 32) as u32];
     threads::try_each(count.div_ceil(TASK), |task| {

@@ -1,8 +1,10 @@
 //! Reductions of what steps make of elements: along rows, and down columns of rows that are read as they lie. Sums go to float64 after a few hundred
 //! elements; how work is cut depends on sizes alone, so the number of threads changes no bit.
 
-use super::elements::{BLOCK, Machine, Place, Plan, functions, serves as takes_steps, sizes as elements_sizes};
+use super::elements::{BLOCK, Machine, Place, Plan, functions};
+use super::fault::Fault;
 use super::floats::Floats;
+use super::native::{Call, Operation, SCANS_PAY, Work};
 use super::product::with_scratch;
 use crate::backend::native::{Combination, Number, ReduceShape};
 use crate::spmd::{Limits, Stopped};
@@ -20,15 +22,6 @@ const PARTS: usize = 64;
 /// Elements of a result that are few.
 const FEW: usize = 64;
 
-/// Returns whether the backend takes a reduction.
-pub(super) fn serves(shape: &ReduceShape) -> bool {
-    lengths(shape).is_some()
-        && shape.elements.row.is_none()
-        && shape.by != Combination::Product
-        && takes_steps(&shape.elements)
-        && (shape.number == Number::F32 || !shape.down_columns || work(shape) / shape.outer < MOST_WORDS)
-}
-
 /// Returns the rows and the elements of a row for each result along the first axes. `None` if the sizes do not fit together.
 fn lengths(shape: &ReduceShape) -> Option<[usize; 2]> {
     let (&length, rows) = shape.elements.sides.split_last()?;
@@ -37,17 +30,32 @@ fn lengths(shape: &ReduceShape) -> Option<[usize; 2]> {
         .then(|| [rows / shape.outer, length])
 }
 
-/// Elements that are read of each input, and written.
-pub(super) fn sizes(shape: &ReduceShape) -> Option<Vec<usize>> {
-    let [_, length] = lengths(shape)?;
-    let mut sizes = elements_sizes(&shape.elements)?;
-    *sizes.last_mut()? = if shape.down_columns { shape.outer.checked_mul(length)? } else { shape.outer };
-    Some(sizes)
-}
+impl Operation for ReduceShape {
+    fn serves(&self) -> bool {
+        lengths(self).is_some()
+            && self.elements.row.is_none()
+            && self.by != Combination::Product
+            && self.elements.serves()
+            && (self.number == Number::F32 || !self.down_columns || self.work().size / self.outer < MOST_WORDS)
+    }
 
-/// Elements that it reads.
-pub(super) fn work(shape: &ReduceShape) -> usize {
-    shape.elements.sides.iter().fold(1, |product, &side| product.saturating_mul(side))
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let [_, length] = lengths(self)?;
+        let mut sizes = self.elements.sizes()?;
+        *sizes.last_mut()? = if self.down_columns { self.outer.checked_mul(length)? } else { self.outer };
+        Some(sizes)
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            size: self.elements.sides.iter().fold(1, |product, &side| product.saturating_mul(side)),
+            pays: SCANS_PAY,
+        }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        Ok(reduce(self, bindings, call.limits)?)
+    }
 }
 
 /// Sums of words are taken modulo this, where float64 has all of them.
@@ -108,7 +116,7 @@ fn fold((by, number): By, row: &[f32]) -> f64 {
 }
 
 /// Reduces; the sizes were checked.
-pub(super) fn reduce(shape: &ReduceShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
+fn reduce(shape: &ReduceShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
     let ([inputs @ .., y], Some([rows, length])) = (bindings, lengths(shape)) else { return Ok(()) };
     let plan = Plan::new(&shape.elements.steps, &shape.elements);
     let all = Reduction { shape, plan: &plan, inputs, rows, length };

@@ -1,7 +1,9 @@
 //! Images in another size: for each row of the result the rows that it is made of are added up, each by its weight, then the elements of that row.
 
+use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
+use super::native::{Call, GATHERS_PAY, Operation, Work, exactly};
 use super::product::with_scratch;
 use crate::backend::native::{ResampleKernel, ResampleShape};
 use crate::spmd::math::Isa;
@@ -14,27 +16,37 @@ const LANES: usize = 16;
 /// Elements that a task reads and writes at least.
 const TASK: usize = 1 << 14;
 
-/// Elements that are read and written.
-pub(super) fn sizes(shape: &ResampleShape) -> Option<[usize; 2]> {
-    let product = |[height, width]: [usize; 2]| height.checked_mul(width)?.checked_mul(shape.planes);
-    let all = [shape.input, shape.output].concat();
-    let counted = all.iter().all(|&side| side > 0 && i32::try_from(side).is_ok());
-    counted.then(|| Some([product(shape.input)?, product(shape.output)?]))?
-}
-
 /// Taps of both axes together: tables of more would take more memory than images do.
 const MOST_TAPS: usize = 1 << 22;
 
-/// Returns whether the tables stay small. An axis of millions that becomes one element is left to the kernel.
-pub(super) fn serves(shape: &ResampleShape) -> bool {
-    let reach = 2 * usize::from(shape.kernel.reach) + 1;
-    let of_axis = |axis: usize| {
-        let (length, width) = (shape.input[axis], shape.output[axis].max(1));
-        let scale = if shape.kernel.wide { length.div_ceil(width).max(1) } else { 1 };
-        reach.checked_mul(scale)?.checked_mul(width.checked_next_multiple_of(LANES)?)
-    };
-    let taps = of_axis(0).zip(of_axis(1)).and_then(|(down, along)| down.checked_add(along));
-    taps.is_some_and(|taps| taps <= MOST_TAPS)
+impl Operation for ResampleShape {
+    fn serves(&self) -> bool {
+        // The tables stay small: an axis of millions that becomes one element is left to the kernel.
+        let reach = 2 * usize::from(self.kernel.reach) + 1;
+        let of_axis = |axis: usize| {
+            let (length, width) = (self.input[axis], self.output[axis].max(1));
+            let scale = if self.kernel.wide { length.div_ceil(width).max(1) } else { 1 };
+            reach.checked_mul(scale)?.checked_mul(width.checked_next_multiple_of(LANES)?)
+        };
+        let taps = of_axis(0).zip(of_axis(1)).and_then(|(down, along)| down.checked_add(along));
+        taps.is_some_and(|taps| taps <= MOST_TAPS)
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let product = |[height, width]: [usize; 2]| height.checked_mul(width)?.checked_mul(self.planes);
+        let all = [self.input, self.output].concat();
+        let counted = all.iter().all(|&side| side > 0 && i32::try_from(side).is_ok());
+        counted.then(|| Some(vec![product(self.input)?, product(self.output)?]))?
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.sizes().and_then(|sizes| sizes.into_iter().max()).unwrap_or(0), pays: GATHERS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(resample(self, x, y, call.limits)?)
+    }
 }
 
 /// Elements of an axis that make each element of the result, and how much they count: tap after tap.
@@ -113,7 +125,7 @@ impl Taps {
 }
 
 /// Resamples; the sizes were checked.
-pub(super) fn resample(shape: &ResampleShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn resample(shape: &ResampleShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let ([height, width], [rows, columns]) = (shape.input, shape.output);
     let down = (rows != height).then(|| Taps::new(height, rows, shape.kernel));
     let along = (columns != width).then(|| Taps::new(width, columns, shape.kernel));

@@ -3,7 +3,9 @@
 #[cfg(not(target_arch = "wasm32"))]
 use rayon::prelude::*;
 
+use super::fault::Fault;
 use super::floats::Floats;
+use super::native::{COPIES_PAY, Call, Operation, SCANS_PAY, Work, exactly};
 use super::prefix;
 use crate::backend::native::{Combination, FindShape, Number, ScanShape, SortShape};
 use crate::spmd::{Limits, Stopped};
@@ -12,6 +14,8 @@ use cantus_base::listed::Listed;
 
 /// Elements below which a row is not worth more than one thread.
 const PART: usize = 1 << 16;
+/// Elements below which one thread is enough to sort.
+const SORTS_PAY: usize = 1 << 12;
 /// Parts of a stretch that are scanned at once, and elements of one that are worth it.
 const CHAINS: usize = 8;
 const SHORTEST: usize = 8;
@@ -20,16 +24,65 @@ const PAGES: usize = 2048;
 /// Elements from which sorting by digits beats sorting by comparisons.
 const DIGITS_PAY: usize = 192;
 
-/// Elements that a sort reads and writes.
-pub(super) fn sort_sizes(shape: &SortShape) -> Option<[usize; 2]> {
-    let kept = shape.rows.checked_mul(shape.keep)?.checked_mul(2)?;
-    Some([shape.rows.checked_mul(shape.length)?, kept])
+impl Operation for SortShape {
+    fn serves(&self) -> bool {
+        // Places are words of 32 bits.
+        self.keep <= self.length && u32::try_from(self.length).is_ok()
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let kept = self.rows.checked_mul(self.keep)?.checked_mul(2)?;
+        Some(vec![self.rows.checked_mul(self.length)?, kept])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.rows.saturating_mul(self.length), pays: SORTS_PAY }
+    }
+
+    fn runs_anywhere(&self) -> bool {
+        // Threads share each row by rayon's own means.
+        self.rows >= threads::count() || self.length < PART
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(sort(self, x, y, call.limits)?)
+    }
 }
 
-/// Elements that a scan reads and writes.
-pub(super) fn scan_sizes(shape: &ScanShape) -> Option<[usize; 2]> {
-    let all = shape.rows.checked_mul(shape.length)?;
-    Some([all, all])
+impl Operation for ScanShape {
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let all = self.rows.checked_mul(self.length)?;
+        Some(vec![all, all])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.rows.saturating_mul(self.length), pays: SCANS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(scan(self, x, y, call.limits)?)
+    }
+}
+
+impl Operation for FindShape {
+    fn serves(&self) -> bool {
+        self.length > 0 && u32::try_from(self.length).is_ok()
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        Some(vec![self.rows.checked_mul(self.length)?, self.rows])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.rows.saturating_mul(self.length), pays: COPIES_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        Ok(find(self, x, y, call.limits)?)
+    }
 }
 
 /// A number as a u32 of the same order.
@@ -116,14 +169,8 @@ fn best(values: &[f32], shape: &SortShape) -> Vec<u64> {
     kept
 }
 
-/// Returns whether the threads share each row, by rayon's own means.
-#[cfg(not(target_arch = "wasm32"))]
-pub(super) fn is_split(shape: &SortShape) -> bool {
-    shape.rows < threads::count() && shape.length >= PART
-}
-
 /// The first `keep` elements of each row in their order.
-pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let SortShape { rows, length, keep, .. } = *shape;
     if rows == 0 || keep == 0 {
         return Ok(());
@@ -139,7 +186,7 @@ pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>)
         }
     };
     #[cfg(not(target_arch = "wasm32"))]
-    if is_split(shape) {
+    if !shape.runs_anywhere() {
         let mut pairs = vec![0; length];
         for row in 0..rows {
             limits.begin().check()?;
@@ -225,7 +272,7 @@ fn least(a: f32, b: f32) -> f32 {
 }
 
 /// Each element combined with those before it.
-pub(super) fn scan(shape: &ScanShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn scan(shape: &ScanShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     use Combination::{Greatest, Least, Product, Sum};
     let all = (shape, x, y, limits);
     match (shape.number, shape.by) {
@@ -359,7 +406,7 @@ fn scan_by<T: Carried>(
 }
 
 /// The place of each row's best element.
-pub(super) fn find(shape: &FindShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn find(shape: &FindShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let all = (shape, x, y, limits);
     match (shape.number, shape.least) {
         (Number::F32, false) => find_by(all, f32::NEG_INFINITY, greatest),

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::fault::Fault;
 use super::floats::Floats;
+use super::native::{Call, GATHERS_PAY, Operation, Work, exactly};
 use crate::backend::native::{Combination, ScatterShape};
 use crate::spmd::{Limits, Stopped};
 use crate::tensor::DType;
@@ -15,23 +17,32 @@ const LONG: usize = 1 << 17;
 /// Values that are written between two looks at the limits.
 const BLOCK: usize = 1 << 16;
 
-/// Returns whether the backend takes an operation.
-pub(super) fn serves(shape: &ScatterShape) -> bool {
-    let dtypes = [DType::F32, DType::I32, DType::U32, DType::F64, DType::I64, DType::U64];
-    let reaches = !shape.signed || i32::try_from(shape.length).is_ok();
-    shape.length > 0 && shape.count > 0 && reaches && dtypes.contains(&shape.dtype)
-}
+impl Operation for ScatterShape {
+    fn serves(&self) -> bool {
+        let dtypes = [DType::F32, DType::I32, DType::U32, DType::F64, DType::I64, DType::U64];
+        let reaches = !self.signed || i32::try_from(self.length).is_ok();
+        self.length > 0 && self.count > 0 && reaches && dtypes.contains(&self.dtype)
+    }
 
-/// Words of the elements, the places, the values, and the result.
-pub(super) fn sizes(shape: &ScatterShape) -> Option<[usize; 4]> {
-    let each = shape.dtype.bytes() / 4;
-    let all = shape.rows.checked_mul(shape.length)?.checked_mul(each)?;
-    let values = shape.rows.checked_mul(shape.count)?;
-    Some([all, if shape.shared { shape.count } else { values }, values.checked_mul(each)?, all])
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let each = self.dtype.bytes() / 4;
+        let all = self.rows.checked_mul(self.length)?.checked_mul(each)?;
+        let values = self.rows.checked_mul(self.count)?;
+        Some(vec![all, if self.shared { self.count } else { values }, values.checked_mul(each)?, all])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.rows.saturating_mul(self.count.max(self.length)), pays: GATHERS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let bindings = exactly(bindings)?;
+        Ok(scatter(self, bindings, call.limits)?)
+    }
 }
 
 /// Scatters; the sizes were checked.
-pub(super) fn scatter(shape: &ScatterShape, bindings: [Floats; 4], limits: &Limits<'_>) -> Result<(), Stopped> {
+fn scatter(shape: &ScatterShape, bindings: [Floats; 4], limits: &Limits<'_>) -> Result<(), Stopped> {
     match shape.dtype {
         DType::F32 => scatter_of::<f32>(shape, bindings, limits),
         DType::F64 => scatter_of::<f64>(shape, bindings, limits),

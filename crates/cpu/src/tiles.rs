@@ -416,16 +416,16 @@ unsafe fn copy_rows(
 macro_rules! with_tiles {
     ($tiles:ident => $work:expr) => {{
         #[cfg(target_arch = "x86_64")]
-        match crate::spmd::instruction_set() {
-            "avx512" => {
+        match cantus_base::instructions::InstructionSet::best() {
+            cantus_base::instructions::InstructionSet::Avx512 => {
                 type $tiles = crate::spmd::math::Fma512;
                 $work
             }
-            "avx2" => {
+            cantus_base::instructions::InstructionSet::Avx2 => {
                 type $tiles = crate::spmd::math::Fma;
                 $work
             }
-            _ => {
+            cantus_base::instructions::InstructionSet::Baseline => {
                 type $tiles = crate::spmd::math::Baseline;
                 $work
             }

@@ -6,9 +6,11 @@ use std::any::TypeId;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::fault::Fault;
 use super::floats::Floats;
 use super::memory::Keeper;
-use super::multiply::matmul;
+use super::multiply::{THREADS_PAY, matmul};
+use super::native::{self, Operation, Work, exactly};
 use super::product::{self, Line};
 use super::taps::{BEHIND, Run, TOGETHER, Taps};
 use super::tiles::{Begin, Matrix, Planes, with_tiles};
@@ -50,24 +52,6 @@ fn padded_sizes(shape: &Conv2dShape) -> Option<[usize; 2]> {
     let line = shape.output[1].checked_add(within)?;
     let plane = reach(shape, 0)?.checked_mul(line.checked_mul(shape.stride[1])?)?;
     Some([plane, line])
-}
-
-/// Returns whether the sizes fit together, and the zeros take no more memory than they should.
-pub(super) fn serves(shape: &Conv2dShape) -> bool {
-    let Conv2dShape { images, channels, input, kernel, output, stride, padding, dilation, groups } = shape;
-    let sizes = [&channels[..], input, kernel, output, stride, dilation, &[*images, *groups]];
-    if sizes.concat().contains(&0) || channels.iter().any(|channels| channels % groups != 0) {
-        return false;
-    }
-    let within = |axis: usize| {
-        let whole = padding[axis].checked_mul(2)?.checked_add(input[axis])?;
-        reach(shape, axis).filter(|&reach| reach <= whole)
-    };
-    let padded = padded_sizes(shape).and_then(|[plane, _]| plane.checked_mul(channels[0]));
-    let own = channels[0].saturating_mul(input[0]).saturating_mul(input[1]);
-    within(0).is_some()
-        && within(1).is_some()
-        && padded.is_some_and(|padded| padded <= PADDED[0].max(own.saturating_mul(PADDED[1])))
 }
 
 impl Padded {
@@ -151,13 +135,47 @@ fn spread(parallel: bool, tasks: usize, work: impl Fn(usize) -> Result<(), Stopp
     if parallel { threads::try_each(tasks, work) } else { (0..tasks).try_for_each(work) }
 }
 
+impl Operation for Conv2dShape {
+    fn serves(&self) -> bool {
+        // The sizes fit together, and the zeros take no more memory than they should.
+        let Conv2dShape { images, channels, input, kernel, output, stride, padding, dilation, groups } = self;
+        let sizes = [&channels[..], input, kernel, output, stride, dilation, &[*images, *groups]];
+        if sizes.concat().contains(&0) || channels.iter().any(|channels| channels % groups != 0) {
+            return false;
+        }
+        let within = |axis: usize| {
+            let whole = padding[axis].checked_mul(2)?.checked_add(input[axis])?;
+            reach(self, axis).filter(|&reach| reach <= whole)
+        };
+        let padded = padded_sizes(self).and_then(|[plane, _]| plane.checked_mul(channels[0]));
+        let own = channels[0].saturating_mul(input[0]).saturating_mul(input[1]);
+        within(0).is_some()
+            && within(1).is_some()
+            && padded.is_some_and(|padded| padded <= PADDED[0].max(own.saturating_mul(PADDED[1])))
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let product = |sizes: &[usize]| sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
+        let [c, o] = self.channels;
+        Some(vec![
+            product(&[self.images, c, self.input[0], self.input[1]])?,
+            product(&[o, c / self.groups, self.kernel[0], self.kernel[1]])?,
+            product(&[self.images, o, self.output[0], self.output[1]])?,
+        ])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.flops() as usize / 2, pays: THREADS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &native::Call<'_>) -> Result<(), Fault> {
+        let bindings = exactly(bindings)?;
+        Ok(convolve(self, bindings, call)?)
+    }
+}
+
 /// The convolution of the bindings, which hold what the shape says. What keeps the weights is asked for where that pays.
-pub(super) fn convolve<'a>(
-    shape: &Conv2dShape,
-    [x, w, y]: [Floats; 3],
-    keeper: &dyn Fn() -> Option<&'a Arc<Keeper>>,
-    limits: &Limits<'_>,
-) -> Result<(), Stopped> {
+fn convolve(shape: &Conv2dShape, [x, w, y]: [Floats; 3], outer: &native::Call<'_>) -> Result<(), Stopped> {
     let [inputs, outputs] = shape.channels.map(|channels| channels / shape.groups);
     let (plane, pixels) = (shape.input[0] * shape.input[1], shape.output[0] * shape.output[1]);
     if shape.kernel == [1, 1] && shape.stride == [1, 1] && shape.padding == [0, 0] {
@@ -165,11 +183,15 @@ pub(super) fn convolve<'a>(
         let a = Operand { offsets: at(outputs * inputs, shape.groups), row: inputs, column: 1 };
         let b = Operand { offsets: at(inputs * plane, usize::MAX), row: plane, column: 1 };
         let shape = MatmulShape { m: outputs, n: pixels, k: inputs, a, b, dtype: DType::F32 };
-        return matmul(&shape, [w, x, y], &|| None, limits);
+        return matmul(&shape, [w, x, y], &|| None, outer.limits);
     }
     let Some(padded) = Padded::new(shape) else { return Ok(()) };
-    let call = Call { shape, padded: &padded, x, w, y, limits };
-    with_tiles!(T => if inputs == 1 || outputs <= FEW_OUTPUTS { call.planes::<T>() } else { call.products::<T>(keeper()) })
+    let call = Call { shape, padded: &padded, x, w, y, limits: outer.limits };
+    with_tiles!(T => if inputs == 1 || outputs <= FEW_OUTPUTS {
+        call.planes::<T>()
+    } else {
+        call.products::<T>((outer.keeper)(1))
+    })
 }
 
 struct Call<'a> {

@@ -11,6 +11,7 @@ use super::lanes::{Pairs, Quads};
 use super::product::{Columns, How, product_by, with_scratch};
 use super::tiles::{Matrix, Tiles};
 use crate::threads;
+use cantus_base::instructions::InstructionSet;
 
 /// Bits of an element.
 ///
@@ -31,7 +32,7 @@ unsafe impl Part for u16 {
     type By = Pairs;
 
     fn serves() -> bool {
-        crate::spmd::instruction_set() == "avx512" && is_x86_feature_detected!("avx512bf16")
+        InstructionSet::best() == InstructionSet::Avx512 && is_x86_feature_detected!("avx512bf16")
     }
 }
 
@@ -40,7 +41,7 @@ unsafe impl Part for u8 {
     type By = Quads;
 
     fn serves() -> bool {
-        crate::spmd::instruction_set() == "avx512" && is_x86_feature_detected!("avx512vnni")
+        InstructionSet::best() == InstructionSet::Avx512 && is_x86_feature_detected!("avx512vnni")
     }
 }
 

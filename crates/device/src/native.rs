@@ -67,37 +67,24 @@ impl NativeOperation {
     /// Returns the number of floating-point operations, an addition and a multiplication for each term.
     #[must_use]
     pub fn flops(&self) -> u64 {
-        let factors: &[usize] = match self {
-            Self::Matmul(shape) => &[shape.a.offsets.len(), shape.m, shape.n, shape.k],
-            Self::Conv2d(shape) => return shape.flops(),
-            Self::Sort(_)
-            | Self::Find(_)
-            | Self::Copy(_)
-            | Self::Assemble(_)
-            | Self::Convert(_)
-            | Self::Gather(_)
-            | Self::Greatest(_)
-            | Self::Scatter(_)
-            | Self::Count(_)
-            | Self::Resample(_)
-            | Self::Random(_)
-            | Self::Function(_) => return 0,
-            Self::Elements(shape) => return shape.operations(0),
-            Self::Reduce(shape) => return shape.elements.operations(1),
-            Self::Attention(shape) => {
-                &[shape.query.offsets.len(), shape.queries, shape.keys, shape.depth.saturating_add(shape.width)]
-            }
-            Self::Fft(shape) => &[5, shape.rows, shape.length, shape.length.max(1).ilog2() as usize],
+        match self {
+            Self::Matmul(shape) => shape.flops(),
+            Self::Conv2d(shape) => shape.flops(),
+            Self::Attention(shape) => shape.flops(),
+            Self::Elements(shape) => shape.operations(0),
+            Self::Reduce(shape) => shape.elements.operations(1),
+            Self::Scan(shape) => product_of(1, &[shape.rows, shape.length]),
+            Self::Fft(shape) => product_of(5, &[shape.rows, shape.length, shape.length.max(1).ilog2() as usize]),
             #[cfg(feature = "graph")]
-            Self::Graph(graph) => return graph.flops(),
-            #[cfg(feature = "zk")]
-            Self::Zk(_) => return 0,
-            Self::Scan(shape) => return (shape.rows as u64).saturating_mul(shape.length as u64),
-        };
-        factors.iter().fold(if matches!(self, Self::Fft(_)) { 1 } else { 2 }, |product: u64, &factor| {
-            product.saturating_mul(factor as u64)
-        })
+            Self::Graph(graph) => graph.flops(),
+            _ => 0,
+        }
     }
+}
+
+/// Multiplies a number by sizes.
+fn product_of(first: u64, sizes: &[usize]) -> u64 {
+    sizes.iter().fold(first, |product, &size| product.saturating_mul(size as u64))
 }
 
 impl Conv2dShape {
@@ -106,9 +93,8 @@ impl Conv2dShape {
     pub fn flops(&self) -> u64 {
         let [height, width] = self.kernel;
         let [rows, columns] = self.output;
-        let factors =
-            [self.images, self.channels[0] / self.groups.max(1), self.channels[1], height, width, rows, columns];
-        factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))
+        let inputs = self.channels[0] / self.groups.max(1);
+        product_of(2, &[self.images, inputs, self.channels[1], height, width, rows, columns])
     }
 }
 
@@ -160,9 +146,15 @@ pub struct Stated {
     pub places: Vec<usize>,
 }
 
-#[cfg(feature = "wgsl")]
 impl MatmulShape {
+    /// Returns the number of floating-point operations, an addition and a multiplication for each term.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        product_of(2, &[self.a.offsets.len(), self.m, self.n, self.k])
+    }
+
     /// Creates the product of two contiguous square matrices of this side; with a side of 1, of vectors.
+    #[cfg(feature = "wgsl")]
     #[doc(hidden)]
     pub fn square(side: usize, dtype: DType) -> Self {
         let one = || Operand { offsets: vec![0], row: side, column: 1 };
@@ -473,6 +465,14 @@ pub struct AttentionShape {
     pub causal: bool,
     /// The bits of the factor of the products, a float32.
     pub scale: u32,
+}
+
+impl AttentionShape {
+    /// Returns the number of floating-point operations, an addition and a multiplication for each term of both products.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        product_of(2, &[self.query.offsets.len(), self.queries, self.keys, self.depth.saturating_add(self.width)])
+    }
 }
 
 /// A function of contiguous tensors in the host's memory, for devices that compute there.

@@ -89,11 +89,7 @@ impl Uses<'_> {
                 let is_call = call.is_some_and(|rest| rest.starts_with(['(', '/']));
                 (!is_call).then_some((*span, WRITTEN))
             }
-            Statement::Block(block) => self.stores(block),
-            Statement::If { accept, reject, .. } => self.stores(accept).or_else(|| self.stores(reject)),
-            Statement::Switch { cases, .. } => cases.iter().find_map(|case| self.stores(&case.body)),
-            Statement::Loop { body, continuing, .. } => self.stores(body).or_else(|| self.stores(continuing)),
-            _ => None,
+            other => crate::flow::blocks(other).into_iter().find_map(|inner| self.stores(inner)),
         })
     }
 

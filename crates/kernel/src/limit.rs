@@ -10,7 +10,7 @@ use naga::{
     ResourceBinding, Scalar, Span, Statement, StorageAccess, Type, TypeInner,
 };
 
-use crate::flow::blocks;
+use crate::flow::{blocks, blocks_mut};
 use cantus_base::listed::Listed;
 
 /// A module whose loops end, and the places of the loops that are counted.
@@ -107,30 +107,19 @@ impl Work {
 
     fn block(&mut self, block: &mut Block, expressions: &mut Arena<Expression>) {
         for (statement, span) in block.span_iter_mut() {
-            match statement {
-                Statement::Block(inner) => self.block(inner, expressions),
-                Statement::If { accept, reject, .. } => {
-                    self.block(accept, expressions);
-                    self.block(reject, expressions);
+            let Statement::Loop { body, continuing, .. } = statement else {
+                blocks_mut(statement).into_iter().for_each(|inner| self.block(inner, expressions));
+                continue;
+            };
+            let waits = [&*body, &*continuing].iter().any(|block| meets(block, expressions, &self.meeting));
+            self.block(body, expressions);
+            if !waits {
+                self.loops.push(span.as_deref().copied().unwrap_or(Span::UNDEFINED));
+                let counted = self.counted(expressions);
+                let rest = std::mem::replace(body, counted);
+                for (statement, span) in rest.span_into_iter() {
+                    body.push(statement, span);
                 }
-                Statement::Switch { cases, .. } => {
-                    for case in cases {
-                        self.block(&mut case.body, expressions);
-                    }
-                }
-                Statement::Loop { body, continuing, .. } => {
-                    let waits = [&*body, &*continuing].iter().any(|block| meets(block, expressions, &self.meeting));
-                    self.block(body, expressions);
-                    if !waits {
-                        self.loops.push(span.as_deref().copied().unwrap_or(Span::UNDEFINED));
-                        let counted = self.counted(expressions);
-                        let rest = std::mem::replace(body, counted);
-                        for (statement, span) in rest.span_into_iter() {
-                            body.push(statement, span);
-                        }
-                    }
-                }
-                _ => {}
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Loops in which one variable takes the value that another one had: what a compiler's vectoriser must carry from round to round.
 
-use cantus_base::listed::Listed;
+use crate::flow::blocks;
 use naga::{Block, Expression, Function, Handle, LocalVariable, Module, Statement};
 
 /// Returns whether a loop of the module stores one local variable, as it is, into another, and writes both.
@@ -19,19 +19,7 @@ fn find_loops<'a>(block: &'a Block, loops: &mut Vec<[&'a Block; 2]>) {
         if let Statement::Loop { body, continuing, .. } = statement {
             loops.push([body, continuing]);
         }
-        for inner in inner(statement) {
-            find_loops(inner, loops);
-        }
-    }
-}
-
-fn inner(statement: &Statement) -> Vec<&Block> {
-    match statement {
-        Statement::Block(block) => vec![block],
-        Statement::If { accept, reject, .. } => vec![accept, reject],
-        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).listed(),
-        Statement::Loop { body, continuing, .. } => vec![body, continuing],
-        _ => Vec::new(),
+        blocks(statement).into_iter().for_each(|inner| find_loops(inner, loops));
     }
 }
 
@@ -58,7 +46,7 @@ fn find_stores(
             };
             stores.push((target, source));
         }
-        inner(statement).into_iter().for_each(|block| find_stores(function, block, stores));
+        blocks(statement).into_iter().for_each(|block| find_stores(function, block, stores));
     }
 }
 

@@ -48,5 +48,5 @@ pub const MAX_BINDING_BYTES: u64 = u32::MAX as u64 - 3;
 /// Returns the instruction set that the lane loops run with on this machine.
 #[must_use]
 pub fn instruction_set() -> &'static str {
-    exec::instruction_set()
+    cantus_base::instructions::InstructionSet::best().name()
 }

@@ -5,13 +5,14 @@ mod x86;
 
 use super::field::{Field as _, PrimeField};
 use super::small::Montgomery31;
+use cantus_base::instructions::InstructionSet;
 
 /// Elements of a vector.
 pub(super) const COUNT: usize = 16;
 
 /// Elements of a field, or vectors of them.
 ///
-/// Whoever calls any of it is code that the vectors' instructions may run in, all of it inlined there: see [`Set::run`].
+/// Whoever calls any of it is code that the vectors' instructions may run in, all of it inlined there: see [`run`].
 pub(super) trait Arithmetic: Copy {
     type Element: PrimeField;
     /// An element that many are multiplied by, made ready for it.
@@ -122,62 +123,29 @@ pub(super) trait Work<F: Montgomery31> {
     fn run<V: Lanes<Element = F>>(self);
 }
 
-/// Instruction sets with forms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Set {
-    Baseline,
+/// Does the work by an instruction set's lanes, or by those of the set in use if that is a lesser one.
+pub(super) fn run<F: Montgomery31, W: Work<F>>(set: InstructionSet, work: W) {
     #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-}
-
-impl Set {
-    /// The processor's best. As with the executor, `CANTUS_INSTRUCTION_SET` asks for a lesser one.
-    pub(super) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            static BEST: std::sync::OnceLock<Set> = std::sync::OnceLock::new();
-            *BEST.get_or_init(|| {
-                let most = match std::env::var("CANTUS_INSTRUCTION_SET").as_deref() {
-                    Ok("baseline") => Self::Baseline,
-                    Ok("avx2") => Self::Avx2,
-                    _ => Self::Avx512,
-                };
-                if is_x86_feature_detected!("avx512f") {
-                    most
-                } else if is_x86_feature_detected!("avx2") {
-                    most.min(Self::Avx2)
-                } else {
-                    Self::Baseline
-                }
-            })
+    {
+        #[target_feature(enable = "avx512f")]
+        fn avx512<F: Montgomery31, W: Work<F>>(work: W) {
+            work.run::<x86::Avx512<F>>();
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        Self::Baseline
+        #[target_feature(enable = "avx2")]
+        fn avx2<F: Montgomery31, W: Work<F>>(work: W) {
+            work.run::<x86::Avx2<F>>();
+        }
+        match set.min(InstructionSet::best()) {
+            // SAFETY: the processor has the set in use.
+            InstructionSet::Avx512 => unsafe { avx512(work) },
+            // SAFETY: the processor has the set in use, and so this one.
+            InstructionSet::Avx2 => unsafe { avx2(work) },
+            InstructionSet::Baseline => work.run::<Plain<F>>(),
+        }
     }
-
-    /// Does the work by the set's lanes; the processor has it.
-    pub(super) fn run<F: Montgomery31, W: Work<F>>(self, work: W) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx512f")]
-            fn avx512<F: Montgomery31, W: Work<F>>(work: W) {
-                work.run::<x86::Avx512<F>>();
-            }
-            #[target_feature(enable = "avx2")]
-            fn avx2<F: Montgomery31, W: Work<F>>(work: W) {
-                work.run::<x86::Avx2<F>>();
-            }
-            match self {
-                // SAFETY: the processor has the set: `best` asked it.
-                Self::Avx512 => unsafe { avx512(work) },
-                // SAFETY: as above.
-                Self::Avx2 => unsafe { avx2(work) },
-                Self::Baseline => work.run::<Plain<F>>(),
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = set;
         work.run::<Plain<F>>();
     }
 }
@@ -266,13 +234,8 @@ pub(super) mod tests {
     use super::*;
 
     /// The sets that this processor has.
-    pub(crate) fn sets() -> Vec<Set> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            [Set::Baseline, Set::Avx2, Set::Avx512].into_iter().filter(|&set| set <= Set::best()).collect()
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        vec![Set::Baseline]
+    pub(crate) fn sets() -> Vec<InstructionSet> {
+        InstructionSet::ALL.into_iter().filter(|&set| set <= InstructionSet::best()).collect()
     }
 
     /// Elements at which carries and reductions go wrong, and others.
@@ -340,7 +303,7 @@ pub(super) mod tests {
                     // Each of one with each of the other.
                     let b: [F; COUNT] = std::array::from_fn(|i| b[(i + turn) % COUNT]);
                     let mut results = Vec::new();
-                    set.run(Arithmetics(a, &b, &mut results));
+                    run(set, Arithmetics(a, &b, &mut results));
                     let each = |f: &dyn Fn(F, F) -> F| -> [F; COUNT] { std::array::from_fn(|i| f(a[i], b[i])) };
                     let mut expected = vec![
                         each(&|a, b| a + b),

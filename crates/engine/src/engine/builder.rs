@@ -233,24 +233,7 @@ impl Builder {
     /// # Errors
     /// Returns [`crate::Error::NoDevice`] with every candidate's reason, or [`crate::Error::Config`].
     pub async fn build_async(self) -> Result<Engine> {
-        let mut config = self.base;
-        let own = self.own;
-        // A backend chosen here makes a device index from outside meaningless.
-        if own.backend.is_some() && own.backend != config.backend {
-            config.device = None;
-        }
-        config.backend = own.backend.or(config.backend);
-        config.device = own.device.or(config.device);
-        config.fallback = own.fallback.or(config.fallback);
-        config.memory_limit = own.memory_limit.or(config.memory_limit);
-        config.timeout_ms = own.timeout_ms.or(config.timeout_ms);
-        config.stall_ms = own.stall_ms.or(config.stall_ms);
-        config.profile = own.profile.or(config.profile);
-        config.placement = own.placement.or(config.placement);
-        config.low_power = own.low_power.or(config.low_power);
-        config.native = own.native.or(config.native);
-        config.reproducible = own.reproducible.or(config.reproducible);
-        config.publish = own.publish.or(config.publish);
+        let config = self.own.over(self.base);
         let reproducible = config.reproducible.unwrap_or(false);
         if reproducible && !cfg!(feature = "wgsl") {
             return Err(crate::Error::Config {

@@ -2,7 +2,7 @@
 
 use naga::{Expression, Function, Module};
 
-use super::operands;
+use crate::flow::operands;
 
 /// Levels between two names.
 const STEP: u32 = 64;
@@ -23,9 +23,9 @@ fn settle_function(function: &mut Function) {
     let mut levels: Vec<u32> = Vec::with_capacity(function.expressions.len());
     for (handle, expression) in function.expressions.iter() {
         let mut below = 0;
-        operands(&mut expression.clone(), &mut |operand| {
+        for operand in operands(expression) {
             below = below.max(levels.get(operand.index()).copied().unwrap_or(0));
-        });
+        }
         // Those are no pointers, and always part of a statement.
         let is_value = matches!(
             expression,

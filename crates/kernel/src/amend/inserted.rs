@@ -2,7 +2,7 @@
 
 use naga::{Arena, Block, Expression, Function, Handle, Range, Span, Statement};
 
-use super::remap;
+use crate::flow;
 
 /// The expressions that one pass inserts before those of a function.
 pub(super) trait Insert {
@@ -51,7 +51,7 @@ pub(super) fn rewritten(function: &Function, mut insert: impl Insert) -> Option<
     for (handle, own) in function.expressions.iter() {
         let span = function.expressions.get_span(handle);
         let mut expression = own.clone();
-        if !remap::operands(&mut expression, &mut |operand| *operand = map[operand.index()]) {
+        if !flow::change_operands(&mut expression, &mut |operand| *operand = map[operand.index()]) {
             return None;
         }
         let begins = insert.before(handle, own, &mut expression, &mut expressions, span);
@@ -59,7 +59,7 @@ pub(super) fn rewritten(function: &Function, mut insert: impl Insert) -> Option<
         first.extend(begins.map(|begins| (new, begins)));
         map.push(new);
     }
-    if !remap::block(&mut new.body, &mut |handle| *handle = map[handle.index()]) {
+    if !flow::change_block(&mut new.body, &mut |handle| *handle = map[handle.index()]) {
         return None;
     }
     begin(&mut new.body, &first);
@@ -83,17 +83,7 @@ fn begin(block: &mut Block, first: &[(Handle<Expression>, Handle<Expression>)]) 
                     *range = Range::new_from_bounds(*begins, end);
                 }
             }
-            Statement::Block(inner) => begin(inner, first),
-            Statement::If { accept, reject, .. } => {
-                begin(accept, first);
-                begin(reject, first);
-            }
-            Statement::Switch { cases, .. } => cases.iter_mut().for_each(|case| begin(&mut case.body, first)),
-            Statement::Loop { body, continuing, .. } => {
-                begin(body, first);
-                begin(continuing, first);
-            }
-            _ => {}
+            other => flow::blocks_mut(other).into_iter().for_each(|inner| begin(inner, first)),
         }
     }
 }

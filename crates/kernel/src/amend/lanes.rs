@@ -94,19 +94,9 @@ fn block(body: &mut Block, expressions: &mut Arena<Expression>, signed: &[Lane])
                     }
                 }
             }
-            Statement::Block(inner) => block(inner, expressions, signed),
-            Statement::If { accept, reject, .. } => {
-                block(accept, expressions, signed);
-                block(reject, expressions, signed);
+            other => {
+                crate::flow::blocks_mut(other).into_iter().for_each(|inner| block(inner, expressions, signed));
             }
-            Statement::Switch { cases, .. } => {
-                cases.iter_mut().for_each(|case| block(&mut case.body, expressions, signed));
-            }
-            Statement::Loop { body, continuing, .. } => {
-                block(body, expressions, signed);
-                block(continuing, expressions, signed);
-            }
-            _ => {}
         }
         body.push(statement, span);
     }

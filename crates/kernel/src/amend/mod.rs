@@ -12,7 +12,6 @@ mod lanes;
 mod layout;
 mod magnitude;
 mod pointers;
-mod remap;
 mod returns;
 #[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
@@ -28,8 +27,6 @@ pub(crate) mod tables;
 pub use emitted::check_glsl;
 #[cfg(any(test, feature = "writers", all(feature = "wgpu", target_arch = "wasm32")))]
 pub(crate) use emitted::wgsl;
-
-pub(crate) use remap::{one as statement_operands, operands};
 
 use super::front::Attributes;
 

@@ -13,8 +13,7 @@ use naga::{
     Range, Span, Statement, Type, TypeInner,
 };
 
-use super::remap;
-use crate::flow::blocks;
+use crate::flow::{self, blocks};
 use cantus_base::listed::Listed;
 
 /// A step on the way to a part of a variable.
@@ -196,21 +195,11 @@ impl Work<'_> {
                     rewritten.append(&mut after);
                     continue;
                 }
-                Statement::Block(inner) => self.block(function, types, inner)?,
-                Statement::If { accept, reject, .. } => {
-                    self.block(function, types, accept)?;
-                    self.block(function, types, reject)?;
-                }
-                Statement::Switch { cases, .. } => {
-                    for case in cases {
-                        self.block(function, types, &mut case.body)?;
+                other => {
+                    for inner in flow::blocks_mut(other) {
+                        self.block(function, types, inner)?;
                     }
                 }
-                Statement::Loop { body, continuing, .. } => {
-                    self.block(function, types, body)?;
-                    self.block(function, types, continuing)?;
-                }
-                _ => {}
             }
             rewritten.push(statement, span);
         }
@@ -369,7 +358,7 @@ fn bind(mut function: Function, bound: &Bound) -> Option<Function> {
             }
             *place = *places.get(*place as usize)?;
         }
-        remap::operands(&mut expression, &mut |operand| *operand = moved[operand.index()]).then_some(())?;
+        flow::change_operands(&mut expression, &mut |operand| *operand = moved[operand.index()]).then_some(())?;
         moved.push(expressions.append(expression, span));
     }
     function.expressions = expressions;
@@ -378,7 +367,7 @@ fn bind(mut function: Function, bound: &Bound) -> Option<Function> {
             *init = moved[init.index()];
         }
     }
-    remap::block(&mut function.body, &mut |handle| *handle = moved[handle.index()]).then_some(())?;
+    flow::change_block(&mut function.body, &mut |handle| *handle = moved[handle.index()]).then_some(())?;
     let named = std::mem::take(&mut function.named_expressions);
     function.named_expressions = named.into_iter().map(|(handle, name)| (moved[handle.index()], name)).collect();
     if made.first_and_last().is_some() {

@@ -6,7 +6,7 @@ use naga::{Block, Expression, Function, Handle, Module, Scalar, Span, Statement,
 use rustc_hash::FxHashSet;
 
 use crate::behavior::Behavior;
-use crate::flow::blocks;
+use crate::flow::{blocks, result};
 
 pub(super) fn settle(module: &mut Module) {
     let ballot = TypeInner::Vector { size: VectorSize::Quad, scalar: Scalar::U32 };
@@ -57,16 +57,8 @@ fn forget_results(function: &mut Function, types: &Types) {
 
 fn results(block: &Block, given: &mut FxHashSet<Handle<Expression>>) {
     for statement in block {
-        match *statement {
-            Statement::Atomic { result, .. } | Statement::Call { result, .. } => given.extend(result),
-            Statement::WorkGroupUniformLoad { result, .. }
-            | Statement::SubgroupBallot { result, .. }
-            | Statement::SubgroupGather { result, .. }
-            | Statement::SubgroupCollectiveOperation { result, .. } => {
-                given.insert(result);
-            }
-            ref other => blocks(other).into_iter().for_each(|block| results(block, given)),
-        }
+        given.extend(result(statement));
+        blocks(statement).into_iter().for_each(|block| results(block, given));
     }
 }
 

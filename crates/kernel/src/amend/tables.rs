@@ -257,19 +257,7 @@ fn without_stores(block: &mut Block, is_moved: &impl Fn(Handle<Expression>) -> b
     for (mut statement, span) in std::mem::take(block).span_into_iter() {
         match &mut statement {
             Statement::Store { pointer, .. } if is_moved(*pointer) => continue,
-            Statement::Block(inner) => without_stores(inner, is_moved),
-            Statement::If { accept, reject, .. } => {
-                without_stores(accept, is_moved);
-                without_stores(reject, is_moved);
-            }
-            Statement::Switch { cases, .. } => {
-                cases.iter_mut().for_each(|case| without_stores(&mut case.body, is_moved));
-            }
-            Statement::Loop { body, continuing, .. } => {
-                without_stores(body, is_moved);
-                without_stores(continuing, is_moved);
-            }
-            _ => {}
+            other => crate::flow::blocks_mut(other).into_iter().for_each(|inner| without_stores(inner, is_moved)),
         }
         block.push(statement, span);
     }

@@ -6,6 +6,7 @@ use naga::{
     SwitchCase, Type, TypeInner, VectorSize,
 };
 
+use crate::flow;
 use super::{Origin, Outcome, Work, refuse, vector_type, without_small};
 use cantus_base::listed::Listed;
 
@@ -136,15 +137,8 @@ impl<'w, 'a> Body<'w, 'a> {
             Expression::Constant(constant) if self.origin == Origin::Library => self.library_constant(constant),
             other @ (Expression::Constant(_) | Expression::Override(_)) => other,
             mut other => {
-                let mut fault = None;
-                super::super::amend::operands(&mut other, &mut |operand| match self.constant(*operand) {
-                    Ok(new) => *operand = new,
-                    Err(refusal) => fault = Some(refusal),
-                });
-                match fault {
-                    Some(fault) => return Err(fault),
-                    None => other,
-                }
+                flow::replaced(|mut change| flow::change_operands(&mut other, &mut change), |old| self.constant(old))?;
+                other
             }
         };
         Ok(self.new.expressions.append(new, self.function.expressions.get_span(old)))
@@ -400,15 +394,7 @@ impl<'w, 'a> Body<'w, 'a> {
     /// The expression as it is, of new operands.
     pub(super) fn copied(&mut self, old: Handle<Expression>) -> Outcome<Option<Handle<Expression>>> {
         let mut expression = self.function.expressions[old].clone();
-        let mut fault = None;
-        let known = super::super::amend::operands(&mut expression, &mut |operand| match self.get(*operand) {
-            Ok(new) => *operand = new,
-            Err(refusal) => fault = Some(refusal),
-        });
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        if !known {
+        if !flow::replaced(|mut change| flow::change_operands(&mut expression, &mut change), |old| self.get(old))? {
             return refuse("an expression that no compute kernel has", self.span);
         }
         if let Expression::Compose { ty, .. } = &mut expression {

@@ -7,7 +7,7 @@ use naga::{
 };
 
 use super::{Bound, Origin, Outcome, Work, fold, refuse, scalar_type, vector_of};
-use crate::amend;
+use crate::flow;
 use cantus_base::listed::Listed;
 use cantus_base::texture::{SampleType, ViewDimension};
 
@@ -101,15 +101,8 @@ impl<'w, 'a> Body<'w, 'a> {
             }
             _ => {}
         }
-        let mut fault = None;
-        amend::operands(&mut new, &mut |operand| match self.constant(*operand) {
-            Ok(new) => *operand = new,
-            Err(refusal) => fault = Some(refusal),
-        });
-        match fault {
-            Some(fault) => Err(fault),
-            None => Ok(self.new.expressions.append(new, self.function.expressions.get_span(old))),
-        }
+        flow::replaced(|mut change| flow::change_operands(&mut new, &mut change), |operand| self.constant(operand))?;
+        Ok(self.new.expressions.append(new, self.function.expressions.get_span(old)))
     }
 
     /// The literal that an expression is, or that a constant of the module is.
@@ -374,16 +367,11 @@ impl<'w, 'a> Body<'w, 'a> {
             Statement::ImageAtomic { .. } => return refuse("atomic operations on textures", self.span),
             other => {
                 let mut new = other.clone();
-                let mut fault = None;
-                let known = amend::statement_operands(&mut new, &mut |operand| match self.operand(*operand) {
-                    Ok(new) => *operand = new,
-                    Err(refusal) => fault = Some(refusal),
-                });
-                match fault {
-                    Some(fault) => return Err(fault),
-                    None if !known => return refuse("a statement that no compute kernel has", self.span),
-                    None => new,
+                let mut operand = |operand| self.operand(operand);
+                if !flow::replaced(|mut change| flow::change_handles(&mut new, &mut change), &mut operand)? {
+                    return refuse("a statement that no compute kernel has", self.span);
                 }
+                new
             }
         };
         self.block.push(new, self.span);
@@ -424,15 +412,7 @@ impl<'w, 'a> Body<'w, 'a> {
             _ => {}
         }
         let mut new = expression.clone();
-        let mut fault = None;
-        let known = amend::operands(&mut new, &mut |operand| match self.operand(*operand) {
-            Ok(new) => *operand = new,
-            Err(refusal) => fault = Some(refusal),
-        });
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        if !known {
+        if !flow::replaced(|mut change| flow::change_operands(&mut new, &mut change), |operand| self.operand(operand))? {
             return refuse("an expression that no compute kernel has", self.span);
         }
         if let Expression::Compose { ty, .. } = &mut new {

@@ -34,6 +34,8 @@ pub use rt::Entry;
 
 use crate::BindingInfo;
 use crate::fnv::Fnv;
+#[cfg(target_arch = "x86_64")]
+use cantus_base::instructions::InstructionSet;
 
 /// A kernel that was compiled ahead: made by generated code only. [`Kernel::with_ahead`](crate::Kernel::with_ahead) is unsafe because
 /// nothing tells whether it was.
@@ -86,10 +88,10 @@ impl Compiled {
     /// The version for this processor.
     pub(crate) fn entry(&self) -> Entry {
         #[cfg(target_arch = "x86_64")]
-        match crate::instruction_set() {
-            "avx512" => return self.avx512,
-            "avx2" => return self.avx2,
-            _ => {}
+        match InstructionSet::best() {
+            InstructionSet::Avx512 => return self.avx512,
+            InstructionSet::Avx2 => return self.avx2,
+            InstructionSet::Baseline => {}
         }
         self.baseline
     }

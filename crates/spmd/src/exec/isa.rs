@@ -1,17 +1,15 @@
 //! The lane loops, compiled for each instruction set, and the choice between them.
 
-use std::sync::OnceLock;
-
 use super::machine::Machine;
 use crate::bytecode::Instr;
 use crate::math::Isa;
+#[cfg(target_arch = "x86_64")]
+use cantus_base::instructions::InstructionSet;
 
 pub(crate) type Group = unsafe fn(&Machine<'_>, &Instr);
 
 /// One function for each group of operations.
 pub(crate) struct Table {
-    /// The name of the instruction set.
-    pub name: &'static str,
     pub moves: Group,
     pub float: Group,
     pub float2: Group,
@@ -67,7 +65,6 @@ macro_rules! table {
                 texel texel run_texel,
             );
             pub(super) static TABLE: Table = Table {
-                name: stringify!($name),
                 moves: run_moves,
                 float: run_float,
                 float2: run_float2,
@@ -100,36 +97,13 @@ table!(
     crate::math::Fma512
 );
 
-/// The best table for this processor, chosen once; `CANTUS_INSTRUCTION_SET` (baseline, avx2) asks for a lesser one, to test it.
+/// Returns the table of the instruction set in use.
 pub(crate) fn best() -> &'static Table {
-    static BEST: OnceLock<&'static Table> = OnceLock::new();
-    BEST.get_or_init(|| choose(std::env::var("CANTUS_INSTRUCTION_SET").ok().as_deref()))
-}
-
-fn choose(wanted: Option<&str>) -> &'static Table {
-    if wanted == Some(baseline::TABLE.name) {
-        return &baseline::TABLE;
-    }
     #[cfg(target_arch = "x86_64")]
-    {
-        let v3 = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("popcnt")
-            && is_x86_feature_detected!("lzcnt");
-        let v4 = v3
-            && is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
-        if v4 && wanted != Some(avx2::TABLE.name) {
-            return &avx512::TABLE;
-        }
-        if v3 {
-            return &avx2::TABLE;
-        }
+    match InstructionSet::best() {
+        InstructionSet::Avx512 => return &avx512::TABLE,
+        InstructionSet::Avx2 => return &avx2::TABLE,
+        InstructionSet::Baseline => {}
     }
     &baseline::TABLE
 }

@@ -20,8 +20,3 @@ mod shared;
 mod subgroup;
 mod texel;
 mod wide;
-
-/// The instruction set in use.
-pub(super) fn instruction_set() -> &'static str {
-    isa::best().name
-}
