@@ -213,7 +213,8 @@ impl Signal {
                 // SAFETY: the buffers are recorded; the queue is used under the device's lock, or by the gate alone; numbers rise.
                 unsafe { raw.device.queue_submit(raw.queue, &[info], vk::Fence::null()) }
             }
-            // SAFETY: as above; the fence is not signalled and nobody waits for it.
+            // SAFETY: the buffers are recorded; the queue is used under the device's lock; the fence is not signalled, and no other
+            // submission has it.
             Self::Fence(fence) => unsafe { raw.device.queue_submit(raw.queue, &[info], fence) },
         }
     }

@@ -97,11 +97,11 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
         | vk::BufferUsageFlags::TRANSFER_DST;
     let create = vk::BufferCreateInfo::default().size(bytes).usage(usage).push_next(&mut external);
     let mut made = Raw { device: raw, buffer: vk::Buffer::null(), memory: vk::DeviceMemory::null() };
-    // SAFETY: the device lives, and has the extension, here and below.
+    // SAFETY: the device lives, and has the extension that `external` belongs to.
     made.buffer = unsafe { raw.create_buffer(&create, None) }.map_err(fault)?;
-    // SAFETY: as above.
+    // SAFETY: the buffer was just made.
     let needs = unsafe { raw.get_buffer_memory_requirements(made.buffer) };
-    // SAFETY: as above.
+    // SAFETY: the physical device belongs to the instance.
     let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
     let of_device = |(index, kind): &(u32, &vk::MemoryType)| {
         needs.memory_type_bits & (1 << index) != 0
@@ -117,9 +117,9 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
         .memory_type_index(kind)
         .push_next(&mut dedicated)
         .push_next(&mut exports);
-    // SAFETY: as above.
+    // SAFETY: the type is one of the device's, and what the structure points to lives until the call is over.
     made.memory = unsafe { raw.allocate_memory(&allocation, None) }.map_err(fault)?;
-    // SAFETY: as above; the memory is the buffer's alone.
+    // SAFETY: the memory is the buffer's alone, as large as it needs and of a type that it takes.
     unsafe { raw.bind_buffer_memory(made.buffer, made.memory, 0) }.map_err(fault)?;
     let get = vk::MemoryGetFdInfoKHR::default().memory(made.memory).handle_type(KIND);
     // SAFETY: the memory was allocated for export.
