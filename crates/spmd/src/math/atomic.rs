@@ -64,7 +64,7 @@ macro_rules! operations {
         #[inline(always)]
         pub unsafe fn $atomic(op: AtomicOperation, address: Option<*mut u8>, value: $word, expected: $word) -> $word {
             let Some(address) = address else { return 0 };
-            // SAFETY: the caller's promise.
+            // SAFETY: the address is that of an element, aligned to its size (this function's contract), and never accessed otherwise.
             let cell = unsafe { <$cell>::from_ptr(address.cast()) };
             match op {
                 AtomicOperation::Load => cell.load(Relaxed),
@@ -100,7 +100,7 @@ macro_rules! operations {
         #[inline(always)]
         pub unsafe fn $plain(op: AtomicOperation, address: Option<*mut u8>, value: $word, expected: $word) -> $word {
             let Some(address) = address else { return 0 };
-            // SAFETY: the caller's promise.
+            // SAFETY: the address is that of an element which no other thread touches (this function's contract).
             unsafe {
                 let cell = address.cast::<$word>();
                 let old = cell.read_unaligned();
