@@ -57,7 +57,7 @@ pub(super) fn attend(shape: &AttentionShape, [q, k, v, y]: [Floats; 4], limits: 
                 *sum = weights(line, scale);
                 rest.fill(0.0);
             }
-            // SAFETY: as above.
+            // SAFETY: `run` checked that every element that the strides reach lies within the bindings; results and scores have these rows.
             unsafe {
                 product(
                     [rows, width, seen],

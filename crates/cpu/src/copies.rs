@@ -13,6 +13,11 @@ const TASK: usize = 1 << 14;
 /// Words that a task copies of a run.
 const RUN: usize = 1 << 14;
 
+/// Returns whether there is a copy for elements of this size.
+pub(super) fn serves(shape: &CopyShape) -> bool {
+    matches!(shape.bytes, 1 | 2 | 4 | 8)
+}
+
 /// Returns the number of words that hold this number of elements.
 pub(super) fn words(shape: &CopyShape, elements: usize) -> Option<usize> {
     Some(elements.checked_mul(shape.bytes)?.div_ceil(4))
@@ -160,7 +165,7 @@ impl Part {
                 rest = if place == last { 0 } else { rest / axis.side };
                 (from, to) = (from + at * axis.from, to + at * axis.to);
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: every element of the task's rows lies within both, and nothing else touches those of the copy (this function's contract).
             unsafe {
                 let (x, y) = (self.x.start().cast::<T>().add(from), y.start().cast::<T>().add(to));
                 if self.is_run {
@@ -214,7 +219,7 @@ unsafe fn turn<T: Copy + Default>(x: *const T, y: *mut T, inner: Axis, across: A
     let mut block = [[T::default(); SIDE]; SIDE];
     for first in (0..inner.side).step_by(SIDE) {
         let count = SIDE.min(inner.side - first);
-        // SAFETY: the caller's promise.
+        // SAFETY: both axes lie within source and copy (this function's contract).
         unsafe {
             if count == SIDE && across.side == SIDE {
                 for (at, line) in block.iter_mut().enumerate() {
@@ -233,5 +238,17 @@ unsafe fn turn<T: Copy + Default>(x: *const T, y: *mut T, inner: Axis, across: A
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_other_sizes_are_refused() {
+        let of = |bytes| CopyShape::new(&[4], &[1], 0).of_bytes(bytes);
+        assert!([1, 2, 4, 8].map(of).iter().all(serves));
+        assert!(![0, 3, 6, 16].map(of).iter().any(serves));
     }
 }

@@ -57,10 +57,9 @@ impl Native {
             NativeOperation::Convert(shape) => converts::serves(shape),
             NativeOperation::Elements(shape) => elements::serves(shape),
             NativeOperation::Reduce(shape) => reduce::serves(shape),
-            NativeOperation::Scan(_)
-            | NativeOperation::Copy(_)
-            | NativeOperation::Assemble(_)
-            | NativeOperation::Greatest(_) => true,
+            NativeOperation::Scan(_) | NativeOperation::Greatest(_) => true,
+            NativeOperation::Copy(shape) => copies::serves(shape),
+            NativeOperation::Assemble(shape) => shape.parts.iter().all(|(part, _)| copies::serves(part)),
             NativeOperation::Gather(shape) => gathers::serves(shape),
             NativeOperation::Scatter(shape) => scatters::serves(shape),
             NativeOperation::Count(shape) => counts::serves(shape),
@@ -261,7 +260,7 @@ fn function(shape: &FunctionShape, inputs: &[Floats], y: Floats, limits: &Limits
     // SAFETY: the bindings hold that many bytes, and nothing writes to them while the function runs.
     let bytes = |(of, &bytes): (&Floats, &usize)| unsafe { std::slice::from_raw_parts(of.start().cast::<u8>(), bytes) };
     let inputs: Vec<&[u8]> = inputs.iter().zip(sizes).map(bytes).listed();
-    // SAFETY: as above; the result is a tensor of its own, which nothing else touches.
+    // SAFETY: the binding holds that many bytes; the result is a tensor of its own, which nothing else touches.
     shape.run(&inputs, unsafe { std::slice::from_raw_parts_mut(y.start().cast::<u8>(), *size) });
     limits.begin().check()
 }
@@ -277,7 +276,7 @@ fn zk(
     // SAFETY: the bindings hold that many words, and only this operation uses them. The output is a separate tensor.
     let words = |binding: &Floats| unsafe { std::slice::from_raw_parts(binding.start().cast::<u32>(), binding.1) };
     let inputs: Vec<&[u32]> = inputs.iter().map(words).collect();
-    // SAFETY: as above.
+    // SAFETY: the binding holds that many words; the output is a separate tensor, which only this operation uses.
     let output = unsafe { std::slice::from_raw_parts_mut(output.start().cast::<u32>(), output.1) };
     limits.begin().check().map_err(Fault::from)?;
     let result = operation.run(&inputs, output, &|| limits.begin().check().is_err());
