@@ -172,7 +172,7 @@ impl Set {
             match self {
                 // SAFETY: the processor has the set: `best` asked it.
                 Self::Avx512 => unsafe { avx512(work) },
-                // SAFETY: as above.
+                // SAFETY: the processor has the set: `best` asked it.
                 Self::Avx2 => unsafe { avx2(work) },
                 Self::Baseline => work.run::<Plain<F>>(),
             }
