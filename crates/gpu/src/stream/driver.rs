@@ -365,7 +365,7 @@ impl Driver {
             let (padding, other_handles, reserved) = (0, [0; 3], [0; 16]);
             let (kind, flags) = (OPAQUE_FD, DEDICATED);
             let memory = library::ExternalMemory { kind, padding, fd, other_handles, bytes, flags, reserved };
-            // SAFETY: the pointers are valid; the caller's promise.
+            // SAFETY: the pointers are valid, and `fd` is of a dedicated allocation of `bytes` bytes (this function's contract).
             check(unsafe { (table.import)(&raw mut handle, &raw const memory) }, names.import)
         };
         let missing = || Fault { kind: FaultKind::Call, message: format!("the driver has no {}", names.import) };

@@ -102,7 +102,7 @@ impl Timeline {
             unsafe { device.reset_fences(&[fence.handle]) }?;
             return Ok(fence);
         }
-        // SAFETY: no preconditions.
+        // SAFETY: the device lives, and a plain fence needs nothing else.
         let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }?;
         Ok(Arc::new(Owned::new(&self.raw, fence)))
     }
