@@ -51,8 +51,8 @@ impl Drop for Raw<'_> {
 /// devices share no semaphore: wait for the one that writes before the other reads, and the reverse.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] when the device's API is not Vulkan, it is another card, or its driver exports no memory; [`Error::OutOfMemory`];
-/// [`Error::Device`] when the driver fails.
+/// [`Error::InvalidSize`] for 0 bytes; [`Error::InvalidInput`] when the device's API is not Vulkan, it is another card, or its driver exports no
+/// memory; [`Error::OutOfMemory`]; [`Error::Device`] when the driver fails.
 pub async fn export(device: &wgpu::Device, bytes: u64, label: &str, card: [u8; 16]) -> Result<Exported> {
     let (exported, caught) = allocate(device, (bytes, label), card)?;
     match caught.first().await {
@@ -69,6 +69,10 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
         }
         _ => failed(device, error.to_string()),
     };
+    if bytes == 0 {
+        let reason = "0 bytes: shared memory has at least one".to_owned();
+        return Err(Error::InvalidSize { what: label.to_owned(), reason });
+    }
     // SAFETY: nothing that is wgpu's is destroyed through it.
     let hal = unsafe { device.as_hal::<vulkan::Api>() };
     let hal =
@@ -97,7 +101,7 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
         | vk::BufferUsageFlags::TRANSFER_DST;
     let create = vk::BufferCreateInfo::default().size(bytes).usage(usage).push_next(&mut external);
     let mut made = Raw { device: raw, buffer: vk::Buffer::null(), memory: vk::DeviceMemory::null() };
-    // SAFETY: the device lives, and has the extension that `external` belongs to.
+    // SAFETY: the device lives, and has the extension that `external` belongs to; the size is not zero.
     made.buffer = unsafe { raw.create_buffer(&create, None) }.map_err(fault)?;
     // SAFETY: the buffer was just made.
     let needs = unsafe { raw.get_buffer_memory_requirements(made.buffer) };
