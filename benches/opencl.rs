@@ -83,7 +83,7 @@ impl Hand {
         let sum: f64 = partials.chunks(4).map(|part| f64::from(part[0])).sum();
         let mean = f64::from(partials[2]) + sum / COUNT as f64;
         let centre = mean as f32;
-        // SAFETY: as above.
+        // SAFETY: the arguments are the kernel's, and the buffers large enough.
         unsafe {
             let mut launch = ExecuteKernel::new(&self.kernels[2]);
             launch.set_arg(&self.values).set_arg(&self.partials).set_arg(&count).set_arg(&centre).set_arg(&1.0_f32);
@@ -96,7 +96,7 @@ impl Hand {
         let squares: f64 = self.read(GROUPS * 2).chunks(2).map(|part| f64::from(part[1])).sum();
         let factor = (1.0 / (squares / COUNT as f64).sqrt()) as f32;
         let groups = [(SIDE - 1).div_ceil(256), (SIDE - 1).div_ceil(32)];
-        // SAFETY: as above.
+        // SAFETY: the arguments are the kernel's, and the buffers large enough.
         unsafe {
             let mut launch = ExecuteKernel::new(&self.kernels[3]);
             launch

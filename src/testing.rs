@@ -65,7 +65,7 @@ pub unsafe fn execute_ahead(
     arguments: &[u32],
     launch: &Launch<'_>,
 ) -> Result<(), Stopped> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `compiled` was generated from the kernel of this bytecode, which has no data race (this function's contract).
     unsafe { crate::ahead::execute(compiled, bytecode, arguments, launch) }
 }
 

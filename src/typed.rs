@@ -90,7 +90,7 @@ macro_rules! threes {
     ($($scalar:ty),*) => {$(
         // SAFETY: three numbers of 4 bytes and 4 bytes lie without gaps, and any bytes are such.
         unsafe impl Zeroable for Padded<[$scalar; 3], 4> {}
-        // SAFETY: as above.
+        // SAFETY: three numbers of 4 bytes and 4 bytes lie without gaps, and any bytes are such.
         unsafe impl Pod for Padded<[$scalar; 3], 4> {}
         impl Item for Padded<[$scalar; 3], 4> {
             type Part = $scalar;

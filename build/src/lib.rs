@@ -150,7 +150,7 @@ impl fmt::Debug for Error {
 pub unsafe fn ahead(pattern: &str) -> Result<(), Error> {
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
     let (root, out) = (variable("CARGO_MANIFEST_DIR")?, variable("OUT_DIR")?);
-    // SAFETY: the caller's promise.
+    // SAFETY: no kernel has a data race (this function's contract).
     let written = unsafe { write(&root, &[pattern], &out) }?;
     // A folder counts as changed when a file is added or removed.
     for path in written.files.iter().flat_map(|file| [Some(file.as_path()), file.parent()]).flatten() {

@@ -83,7 +83,7 @@ impl Structures {
              // WGSL's own layout; what is not is an error here.\nconst _: () = {{\n    assert!(::core::mem::size_of::<{path}>() == {size});\n{checks}}};\n\
              // SAFETY: numbers without gaps, as the lines above show; any bytes are such.\n\
              #[allow(unsafe_code, reason = \"generated\")]\nunsafe impl ::cantus::typed::bytemuck::Zeroable for {path} {{}}\n\
-             // SAFETY: as above.\n\
+             // SAFETY: numbers without gaps, as the lines above show; any bytes are such.\n\
              #[allow(unsafe_code, reason = \"generated\")]\nunsafe impl ::cantus::typed::bytemuck::Pod for {path} {{}}\n{item}"
         )
     }

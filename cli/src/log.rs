@@ -62,7 +62,7 @@ impl Filter {
 pub fn hush_drivers() {
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: no preconditions.
+        // SAFETY: the call takes nothing and cannot fail.
         let folder = format!("/run/user/{}", unsafe { libc::getuid() });
         // libwayland complains when the folder is not named, not when it does not exist; Mesa's EGL has levels.
         for (name, value) in [("XDG_RUNTIME_DIR", folder.as_str()), ("EGL_LOG_LEVEL", "fatal")] {

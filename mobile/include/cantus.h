@@ -320,7 +320,8 @@ void cantus_kernel_destroy(struct CantusKernel *kernel);
 // `cantus_engine_finish`. `unit` is one of `CantusUnit`, and says what `x`, `y` and `z` count.
 //
 // # Safety
-// `engine` and `kernel` are such; `bindings` and `uniforms` point to as many, whose text ends in zero bytes and whose values exist.
+// `engine` and `kernel` are such; `bindings` and `uniforms` point to as many as their counts say, whose text ends in zero bytes. What is
+// bound is null or such; a uniform has `count` values of its kind.
 enum CantusStatus cantus_dispatch(const struct CantusEngine *engine,
                                   const struct CantusKernel *kernel,
                                   const struct CantusBinding *bindings,

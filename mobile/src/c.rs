@@ -233,7 +233,7 @@ fn null(what: &str) -> CantusError {
 /// # Safety
 /// `handle` is null, or was returned by this library and not destroyed.
 unsafe fn behind<'a, T>(handle: *const T, what: &str) -> Result<&'a T> {
-    // SAFETY: the caller's contract.
+    // SAFETY: the handle is null or a living thing of this type (this function's contract).
     unsafe { handle.as_ref() }.ok_or_else(|| null(what))
 }
 
@@ -245,7 +245,7 @@ unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>> {
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: not null, and the caller's contract.
+    // SAFETY: not null, so it ends in a zero byte (this function's contract).
     let text = unsafe { CStr::from_ptr(text) }.to_str();
     text.map(Some).map_err(|_| CantusError::input(format!("{what} is not UTF-8")))
 }
@@ -264,17 +264,17 @@ unsafe fn list<'a, T>(values: *const T, count: usize, what: &str) -> Result<&'a 
     if !values.is_aligned() || count.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
         return Err(CantusError::input(format!("{what} is not a list of {count} values")));
     }
-    // SAFETY: not null, aligned, of a possible size, and the caller's contract.
+    // SAFETY: not null, aligned, of a possible size, with `count` initialised values (this function's contract).
     Ok(unsafe { slice::from_raw_parts(values, count) })
 }
 
 /// Makes a thing and hands it to C; the place for it is null when that fails.
 ///
 /// # Safety
-/// `to` is null or can be written.
+/// `to` is null, or aligned and can be written.
 unsafe fn hand_over<T>(to: *mut *mut T, make: impl FnOnce() -> Result<T>) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `to` is null, or aligned and can be written (this function's contract).
         let to = unsafe { to.as_mut() }.ok_or_else(|| null("the pointer to the result"))?;
         *to = ptr::null_mut();
         *to = Box::into_raw(Box::new(make()?));
@@ -324,9 +324,9 @@ pub unsafe extern "C" fn cantus_engine_create(
 ) -> CantusStatus {
     let make = || {
         let mut chosen = EngineOptions::default();
-        // SAFETY: the caller's contract.
+        // SAFETY: `options` is null or points to options (this function's contract).
         if let Some(options) = unsafe { options.as_ref() } {
-            // SAFETY: the caller's contract, for each text.
+            // SAFETY: each text is null or ends in a zero byte (this function's contract).
             let owned = |from, what| Ok::<_, CantusError>(unsafe { text(from, what) }?.map(str::to_owned));
             chosen.backend = owned(options.backend, "the backend's name")?;
             chosen.cache_folder = owned(options.cache_folder, "the cache folder")?;
@@ -339,7 +339,7 @@ pub unsafe extern "C" fn cantus_engine_create(
         }
         Ok(CantusEngine(chosen.builder()?.build()?))
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `engine` can be written (this function's contract).
     unsafe { hand_over(engine, make) }
 }
 
@@ -349,7 +349,7 @@ pub unsafe extern "C" fn cantus_engine_create(
 /// `engine` is null or an engine that is used no more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_engine_destroy(engine: *mut CantusEngine) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `engine` is null or an engine that is used no more (this function's contract).
     unsafe { end(engine) };
 }
 
@@ -362,7 +362,7 @@ pub unsafe extern "C" fn cantus_engine_destroy(engine: *mut CantusEngine) {
 pub unsafe extern "C" fn cantus_engine_explain(engine: *const CantusEngine, to: *mut c_char, capacity: usize) -> usize {
     let mut size = 0;
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `engine` is an engine (this function's contract).
         let selection = unsafe { behind(engine, "the engine") }?.0.selected();
         let device = &selection.device;
         let text = c_text(&format!("{} {}: {}; {}", device.backend, device.index, device.name, selection.why));
@@ -390,7 +390,7 @@ pub unsafe extern "C" fn cantus_engine_explain(engine: *const CantusEngine, to: 
 /// `engine` is an engine.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_engine_finish(engine: *const CantusEngine) -> CantusStatus {
-    // SAFETY: the caller's contract.
+    // SAFETY: `engine` is an engine (this function's contract).
     guarded(|| Ok(unsafe { behind(engine, "the engine") }?.0.finish()?))
 }
 
@@ -409,18 +409,18 @@ pub unsafe extern "C" fn cantus_tensor_create(
     tensor: *mut *mut CantusTensor,
 ) -> CantusStatus {
     let make = || {
-        // SAFETY: the caller's contract.
+        // SAFETY: `engine` is an engine, `shape` has `axes` sides (this function's contract).
         let (engine, shape) = unsafe { (&behind(engine, "the engine")?.0, list(shape, axes, "the shape")?) };
         let dtype = dtype_of(dtype)?;
         let made = if data.is_null() {
             engine.zeros_of(dtype, shape)
         } else {
-            // SAFETY: the caller's contract.
+            // SAFETY: `data` has `bytes` bytes (this function's contract).
             engine.tensor_from_bytes(dtype, shape, unsafe { list(data.cast::<u8>(), bytes, "the data") }?)
         };
         Ok(CantusTensor(made?))
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `tensor` can be written (this function's contract).
     unsafe { hand_over(tensor, make) }
 }
 
@@ -430,7 +430,7 @@ pub unsafe extern "C" fn cantus_tensor_create(
 /// `tensor` is null or a tensor that is used no more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_tensor_destroy(tensor: *mut CantusTensor) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `tensor` is null or a tensor that is used no more (this function's contract).
     unsafe { end(tensor) };
 }
 
@@ -440,7 +440,7 @@ pub unsafe extern "C" fn cantus_tensor_destroy(tensor: *mut CantusTensor) {
 /// `tensor` is null or a tensor; `shape` has room for `capacity` sides.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_tensor_shape(tensor: *const CantusTensor, shape: *mut usize, capacity: usize) -> usize {
-    // SAFETY: the caller's contract.
+    // SAFETY: `tensor` is null or a tensor (this function's contract).
     let Some(tensor) = (unsafe { tensor.as_ref() }) else { return 0 };
     let sides = tensor.0.shape();
     if !shape.is_null() {
@@ -456,7 +456,7 @@ pub unsafe extern "C" fn cantus_tensor_shape(tensor: *const CantusTensor, shape:
 /// `tensor` is null or a tensor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_tensor_dtype(tensor: *const CantusTensor) -> i32 {
-    // SAFETY: the caller's contract.
+    // SAFETY: `tensor` is null or a tensor (this function's contract).
     let Some(tensor) = (unsafe { tensor.as_ref() }) else { return -1 };
     dtype_number(tensor.0.dtype())
 }
@@ -467,7 +467,7 @@ pub unsafe extern "C" fn cantus_tensor_dtype(tensor: *const CantusTensor) -> i32
 /// `tensor` is null or a tensor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_tensor_bytes(tensor: *const CantusTensor) -> u64 {
-    // SAFETY: the caller's contract.
+    // SAFETY: `tensor` is null or a tensor (this function's contract).
     unsafe { tensor.as_ref() }.map_or(0, |tensor| tensor.0.byte_len())
 }
 
@@ -482,7 +482,7 @@ pub unsafe extern "C" fn cantus_tensor_read(
     bytes: usize,
 ) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `tensor` is a tensor (this function's contract).
         let tensor = &unsafe { behind(tensor, "the tensor") }?.0;
         check_size(tensor, bytes)?;
         let contents = tensor.to_bytes()?;
@@ -508,7 +508,7 @@ pub unsafe extern "C" fn cantus_tensor_write(
     bytes: usize,
 ) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `tensor` is a tensor, `data` has `bytes` bytes (this function's contract).
         let (tensor, data) = unsafe { (&behind(tensor, "the tensor")?.0, list(data.cast::<u8>(), bytes, "the data")?) };
         check_size(tensor, bytes)?;
         Ok(tensor::write_bytes(tensor, data)?)
@@ -533,18 +533,18 @@ pub unsafe extern "C" fn cantus_texture_create(
     texture: *mut *mut CantusTexture,
 ) -> CantusStatus {
     let make = || {
-        // SAFETY: the caller's contract.
+        // SAFETY: `engine` is an engine, `format` ends in a zero byte (this function's contract).
         let (engine, format) = unsafe { (&behind(engine, "the engine")?.0, text(format, "the format")?) };
         let descriptor = texture::described(format.ok_or_else(|| null("the format"))?, width, height)?;
         if data.is_null() {
             return Ok(CantusTexture(engine.texture(&descriptor)?));
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: `data` has `bytes` bytes (this function's contract).
         let data = unsafe { list(data.cast::<u8>(), bytes, "the data") }?;
         let texels = texture::unpadded(&descriptor, data, (row_pitch > 0).then_some(row_pitch))?;
         Ok(CantusTexture(engine.texture_from_bytes(&descriptor, texels.as_deref().unwrap_or(data))?))
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `texture` can be written (this function's contract).
     unsafe { hand_over(texture, make) }
 }
 
@@ -558,10 +558,10 @@ pub unsafe extern "C" fn cantus_texture_with_levels(
     levels: *mut *mut CantusTexture,
 ) -> CantusStatus {
     let make = || {
-        // SAFETY: the caller's contract.
+        // SAFETY: `texture` is a texture (this function's contract).
         Ok(CantusTexture(unsafe { behind(texture, "the texture") }?.0.with_all_levels()?))
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `levels` can be written (this function's contract).
     unsafe { hand_over(levels, make) }
 }
 
@@ -571,7 +571,7 @@ pub unsafe extern "C" fn cantus_texture_with_levels(
 /// `texture` is null or a texture that is used no more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_texture_destroy(texture: *mut CantusTexture) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `texture` is null or a texture that is used no more (this function's contract).
     unsafe { end(texture) };
 }
 
@@ -581,7 +581,7 @@ pub unsafe extern "C" fn cantus_texture_destroy(texture: *mut CantusTexture) {
 /// `texture` is null or a texture.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_texture_bytes(texture: *const CantusTexture) -> u64 {
-    // SAFETY: the caller's contract.
+    // SAFETY: `texture` is null or a texture (this function's contract).
     unsafe { texture.as_ref() }.map_or(0, |texture| image_of(&texture.0).byte_len())
 }
 
@@ -597,7 +597,7 @@ pub unsafe extern "C" fn cantus_texture_read(
     bytes: usize,
 ) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `texture` is a texture (this function's contract).
         let texture = &unsafe { behind(texture, "the texture") }?.0;
         let held = image_of(texture).byte_len();
         if held != bytes as u64 {
@@ -626,7 +626,7 @@ pub unsafe extern "C" fn cantus_texture_write(
     row_pitch: usize,
 ) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `texture` is a texture, `data` has `bytes` bytes (this function's contract).
         let (texture, data) =
             unsafe { (&behind(texture, "the texture")?.0, list(data.cast::<u8>(), bytes, "the data")?) };
         let texels = texture::unpadded(texture.descriptor(), data, (row_pitch > 0).then_some(row_pitch))?;
@@ -645,7 +645,7 @@ pub unsafe extern "C" fn cantus_kernel_create(
     kernel: *mut *mut CantusKernel,
 ) -> CantusStatus {
     let make = || {
-        // SAFETY: the caller's contract.
+        // SAFETY: `wgsl` and `entry_point` end in a zero byte (this function's contract).
         let (wgsl, entry) = unsafe { (text(wgsl, "the WGSL text")?, text(entry_point, "the entry point's name")?) };
         let parsed = cantus::Kernel::from_wgsl(wgsl.ok_or_else(|| null("the WGSL text"))?)?;
         Ok(CantusKernel(match entry {
@@ -653,7 +653,7 @@ pub unsafe extern "C" fn cantus_kernel_create(
             None => parsed,
         }))
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `kernel` can be written (this function's contract).
     unsafe { hand_over(kernel, make) }
 }
 
@@ -668,9 +668,9 @@ pub unsafe extern "C" fn cantus_kernel_set_override(
     value: f64,
 ) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `kernel` is a kernel that no other thread uses (this function's contract).
         let kernel = unsafe { kernel.as_mut() }.ok_or_else(|| null("the kernel"))?;
-        // SAFETY: the caller's contract.
+        // SAFETY: `name` ends in a zero byte (this function's contract).
         let name = unsafe { text(name, "the override's name") }?.ok_or_else(|| null("the override's name"))?;
         kernel.0 = kernel.0.with_override(name, value)?;
         Ok(())
@@ -683,7 +683,7 @@ pub unsafe extern "C" fn cantus_kernel_set_override(
 /// `kernel` is null or a kernel that is used no more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_kernel_destroy(kernel: *mut CantusKernel) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `kernel` is null or a kernel that is used no more (this function's contract).
     unsafe { end(kernel) };
 }
 
@@ -691,7 +691,8 @@ pub unsafe extern "C" fn cantus_kernel_destroy(kernel: *mut CantusKernel) {
 /// `cantus_engine_finish`. `unit` is one of `CantusUnit`, and says what `x`, `y` and `z` count.
 ///
 /// # Safety
-/// `engine` and `kernel` are such; `bindings` and `uniforms` point to as many, whose text ends in zero bytes and whose values exist.
+/// `engine` and `kernel` are such; `bindings` and `uniforms` point to as many as their counts say, whose text ends in zero bytes. What is
+/// bound is null or such; a uniform has `count` values of its kind.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_dispatch(
     engine: *const CantusEngine,
@@ -706,15 +707,15 @@ pub unsafe extern "C" fn cantus_dispatch(
     z: u64,
 ) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `engine` is an engine, `kernel` a kernel (this function's contract).
         let (engine, kernel) = unsafe { (behind(engine, "the engine")?, behind(kernel, "the kernel")?) };
         let mut dispatch = engine.0.dispatch(&kernel.0);
         let mut names = Vec::new();
-        // SAFETY: the caller's contract.
+        // SAFETY: `bindings` points to `binding_count` of them (this function's contract).
         for binding in unsafe { list(bindings, binding_count, "the bindings") }? {
-            // SAFETY: the caller's contract.
+            // SAFETY: the name ends in a zero byte (this function's contract).
             let name = unsafe { text(binding.name, "a binding's name") }?.ok_or_else(|| null("a binding's name"))?;
-            // SAFETY: the caller's contract.
+            // SAFETY: each of the three is null or a living thing of its type (this function's contract).
             dispatch = match unsafe { (binding.tensor.as_ref(), binding.texture.as_ref(), binding.sampler.as_ref()) } {
                 (Some(tensor), None, None) => dispatch.bind(name, &tensor.0),
                 (None, Some(texture), None) => dispatch.bind(name, &texture.0),
@@ -729,12 +730,12 @@ pub unsafe extern "C" fn cantus_dispatch(
                 dispatch = dispatch.bind(&sampler.name, sampler.usual());
             }
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: `uniforms` points to `uniform_count` of them (this function's contract).
         for uniform in unsafe { list(uniforms, uniform_count, "the uniforms") }? {
-            // SAFETY: the caller's contract.
+            // SAFETY: the path ends in a zero byte (this function's contract).
             let path = unsafe { text(uniform.path, "a uniform's path") }?.ok_or_else(|| null("a uniform's path"))?;
             let (values, count) = (uniform.values, uniform.count);
-            // SAFETY: the caller's contract, for each kind of number.
+            // SAFETY: there are `count` numbers of this kind (this function's contract).
             dispatch = unsafe {
                 match uniform.kind {
                     k if k == CantusNumber::Int as u32 => {
@@ -774,13 +775,13 @@ pub unsafe extern "C" fn cantus_field(
     field: *mut *mut CantusTensor,
 ) -> CantusStatus {
     let make = || {
-        // SAFETY: the caller's contract.
+        // SAFETY: `engine` is an engine (this function's contract).
         let engine = &unsafe { behind(engine, "the engine") }?.0;
         let frequency = cantus::ops::field::Frequency::Hertz(hertz);
         let params = cantus::ops::field::FieldParams::new(width, height).frequency(frequency).time(time);
         Ok(CantusTensor(cantus::ops::field::field(engine, &params)?))
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `field` can be written (this function's contract).
     unsafe { hand_over(field, make) }
 }
 
@@ -796,11 +797,11 @@ pub unsafe extern "C" fn cantus_phi_pattern(
     pattern: *mut *mut CantusTensor,
 ) -> CantusStatus {
     let make = || {
-        // SAFETY: the caller's contract.
+        // SAFETY: `engine` is an engine (this function's contract).
         let engine = &unsafe { behind(engine, "the engine") }?.0;
         Ok(CantusTensor(cantus::ops::field::phi_pattern(engine, width, height)?))
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `pattern` can be written (this function's contract).
     unsafe { hand_over(pattern, make) }
 }
 
@@ -815,9 +816,9 @@ pub unsafe extern "C" fn cantus_coherence(
     coherence: *mut f32,
 ) -> CantusStatus {
     guarded(|| {
-        // SAFETY: the caller's contract.
+        // SAFETY: `engine` is an engine, `field` a tensor (this function's contract).
         let (engine, field) = unsafe { (&behind(engine, "the engine")?.0, &behind(field, "the field")?.0) };
-        // SAFETY: the caller's contract.
+        // SAFETY: `coherence` can be written (this function's contract).
         let to = unsafe { coherence.as_mut() }.ok_or_else(|| null("the pointer to the result"))?;
         *to = cantus::ops::coherence(engine, field)?;
         Ok(())

@@ -133,14 +133,14 @@ pub(crate) fn from_arrow(
             // SAFETY: capsules of those names hold such structures. They are moved out, so that the capsules have nothing left to free. The arrays
             // of Arrow's libraries do not change, and nor do ours.
             let (schema, array) = unsafe { (ArrowSchema::take(schema), ArrowArray::take(array)) };
-            // SAFETY: as above.
+            // SAFETY: nobody else uses what was moved out; nothing writes to the arrays of Arrow's libraries, nor to ours.
             let read = || unsafe { Ok((schema.is_structure(), cantus_data::arrow::columns(array, &schema)?)) };
             guarded(|| read().map_err(exception))?
         }
         None => {
-            // SAFETY: as above.
+            // SAFETY: a capsule of that name holds such a structure, which is moved out, so that the capsule has nothing left to free.
             let mut stream = unsafe { ArrowArrayStream::take(content::<ArrowArrayStream>(first, STREAM)?) };
-            // SAFETY: as above.
+            // SAFETY: nobody else uses what was moved out; nothing writes to the arrays of Arrow's libraries, nor to ours.
             let read = || unsafe { Ok((stream.schema()?.is_structure(), cantus_data::arrow::stream(stream)?)) };
             guarded(|| read().map_err(exception))?
         }

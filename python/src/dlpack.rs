@@ -117,7 +117,7 @@ unsafe extern "C" fn free(of: *mut Managed) {
 }
 
 unsafe extern "C" fn free_versioned(of: *mut ManagedVersioned) {
-    // SAFETY: as above.
+    // SAFETY: made by `exported` from these boxes, and freed once, by whoever has the capsule's content.
     unsafe {
         let managed = Box::from_raw(of);
         drop(Box::from_raw(managed.context.cast::<Exported>()));
@@ -173,7 +173,7 @@ pub(crate) struct Foreign {
 
 // SAFETY: the structure is only dropped, and its deleter may be called from any thread that holds the interpreter's lock.
 unsafe impl Send for Foreign {}
-// SAFETY: as above.
+// SAFETY: `&Foreign` gives out nothing.
 unsafe impl Sync for Foreign {}
 
 impl Drop for Foreign {

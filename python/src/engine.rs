@@ -97,7 +97,7 @@ unsafe fn memory<'a>(address: usize, bytes: usize) -> &'a [u8] {
     if bytes == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `bytes` bytes are readable there, and kept by the caller (this function's contract).
     unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }
 }
 

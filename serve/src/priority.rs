@@ -42,7 +42,7 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
 /// Lowers the priority of a process that has used its share, with all threads of its group.
 pub fn demote(group: u32) {
     #[cfg(target_os = "linux")]
-    // SAFETY: as above.
+    // SAFETY: the call takes and gives numbers alone. A lower priority is not worth an error.
     let _ = unsafe { libc::setpriority(libc::PRIO_PGRP, group, 19) };
     #[cfg(not(target_os = "linux"))]
     let _ = group;

@@ -112,7 +112,7 @@ impl Batch {
         // SAFETY: the function is declared so above.
         let entry = unsafe { library.get::<unsafe extern "C" fn(usize) -> Option<Entry>>(b"cantus_ahead_entry") };
         let entry = entry.map_err(|error| error.to_string())?;
-        // SAFETY: as above; every index is known.
+        // SAFETY: the function is declared so above, and every index is known.
         let entries: Option<Vec<Entry>> = (0..self.texts.len()).map(|index| unsafe { entry(index) }).collect();
         let entries = entries.ok_or("a kernel is missing")?;
         Ok(Library { entries, texts: self.texts, _library: library, _folder: folder })

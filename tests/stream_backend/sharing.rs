@@ -100,7 +100,7 @@ impl<'a> Other<'a> {
     fn copy_in(&self, to: u64, from: &[f32], stream: Stream) {
         type Copy = unsafe extern "C" fn(u64, *const c_void, usize, Stream) -> c_int;
         let name = self.name("cuMemcpyHtoDAsync_v2", "hipMemcpyHtoDAsync");
-        // SAFETY: as above.
+        // SAFETY: this is the function's type; whoever calls keeps `from` until `synchronize`.
         let code = unsafe { self.vendor.call::<Copy>(name)(to, from.as_ptr().cast(), size_of_val(from), stream) };
         assert_eq!(code, 0);
     }

@@ -126,7 +126,7 @@ struct Values<F>(*mut F, usize);
 
 // SAFETY: a pointer to elements, which are `Send`; who follows it says why no other does.
 unsafe impl<F: Montgomery31> Send for Values<F> {}
-// SAFETY: as above.
+// SAFETY: a shared `Values` gives out elements by an `unsafe` function alone.
 unsafe impl<F: Montgomery31> Sync for Values<F> {}
 
 impl<F> Values<F> {
@@ -141,7 +141,7 @@ impl<F> Values<F> {
     #[inline(always)]
     unsafe fn sixteen<'a>(self, at: usize) -> &'a mut [F; COUNT] {
         assert!(at + COUNT <= self.1);
-        // SAFETY: within the memory; the caller's promise.
+        // SAFETY: within the memory, which lives, and nobody else has these (this function's contract).
         unsafe { &mut *self.0.add(at).cast() }
     }
 }

@@ -61,7 +61,7 @@ impl<M: Modulus<N>, const N: usize> fmt::Debug for Prime<M, N> {
 
 // SAFETY: transparent over words, of which every pattern is a value (though not one below the order).
 unsafe impl<M: Modulus<N>, const N: usize> bytemuck::Zeroable for Prime<M, N> {}
-// SAFETY: as above; no padding.
+// SAFETY: transparent over words, without padding, and every pattern is a value.
 unsafe impl<M: Modulus<N>, const N: usize> bytemuck::Pod for Prime<M, N> {}
 
 /// a + b c + d, and its high word.

@@ -31,7 +31,7 @@ pub fn runtime() -> PathBuf {
         return folder.join("cantus");
     }
     #[cfg(unix)]
-    // SAFETY: it has no preconditions.
+    // SAFETY: the call takes nothing and cannot fail.
     let name = format!("cantus-{}", unsafe { libc::geteuid() });
     #[cfg(not(unix))]
     let name = "cantus";

@@ -24,7 +24,7 @@ fn make(folder: &Path) -> io::Result<()> {
     let refused = |folder: &Path, reason: &str| {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {reason}", folder.display())))
     };
-    // SAFETY: it has no preconditions.
+    // SAFETY: the call takes nothing and cannot fail.
     let user = unsafe { libc::geteuid() };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let facts = std::fs::symlink_metadata(folder)?;

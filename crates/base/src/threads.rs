@@ -450,7 +450,7 @@ mod shared {
 
     // SAFETY: the closure is `Sync`; `spread` says when it is called.
     unsafe impl Send for Work {}
-    // SAFETY: as above.
+    // SAFETY: the closure is `Sync`, so threads may call it at the same time.
     unsafe impl Sync for Work {}
 
     impl Shared {

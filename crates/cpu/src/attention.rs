@@ -76,7 +76,7 @@ fn attend(shape: &AttentionShape, [q, k, v, y]: [Floats; 4], limits: &Limits<'_>
                 *sum = weights(line, scale);
                 rest.fill(0.0);
             }
-            // SAFETY: as above.
+            // SAFETY: `run` checked that every element that the strides reach lies within the bindings; results and scores have these rows.
             unsafe {
                 product(
                     [rows, width, seen],

@@ -14,7 +14,6 @@ const TASK: usize = 1 << 14;
 
 /// Words that a task copies of a run.
 const RUN: usize = 1 << 14;
-
 /// Returns the number of words that hold this number of elements.
 pub(super) fn words(shape: &CopyShape, elements: usize) -> Option<usize> {
     Some(elements.checked_mul(shape.bytes)?.div_ceil(4))
@@ -41,6 +40,10 @@ pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
 }
 
 impl Operation for CopyShape {
+    fn serves(&self) -> bool {
+        matches!(self.bytes, 1 | 2 | 4 | 8)
+    }
+
     fn sizes(&self) -> Option<Vec<usize>> {
         word_sizes(self).map(Vec::from)
     }
@@ -56,6 +59,10 @@ impl Operation for CopyShape {
 }
 
 impl Operation for AssembleShape {
+    fn serves(&self) -> bool {
+        self.parts.iter().all(|(part, _)| part.serves())
+    }
+
     fn sizes(&self) -> Option<Vec<usize>> {
         // Words of each part's source that are reached, and of the whole.
         let count = self.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
@@ -178,7 +185,7 @@ impl Part {
                 rest = if place == last { 0 } else { rest / axis.side };
                 (from, to) = (from + at * axis.from, to + at * axis.to);
             }
-            // SAFETY: the caller's promise.
+            // SAFETY: every element of the task's rows lies within both, and nothing else touches those of the copy (this function's contract).
             unsafe {
                 let (x, y) = (self.x.start().cast::<T>().add(from), y.start().cast::<T>().add(to));
                 if self.is_run {
@@ -232,7 +239,7 @@ unsafe fn turn<T: Copy + Default>(x: *const T, y: *mut T, inner: Axis, across: A
     let mut block = [[T::default(); SIDE]; SIDE];
     for first in (0..inner.side).step_by(SIDE) {
         let count = SIDE.min(inner.side - first);
-        // SAFETY: the caller's promise.
+        // SAFETY: both axes lie within source and copy (this function's contract).
         unsafe {
             if count == SIDE && across.side == SIDE {
                 for (at, line) in block.iter_mut().enumerate() {
@@ -251,5 +258,17 @@ unsafe fn turn<T: Copy + Default>(x: *const T, y: *mut T, inner: Axis, across: A
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_other_sizes_are_refused() {
+        let of = |bytes| CopyShape::new(&[4], &[1], 0).of_bytes(bytes);
+        assert!([1, 2, 4, 8].map(of).iter().all(CopyShape::serves));
+        assert!(![0, 3, 6, 16].map(of).iter().any(CopyShape::serves));
     }
 }

@@ -136,7 +136,7 @@ pub(super) trait Lane: Copy {
     /// Runs a plan's steps for `count` lanes: `at` says where each step's are.
     ///
     /// # Safety
-    /// They lie there, and what is written overlaps nothing that the same step reads.
+    /// `count` lanes of each step lie there, and what is written overlaps nothing that the same step reads.
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize);
 }
 
@@ -165,7 +165,7 @@ impl Lane for f32 {
     }
 
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { functions::steps(plan.steps, at, count) }
     }
 }
@@ -194,7 +194,7 @@ impl Lane for u8 {
     }
 
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { bytes::steps(plan.steps, &plan.signed, at, count) }
     }
 }
@@ -382,11 +382,11 @@ impl<'a, T: Lane> Machine<'a, T> {
             | Place::Counted(_, block)
             | Place::Block(block) = plan.places[number]
             {
-                // SAFETY: the caller's promise.
+                // SAFETY: there is room for the plan's blocks (this function's contract), of which this is one.
                 machine.at[number] = unsafe { blocks.add(block * T::BLOCK) };
                 if let Step::Constant(bits) = step {
                     let value = T::constant(f32::from_bits(*bits));
-                    // SAFETY: a block.
+                    // SAFETY: `longest` is at most a block.
                     unsafe { std::slice::from_raw_parts_mut(machine.at[number], longest) }.fill(value);
                 }
             }
@@ -423,7 +423,7 @@ impl<'a, T: Lane> Machine<'a, T> {
     /// The input has it.
     unsafe fn element(&self, input: u16, place: usize) -> T {
         let from = self.inputs[usize::from(input)];
-        // SAFETY: the caller's promise.
+        // SAFETY: the input has this element (this function's contract).
         unsafe {
             if self.is_byte(input) {
                 T::of_byte(from.start().cast::<u8>().add(place).read())
@@ -458,7 +458,7 @@ impl<'a, T: Lane> Machine<'a, T> {
     /// # Safety
     /// The input has them.
     unsafe fn copy(&self, input: u16, start: usize, stride: usize, to: &mut [T]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the input has the elements (this function's contract), and `to` is no part of it.
         unsafe {
             if self.is_byte(input) && stride == 1 {
                 let from = self.inputs[usize::from(input)].start().cast::<u8>().add(start);
@@ -485,7 +485,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         let last = self.shape.sides.len().saturating_sub(1);
         let step = view.strides.last().map_or(0, |stride| stride * if along.axis == last { along.step } else { 1 });
         let is_run = along.axis != last || first + count <= along.wraps_at() || along.wraps_at() <= first;
-        // SAFETY: the caller's promise.
+        // SAFETY: the input has the elements, and the block, with room for `count`, is this step's own (this function's contract).
         unsafe {
             if !self.plan.flat && is_run && step == 1 && view.bytes == size_of::<T>() {
                 return self.inputs[usize::from(input)]
@@ -539,7 +539,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         let (before, behind) = to.split_at_mut(edge - first);
         for (place, part) in [(first, before), (edge, behind)] {
             if !part.is_empty() {
-                // SAFETY: the caller's promise.
+                // SAFETY: the input has the elements (this function's contract).
                 unsafe { self.copy(input, self.start_of_roll(view, roll, row, place), step, part) };
             }
         }
@@ -557,7 +557,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         walk.runs(first, to.len(), |at, count, done| {
             let at = view.offset + at;
             let to = &mut to[done..done + count];
-            // SAFETY: the caller's promise.
+            // SAFETY: the input has the elements (this function's contract), and `to` is no part of it.
             unsafe {
                 match step {
                     0 => self.element(input, at).fill(to),
@@ -583,7 +583,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         }
         for (number, place) in self.plan.places.iter().enumerate() {
             if let Place::Row(input, _) = *place {
-                // SAFETY: the caller's promise; a block.
+                // SAFETY: the input has the row (this function's contract); the step has a block, and `longest` is at most that.
                 unsafe {
                     let value = self.element(input, self.start(input, row));
                     let longest = self.plan.longest::<T>(self.shape);
@@ -599,7 +599,7 @@ impl<'a, T: Lane> Machine<'a, T> {
     /// The inputs have the elements; what is written may be.
     pub(super) unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut T) {
         for (number, place) in self.plan.places.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the inputs have the elements (this function's contract); each step has a block, and `count` is at most that.
             unsafe {
                 match *place {
                     Place::Direct(input) => {
@@ -630,7 +630,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         let last = self.plan.steps.len() - 1;
         let own = self.at[last];
         let place = if self.plan.flat { first } else { row * self.shape.sides.last().copied().unwrap_or(1) + first };
-        // SAFETY: as above. Blocks and the results do not overlap.
+        // SAFETY: the results have room for the elements (this function's contract). Blocks and the results do not overlap.
         unsafe {
             let mut elsewhere = std::mem::take(&mut self.elsewhere);
             for (&(step, bytes), result) in self.shape.more.iter().zip(self.more) {

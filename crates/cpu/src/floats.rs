@@ -6,7 +6,7 @@ pub(super) struct Floats(pub(super) *mut f32, pub(super) usize);
 
 // SAFETY: the tasks of one operation read the inputs and write distinct parts of the output.
 unsafe impl Send for Floats {}
-// SAFETY: as above.
+// SAFETY: no two tasks share what one of them writes.
 unsafe impl Sync for Floats {}
 
 impl Floats {
@@ -20,7 +20,7 @@ impl Floats {
     /// # Safety
     /// There is such an element.
     pub(super) unsafe fn at(&self, index: usize) -> *mut f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: there is such an element (this function's contract).
         unsafe { self.0.add(index) }
     }
 
@@ -31,7 +31,7 @@ impl Floats {
     pub(super) unsafe fn stretch<'a>(&self, index: usize, length: usize) -> &'a [f32] {
         let within =
             index.checked_mul(length).and_then(|start| start.checked_add(length)).is_some_and(|end| end <= self.1);
-        // SAFETY: within the binding, and the caller's promise.
+        // SAFETY: within the binding, and nothing writes to it (this function's contract).
         if within { unsafe { std::slice::from_raw_parts(self.0.add(index * length), length) } } else { &[] }
     }
 }

@@ -20,23 +20,23 @@ macro_rules! forms {
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
                 $($danger)? fn avx512($($argument: $type),*) $(-> $result)? {
-                    // SAFETY: the caller's promise, where the function asks for one.
+                    // SAFETY: what the function asks of its caller, if anything, holds here too.
                     unsafe { $body::<$crate::spmd::math::Fma512>($($argument),*) }
                 }
                 #[target_feature(enable = "avx2,fma")]
                 $($danger)? fn avx2($($argument: $type),*) $(-> $result)? {
-                    // SAFETY: as above.
+                    // SAFETY: what the function asks of its caller, if anything, holds here too.
                     unsafe { $body::<$crate::spmd::math::Fma>($($argument),*) }
                 }
                 match cantus_base::instructions::InstructionSet::best() {
-                    // SAFETY: the processor has these sets; and as above.
+                    // SAFETY: the processor has the set in use; what the function asks of its caller, if anything, holds here too.
                     cantus_base::instructions::InstructionSet::Avx512 => return unsafe { avx512($($argument),*) },
-                    // SAFETY: as above.
+                    // SAFETY: the processor has the set in use; what the function asks of its caller, if anything, holds here too.
                     cantus_base::instructions::InstructionSet::Avx2 => return unsafe { avx2($($argument),*) },
                     cantus_base::instructions::InstructionSet::Baseline => {}
                 }
             }
-            // SAFETY: as above.
+            // SAFETY: what the function asks of its caller, if anything, holds here too.
             unsafe { $body::<$crate::spmd::math::Baseline>($($argument),*) }
         }
     };

@@ -109,14 +109,14 @@ fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Res
 /// # Safety
 /// There are `count` complex numbers from `from` on, and nothing writes to them while the slice lives.
 unsafe fn numbers<'a>(all: Floats, from: usize, count: usize) -> &'a [C] {
-    // SAFETY: the caller's promise; a complex number is two floats.
+    // SAFETY: `count` numbers are there, and nothing writes to them (this function's contract); a complex number is two floats.
     unsafe { std::slice::from_raw_parts(all.start().cast::<C>().add(from), count) }
 }
 
 /// # Safety
 /// As [`numbers`], and nothing else touches them.
 unsafe fn numbers_mut<'a>(all: Floats, from: usize, count: usize) -> &'a mut [C] {
-    // SAFETY: the caller's promise.
+    // SAFETY: `count` numbers are there, and nothing else touches them (this function's contract).
     unsafe { std::slice::from_raw_parts_mut(all.start().cast::<C>().add(from), count) }
 }
 

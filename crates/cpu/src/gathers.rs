@@ -184,7 +184,10 @@ fn place(word: u32, length: usize, signed: bool) -> usize {
 macro_rules! picks {
     ($($name:ident $body:ident $element:ty),*) => {$(
         forms! {
-            /// The caller promises that every place has its element.
+            /// Reads an element for each word.
+            ///
+            /// # Safety
+            /// Every place has its element: the one at `beside` times the word's number plus `step` times the place (`steps`), counted from `x`.
             unsafe fn $name(
                 to: &mut [$element],
                 words: &[u32],
@@ -195,6 +198,8 @@ macro_rules! picks {
             ) = $body
         }
 
+        /// # Safety
+        /// As the form that calls it.
         #[inline(always)]
         unsafe fn $body<I>(
             to: &mut [$element],
@@ -204,7 +209,7 @@ macro_rules! picks {
             length: usize,
             signed: bool,
         ) {
-            // SAFETY: the caller's promise.
+            // SAFETY: every place has its element (this function's contract).
             unsafe { pick(to, words, x, steps, length, signed) }
         }
     )*};
@@ -213,6 +218,9 @@ macro_rules! picks {
 picks!(pick_bytes bytes_by u8, pick_halves halves_by u16, pick_words words_by u32, pick_pairs pairs_by u64);
 
 /// Computes places first, then reads elements, so that several reads are in flight at once.
+///
+/// # Safety
+/// As the forms of `picks!`.
 #[inline(always)]
 unsafe fn pick<T: Copy>(
     to: &mut [T],
@@ -228,7 +236,7 @@ unsafe fn pick<T: Copy>(
             *offset = (line * LANES + lane) * beside + place(word, length, signed) * step;
         }
         for (to, &offset) in to.iter_mut().zip(&offsets) {
-            // SAFETY: the caller's promise.
+            // SAFETY: every place has its element (this function's contract).
             *to = unsafe { x.add(offset).read() };
         }
     }

@@ -50,37 +50,37 @@ macro_rules! x86 {
 
             #[inline(always)]
             unsafe fn zero() -> Self::Vector {
-                // SAFETY: the caller's promise, here and below.
+                // SAFETY: the caller's code may use these instructions (the contract of `Lanes`).
                 unsafe { std::arch::x86_64::$zero() }
             }
 
             #[inline(always)]
             unsafe fn splat(at: *const f32) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: the float can be read, by code that may use these instructions (the contract of `Lanes`).
                 unsafe { std::arch::x86_64::$splat(*at) }
             }
 
             #[inline(always)]
             unsafe fn load(at: *const f32) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: a vector can be read there, by code that may use these instructions (the contract of `Lanes`).
                 unsafe { std::arch::x86_64::$load(at) }
             }
 
             #[inline(always)]
             unsafe fn store(at: *mut f32, value: Self::Vector) {
-                // SAFETY: as above.
+                // SAFETY: a vector can be written there, by code that may use these instructions (the contract of `Lanes`).
                 unsafe { std::arch::x86_64::$store(at, value) }
             }
 
             #[inline(always)]
             unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: the caller's code may use these instructions (the contract of `Lanes`).
                 unsafe { std::arch::x86_64::$add(a, b) }
             }
 
             #[inline(always)]
             unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: the caller's code may use these instructions (the contract of `Lanes`).
                 unsafe { std::arch::x86_64::$fma(a, b, c) }
             }
 
@@ -101,7 +101,7 @@ x86!(Fma512, 16, __m512: _mm512_setzero_ps _mm512_set1_ps _mm512_loadu_ps _mm512
 impl Total for Fma {
     #[inline(always)]
     unsafe fn total(value: Self::Vector) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's code may use AVX2 (the contract of `Lanes`).
         unsafe {
             let four = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps::<1>(value));
             let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
@@ -114,7 +114,7 @@ impl Total for Fma {
 impl Total for Fma512 {
     #[inline(always)]
     unsafe fn total(value: Self::Vector) -> f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's code may use AVX-512, and with it AVX2 (the contract of `Lanes`).
         unsafe { Fma::total(_mm256_add_ps(_mm512_castps512_ps256(value), _mm512_extractf32x8_ps::<1>(value))) }
     }
 }
@@ -133,43 +133,43 @@ macro_rules! words {
 
             #[inline(always)]
             unsafe fn zero() -> Self::Vector {
-                // SAFETY: the caller's promise, here and below. What is taken for another type has its size, and any bits are a value of both.
+                // SAFETY: the caller's code may use the set's instructions (the contract of `Lanes`).
                 unsafe { $isa::zero() }
             }
 
             #[inline(always)]
             unsafe fn splat($at: *const f32) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: a word can be read there, by code that may use the set (the contract of `Lanes`); types have one size and take any bits.
                 unsafe { $splat }
             }
 
             #[inline(always)]
             unsafe fn load(at: *const f32) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: a vector can be read there, by code that may use the set (the contract of `Lanes`).
                 unsafe { $isa::load(at) }
             }
 
             #[inline(always)]
             unsafe fn store(at: *mut f32, value: Self::Vector) {
-                // SAFETY: as above.
+                // SAFETY: a vector can be written there, by code that may use the set (the contract of `Lanes`).
                 unsafe { $isa::store(at, value) }
             }
 
             #[inline(always)]
             unsafe fn add($x: Self::Vector, $y: Self::Vector) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: the caller's code may use the set (the contract of `Lanes`); types have one size and take any bits.
                 unsafe { $add }
             }
 
             #[inline(always)]
             unsafe fn multiply_add($a: Self::Vector, $b: Self::Vector, $c: Self::Vector) -> Self::Vector {
-                // SAFETY: as above.
+                // SAFETY: the caller's code may use the set (the contract of `Lanes`); types have one size and take any bits.
                 unsafe { $fma }
             }
 
             #[inline(always)]
             unsafe fn prefetch(at: *const f32) {
-                // SAFETY: as above.
+                // SAFETY: it reads nothing.
                 unsafe { $isa::prefetch(at) }
             }
         }
@@ -237,19 +237,19 @@ impl Lanes for Baseline {
 
     #[inline(always)]
     unsafe fn splat(at: *const f32) -> Self::Vector {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: the float can be read (the contract of `Lanes`).
         [unsafe { *at }; 4]
     }
 
     #[inline(always)]
     unsafe fn load(at: *const f32) -> Self::Vector {
-        // SAFETY: as above.
+        // SAFETY: four floats can be read there (the contract of `Lanes`).
         unsafe { *at.cast() }
     }
 
     #[inline(always)]
     unsafe fn store(at: *mut f32, value: Self::Vector) {
-        // SAFETY: as above.
+        // SAFETY: four floats can be written there (the contract of `Lanes`).
         unsafe { *at.cast() = value }
     }
 

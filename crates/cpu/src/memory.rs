@@ -37,7 +37,7 @@ enum Source {
 
 // SAFETY: a block is plain memory that it owns alone; who may touch it when is the queue's business (see `queue`).
 unsafe impl Send for Block {}
-// SAFETY: as above; `&Block` gives out only a raw pointer.
+// SAFETY: `&Block` gives out only a raw pointer.
 unsafe impl Sync for Block {}
 
 impl Block {

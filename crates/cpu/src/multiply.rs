@@ -36,7 +36,7 @@ pub(super) unsafe fn product(
     let a = Matrix { start: a, row: a_row, column: a_column };
     let b = Matrix { start: b, row: b_row, column: b_column };
     let c = Matrix { start: c, row: c_row, column: 1 };
-    // SAFETY: the caller's promise.
+    // SAFETY: every element is valid, and nothing else touches `c` (this function's contract).
     unsafe { product::product([m, n, k], c, a, b, How { parallel, keeper: None }) }
 }
 
@@ -90,7 +90,7 @@ unsafe fn product_of_words<T: Part>(
     how: How<'_>,
     limits: &Limits<'_>,
 ) -> Result<(), Stopped> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `T::serves`, every element lies within the bindings, and nothing else touches `c` (this function's contract).
     unsafe {
         let lines = |of: Floats, first, count, line, term| {
             let start = of.start().cast::<T>().add(first).cast_const();

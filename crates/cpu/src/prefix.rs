@@ -11,13 +11,13 @@ use cantus_base::instructions::InstructionSet;
 pub(super) unsafe fn sums(start: f64, values: &[f32], to: *mut f32) -> f64 {
     #[cfg(target_arch = "x86_64")]
     match InstructionSet::best() {
-        // SAFETY: the processor has the set; the caller's promise.
+        // SAFETY: the processor has the set, and `to` has room for the values (this function's contract).
         InstructionSet::Avx512 => return unsafe { x86::avx512(start, values, to) },
-        // SAFETY: as above.
+        // SAFETY: the processor has the set, and `to` has room for the values (this function's contract).
         InstructionSet::Avx2 => return unsafe { x86::avx2(start, values, to) },
         InstructionSet::Baseline => {}
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `to` has room for the values (this function's contract).
     unsafe { plain(start, values, to) }
 }
 
@@ -33,12 +33,12 @@ unsafe fn plain(start: f64, values: &[f32], to: *mut f32) -> f64 {
         let two = a + b;
         let sums = [sum + a, sum + two, sum + (two + c), sum + (two + (c + d))];
         sum = sums[3];
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` has room for the values, of which this is line number `line` (this function's contract).
         unsafe { to.cast::<[f32; 4]>().add(line).write_unaligned(sums.map(|sum| sum as f32)) };
     }
     for (place, &value) in rest.iter().enumerate() {
         sum += f64::from(value);
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` has room for the values, of which this is one (this function's contract).
         unsafe { to.add(4 * lines.len() + place).write(sum as f32) };
     }
     sum
@@ -70,7 +70,7 @@ mod x86 {
                 before = _mm512_add_pd(before, _mm512_permutexvar_pd(last, sums));
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` has room for the values (this function's contract), of which the lines are done.
         unsafe { super::plain(_mm512_cvtsd_f64(before), rest, to.add(8 * lines.len())) }
     }
 
@@ -93,7 +93,7 @@ mod x86 {
                 before = _mm256_add_pd(before, _mm256_permute4x64_pd::<0b11_11_11_11>(sums));
             }
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` has room for the values (this function's contract), of which the lines are done.
         unsafe { super::plain(_mm256_cvtsd_f64(before), rest, to.add(4 * lines.len())) }
     }
 }

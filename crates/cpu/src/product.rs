@@ -143,7 +143,7 @@ unsafe impl Columns for Matrix<*const f32> {
 
     unsafe fn pack<T: Tiles>(&self, columns: Range<usize>, terms: Range<usize>, to: *mut f32) {
         let [along, beside] = self.strides();
-        // SAFETY: the caller's promise.
+        // SAFETY: the elements may be read, there is room, and the processor has the set (this function's contract).
         unsafe { T::pack_columns(self.at(terms.start, columns.start), [beside, along], columns.len(), terms.len(), to) }
     }
 }
@@ -162,7 +162,7 @@ pub(super) unsafe fn product(
 ) {
     let terms = k.div_ceil(PIECES).max(PIECE);
     if k < 4 * PIECE || !(1..=SMALL).contains(&m.saturating_mul(n)) {
-        // SAFETY: the caller's promise, and the processor has the set.
+        // SAFETY: every element is valid, and `c` is touched by nothing else (this function's contract); `with_tiles` asks for the processor's set.
         return unsafe { with_tiles!(T => product_by::<T, _>([m, n, k], c, a, b, how)) };
     }
     // Few results of very many terms: each task takes a part of the terms, of which both operands are read once.
@@ -172,7 +172,7 @@ pub(super) unsafe fn product(
         let size = [m, n, terms.min(k - first)];
         let to = Matrix { start: sums.as_mut_ptr(), row: n, column: 1 };
         let how = How { parallel: false, keeper: None };
-        // SAFETY: as above; the sums have the size.
+        // SAFETY: `first` and the terms behind it lie below `k`; the sums have the size; `with_tiles` asks for the processor's set.
         unsafe {
             let (a, b) = (Matrix { start: a.at(0, first), ..*a }, Matrix { start: b.at(first, 0), ..*b });
             with_tiles!(T => product_by::<T, _>(size, to, a, b, how));
@@ -189,7 +189,7 @@ pub(super) unsafe fn product(
             total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
         }
         for (row, total) in total.chunks_exact(n).enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `row < m`, and `c` has `n` columns side by side that nothing else touches (this function's contract).
             unsafe { std::slice::from_raw_parts_mut(c.at(row, 0), n) }.copy_from_slice(total);
         }
     });
@@ -206,7 +206,7 @@ pub(super) unsafe fn product_of_integers(
     b: Matrix<*const f32>,
     how: How<'_>,
 ) {
-    // SAFETY: the caller's promise, and the processor has the set.
+    // SAFETY: every element is valid, and `c` is touched by nothing else (this function's contract); `with_tiles` asks for the processor's set.
     unsafe { with_tiles!(T => product_by::<<T as Planes>::Integers, _>(size, c, a, b, how)) }
 }
 
@@ -247,7 +247,7 @@ pub(super) unsafe fn pack_strip<T: Tiles>(
     to: &mut [Line],
 ) {
     let row = strip * T::TILE[0];
-    // SAFETY: the caller's promise.
+    // SAFETY: `row < rows`, the elements may be read, and the lines hold a strip (this function's contract).
     unsafe { T::pack_rows(a.at(row, 0), a.strides(), T::TILE[0].min(rows - row), terms, to.as_mut_ptr().cast()) }
 }
 
@@ -273,7 +273,7 @@ pub(super) unsafe fn product_by<T: Tiles, B: Columns>(
     // A tile's columns of all terms are packed at a time, however few columns there are: of very many terms that would be far more than the operand.
     let most = PACKED / T::TILE[1];
     for first in (0..k).step_by(most) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `first < k`; every element is valid, and the processor has the set (this function's contract).
         unsafe {
             let a = Matrix { start: a.at(0, first), ..a };
             product_of::<T, B>([m, n], c, a, (b, first..k.min(first + most)), how);
@@ -305,7 +305,7 @@ unsafe fn product_of<T: Tiles, B: Columns>(
             let (block, band_at) = (task / bands, task % bands);
             let block = block * rows..m.min(block * rows + rows);
             let here = (band_at * band).min(count)..(band_at * band + band).min(count);
-            // SAFETY: the caller's promises; tasks write distinct blocks of `c`.
+            // SAFETY: every element is valid (this function's contract); tasks write distinct blocks of `c`.
             unsafe { multiply::<T, B>((&c, terms.start > 0), &a, (right, k), [block, here], columns.clone()) };
         };
         if threads > 1 {
@@ -326,7 +326,7 @@ unsafe fn product_of<T: Tiles, B: Columns>(
     let lines = wide / 16 * (k + usize::from(B::BEGINS));
     let pack_one = |columns: &Range<usize>, panel: usize, to: &mut [Line]| {
         let column = columns.start + panel * wide;
-        // SAFETY: the caller's promise; a panel has room for a tile's columns for each term.
+        // SAFETY: the elements may be read (this function's contract); a panel has room for a tile's columns for each term.
         unsafe { b.pack::<T>(column..columns.end.min(column + wide), terms.clone(), to.as_mut_ptr().cast()) };
     };
     let pack = |columns: &Range<usize>, panels: &mut [Line]| {
@@ -358,7 +358,7 @@ unsafe fn product_of<T: Tiles, B: Columns>(
                         pack_one(&columns, panel, to);
                     }
                     let (right, here) = (Right::Packed(panels, lines, B::BEGINS), 0..columns.len().div_ceil(wide));
-                    // SAFETY: the caller's promises; tasks write distinct columns of `c`.
+                    // SAFETY: every element is valid (this function's contract); tasks write distinct columns of `c`.
                     unsafe { multiply::<T, B>((&c, terms.start > 0), &a, (right, k), [0..m, here], columns) };
                 }
             });
@@ -402,7 +402,8 @@ unsafe fn multiply<T: Tiles, B: Columns>(
         let left: *mut f32 = left.as_mut_ptr().cast();
         for first in (0..k).step_by(most) {
             let terms = most.min(k - first);
-            // SAFETY: the caller's promise; room for all strips; the panels have all terms, and the tile lies within `c`.
+            // SAFETY: every element is valid (this function's contract); room for all strips; the panels have all terms, and the tile
+            // lies within `c`.
             unsafe {
                 let strip_at = |strip: usize| {
                     let row = rows.start + strip * tall;

@@ -154,7 +154,7 @@ impl KernelProgram {
         let launch = Launch::new(dispatch.workgroups, &memories).limits(*limits);
         match self.compiled {
             Some(compiled) if ahead::launch::suits(compiled, dispatch.workgroups) => {
-                // SAFETY: `Kernel::with_ahead` was promised a generated kernel, and `new` saw that it fits.
+                // SAFETY: `Kernel::with_ahead` was promised a generated kernel without data races, and `new` saw that it fits.
                 unsafe { ahead::launch::execute(compiled, self.program.bindings(), &self.arguments, &launch) }
             }
             _ => spmd::execute(&self.program, &launch),

@@ -137,7 +137,7 @@ impl Reduction<'_> {
     /// # Safety
     /// The inputs have them, and there is room for a block.
     unsafe fn elements(&self, machine: &mut Machine<'_>, [row, first, count]: [usize; 3], block: *mut f32) -> &[f32] {
-        // SAFETY: the caller's promise.
+        // SAFETY: the input has `count` elements from there on, or the block has room for as many (this function's contract).
         unsafe {
             if let [Place::Direct(input)] = self.plan.places[..] {
                 let from = self.inputs[usize::from(input)].at(machine.start(input, row) + first);
@@ -162,11 +162,11 @@ impl Reduction<'_> {
         let (mut total, mut at) = (neutral(by.0), first);
         if self.plan.flat {
             let before = result * self.rows * self.length;
-            // SAFETY: the caller's promise.
+            // SAFETY: flat inputs are one row, and have it (this function's contract).
             unsafe { machine.begin_row(0) };
             while at < end {
                 let count = (end - at).min(self.stretch());
-                // SAFETY: as above.
+                // SAFETY: the elements lie before `end`, and are no more than a block where they are not an input's own (this function's contract).
                 let elements = unsafe { self.elements(machine, [0, before + at, count], block) };
                 total = combine(by, total, fold(by, elements));
                 at += count;
@@ -176,12 +176,13 @@ impl Reduction<'_> {
         while at < end {
             let (row, column) = (result * self.rows + at / self.length, at % self.length);
             let stop = (self.length - column).min(end - at);
-            // SAFETY: the caller's promise.
+            // SAFETY: the inputs have the row (this function's contract).
             unsafe { machine.begin_row(row) };
             let mut taken = 0;
             while taken < stop {
                 let count = (stop - taken).min(self.stretch());
-                // SAFETY: the caller's promise.
+                // SAFETY: the elements lie before `end` in this row, and are no more than a block where they are not an input's own
+                // (this function's contract).
                 let elements = unsafe { self.elements(machine, [row, column + taken, count], block) };
                 total = combine(by, total, fold(by, elements));
                 taken += count;
@@ -255,7 +256,7 @@ impl Reduction<'_> {
         })?;
         for (place, partials) in partials.chunks_exact(parts).enumerate() {
             let total = partials.iter().fold(neutral(by), |total, &partial| combine((by, number), total, partial));
-            // SAFETY: as above.
+            // SAFETY: `y` has a result for each of the shape's, as `sizes` found, and all tasks have ended.
             unsafe { y.at(place).write(result(number, total)) };
         }
         Ok(())
@@ -279,7 +280,8 @@ impl Reduction<'_> {
             let room = [BLOCK * (self.plan.blocks + LINES), 2 * wide];
             with_scratch(room, |[scratch, totals]| {
                 let (scratch, totals) = (scratch.as_mut_ptr(), totals.as_mut_ptr().cast::<f64>());
-                // SAFETY: scratch begins at a line of 64 bytes, and its parts at 16 floats of it; for the rest as above.
+                // SAFETY: scratch begins at a line of 64 bytes, and its parts at 16 floats of it. `sizes` found every element within
+                // the bindings, and each place is written by one task.
                 unsafe {
                     let mut machine = Machine::<f32>::new(self.plan, &self.shape.elements, self.inputs, scratch);
                     let lines = scratch.add(BLOCK * self.plan.blocks);
@@ -313,7 +315,7 @@ impl Reduction<'_> {
                     .for_each(|(total, &partial)| *total = combine((by, number), *total, partial));
             }
             for (column, &total) in totals.iter().enumerate() {
-                // SAFETY: as above.
+                // SAFETY: `y` has `length` columns for each result, as `sizes` found, and all tasks have ended.
                 unsafe { y.at(place * self.length + column).write(result(number, total)) };
             }
         }
@@ -333,12 +335,12 @@ impl Reduction<'_> {
         lines: *mut f32,
     ) {
         if self.plan.flat {
-            // SAFETY: the caller's promise.
+            // SAFETY: flat inputs are one row, and have it (this function's contract).
             unsafe { machine.begin_row(0) };
             let each = BLOCK / self.length;
             for row in (first..end).step_by(each) {
                 let count = each.min(end - row) * self.length;
-                // SAFETY: as above.
+                // SAFETY: the rows lie before `end`, and `each` of them are no more than a block (this function's contract).
                 let elements = unsafe { self.elements(machine, [0, row * self.length, count], lines) };
                 functions::fold_lines(self.shape.by, self.shape.number, elements, totals);
             }
@@ -351,7 +353,7 @@ impl Reduction<'_> {
                 let count = (totals.len() - at).min(self.stretch());
                 let mut taken: [&[f32]; LINES] = [&[]; LINES];
                 for (line, taken) in taken[..rows].iter_mut().enumerate() {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the row lies before `end`; `line < LINES`, and `lines` has a block for each (this function's contract).
                     unsafe {
                         machine.begin_row(row + line);
                         *taken = self.elements(machine, [row + line, from + at, count], lines.add(line * BLOCK));
@@ -383,7 +385,7 @@ impl Totals {
     /// # Safety
     /// There is such a place.
     unsafe fn at(&self, place: usize) -> *mut f64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: there is such a place (this function's contract).
         unsafe { self.0.add(place) }
     }
 }

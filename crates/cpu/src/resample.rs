@@ -138,7 +138,7 @@ fn resample(shape: &ResampleShape, x: Floats, y: Floats, limits: &Limits<'_>) ->
             let (plane, row) = (row / rows, row % rows);
             // SAFETY: `sizes` counted them; nothing writes the input while the operation runs, and rows of the result are distinct.
             let line = |at: usize| unsafe { x.stretch(plane * height + at, width) };
-            // SAFETY: as above.
+            // SAFETY: `sizes` counted it, and rows of the result are distinct.
             let to = unsafe { std::slice::from_raw_parts_mut(y.at((plane * rows + row) * columns), columns) };
             let sum = |to: &mut [f32]| match &down {
                 Some(taps) => {

@@ -348,7 +348,7 @@ fn scan_by<T: Carried>(
         let mut carried = carried[0];
         for (i, &value) in values.iter().enumerate().skip(whole) {
             carried = combine(carried, T::of(value));
-            // SAFETY: as above.
+            // SAFETY: `run` checked the sizes, and the stretches are distinct.
             unsafe { y.at(at + i).write(carried.element()) };
         }
     };

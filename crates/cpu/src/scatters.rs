@@ -77,7 +77,7 @@ fn scatter_of<T: Element>(
                 (from, std::slice::from_raw_parts_mut(y.start().cast::<T>().add(at), own.len()))
             };
             to.copy_from_slice(from);
-            // SAFETY: as above.
+            // SAFETY: `sizes` found every place and value within the bindings, and nothing writes to them while the operation runs.
             let (places, values) = unsafe {
                 let line = if shape.shared { 0 } else { row * count };
                 let places = std::slice::from_raw_parts(places.start().cast::<u32>().add(line).cast_const(), count);

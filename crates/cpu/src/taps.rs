@@ -44,8 +44,8 @@ pub(super) unsafe fn lay_out<I: Lanes, const W: usize>(
 ) {
     let count = taps.offsets.len();
     let (mut plane, mut place) = (weights.start / count, weights.start % count);
-    // SAFETY: the caller's promise. What is copied beyond a run is written again by the next one, or the next weight's; the last weight's are copied
-    // by themselves.
+    // SAFETY: what runs and taps reach may be read, and `to` has room (this function's contract). What is copied beyond a run is written
+    // again by the next one, or the next weight's; the last weight's are copied by themselves.
     unsafe {
         for at in 0..weights.len() {
             let from = image.add(plane * taps.plane + *taps.offsets.get_unchecked(place));
@@ -89,7 +89,8 @@ pub(super) unsafe fn planes<I: Lanes, const R: usize>(
     let count = taps.offsets.len();
     let depth = taps.planes * count;
     let offsets = taps.offsets.as_ptr();
-    // SAFETY: the caller's promise. What is stored beyond a row is stored again with the next; at a plane's end only what is part of it.
+    // SAFETY: what taps reach may be read, and `to` has all planes (this function's contract). What is stored beyond a row is stored
+    // again with the next; at a plane's end only what is part of it.
     unsafe {
         for row in 0..rows {
             let mut at = 0;

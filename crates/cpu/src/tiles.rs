@@ -20,16 +20,16 @@ pub(super) struct Matrix<T> {
     pub column: usize,
 }
 
-// SAFETY: the code that makes one promises that its elements may be read (`product`), or are written by one task each.
+// SAFETY: `T` is a pointer. The code that makes one promises that its elements may be read (`product`), or are written by one task each.
 unsafe impl<T> Send for Matrix<T> {}
-// SAFETY: as above.
+// SAFETY: tasks share what they read; of what is written, each touches its own elements.
 unsafe impl<T> Sync for Matrix<T> {}
 
 impl Matrix<*mut f32> {
     /// # Safety
     /// The matrix has such an element.
     pub(super) unsafe fn at(&self, row: usize, column: usize) -> *mut f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the matrix has this element (this function's contract), so the address lies within its memory.
         unsafe { self.start.add(row * self.row + column * self.column) }
     }
 }
@@ -38,7 +38,7 @@ impl Matrix<*const f32> {
     /// # Safety
     /// The matrix has such an element.
     pub(super) unsafe fn at(&self, row: usize, column: usize) -> *const f32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the matrix has this element (this function's contract), so the address lies within its memory.
         unsafe { self.start.add(row * self.row + column * self.column) }
     }
 
@@ -61,7 +61,7 @@ unsafe fn pack<const N: usize>(
     terms: usize,
     to: *mut f32,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `length` by `terms` elements may be read, and `to` holds `N` floats for each term (this function's contract).
     unsafe {
         if length == N && across == 1 {
             for term in 0..terms {
@@ -185,7 +185,7 @@ macro_rules! tiles {
                     begin: Begin,
                 ) {
                     // Both are packed: steps that are known are part of the instructions.
-                    // SAFETY: the caller's promise, here and below.
+                    // SAFETY: the operands have the elements (the contract of `Tiles::tile`), and this code may use the set.
                     unsafe {
                         match (b.1, size[1] * 2 > $columns) {
                             ($columns, true) if a.row == 1 => {
@@ -197,17 +197,17 @@ macro_rules! tiles {
                         }
                     }
                 }
-                // SAFETY: as above.
+                // SAFETY: the operands have the elements, and the processor has the set (the contracts of `Tiles::tile` and `Tiles`).
                 unsafe { tile(terms, a, b, c, size, begin) }
             }
 
             unsafe fn pack_rows(start: *const f32, strides: [usize; 2], rows: usize, terms: usize, to: *mut f32) {
-                // SAFETY: as above.
+                // SAFETY: the elements may be read, and there is room for a strip (the contract of `pack`).
                 unsafe { pack::<$rows>(start, strides, rows, terms, to) }
             }
 
             unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32) {
-                // SAFETY: as above.
+                // SAFETY: the elements may be read, and there is room for a panel (the contract of `pack`).
                 unsafe { pack::<$columns>(start, strides, columns, terms, to) }
             }
         }
@@ -246,17 +246,17 @@ macro_rules! planes {
             unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
                 $(#[target_feature(enable = $features)])?
                 unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
-                    // SAFETY: as above.
+                    // SAFETY: what is met may be read, and there is room (the contract of `taps::lay_out`); this code may use the set.
                     unsafe { taps::lay_out::<$isa, $columns>(image, taps, weights, runs, to) }
                 }
-                // SAFETY: as above.
+                // SAFETY: as there, and the processor has the set (the contract of `Planes`).
                 unsafe { lay_out(image, taps, weights, runs, to) }
             }
 
             unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
                 $(#[target_feature(enable = $features)])?
                 unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
-                    // SAFETY: as above.
+                    // SAFETY: what taps reach may be read, and there are weights and room for `outputs` planes (the contract of `taps::planes`).
                     unsafe {
                         match outputs {
                             1 => taps::planes::<$isa, 1>(image, taps, weights, to),
@@ -266,7 +266,7 @@ macro_rules! planes {
                         }
                     }
                 }
-                // SAFETY: as above.
+                // SAFETY: as there, and the processor has the set (the contract of `Planes`).
                 unsafe { planes(image, taps, weights, to, outputs) }
             }
         }
@@ -296,7 +296,7 @@ unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: 
     let mut row = 0;
     while row < rows {
         let size = [rows - row, columns];
-        // SAFETY: the caller's promise.
+        // SAFETY: rows from `row` on are there (the contract of `Tiles::tile`), and the code may use the set.
         unsafe {
             let (a, c) = (Matrix { start: a.at(row, 0), ..a }, (c.add(row * c_row), c_row));
             if size[0] > MIDDLE {
@@ -327,7 +327,7 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
     [rows, columns]: [usize; 2],
     begin: Begin,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `a` has `rows` lines, `b` and the line that sums begin with have `V` vectors, `c` has the size (the contract of `Tiles::tile`).
     unsafe {
         let mut lines = [a.start; R];
         for (row, line) in lines.iter_mut().enumerate() {
@@ -407,7 +407,7 @@ unsafe fn copy_rows(
     [rows, columns]: [usize; 2],
 ) {
     for row in 0..rows {
-        // SAFETY: the caller's promise.
+        // SAFETY: both have `columns` floats in this row (this function's contract).
         unsafe { from.add(row * from_row).copy_to_nonoverlapping(to.add(row * to_row), columns) };
     }
 }

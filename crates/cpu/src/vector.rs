@@ -41,7 +41,7 @@ pub(super) unsafe fn product(
 ) -> Result<(), Stopped> {
     let Rows { first, rows, terms, row, term } = shape;
     let gathered: Vec<f32>;
-    // SAFETY: the caller's promise.
+    // SAFETY: the vector's `terms` elements lie within the binding (this function's contract).
     let vector = unsafe {
         if step == 1 {
             std::slice::from_raw_parts(v.at(start).cast_const(), terms)
@@ -56,7 +56,7 @@ pub(super) unsafe fn product(
         limits.begin().check()?;
         let from = task * together;
         let count = together.min(rows - from);
-        // SAFETY: the caller's promise; tasks write distinct parts.
+        // SAFETY: matrix and result have these rows (this function's contract); tasks write distinct parts of the result.
         unsafe {
             let y = std::slice::from_raw_parts_mut(y.at(to + from), count);
             if term == 1 {
@@ -88,6 +88,9 @@ forms! {
 }
 forms! {
     /// y = the sum of columns times their factors, one after the other. A column begins `step` floats behind the one before.
+    ///
+    /// # Safety
+    /// There is a column for each factor, with as many elements as `y`, which may be read.
     unsafe fn add_columns(y: &mut [f32], columns: *const f32, step: usize, factors: &[f32]) = add_columns_by
 }
 
@@ -133,13 +136,13 @@ fn dots_of<I: Total + Isa, const R: usize, const V: usize>(rows: [&[f32]; R], b:
 }
 
 /// # Safety
-/// Each column has as many elements as `y`, which may be read.
+/// As [`add_columns`], in code that may use the set of `I`.
 #[inline(always)]
 unsafe fn add_columns_by<I: Lanes + Isa>(y: &mut [f32], columns: *const f32, step: usize, factors: &[f32]) {
     y.fill(0.0);
     let together = if y.len() <= WIDE { factors.len() } else { COLUMNS };
     for (lot, factors) in factors.chunks(together.max(1)).enumerate() {
-        // SAFETY: the caller's promise; the form runs on processors that have its set. Strips lie side by side within `y`.
+        // SAFETY: columns have as many elements as `y` (this function's contract); strips lie side by side within it; this code may use the set.
         unsafe {
             let columns = columns.add(lot * together * step);
             let mut at = 0;
@@ -165,7 +168,7 @@ unsafe fn add_columns_by<I: Lanes + Isa>(y: &mut [f32], columns: *const f32, ste
 /// As [`add_columns_by`].
 #[inline(always)]
 unsafe fn strip<I: Lanes, const V: usize>(y: *mut f32, columns: *const f32, step: usize, factors: &[f32]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `V` vectors of `y` and of each column may be accessed, by code that may use the set (this function's contract).
     unsafe {
         let mut sums = [I::zero(); V];
         for (place, sum) in sums.iter_mut().enumerate() {

@@ -55,9 +55,9 @@ pub(super) struct Lines<T> {
     pub(super) term: usize,
 }
 
-// SAFETY: the code that makes one promises that its elements may be read.
+// SAFETY: `T` is a number. The code that makes one promises that its elements may be read.
 unsafe impl<T> Send for Lines<T> {}
-// SAFETY: as above.
+// SAFETY: nothing writes to the elements while they are shared.
 unsafe impl<T> Sync for Lines<T> {}
 
 impl<T: Part> Lines<T> {
@@ -91,7 +91,7 @@ impl<T: Part> Lines<T> {
     #[inline(always)]
     unsafe fn word(&self, line: usize, word: usize) -> f32 {
         let first = word * T::TERMS;
-        // SAFETY: the caller's promise.
+        // SAFETY: the word exists and its elements may be read (this function's contract).
         unsafe {
             self::word(self.start.wrapping_add(line * self.line + first * self.term), self.terms - first, self.term)
         }
@@ -112,7 +112,7 @@ impl<T: Part> Lines<T> {
         let fill = |place: usize, to: &mut [f32]| {
             for (at, to) in to.iter_mut().enumerate() {
                 let (line, word) = if self.term == 1 { (place, at) } else { (at, place) };
-                // SAFETY: the caller's promise.
+                // SAFETY: line and word are below their counts, and every element may be read (this function's contract).
                 *to = unsafe { self.word(line, word) };
             }
         };
@@ -134,7 +134,7 @@ unsafe fn word<T: Part>(from: *const T, there: usize, step: usize) -> f32 {
     let mut bits = 0_u32;
     let mut at = 0;
     while at < T::TERMS && at < there {
-        // SAFETY: the caller's promise.
+        // SAFETY: `at < there`, and the existing terms may be read (this function's contract).
         bits |= unsafe { from.wrapping_add(at * step).read() }.into() << (32 / T::TERMS * at);
         at += 1;
     }
@@ -162,7 +162,7 @@ unsafe impl<T: Part> Columns for Lines<T> {
     unsafe fn pack<B: Tiles>(&self, columns: Range<usize>, words: Range<usize>, to: *mut f32) {
         const { assert!(T::By::TILE[1] == WIDE) };
         let lines = self.part(columns);
-        // SAFETY: the caller's promise.
+        // SAFETY: the elements may be read, there is room, and the processor has the set (this function's contract).
         unsafe {
             if !Self::BEGINS {
                 return zip(&lines, words, to);
@@ -181,7 +181,7 @@ unsafe impl<T: Part> Columns for Lines<T> {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
 unsafe fn zip<T: Part>(lines: &Lines<T>, words: Range<usize>, to: *mut f32) {
     let count = words.len();
-    // SAFETY: the caller's promise.
+    // SAFETY: the elements may be read, and `to` has `WIDE` words for each of `words` (this function's contract).
     unsafe {
         if lines.count == WIDE && lines.are_words() {
             let start = lines.start.cast::<f32>().add(words.start);
@@ -213,11 +213,11 @@ unsafe fn less(words: usize, line: *mut f32) {
         let line = line.wrapping_add(first).cast::<__m512i>();
         let mut sums = _mm512_setzero_si512();
         for word in 1..=words {
-            // SAFETY: the caller's promise.
+            // SAFETY: `words` lines of `WIDE` words follow the first (this function's contract).
             let bytes = unsafe { _mm512_loadu_si512(line.wrapping_add(word * WIDE / LANES)) };
             sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(-128), bytes);
         }
-        // SAFETY: as above.
+        // SAFETY: the first line has `WIDE` words, which may be written (this function's contract).
         unsafe { _mm512_storeu_si512(line, _mm512_sub_epi32(_mm512_setzero_si512(), sums)) };
     }
 }
@@ -231,7 +231,7 @@ pub(super) unsafe fn with_words<T: Part, R>(
     parallel: bool,
     work: impl FnOnce(Matrix<*const f32>) -> R,
 ) -> R {
-    // SAFETY: the caller's promise.
+    // SAFETY: `Part::serves`, so the processor has the set, and every element may be read (this function's contract).
     with_scratch([a.room(), 0], |[words, _]| work(unsafe { a.rows(words, parallel) }))
 }
 
@@ -240,7 +240,7 @@ pub(super) unsafe fn with_words<T: Part, R>(
 /// # Safety
 /// As there, and [`Part::serves`].
 pub(super) unsafe fn product<T: Part>(m: usize, c: Matrix<*mut f32>, a: Matrix<*const f32>, b: Lines<T>, how: How<'_>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: every element is valid, and `Part::serves`, so the processor has the set of `T::By` (this function's contract).
     unsafe { product_by::<T::By, _>([m, b.count, b.words()], c, a, b, how) }
 }
 

@@ -242,7 +242,7 @@ pub struct HostMemory {
 
 // SAFETY: plain memory; whoever made this promised that any thread may read it while the owner lives.
 unsafe impl Send for HostMemory {}
-// SAFETY: as above.
+// SAFETY: any number of threads may read, by the same promise.
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {

@@ -12,7 +12,7 @@ use libloading::{Error, Library};
 /// # Safety
 /// Its initialisers are run: it is a vendor's under its own name, or one that the user names.
 pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the library's initialisers may run: it is a vendor's, or the user's choice (this function's contract).
     unsafe { Library::new(path) }.map_err(|error| reason(path, &error))
 }
 
@@ -23,7 +23,7 @@ pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
 #[cfg(feature = "_stream")]
 pub(super) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: of the same size; the caller's promise.
+    // SAFETY: the address is the function's, which has type `F` (this function's contract); sizes agree.
     address(library, name).map(|address| unsafe { std::mem::transmute_copy(&address) })
 }
 

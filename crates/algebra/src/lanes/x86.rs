@@ -34,14 +34,14 @@ impl<F: Montgomery31> Avx512<F> {
 
     #[inline(always)]
     fn set(x: u32) -> __m512i {
-        // SAFETY: the caller's code has these instructions, here and below.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512.
         unsafe { _mm512_set1_epi32(x.cast_signed()) }
     }
 
     /// The upper words, brought from between -p and p to below p.
     #[inline(always)]
     fn closed(even: __m512i, odd: __m512i) -> Self {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512.
         unsafe {
             let upper = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
             Self::of(_mm512_min_epu32(upper, _mm512_add_epi32(upper, Self::set(F::MODULUS))))
@@ -62,7 +62,7 @@ impl<F: Montgomery31> Avx512<F> {
     /// Even elements to the power of 3 or 7: of what lies within -p and p. The last product's reduction is left.
     #[inline(always)]
     fn raised<const EXPONENT: u32>(x: __m512i) -> __m512i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512.
         unsafe {
             let p = Self::set(F::MODULUS);
             // Of what lies within -p and p, and within them.
@@ -83,7 +83,7 @@ impl<F: Montgomery31> Avx512<F> {
     /// The product of any 32 bits with a factor.
     #[inline(always)]
     fn product(x: __m512i, by: Factor) -> Self {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512.
         unsafe {
             let (factor, p) = (Self::set(by.0), Self::set(F::MODULUS));
             let q = _mm512_mullo_epi32(x, Self::set(by.1));
@@ -107,7 +107,7 @@ impl<F: Montgomery31> Arithmetic for Avx512<F> {
 
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512.
         unsafe {
             let sum = _mm512_add_epi32(self.0, other.0);
             Self::of(_mm512_min_epu32(sum, _mm512_sub_epi32(sum, Self::set(F::MODULUS))))
@@ -116,7 +116,7 @@ impl<F: Montgomery31> Arithmetic for Avx512<F> {
 
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512.
         unsafe {
             let difference = _mm512_sub_epi32(self.0, other.0);
             Self::of(_mm512_min_epu32(difference, _mm512_add_epi32(difference, Self::set(F::MODULUS))))
@@ -125,7 +125,7 @@ impl<F: Montgomery31> Arithmetic for Avx512<F> {
 
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512.
         unsafe {
             let (p, inverse) = (Self::set(F::MODULUS), Self::set(F::INVERSE));
             let even = _mm512_mul_epu32(self.0, other.0);
@@ -151,33 +151,33 @@ impl<F: Montgomery31> Arithmetic for Avx512<F> {
 impl<F: Montgomery31> Lanes for Avx512<F> {
     #[inline(always)]
     fn load(from: &[F; COUNT]) -> Self {
-        // SAFETY: so many words are there.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512; `from` has so many words.
         Self::of(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) })
     }
 
     #[inline(always)]
     fn store(self, to: &mut [F; COUNT]) {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512; `to` has so many words.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0) };
     }
 
     #[inline(always)]
     fn load_some(from: &[F]) -> Self {
         let mask = ((1_u32 << from.len().min(COUNT)) - 1) as u16;
-        // SAFETY: as above; what the mask leaves out is not read.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512; what the mask leaves out is not read.
         Self::of(unsafe { _mm512_maskz_loadu_epi32(mask, from.as_ptr().cast()) })
     }
 
     #[inline(always)]
     fn store_some(self, to: &mut [F]) {
         let mask = ((1_u32 << to.len().min(COUNT)) - 1) as u16;
-        // SAFETY: as above; what the mask leaves out is not written.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512; what the mask leaves out is not written.
         unsafe { _mm512_mask_storeu_epi32(to.as_mut_ptr().cast(), mask, self.0) };
     }
 
     #[inline(always)]
     fn power<const EXPONENT: u32>(self, plus: F) -> Self {
-        // SAFETY: as above. From -p to below p.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512. From -p to below p.
         unsafe {
             let p = Self::set(F::MODULUS);
             let x = _mm512_add_epi32(self.0, Self::set(plus.word().wrapping_sub(F::MODULUS)));
@@ -191,7 +191,7 @@ impl<F: Montgomery31> Lanes for Avx512<F> {
 
     #[inline(always)]
     fn halved(self, by: Halving, sum: Self) -> Self {
-        // SAFETY: as above. One less than what is to be added, or taken off.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512. One less than what is to be added, or taken off.
         unsafe {
             let one = Self::set(1);
             let less = _mm512_sub_epi32(self.0, one);
@@ -211,7 +211,7 @@ impl<F: Montgomery31> Lanes for Avx512<F> {
 
     #[inline(always)]
     fn butterfly(self, other: Self, by: Factor) -> (Self, Self) {
-        // SAFETY: as above. The difference is below 2 p.
+        // SAFETY: `Set::run` calls this in code that may use AVX-512. The difference is below 2 p.
         let difference = unsafe { _mm512_add_epi32(_mm512_sub_epi32(self.0, other.0), Self::set(F::MODULUS)) };
         (self.add(other), Self::product(difference, by))
     }
@@ -222,7 +222,7 @@ impl<F: Montgomery31> Lanes for Avx512<F> {
         for step in 0..2 {
             let before = *square;
             for i in 0..COUNT {
-                // SAFETY: as above.
+                // SAFETY: `Set::run` calls this in code that may use AVX-512.
                 square[i].0 = unsafe {
                     match (step, i % 4) {
                         (0, 0) => _mm512_unpacklo_epi32(before[i].0, before[i + 1].0),
@@ -239,7 +239,7 @@ impl<F: Montgomery31> Lanes for Avx512<F> {
         }
         // Quarter k of vector 4 i + j is column 4 k + j of rows 4 i to 4 i + 3.
         for j in 0..4 {
-            // SAFETY: as above.
+            // SAFETY: `Set::run` calls this in code that may use AVX-512.
             unsafe {
                 let [a, b, c, d] = [square[j].0, square[4 + j].0, square[8 + j].0, square[12 + j].0];
                 let (ab_low, ab_high) =
@@ -263,13 +263,13 @@ impl<F: Montgomery31> Avx2<F> {
 
     #[inline(always)]
     fn set(x: u32) -> __m256i {
-        // SAFETY: the caller's code has these instructions, here and below.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe { _mm256_set1_epi32(x.cast_signed()) }
     }
 
     #[inline(always)]
     fn sum(a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe {
             let sum = _mm256_add_epi32(a, b);
             _mm256_min_epu32(sum, _mm256_sub_epi32(sum, Self::set(F::MODULUS)))
@@ -278,7 +278,7 @@ impl<F: Montgomery31> Avx2<F> {
 
     #[inline(always)]
     fn difference(a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe {
             let difference = _mm256_sub_epi32(a, b);
             _mm256_min_epu32(difference, _mm256_add_epi32(difference, Self::set(F::MODULUS)))
@@ -287,7 +287,7 @@ impl<F: Montgomery31> Avx2<F> {
 
     #[inline(always)]
     fn product(a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe {
             let (p, inverse) = (Self::set(F::MODULUS), Self::set(F::INVERSE));
             let even = _mm256_mul_epu32(a, b);
@@ -312,7 +312,7 @@ impl<F: Montgomery31> Avx2<F> {
     /// As [`Avx512::raised`].
     #[inline(always)]
     fn raised<const EXPONENT: u32>(x: __m256i) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe {
             let p = Self::set(F::MODULUS);
             let product = |a, b| {
@@ -331,7 +331,7 @@ impl<F: Montgomery31> Avx2<F> {
 
     #[inline(always)]
     fn power_half<const EXPONENT: u32>(x: __m256i, plus: F) -> __m256i {
-        // SAFETY: as above. From -p to below p.
+        // SAFETY: `Set::run` calls this in code that may use AVX2. From -p to below p.
         unsafe {
             let p = Self::set(F::MODULUS);
             let x = _mm256_add_epi32(x, Self::set(plus.word().wrapping_sub(F::MODULUS)));
@@ -346,7 +346,7 @@ impl<F: Montgomery31> Avx2<F> {
     /// As [`Avx512::halved`].
     #[inline(always)]
     fn halved_half(x: __m256i, by: Halving, sum: __m256i) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe {
             let (one, p) = (Self::set(1), Self::set(F::MODULUS));
             let less = _mm256_sub_epi32(x, one);
@@ -366,14 +366,14 @@ impl<F: Montgomery31> Avx2<F> {
     /// a - b, for b below the modulus, times a factor.
     #[inline(always)]
     fn turned(a: __m256i, b: __m256i, by: Factor) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         Self::scaled_half(unsafe { _mm256_add_epi32(_mm256_sub_epi32(a, b), Self::set(F::MODULUS)) }, by)
     }
 
     /// As [`Avx512::closed`].
     #[inline(always)]
     fn closed(even: __m256i, odd: __m256i) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe {
             let upper = _mm256_blend_epi32::<0b1010_1010>(_mm256_srli_epi64::<32>(even), odd);
             _mm256_min_epu32(upper, _mm256_add_epi32(upper, Self::set(F::MODULUS)))
@@ -383,7 +383,7 @@ impl<F: Montgomery31> Avx2<F> {
     /// As [`Avx512::product`].
     #[inline(always)]
     fn scaled_half(x: __m256i, by: Factor) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2.
         unsafe {
             let (factor, p) = (Self::set(by.0), Self::set(F::MODULUS));
             let q = _mm256_mullo_epi32(x, Self::set(by.1));
@@ -434,14 +434,14 @@ impl<F: Montgomery31> Lanes for Avx2<F> {
     #[inline(always)]
     fn load(from: &[F; COUNT]) -> Self {
         let from = from.as_ptr().cast::<__m256i>();
-        // SAFETY: so many words are there.
+        // SAFETY: `Set::run` calls this in code that may use AVX2; `from` has so many words.
         Self::of(unsafe { [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))] })
     }
 
     #[inline(always)]
     fn store(self, to: &mut [F; COUNT]) {
         let to = to.as_mut_ptr().cast::<__m256i>();
-        // SAFETY: as above.
+        // SAFETY: `Set::run` calls this in code that may use AVX2; `to` has so many words.
         unsafe {
             _mm256_storeu_si256(to, self.0[0]);
             _mm256_storeu_si256(to.add(1), self.0[1]);
@@ -471,7 +471,7 @@ impl<F: Montgomery31> Lanes for Avx2<F> {
         for place in 0..4 {
             let (rows, half) = (8 * (place / 2), place % 2);
             let (mut pairs, mut fours) = ([before[0].0[0]; 8], [before[0].0[0]; 8]);
-            // SAFETY: as above.
+            // SAFETY: `Set::run` calls this in code that may use AVX2.
             unsafe {
                 for i in (0..8).step_by(2) {
                     let (a, b) = (before[rows + i].0[half], before[rows + i + 1].0[half]);

@@ -92,17 +92,20 @@ pub(super) fn signed(shape: &ElementsShape) -> Option<Vec<bool>> {
 forms! {
     /// Runs steps for this number of bytes: `at` says where each step's are, and `signed` which of them read signed ones.
     ///
-    /// The caller promises that they lie there, and that what is written overlaps nothing that the same step reads.
+    /// # Safety
+    /// `count` bytes of each step lie there, and what is written overlaps nothing that the same step reads.
     pub(super) unsafe fn steps(steps: &[Step], signed: &[bool], at: &[*mut u8], count: usize) = steps_by
 }
 
+/// # Safety
+/// As [`steps`].
 #[inline(always)]
 unsafe fn steps_by<I>(steps: &[Step], signed: &[bool], at: &[*mut u8], count: usize) {
     for ((step, &to), &signed) in steps.iter().zip(at).zip(signed) {
         if step.reads().next().is_none() {
             continue;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         let (read, to) = unsafe {
             let read = |number: u16| std::slice::from_raw_parts(at[usize::from(number)].cast_const(), count);
             (read, std::slice::from_raw_parts_mut(to, count))

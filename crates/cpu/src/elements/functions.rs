@@ -16,7 +16,8 @@ const LANES: usize = 64;
 forms! {
     /// Runs steps for `count` elements: `at` says where each step's are.
     ///
-    /// The caller promises that they lie there, and that what is written overlaps nothing that the same step reads.
+    /// # Safety
+    /// `count` floats of each step lie there, and what is written overlaps nothing that the same step reads.
     pub(super) unsafe fn steps(steps: &[Step], at: &[*mut f32], count: usize) = steps_by
 }
 forms! {
@@ -372,13 +373,15 @@ fn least_of_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
     }
 }
 
+/// # Safety
+/// As [`steps`].
 #[inline(always)]
 unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f32], count: usize) {
     for (step, &to) in steps.iter().zip(at) {
         if step.reads().next().is_none() {
             continue;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         let (read, to) = unsafe {
             let read = |number: u16| std::slice::from_raw_parts(at[usize::from(number)].cast_const(), count);
             (read, std::slice::from_raw_parts_mut(to, count))
@@ -462,7 +465,7 @@ fn one<I: Isa>(op: One, x: &[f32], to: &mut [f32]) {
         One::Log1p => each(x, to, log1p::<I>),
         // SAFETY: both are of one length.
         One::Sin => unsafe { math::sin_lanes::<I>(to.as_mut_ptr(), x.as_ptr(), x.len()) },
-        // SAFETY: as above.
+        // SAFETY: both are of one length.
         One::Cos => unsafe { math::cos_lanes::<I>(to.as_mut_ptr(), x.as_ptr(), x.len()) },
         One::Tanh => each(x, to, math::tanh::<I>),
         One::Relu => each(x, to, |x| if x < 0.0 { 0.0 } else { x }),

@@ -178,6 +178,8 @@ fn quarters(x: impl Source, y: &mut [Row], roots: &[C], step: usize, inverse: bo
     }
 }
 
+/// # Safety
+/// As [`turn_and_cross`].
 #[inline(always)]
 unsafe fn turn_and_cross_by<I>(rows: &[Row], Turns { fine, coarse }: &Turns, to: *mut Pair, step: usize) {
     for (number, rows) in rows.chunks_exact(LANES).enumerate() {
@@ -192,11 +194,13 @@ unsafe fn turn_and_cross_by<I>(rows: &[Row], Turns { fine, coarse }: &Turns, to:
                 *to = [row.re[lane] * by_re - row.im[lane] * by_im, row.re[lane] * by_im + row.im[lane] * by_re];
             }
         }
-        // SAFETY: the caller's promise; the tile has its numbers.
+        // SAFETY: `to` has `LANES` rows of `step` numbers (this function's contract), and the tile has its numbers.
         unsafe { across([LANES; 2], (tile.as_ptr().cast(), LANES), (to.add(first), step)) };
     }
 }
 
+/// # Safety
+/// As [`put`].
 #[inline(always)]
 unsafe fn put_by<I>(rows: &[Row], scale: f32, to: *mut Pair, step: usize) {
     for (place, row) in rows.iter().enumerate() {
@@ -204,7 +208,7 @@ unsafe fn put_by<I>(rows: &[Row], scale: f32, to: *mut Pair, step: usize) {
         for (lane, to) in line.iter_mut().enumerate() {
             *to = [row.re[lane] * scale, row.im[lane] * scale];
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` has a row of `LANES` numbers for each, `step` apart (this function's contract).
         unsafe { to.add(place * step).cast::<[Pair; LANES]>().write(line) };
     }
 }
@@ -255,7 +259,7 @@ const SIDE: usize = 8;
 pub(super) unsafe fn across([rows, columns]: [usize; 2], (x, from): (*const Pair, usize), (y, to): (*mut Pair, usize)) {
     for row in (0..rows).step_by(SIDE) {
         for column in (0..columns).step_by(SIDE) {
-            // SAFETY: the caller's promise.
+            // SAFETY: both sides have the numbers of this block and do not overlap (this function's contract).
             unsafe {
                 let (x, y) = (x.add(row * from + column), y.add(column * to + row));
                 if row + SIDE <= rows && column + SIDE <= columns {

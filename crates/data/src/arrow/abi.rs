@@ -63,7 +63,8 @@ macro_rules! structures {
             /// # Safety
             /// `from` points to a structure that is valid or released, and that nobody else uses meanwhile.
             pub unsafe fn take(from: *mut Self) -> Self {
-                // SAFETY: the caller's promise. The old place counts as released, so that only the new one releases.
+                // SAFETY: `from` points to a structure that nobody else uses (this function's contract). The old place counts as
+                // released, so that only the new one releases.
                 unsafe { ptr::replace(from, Self::empty()) }
             }
 
@@ -99,5 +100,5 @@ structures! {
 
 // SAFETY: read only, and released from one thread: by the last owner.
 unsafe impl Sync for ArrowArray {}
-// SAFETY: as above.
+// SAFETY: a shared structure is only read.
 unsafe impl Sync for ArrowSchema {}

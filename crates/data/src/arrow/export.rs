@@ -179,7 +179,7 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
 
 /// As [`release_array`].
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: as above.
+    // SAFETY: `named` made both, and a released schema is not released again. A child that was moved out is marked as released.
     unsafe {
         let named = Box::from_raw((*schema).private_data.cast::<Named>());
         for &child in &named.children {

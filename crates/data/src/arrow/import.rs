@@ -11,18 +11,21 @@ use cantus::{DType, Error, Result};
 use super::{ArrowArray, ArrowArrayStream, ArrowSchema, FORMATS, MOST_NESTED};
 use crate::HostArray;
 
+/// The reason why a structure without contents is refused.
+const RELEASED: &str = "it was released, or used before";
+
 /// Takes an array of numbers, in its memory; of booleans by copying. It is released when the result, and a tensor in its memory, is dropped; at once where
 /// nothing keeps it, and where this fails.
 ///
 /// # Safety
-/// Both structures are valid by the interface's rules, and `schema` describes `array`. The memory is not written to while the result or a tensor in it
-/// lives; so no kernel may bind that tensor for writing unless nobody else reads the memory.
+/// Both structures are valid by the interface's rules, or released, and `schema` describes `array`. The memory is not written to while the result or a
+/// tensor in it lives; so no kernel may bind that tensor for writing unless nobody else reads the memory.
 ///
 /// # Errors
 /// [`Error::InvalidInput`], naming the column, for nulls, for a type that is not of numbers or booleans, and for structures that contradict themselves.
 pub unsafe fn array(array: ArrowArray, schema: &ArrowSchema) -> Result<HostArray> {
     let owner = Arc::new(array);
-    // SAFETY: the caller's promise.
+    // SAFETY: both structures are valid, `schema` describes the array, and its memory is not written to (this function's contract).
     unsafe { column(&owner, &owner, schema, (0, None)) }
 }
 
@@ -36,7 +39,7 @@ pub unsafe fn array(array: ArrowArray, schema: &ArrowSchema) -> Result<HostArray
 /// As [`array`].
 pub unsafe fn columns(array: ArrowArray, schema: &ArrowSchema) -> Result<Vec<(String, HostArray)>> {
     let owner = Arc::new(array);
-    // SAFETY: the caller's promise.
+    // SAFETY: both structures are valid, `schema` describes the array, and its memory is not written to (this function's contract).
     unsafe { columns_of(&owner, schema) }
 }
 
@@ -49,14 +52,14 @@ pub unsafe fn columns(array: ArrowArray, schema: &ArrowSchema) -> Result<Vec<(St
 /// # Errors
 /// As [`array`], and [`Error::InvalidInput`] with the stream's own message when it fails.
 pub unsafe fn stream(mut stream: ArrowArrayStream) -> Result<Vec<(String, HostArray)>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the stream is valid (this function's contract).
     let schema = unsafe { stream.schema() }?;
     let get_next = stream.get_next.ok_or_else(|| fault("the stream", "it gives no arrays"))?;
     let mut joined: Vec<(String, HostArray, Option<Vec<u8>>)> = Vec::new();
     let mut any = false;
     loop {
         let mut array = ArrowArray::empty();
-        // SAFETY: as above.
+        // SAFETY: the stream is valid (this function's contract), and fills what it is given.
         let code = unsafe { get_next(&mut stream, &mut array) };
         if code != 0 {
             return Err(failed(&mut stream, code));
@@ -64,7 +67,7 @@ pub unsafe fn stream(mut stream: ArrowArrayStream) -> Result<Vec<(String, HostAr
         if array.is_released() {
             break;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the array is valid, not written to (this function's contract), and of the stream's type.
         let more = unsafe { columns(array, &schema) }?;
         if !any {
             joined = more.into_iter().map(|(name, array)| (name, array, None)).collect();
@@ -102,7 +105,7 @@ impl ArrowArrayStream {
     /// [`Error::InvalidInput`] if it was released, or fails.
     pub unsafe fn schema(&mut self) -> Result<ArrowSchema> {
         let Some(get_schema) = self.get_schema.filter(|_| !self.is_released()) else {
-            return Err(fault("the stream", "it was released, or used before"));
+            return Err(fault("the stream", RELEASED));
         };
         let mut schema = ArrowSchema::empty();
         // SAFETY: the stream is valid, and fills what it is given.
@@ -121,7 +124,7 @@ impl ArrowSchema {
     /// The structure is valid, or released.
     #[must_use]
     pub unsafe fn is_structure(&self) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: the structure is valid (this function's contract), so its format is a string of C's.
         !self.is_released() && unsafe { text(self.format) }.is_some_and(|format| format == "+s")
     }
 }
@@ -138,18 +141,26 @@ fn failed(stream: &mut ArrowArrayStream, code: i32) -> Error {
     fault("the stream", &said.unwrap_or_else(|| format!("it failed with code {code}")))
 }
 
+/// The columns of a structure, or the one column.
+///
+/// # Safety
+/// As [`array`], of the owner.
 unsafe fn columns_of(owner: &Arc<ArrowArray>, schema: &ArrowSchema) -> Result<Vec<(String, HostArray)>> {
-    // SAFETY: the caller's promise.
+    // Who moves a structure out leaves pointers behind.
+    if owner.is_released() || schema.is_released() {
+        return Err(fault("the Arrow array", RELEASED));
+    }
+    // SAFETY: the schema is valid (this function's contract).
     if !unsafe { schema.is_structure() } {
-        // SAFETY: as above.
+        // SAFETY: the schema is valid (this function's contract).
         let name = unsafe { name(schema) };
-        // SAFETY: as above.
+        // SAFETY: the owner is described by the schema, and not written to (this function's contract).
         return Ok(vec![(name, unsafe { column(owner, owner, schema, (0, None)) }?)]);
     }
-    // SAFETY: as above.
+    // SAFETY: the schema is valid (this function's contract).
     let what = unsafe { label(schema) };
     let range = range(owner, &what)?;
-    // SAFETY: as above.
+    // SAFETY: the array is valid (this function's contract), and has these rows.
     unsafe { no_nulls(owner, range, &what) }?;
     let count = owner.n_children;
     if count != schema.n_children {
@@ -159,20 +170,23 @@ unsafe fn columns_of(owner: &Arc<ArrowArray>, schema: &ArrowSchema) -> Result<Ve
     for index in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: both have as many children.
         let (array, schema) = unsafe { (child(owner.children, index, &what)?, child(schema.children, index, &what)?) };
-        // SAFETY: the caller's promise.
+        // SAFETY: child and type of one index belong to each other, and are valid as their parents are (this function's contract).
         found.push(unsafe { (name(schema), column(owner, array, schema, (range.0, Some(range.1)))?) });
     }
     Ok(found)
 }
 
 /// The elements of a column in memory that `owner` keeps: `rows` rows from row `first` on, all rows without a number.
+///
+/// # Safety
+/// As [`array`]; `array` is `owner` or a child of it, at any depth.
 unsafe fn column(
     owner: &Arc<ArrowArray>,
     mut array: &ArrowArray,
     mut schema: &ArrowSchema,
     (mut first, rows): (usize, Option<usize>),
 ) -> Result<HostArray> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the schema is valid (this function's contract).
     let what = unsafe { label(schema) };
     let invalid = |reason: &str| fault(&what, reason);
     let beyond = || invalid("its lengths contradict each other");
@@ -181,7 +195,7 @@ unsafe fn column(
     // Through the lists to their elements.
     let dtype = loop {
         if array.is_released() || schema.is_released() {
-            return Err(invalid("it was released, or used before"));
+            return Err(invalid(RELEASED));
         }
         if !array.dictionary.is_null() || !schema.dictionary.is_null() {
             return Err(invalid("it is encoded by a dictionary (decode it first)"));
@@ -225,7 +239,7 @@ unsafe fn column(
         return HostArray::from_bytes(dtype, &shape, (first..first + count).map(bit).collect());
     }
     let start = first.checked_mul(dtype.bytes()).ok_or_else(beyond)?;
-    // SAFETY: within the buffer, which the owner keeps. Nobody writes to it: the caller's promise.
+    // SAFETY: within the buffer, which the owner keeps, and which nobody writes to (this function's contract).
     let memory = unsafe { HostMemory::new(data.add(start), bytes, owner.clone()) };
     HostArray::new(dtype, &shape, memory)
 }
@@ -237,6 +251,9 @@ fn range(array: &ArrowArray, what: &str) -> Result<(usize, usize)> {
 }
 
 /// Refuses nulls among `count` rows from row `first` on, counted from the start of the buffers.
+///
+/// # Safety
+/// The array is valid; its validity, where there is one, has a bit for each of these rows.
 unsafe fn no_nulls(array: &ArrowArray, (first, count): (usize, usize), what: &str) -> Result<()> {
     if array.null_count == 0 || array.n_buffers < 1 || array.buffers.is_null() {
         return Ok(());
@@ -259,6 +276,9 @@ unsafe fn no_nulls(array: &ArrowArray, (first, count): (usize, usize), what: &st
 }
 
 /// A child of a structure.
+///
+/// # Safety
+/// `children` is null or has more than `index` pointers, each null or valid as long as the result.
 unsafe fn child<'a, T>(children: *mut *mut T, index: usize, what: &str) -> Result<&'a T> {
     let missing = || fault(what, "one of its children is missing");
     if children.is_null() {
@@ -268,18 +288,31 @@ unsafe fn child<'a, T>(children: *mut *mut T, index: usize, what: &str) -> Resul
     unsafe { (*children.add(index)).as_ref() }.ok_or_else(missing)
 }
 
+/// A text; `None` for null.
+///
+/// # Safety
+/// `text` is null or ends in a zero byte.
 unsafe fn text(text: *const c_char) -> Option<String> {
-    // SAFETY: a string of C's.
+    // SAFETY: not null, so it ends in a zero byte (this function's contract).
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
+/// # Safety
+/// The schema is valid, or released.
 unsafe fn name(schema: &ArrowSchema) -> String {
-    // SAFETY: a string of C's.
+    if schema.is_released() {
+        return String::new();
+    }
+    // SAFETY: the schema is valid (this function's contract): its name is null or a string of C's.
     unsafe { text(schema.name) }.unwrap_or_default()
 }
 
+/// The column's name in messages.
+///
+/// # Safety
+/// As [`name`].
 unsafe fn label(schema: &ArrowSchema) -> String {
-    // SAFETY: as above.
+    // SAFETY: the schema is valid (this function's contract).
     match unsafe { name(schema) }.as_str() {
         "" => "the Arrow array".to_owned(),
         name => format!("the Arrow column \"{}\"", name.escape_default()),
@@ -304,4 +337,39 @@ fn refusal(format: &str) -> String {
         _ => ("unknown", "cast it to numbers first"),
     };
     format!("its type \"{}\" ({kind}) has no dtype here ({remedy})", format.escape_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+
+    unsafe extern "C" fn released(schema: *mut ArrowSchema) {
+        // SAFETY: called once, with the structure.
+        unsafe { (*schema).release = None };
+    }
+
+    /// Other libraries leave everything but `release` as it was when they move a structure out.
+    #[test]
+    fn pointers_of_released_structures_are_not_followed() {
+        let moved = || {
+            let mut array = ArrowArray::empty();
+            (array.null_count, array.n_buffers, array.n_children) = (-1, 1, 1);
+            (array.buffers, array.children) = (ptr::dangling_mut(), ptr::dangling_mut());
+            array
+        };
+        let mut schema = ArrowSchema::empty();
+        (schema.format, schema.name, schema.n_children) = (c"+s".as_ptr(), c"".as_ptr(), 1);
+        schema.release = Some(released);
+        let mut given_away = ArrowSchema::empty();
+        (given_away.format, given_away.name) = (ptr::dangling(), ptr::dangling());
+        for schema in [&schema, &given_away] {
+            // SAFETY: the arrays are released, and nothing writes to what is shared.
+            let found = unsafe { [columns(moved(), schema).map(|_| ()), array(moved(), schema).map(|_| ())] };
+            for error in found.map(Result::unwrap_err) {
+                assert!(error.to_string().contains(RELEASED), "{error}");
+            }
+        }
+    }
 }

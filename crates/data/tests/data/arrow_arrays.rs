@@ -215,7 +215,7 @@ fn batches_and_streams_give_columns() {
         batch.schema(),
     );
     let mut stream = FFI_ArrowArrayStream::new(Box::new(failing));
-    // SAFETY: as above.
+    // SAFETY: both crates have the interface's structures; the stream fails before it gives an array.
     let error = unsafe { arrow::stream(OurStream::take((&raw mut stream).cast())) }.unwrap_err();
     assert!(error.to_string().contains("the disk is on fire"), "{error}");
     // SAFETY: an empty structure is a released one.

@@ -20,7 +20,7 @@ pub struct HostView {
 
 // SAFETY: the buffer is `Send` and `Sync`, and the address is one within it.
 unsafe impl Send for HostView {}
-// SAFETY: as above.
+// SAFETY: `&HostView` gives out only the address, which only `unsafe` code follows.
 unsafe impl Sync for HostView {}
 
 impl HostView {

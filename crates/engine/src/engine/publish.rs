@@ -188,7 +188,7 @@ fn open_own(path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     let facts = file.metadata()?;
     #[cfg(unix)]
-    // SAFETY: it has no preconditions.
+    // SAFETY: the call takes nothing and cannot fail.
     let own = std::os::unix::fs::MetadataExt::uid(&facts) == unsafe { libc::geteuid() };
     #[cfg(not(unix))]
     let own = true;

@@ -111,7 +111,7 @@ impl Call {
             }
         }
         if *last != result {
-            // SAFETY: as above.
+            // SAFETY: executor and tensor live; 0 is the number of the one output.
             let code = unsafe { (addresses.output)(executor, 0, self.output.object, result) };
             library.check("aclSetOutputTensorAddr", code)?;
             *last = result;

@@ -94,7 +94,7 @@ pub(super) struct Library {
 
 // SAFETY: functions may be called from any thread.
 unsafe impl Send for Library {}
-// SAFETY: as above.
+// SAFETY: the addresses do not change after they were looked up.
 unsafe impl Sync for Library {}
 
 impl std::ops::Deref for Library {

@@ -24,7 +24,7 @@ pub(super) struct Context {
 
 // SAFETY: AscendCL's objects may be used from any thread that has entered the context.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: `&Context` calls only what AscendCL allows from several threads at once.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -67,7 +67,7 @@ pub(super) struct Event {
 
 // SAFETY: as `Context`.
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: `&Event` only asks and waits, which AscendCL allows from several threads at once.
 unsafe impl Sync for Event {}
 
 impl Awaited for Event {
@@ -141,7 +141,7 @@ pub(super) struct Stream {
 
 // SAFETY: as `Context`; memory's addresses are behind a lock.
 unsafe impl Send for Stream {}
-// SAFETY: as above.
+// SAFETY: `&Stream` reaches the addresses under the lock alone; AscendCL orders what several threads put into one stream.
 unsafe impl Sync for Stream {}
 
 impl Stream {
@@ -218,7 +218,7 @@ impl Stream {
         // SAFETY: a place for the address.
         let mut code = unsafe { (library.malloc)(&raw mut address, bytes, abi::HUGE_PAGES_FIRST) };
         if code != 0 {
-            // SAFETY: as above.
+            // SAFETY: a place for the address.
             code = unsafe { (library.malloc)(&raw mut address, bytes, abi::NORMAL_PAGES) };
         }
         library.check("aclrtMalloc", code)?;
@@ -334,7 +334,7 @@ pub(super) struct Memory {
 
 // SAFETY: the address is the device's.
 unsafe impl Send for Memory {}
-// SAFETY: as above.
+// SAFETY: `&Memory` gives out only the address, which the host does not follow.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -373,7 +373,7 @@ impl std::ops::Deref for Pinned {
 
 impl Pinned {
     pub(super) fn fill(&mut self, bytes: &[u8]) {
-        // SAFETY: as in `deref`; the device does not know of it yet.
+        // SAFETY: as many bytes were allocated and zeroed, `self` has them alone, and the device does not know of them yet.
         let all: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(self.address.cast(), self.bytes) };
         all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     }

@@ -27,7 +27,7 @@ pub(super) struct Recorded {
 
 // SAFETY: models may be run and destroyed by any thread that has entered their context.
 unsafe impl Send for Recorded {}
-// SAFETY: as above.
+// SAFETY: `&Recorded` gives out only memory's addresses; a model is run under the target's lock, and destroyed once.
 unsafe impl Sync for Recorded {}
 
 impl Drop for Recorded {

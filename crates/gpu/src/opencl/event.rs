@@ -41,7 +41,7 @@ pub(super) struct Landing {
 
 // SAFETY: plain memory, written by the queue alone until the event has passed, and read by one reader after that.
 unsafe impl Send for Landing {}
-// SAFETY: as above.
+// SAFETY: `&Landing` gives out only the pointer; who reads behind it waits for the event first.
 unsafe impl Sync for Landing {}
 
 impl Landing {

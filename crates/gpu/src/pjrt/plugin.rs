@@ -231,7 +231,7 @@ pub(super) struct Plugin {
 
 // SAFETY: the table is constant, and PJRT's functions may be called from any thread.
 unsafe impl Send for Plugin {}
-// SAFETY: as above.
+// SAFETY: nothing writes to the table, and PJRT's functions may be called from several threads at once.
 unsafe impl Sync for Plugin {}
 
 impl Plugin {
@@ -361,7 +361,7 @@ pub(super) struct Owned {
 
 // SAFETY: PJRT's objects may be used from any thread.
 unsafe impl Send for Owned {}
-// SAFETY: as above.
+// SAFETY: PJRT allows calls for one object from several threads at once; it is destroyed by its last holder alone.
 unsafe impl Sync for Owned {}
 
 impl Owned {

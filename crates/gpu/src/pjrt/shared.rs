@@ -50,7 +50,7 @@ pub(super) struct Pjrt {
 
 // SAFETY: the device's pointer is the client's, and PJRT's objects may be used from any thread.
 unsafe impl Send for Pjrt {}
-// SAFETY: as above.
+// SAFETY: PJRT allows calls for one client and one device from several threads at once.
 unsafe impl Sync for Pjrt {}
 
 impl Pjrt {

@@ -91,7 +91,7 @@ fn boxed<T>(value: T) -> *mut c_void {
 /// # Safety
 /// `object` is null or was made by [`boxed`] of that type, and is alive.
 unsafe fn object<'a, T>(object: *const c_void) -> Result<&'a T, Fault> {
-    // SAFETY: of the caller.
+    // SAFETY: `object` is null or a living object of that type (this function's contract).
     unsafe { object.cast::<T>().as_ref() }.ok_or_else(|| fault(abi::INVALID_ARGUMENT, "an object is null"))
 }
 
@@ -125,13 +125,13 @@ functions! {
         Ok(())
     }
     fn error_message(args: Text) {
-        // SAFETY: as above.
+        // SAFETY: errors are boxed faults.
         let fault = unsafe { object::<Fault>(args.object) }?;
         (args.text, args.length) = (fault.message.as_ptr().cast(), fault.message.len());
         Ok(())
     }
     fn error_code(args: Number) {
-        // SAFETY: as above.
+        // SAFETY: errors are boxed faults.
         args.number = unsafe { object::<Fault>(args.object) }?.code;
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(super) struct Ring {
 
 // SAFETY: handles are names; calls for them are ordered by the devices' locks.
 unsafe impl Send for Ring {}
-// SAFETY: as above.
+// SAFETY: `&Ring` starts a sum only under the locks of all its devices.
 unsafe impl Sync for Ring {}
 
 impl Drop for Ring {
@@ -89,11 +89,14 @@ impl Ring {
         check(unsafe { (self.table.begin)() }, FUNCTIONS.begin)?;
         let mut outcome = Ok(());
         for ((handle, driver), (from, into)) in self.members.iter().zip(addresses) {
-            let _current = driver.enter()?;
             let (from, into, stream) = (*from as *const _, *into as *mut _, driver.stream().0);
-            // SAFETY: the caller's promise; the handle is the device's.
-            let code = unsafe { (self.table.all_reduce)(from, into, count, FLOAT32, SUM, *handle, stream) };
-            outcome = outcome.and(check(code, FUNCTIONS.all_reduce));
+            let put = driver.enter().and_then(|_current| {
+                // SAFETY: both addresses have `count` float32 on the device of that place (this function's contract), whose handle and
+                // stream these are.
+                let code = unsafe { (self.table.all_reduce)(from, into, count, FLOAT32, SUM, *handle, stream) };
+                check(code, FUNCTIONS.all_reduce)
+            });
+            outcome = outcome.and(put);
         }
         // SAFETY: what was begun is ended, whatever became of it.
         outcome.and(check(unsafe { (self.table.end)() }, FUNCTIONS.end))

@@ -62,7 +62,7 @@ pub(crate) struct Compiler {
 /// # Safety
 /// `F` is the type of that function.
 unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `F` is the function's type (this function's contract).
     unsafe { crate::library::symbol(library, name) }.ok_or_else(|| format!("the run-time compiler has no {name}"))
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Driver {
 // SAFETY: the handles are the driver's own names for its objects; the driver may be called from any thread (CUDA: "Driver API",
 // HIP: "thread safety"), and what must not overlap is ordered by the device's lock.
 unsafe impl Send for Driver {}
-// SAFETY: as above.
+// SAFETY: every method takes `&self`, and the driver may be called from several threads at once.
 unsafe impl Sync for Driver {}
 
 /// A point in the stream.
@@ -63,9 +63,9 @@ pub(super) struct Event {
     driver: Arc<Driver>,
 }
 
-// SAFETY: as for `Driver`: a handle is a name, which any thread may use.
+// SAFETY: a handle is a name, which any thread may use (see `Driver`).
 unsafe impl Send for Event {}
-// SAFETY: as above.
+// SAFETY: the driver may be asked about one event from several threads at once.
 unsafe impl Sync for Event {}
 
 impl Awaited for Event {
@@ -101,9 +101,9 @@ pub(super) struct Module {
     driver: Arc<Driver>,
 }
 
-// SAFETY: as for `Driver`.
+// SAFETY: a handle is a name, which any thread may use (see `Driver`).
 unsafe impl Send for Module {}
-// SAFETY: as for `Driver`.
+// SAFETY: `&Module` gives out only a handle; loaded code does not change.
 unsafe impl Sync for Module {}
 
 impl Module {
@@ -182,9 +182,9 @@ pub(super) struct External {
     driver: Arc<Driver>,
 }
 
-// SAFETY: as for `Driver`: a handle is a name, which any thread may use.
+// SAFETY: a handle is a name, which any thread may use (see `Driver`).
 unsafe impl Send for External {}
-// SAFETY: as above.
+// SAFETY: `&External` gives out only an address of the device's.
 unsafe impl Sync for External {}
 
 impl Drop for External {
@@ -207,9 +207,9 @@ pub(super) struct Graph {
     driver: Arc<Driver>,
 }
 
-// SAFETY: as for `Driver`: a handle is a name, which any thread may use.
+// SAFETY: a handle is a name, which any thread may use (see `Driver`).
 unsafe impl Send for Graph {}
-// SAFETY: as above; starts of it are ordered by the device's lock.
+// SAFETY: starts and changes of one graph are ordered by the device's lock.
 unsafe impl Sync for Graph {}
 
 impl Drop for Graph {
@@ -262,7 +262,8 @@ impl Graph {
             kernel: std::ptr::null_mut(),
             context: std::ptr::null_mut(),
         };
-        // SAFETY: the caller's promise; the driver copies the arguments during the call.
+        // SAFETY: the node is of this graph's capture, and `arguments` has a value for each parameter (this function's contract); the
+        // driver copies the values during the call.
         check(unsafe { (table.set_parameters)(self.handle, node, &raw const parameters) }, names.set_parameters)
     }
 }
@@ -364,7 +365,7 @@ impl Driver {
             let (padding, other_handles, reserved) = (0, [0; 3], [0; 16]);
             let (kind, flags) = (OPAQUE_FD, DEDICATED);
             let memory = library::ExternalMemory { kind, padding, fd, other_handles, bytes, flags, reserved };
-            // SAFETY: the pointers are valid; the caller's promise.
+            // SAFETY: the pointers are valid, and `fd` is of a dedicated allocation of `bytes` bytes (this function's contract).
             check(unsafe { (table.import)(&raw mut handle, &raw const memory) }, names.import)
         };
         let missing = || Fault { kind: FaultKind::Call, message: format!("the driver has no {}", names.import) };
@@ -372,7 +373,7 @@ impl Driver {
         let table = match table.and_then(|table| import(table).map(|()| table)) {
             Ok(table) => table,
             Err(fault) => {
-                // SAFETY: the caller's promise: it is nobody else's.
+                // SAFETY: the descriptor is nobody else's (this function's contract), and the driver did not take it.
                 #[cfg(unix)]
                 drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd) });
                 return Err(fault);
@@ -401,7 +402,7 @@ impl Driver {
     /// # Safety
     /// `source` is valid for `bytes` bytes until then, and `target` lies with as many bytes in memory of this device.
     pub(super) unsafe fn copy_in(&self, target: Address, source: *const u8, bytes: usize) -> Result<(), Fault> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `source` and `target` hold `bytes` bytes, and `source` stays until the stream has passed it (this function's contract).
         check(unsafe { (self.functions().copy_in)(target, source.cast(), bytes, self.stream) }, self.names().copy_in)
     }
 
@@ -410,7 +411,7 @@ impl Driver {
     /// # Safety
     /// As for `copy_in`, and nothing else touches `target` until the stream has passed it.
     pub(super) unsafe fn copy_out(&self, target: *mut u8, source: Address, bytes: usize) -> Result<(), Fault> {
-        // SAFETY: the caller's promise.
+        // SAFETY: both hold `bytes` bytes, and `target` is untouched until the stream has passed it (this function's contract).
         check(unsafe { (self.functions().copy_out)(target.cast(), source, bytes, self.stream) }, self.names().copy_out)
     }
 
@@ -425,7 +426,7 @@ impl Driver {
         source: Address,
         bytes: usize,
     ) -> Result<(), Fault> {
-        // SAFETY: the caller's promise.
+        // SAFETY: both ranges lie in this device's memory and do not overlap (this function's contract).
         check(unsafe { (self.functions().copy_within)(target, source, bytes, stream.0) }, self.names().copy_within)
     }
 
@@ -441,11 +442,11 @@ impl Driver {
         bytes: usize,
     ) -> Result<(), Fault> {
         let code = match (&self.functions().current, self.current, from.current) {
-            // SAFETY: the caller's promise.
+            // SAFETY: both ranges lie in the memory of their devices, and nothing else works on them (this function's contract).
             (CurrentTable::Context(table), Current::Context(to), Current::Context(from)) => unsafe {
                 (table.copy_peer)(target, to, source, from, bytes, self.stream)
             },
-            // SAFETY: the caller's promise.
+            // SAFETY: both ranges lie in the memory of their devices, and nothing else works on them (this function's contract).
             (CurrentTable::Number(table), Current::Number(to), Current::Number(from)) => unsafe {
                 (table.copy_peer)(target, to, source, from, bytes, self.stream)
             },
@@ -460,7 +461,7 @@ impl Driver {
     /// # Safety
     /// The range lies in memory of this device.
     pub(super) unsafe fn clear(&self, stream: Stream, target: Address, bytes: usize) -> Result<(), Fault> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `bytes` bytes from `target` on lie in this device's memory (this function's contract).
         check(unsafe { (self.functions().fill)(target, 0, bytes, stream.0) }, self.names().fill)
     }
 
@@ -508,7 +509,7 @@ impl Driver {
         // SAFETY: the event is this device's; the caller's streams live. The driver keeps what they need of the event.
         let recorded = unsafe { (self.functions().event_record)(event.handle, other.0) };
         check(recorded, self.names().event_record)?;
-        // SAFETY: as above.
+        // SAFETY: the event is this device's; the caller's streams live. The driver keeps what the waiting stream needs of the event.
         check(unsafe { (self.functions().stream_wait)(waiting.0, event.handle, 0) }, self.names().stream_wait)
     }
 
@@ -576,13 +577,15 @@ impl Driver {
         if let Some((table, names)) = self.clusters().filter(|_| shape.cluster > 0) {
             let attribute = cluster_attribute(shape.cluster);
             let config = launch_config(shape, &attribute, stream);
-            // SAFETY: as below; the attribute lives during the call.
+            // SAFETY: the attribute lives during the call; `arguments` has a value for each parameter, with valid addresses (this
+            // function's contract).
             let code = unsafe {
                 (table.launch)(&raw const config, module.function, arguments.as_mut_ptr(), std::ptr::null_mut())
             };
             return check(code, names.launch);
         }
-        // SAFETY: the caller's promise; the driver copies the arguments during the call.
+        // SAFETY: `arguments` has a value for each parameter, with valid addresses (this function's contract); the driver copies them
+        // during the call.
         let code = unsafe {
             let none = std::ptr::null_mut();
             let shared = shape.shared_bytes;

@@ -50,7 +50,7 @@ pub(super) struct Products {
 
 // SAFETY: handles are names; the library may be called from any thread, and what must not overlap is ordered by the device's lock.
 unsafe impl Send for Products {}
-// SAFETY: as above.
+// SAFETY: calls for the handle are ordered by the device's lock, and the plans have a lock of their own.
 unsafe impl Sync for Products {}
 
 impl Drop for Products {
@@ -258,7 +258,7 @@ impl Products {
                     (numbers.batch_stride, &matrix.batch_stride.to_ne_bytes()),
                 ];
                 for (attribute, value) in values {
-                    // SAFETY: as above.
+                    // SAFETY: the library copies as many bytes as it is told.
                     let code = unsafe {
                         (table.layout_set)(described.handle, attribute, value.as_ptr().cast::<c_void>(), value.len())
                     };

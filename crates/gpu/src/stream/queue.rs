@@ -60,7 +60,7 @@ impl Launch<'_> {
             // SAFETY: `fill` took memory of that size.
             unsafe { driver.clear(stream, address, launch.cleared as usize)? };
         }
-        // SAFETY: the arguments are those of the code; the caller's promise.
+        // SAFETY: the arguments are those of the code, and their addresses are valid (this function's contract).
         unsafe { driver.launch(stream, &self.form.module, &self.shape, arguments.pointers()) }
     }
 }

@@ -53,10 +53,10 @@ impl Sharing for StreamDevice {
 
     unsafe fn import_exported(&self, fd: i32, allocated: u64, bytes: u64, label: &str) -> Result<Arc<dyn Buffer>> {
         let fault = |fault| self.shared.error(fault, &format!("importing {label}"));
-        // SAFETY: the caller's promise.
+        // SAFETY: the descriptor is nobody else's, of a dedicated allocation of `allocated` bytes (this function's contract).
         let memory = unsafe { self.shared.driver.import(fd, allocated) }.map_err(fault)?;
         self.shared.health.check()?;
-        // SAFETY: mapped from there on as long as `memory` is there; the caller's promise.
+        // SAFETY: mapped as long as `memory` is there; `bytes` is at most `allocated`, and nobody else writes (this function's contract).
         let memory = unsafe { DriverMemory::new(memory.address, bytes, memory) };
         let buffer = self.shared.imported(memory, label);
         let size = usize::try_from(bytes).unwrap_or(0);

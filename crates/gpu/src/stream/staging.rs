@@ -72,10 +72,12 @@ impl Staging {
         }
         let Some(block) = &mut self.filling else { return Ok(Filled::After(0)) };
         let size = data.len().min(block.pinned.bytes() - block.used);
-        // SAFETY: the place lies within the block; nothing in the stream reads behind `used`.
-        let place = unsafe { block.pinned.start().add(block.used) };
-        // SAFETY: as above; the two do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), place, size) };
+        // SAFETY: `used + size` bytes lie within the block, which `data` is no part of; nothing in the stream reads behind `used`.
+        let place = unsafe {
+            let place = block.pinned.start().add(block.used);
+            std::ptr::copy_nonoverlapping(data.as_ptr(), place, size);
+            place
+        };
         block.used = (block.used + size).next_multiple_of(ALIGNMENT).min(block.pinned.bytes());
         Ok(Filled::Here(place))
     }

@@ -87,7 +87,7 @@ fn text(characters: &[std::ffi::c_char]) -> String {
 }
 
 fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> Result<Adapter, String> {
-    // SAFETY: the physical device belongs to the instance, here and below.
+    // SAFETY: the physical device belongs to the instance.
     let plain = unsafe { instance.raw.get_physical_device_properties(physical) };
     let name = text(&plain.device_name);
     let (major, minor) = (vk::api_version_major(plain.api_version), vk::api_version_minor(plain.api_version));
@@ -96,7 +96,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     }
     let available = Available::new(&instance.raw, physical, plain.api_version.min(instance.api));
     let extra = Properties::query(instance, physical, &available);
-    // SAFETY: as above.
+    // SAFETY: the physical device belongs to the instance.
     let families = unsafe { instance.raw.get_physical_device_queue_family_properties(physical) };
     let computes = |family: &vk::QueueFamilyProperties| {
         family.queue_flags.contains(vk::QueueFlags::COMPUTE) && family.queue_count > 0
@@ -112,7 +112,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     let mut support = Chain::query(&instance.raw, physical, &available).support(extra.subgroups());
     let matrices = matrices(instance, physical, (&available, &support), &extra);
     support.kernel.cooperative_matrix = matrices.are_used();
-    // SAFETY: as above.
+    // SAFETY: the physical device belongs to the instance.
     let memory = unsafe { instance.raw.get_physical_device_memory_properties(physical) };
     let kind = kind(&name, plain.device_type);
     let timestamps = queue.timestamp_valid_bits > 0 && plain.limits.timestamp_period > 0.0;

@@ -111,7 +111,7 @@ struct Mapped(NonNull<u8>);
 
 // SAFETY: the memory belongs to the process, not to a thread; who touches it when is settled by the device's lock.
 unsafe impl Send for Mapped {}
-// SAFETY: as above.
+// SAFETY: a shared pointer is only copied; who touches the memory when is settled by the device's lock.
 unsafe impl Sync for Mapped {}
 
 /// A range of a block.

@@ -56,11 +56,11 @@ impl SetLayout {
             })
             .listed();
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&entries);
-        // SAFETY: what the structures point to lives until the calls are over, here and below.
+        // SAFETY: what the structures point to lives until the call is over.
         let set = Owned::new(raw, unsafe { raw.device.create_descriptor_set_layout(&info, None) }?);
         let sets = [set.handle];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
-        // SAFETY: as above.
+        // SAFETY: `info` points to `sets`, which lives until the call is over.
         let pipeline = Owned::new(raw, unsafe { raw.device.create_pipeline_layout(&info, None) }?);
         Ok(Self { id, slots: slots.to_vec(), pipeline, set })
     }
@@ -130,7 +130,7 @@ impl SetCache {
         self.pools.push(self.pool(layout)?);
         let pool = self.pools.last().ok_or(vk::Result::ERROR_UNKNOWN)?;
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool.handle).set_layouts(&layouts);
-        // SAFETY: as above.
+        // SAFETY: pool and layout live, and the pool is new; the cache is used under one lock.
         let sets = unsafe { self.raw.device.allocate_descriptor_sets(&info) }?;
         sets.first().copied().ok_or(vk::Result::ERROR_UNKNOWN)
     }

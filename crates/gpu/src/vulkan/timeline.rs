@@ -102,7 +102,7 @@ impl Timeline {
             unsafe { device.reset_fences(&[fence.handle]) }?;
             return Ok(fence);
         }
-        // SAFETY: no preconditions.
+        // SAFETY: the device lives, and a plain fence needs nothing else.
         let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }?;
         Ok(Arc::new(Owned::new(&self.raw, fence)))
     }
@@ -213,7 +213,8 @@ impl Signal {
                 // SAFETY: the buffers are recorded; the queue is used under the device's lock, or by the gate alone; numbers rise.
                 unsafe { raw.device.queue_submit(raw.queue, &[info], vk::Fence::null()) }
             }
-            // SAFETY: as above; the fence is not signalled and nobody waits for it.
+            // SAFETY: the buffers are recorded; the queue is used under the device's lock; the fence is not signalled, and no other
+            // submission has it.
             Self::Fence(fence) => unsafe { raw.device.queue_submit(raw.queue, &[info], fence) },
         }
     }

@@ -51,8 +51,8 @@ impl Drop for Raw<'_> {
 /// devices share no semaphore: wait for the one that writes before the other reads, and the reverse.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] when the device's API is not Vulkan, it is another card, or its driver exports no memory; [`Error::OutOfMemory`];
-/// [`Error::Device`] when the driver fails.
+/// [`Error::InvalidSize`] for 0 bytes; [`Error::InvalidInput`] when the device's API is not Vulkan, it is another card, or its driver exports no
+/// memory; [`Error::OutOfMemory`]; [`Error::Device`] when the driver fails.
 pub async fn export(device: &wgpu::Device, bytes: u64, label: &str, card: [u8; 16]) -> Result<Exported> {
     let (exported, caught) = allocate(device, (bytes, label), card)?;
     match caught.first().await {
@@ -69,6 +69,10 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
         }
         _ => failed(device, error.to_string()),
     };
+    if bytes == 0 {
+        let reason = "0 bytes: shared memory has at least one".to_owned();
+        return Err(Error::InvalidSize { what: label.to_owned(), reason });
+    }
     // SAFETY: nothing that is wgpu's is destroyed through it.
     let hal = unsafe { device.as_hal::<vulkan::Api>() };
     let hal =
@@ -97,11 +101,11 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
         | vk::BufferUsageFlags::TRANSFER_DST;
     let create = vk::BufferCreateInfo::default().size(bytes).usage(usage).push_next(&mut external);
     let mut made = Raw { device: raw, buffer: vk::Buffer::null(), memory: vk::DeviceMemory::null() };
-    // SAFETY: the device lives, and has the extension, here and below.
+    // SAFETY: the device lives, and has the extension that `external` belongs to; the size is not zero.
     made.buffer = unsafe { raw.create_buffer(&create, None) }.map_err(fault)?;
-    // SAFETY: as above.
+    // SAFETY: the buffer was just made.
     let needs = unsafe { raw.get_buffer_memory_requirements(made.buffer) };
-    // SAFETY: as above.
+    // SAFETY: the physical device belongs to the instance.
     let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
     let of_device = |(index, kind): &(u32, &vk::MemoryType)| {
         needs.memory_type_bits & (1 << index) != 0
@@ -117,9 +121,9 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
         .memory_type_index(kind)
         .push_next(&mut dedicated)
         .push_next(&mut exports);
-    // SAFETY: as above.
+    // SAFETY: the type is one of the device's, and what the structure points to lives until the call is over.
     made.memory = unsafe { raw.allocate_memory(&allocation, None) }.map_err(fault)?;
-    // SAFETY: as above; the memory is the buffer's alone.
+    // SAFETY: the memory is the buffer's alone, as large as it needs and of a type that it takes.
     unsafe { raw.bind_buffer_memory(made.buffer, made.memory, 0) }.map_err(fault)?;
     let get = vk::MemoryGetFdInfoKHR::default().memory(made.memory).handle_type(KIND);
     // SAFETY: the memory was allocated for export.

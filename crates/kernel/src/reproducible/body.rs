@@ -6,8 +6,8 @@ use naga::{
     SwitchCase, Type, TypeInner, VectorSize,
 };
 
-use crate::flow;
 use super::{Origin, Outcome, Work, refuse, vector_type, without_small};
+use crate::flow;
 use cantus_base::listed::Listed;
 
 /// The form of a value of float32.

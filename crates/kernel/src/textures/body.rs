@@ -412,7 +412,8 @@ impl<'w, 'a> Body<'w, 'a> {
             _ => {}
         }
         let mut new = expression.clone();
-        if !flow::replaced(|mut change| flow::change_operands(&mut new, &mut change), |operand| self.operand(operand))? {
+        if !flow::replaced(|mut change| flow::change_operands(&mut new, &mut change), |operand| self.operand(operand))?
+        {
             return refuse("an expression that no compute kernel has", self.span);
         }
         if let Expression::Compose { ty, .. } = &mut new {

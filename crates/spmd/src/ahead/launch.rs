@@ -19,7 +19,7 @@ const STEPS: u64 = 64;
 /// # Safety
 /// `context` is the `Watch` of chunks that run.
 unsafe extern "C" fn stop(context: *const ()) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `context` is a `Watch` that outlives the run (this function's contract).
     let watch = unsafe { &*context.cast::<Watch<'_>>() };
     watch.check().is_err()
 }
@@ -59,7 +59,7 @@ pub fn suits(compiled: &Compiled, workgroups: [u32; 3]) -> bool {
 /// [`Stopped`] says why it ended early.
 ///
 /// # Safety
-/// The kernel was generated, and for these bindings (`Compiled::fits`).
+/// The kernel was generated, for these bindings (`Compiled::fits`), and has no data race.
 #[doc(hidden)]
 pub unsafe fn execute(
     compiled: &Compiled,
@@ -99,8 +99,8 @@ pub unsafe fn execute(
         let watch = limits.begin();
         watch.check()?;
         let job = watched(&job, limits.are_set().then_some(&watch));
-        // SAFETY: the bindings and the number of arguments were checked, and are those of the kernel (the caller's promise); the entry was chosen for
-        // this processor; `watch` outlives the run.
+        // SAFETY: the bindings and the number of arguments were checked, and are those of the kernel, which has no race (this function's contract); the
+        // entry was chosen for this processor; `watch` outlives the run.
         match unsafe { entry(&job, from, to) } {
             DONE => Ok(()),
             NO_MEMORY => Err(Stopped::TooMuchMemory { bytes: 0 }),

@@ -80,7 +80,7 @@ pub unsafe fn execute(
     arguments: &[u32],
     launch: &crate::Launch<'_>,
 ) -> Result<(), crate::Stopped> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the kernel was generated, for the bindings of this program (this function's contract).
     unsafe { launch::execute(compiled, program.bindings(), arguments, launch) }
 }
 

@@ -5,20 +5,20 @@ use crate::bytecode::{A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Instr, LINEAR, Nu
 use crate::math::{self, AtomicOperation};
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 pub(crate) unsafe fn length(machine: &Machine<'_>, i: &Instr) {
     let count = machine.accesses[i.x as usize].count;
-    // SAFETY: the caller's promise: one word.
+    // SAFETY: `i` is checked (this function's contract): its target is one word.
     unsafe { machine.target::<u32>(i.d, 1)[0] = u32::try_from(count).unwrap_or(u32::MAX) };
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 pub(crate) unsafe fn atomic(machine: &Machine<'_>, i: &Instr) {
     let access = &machine.accesses[i.x as usize];
     let (Op::Atomic(_, number) | Op::CompareExchange(number)) = i.op else { return };
     let Some(op) = atomic_operation(i.op) else { return };
-    // SAFETY: the caller's promise; elements are aligned, see `check` and `launch`.
+    // SAFETY: `i` is checked (this function's contract): the numbers have this width; elements are aligned, see `check` and `launch`.
     unsafe {
         match (number.is_wide(), access.shared) {
             (true, true) => each(machine, i, access, |at, value, other| math::atomic_u64(op, at, value, other)),
@@ -41,7 +41,7 @@ unsafe fn each<T: Copy + Default>(
     let has_value = !matches!(op, Op::Atomic(Atomic::Load, _));
     let has_result = !matches!(op, Op::Atomic(Atomic::Store, _));
     let has_other = matches!(op, Op::CompareExchange(_));
-    // SAFETY: the caller's promise.
+    // SAFETY: `i` is checked, `T` has its numbers' width (this function's contract), and indices are below the count where one is used.
     unsafe {
         let active = machine.active(i.m);
         let operand = |register: u32, uniform: bool, lane: usize| -> T {

@@ -7,13 +7,13 @@ use crate::bytecode::{Convert, Instr, Op};
 use crate::math::{self, lane};
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn convert<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let Op::Convert(op) = i.op else { return };
     macro_rules! map {
         ($a:ty, $d:ty, $f:expr) => {
-            // SAFETY: the caller's promise; operands of these widths.
+            // SAFETY: `i` is checked (this function's contract), and its operands have these types' widths (see `Op::shape`).
             unsafe { machine.map::<$a, $d>(i, $f) }
         };
     }

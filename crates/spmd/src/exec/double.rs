@@ -6,13 +6,13 @@ use crate::bytecode::{Compare, Float, Float2, Instr, Op};
 use crate::math::lane;
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn double<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let Op::Double(op) = i.op else { return };
     macro_rules! map {
         ($f:expr) => {
-            // SAFETY: the caller's promise; two-word operands.
+            // SAFETY: `i` is checked (this function's contract), and both operands have two words.
             unsafe { machine.map::<f64, f64>(i, $f) }
         };
     }
@@ -45,24 +45,24 @@ pub(crate) unsafe fn double<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Float::Atanh => map!(f64::atanh),
         Float::RoundHalf => map!(|a| f64::from(lane::f64_to_half(a))),
         Float::Fraction => map!(|a| lane::split_f64(a).0),
-        // SAFETY: as above; the exponent is one word.
+        // SAFETY: `i` is checked (this function's contract); the exponent has one word, the operand two.
         Float::Exponent => unsafe { machine.map::<f64, i32>(i, |a| lane::split_f64(a).1) },
     }
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn double2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     macro_rules! zip {
         ($f:expr) => {
-            // SAFETY: the caller's promise; two-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all operands of these operations have two words.
             unsafe { machine.zip::<f64, f64, f64>(i, $f) }
         };
     }
     macro_rules! compare {
         ($f:expr) => {
-            // SAFETY: the caller's promise; two-word operands.
+            // SAFETY: `i` is checked (this function's contract); what is compared has two words, the result one.
             unsafe { machine.zip::<f64, f64, u32>(i, |a: f64, b: f64| lane::truth($f(&a, &b))) }
         };
     }
@@ -76,7 +76,7 @@ pub(crate) unsafe fn double2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Double2(Float2::Max) => zip!(lane::max_f64),
         Op::Double2(Float2::Pow) => zip!(f64::powf),
         Op::Double2(Float2::Atan2) => zip!(f64::atan2),
-        // SAFETY: as above; the exponent is one word.
+        // SAFETY: `i` is checked (this function's contract); the exponent has one word, the others two.
         Op::Double2(Float2::Ldexp) => unsafe { machine.zip::<f64, i32, f64>(i, lane::ldexp_f64) },
         Op::DoubleCompare(Compare::Equal) => compare!(f64::eq),
         Op::DoubleCompare(Compare::NotEqual) => compare!(f64::ne),
@@ -84,7 +84,7 @@ pub(crate) unsafe fn double2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::DoubleCompare(Compare::LessEqual) => compare!(f64::le),
         Op::DoubleCompare(Compare::Greater) => compare!(f64::gt),
         Op::DoubleCompare(Compare::GreaterEqual) => compare!(f64::ge),
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have two words.
         Op::Fma64 => unsafe { machine.zip3::<f64, f64, f64, f64>(i, f64::mul_add) },
         _ => {}
     }

@@ -6,13 +6,13 @@ use crate::bytecode::{Compare, Float, Float2, Instr, Op};
 use crate::math::{self, lane};
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn float<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let Op::Float(op) = i.op else { return };
     macro_rules! map {
         ($f:expr) => {
-            // SAFETY: the caller's promise; one-word operands.
+            // SAFETY: `i` is checked (this function's contract), and both operands have one word.
             unsafe { machine.map::<f32, f32>(i, $f) }
         };
     }
@@ -55,24 +55,24 @@ pub(crate) unsafe fn float<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Float::Atanh => map!(math::atanh::<I>),
         Float::RoundHalf => map!(math::round_f16),
         Float::Fraction => map!(|a| lane::split(a).0),
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and both operands have one word.
         Float::Exponent => unsafe { machine.map::<f32, i32>(i, |a| lane::split(a).1) },
     }
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn float2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     macro_rules! zip {
         ($f:expr) => {
-            // SAFETY: the caller's promise; one-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
             unsafe { machine.zip::<f32, f32, f32>(i, $f) }
         };
     }
     macro_rules! compare {
         ($f:expr) => {
-            // SAFETY: the caller's promise; one-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
             unsafe { machine.zip::<f32, f32, u32>(i, |a: f32, b: f32| lane::truth($f(&a, &b))) }
         };
     }
@@ -86,7 +86,7 @@ pub(crate) unsafe fn float2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Float2(Float2::Max) => zip!(lane::max),
         Op::Float2(Float2::Pow) => zip!(math::pow::<I>),
         Op::Float2(Float2::Atan2) => zip!(math::atan2::<I>),
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::Float2(Float2::Ldexp) => unsafe { machine.zip::<f32, i32, f32>(i, lane::ldexp) },
         Op::FloatCompare(Compare::Equal) => compare!(f32::eq),
         Op::FloatCompare(Compare::NotEqual) => compare!(f32::ne),
@@ -94,9 +94,9 @@ pub(crate) unsafe fn float2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::FloatCompare(Compare::LessEqual) => compare!(f32::le),
         Op::FloatCompare(Compare::Greater) => compare!(f32::gt),
         Op::FloatCompare(Compare::GreaterEqual) => compare!(f32::ge),
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::Fma => unsafe { machine.zip3::<f32, f32, f32, f32>(i, lane::fma::<I>) },
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::MulAdd => unsafe { machine.zip_spread(i, |a, b, c| a * b + c) },
         _ => {}
     }

@@ -16,11 +16,11 @@ fn runs<'d>(mut d: &'d mut [u32], mut table: &'d [u32]) -> impl Iterator<Item = 
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 pub(crate) unsafe fn input(machine: &Machine<'_>, i: &Instr) {
     let Op::Input(input) = i.op else { return };
     let batch = &machine.batch;
-    // SAFETY: the caller's promise; a word for each lane, or one.
+    // SAFETY: `i` is checked (this function's contract): its target has a word for each lane, or one where it is uniform.
     unsafe {
         let d = machine.target::<u32>(i.d, if input.is_uniform() { 1 } else { machine.padded });
         match input {

@@ -6,12 +6,12 @@ use crate::bytecode::{B_UNIFORM, D_UNIFORM, Instr, Int, Int2, IntCompare, Op};
 use crate::math::lane;
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn int<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     macro_rules! map {
         ($f:expr) => {
-            // SAFETY: the caller's promise; one-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
             unsafe { machine.map::<u32, u32>(i, $f) }
         };
     }
@@ -29,33 +29,33 @@ pub(crate) unsafe fn int<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         }
         Op::Int(Int::FirstLeadingUnsigned) => map!(lane::first_leading_unsigned),
         Op::Int(Int::FirstTrailing) => map!(lane::first_trailing),
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::ExtractSigned => unsafe { machine.zip3::<u32, u32, u32, u32>(i, lane::extract_signed) },
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::ExtractUnsigned => unsafe { machine.zip3::<u32, u32, u32, u32>(i, lane::extract_unsigned) },
         _ => {}
     }
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn int2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     macro_rules! zip {
         ($f:expr) => {
-            // SAFETY: the caller's promise; one-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
             unsafe { machine.zip::<u32, u32, u32>(i, $f) }
         };
     }
     macro_rules! signed {
         ($f:expr) => {
-            // SAFETY: the caller's promise; one-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
             unsafe { machine.zip::<i32, i32, i32>(i, $f) }
         };
     }
     macro_rules! compare {
         ($t:ty, $f:expr) => {
-            // SAFETY: the caller's promise; one-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
             unsafe { machine.zip::<$t, $t, u32>(i, |a: $t, b: $t| lane::truth($f(&a, &b))) }
         };
     }
@@ -65,9 +65,9 @@ pub(crate) unsafe fn int2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Int2(Int2::Mul) => zip!(u32::wrapping_mul),
         Op::Int2(Int2::DivSigned) => signed!(lane::div_signed),
         Op::Int2(Int2::RemSigned) => signed!(lane::rem_signed),
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::Int2(Int2::DivUnsigned) => unsafe { divide(machine, i, |_, _, quotient| quotient) },
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::Int2(Int2::RemUnsigned) => unsafe {
             divide(machine, i, |a, b, quotient| a.wrapping_sub(quotient.wrapping_mul(b.max(1))));
         },
@@ -94,20 +94,20 @@ pub(crate) unsafe fn int2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
 /// Unsigned division; a uniform divisor is prepared once.
 ///
 /// # Safety
-/// `i` is of a checked program, its operands one word wide.
+/// `i` is of the checked program that the machine runs, its operands one word wide.
 #[inline(always)]
 unsafe fn divide(machine: &Machine<'_>, i: &Instr, f: impl Fn(u32, u32, u32) -> u32) {
     if i.form & (B_UNIFORM | D_UNIFORM) == B_UNIFORM {
-        // SAFETY: the caller's promise.
+        // SAFETY: `b` is a uniform register of one word: its form says so.
         let b = unsafe { machine.scalar::<u32>(i.b) }.max(1);
         if b == 1 {
-            // SAFETY: the caller's promise.
+            // SAFETY: `i` is checked and its operands have one word (this function's contract).
             return unsafe { machine.zip::<u32, u32, u32>(i, |a, _| f(a, b, a)) };
         }
         let divisor = lane::Divisor::new(b);
-        // SAFETY: the caller's promise.
+        // SAFETY: `i` is checked and its operands have one word (this function's contract).
         return unsafe { machine.zip::<u32, u32, u32>(i, |a, _| f(a, b, divisor.quotient_above_one(a))) };
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `i` is checked and its operands have one word (this function's contract).
     unsafe { machine.zip::<u32, u32, u32>(i, |a, b| f(a, b, lane::div(a, b))) }
 }

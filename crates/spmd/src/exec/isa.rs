@@ -6,6 +6,10 @@ use crate::math::Isa;
 #[cfg(target_arch = "x86_64")]
 use cantus_base::instructions::InstructionSet;
 
+/// The lane loops of a group of operations.
+///
+/// # Safety
+/// The instruction is of the checked program that the machine runs, and the processor has the instruction set of the loops' table.
 pub(crate) type Group = unsafe fn(&Machine<'_>, &Instr);
 
 /// One function for each group of operations.
@@ -36,7 +40,7 @@ macro_rules! group {
     (@one [$(#[$attribute:meta])*] $isa:ty, $module:ident, $function:ident, $name:ident) => {
         $(#[$attribute])*
         unsafe fn $name(machine: &Machine<'_>, i: &Instr) {
-            // SAFETY: passed on: the caller runs checked programs only.
+            // SAFETY: `i` is checked, and the processor has these features (the contract of `Group`).
             unsafe { $module::$function::<$isa>(machine, i) }
         }
     };

@@ -24,9 +24,9 @@ pub struct Memory<'a> {
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: see the type's description; whoever made it lent the memory for 'a.
+// SAFETY: the memory is lent for `'a`, whichever thread uses it.
 unsafe impl Send for Memory<'_> {}
-// SAFETY: as above.
+// SAFETY: threads access it by relaxed atomics (see the type's description), never by references; compiled kernels, by contract, have no race.
 unsafe impl Sync for Memory<'_> {}
 
 impl<'a> Memory<'a> {

@@ -135,19 +135,19 @@ impl Machine<'_> {
     }
 
     /// # Safety
-    /// `register` is the target of an instruction of a checked program, of width `T`, with at least `n` lanes.
+    /// `register` is the target of an instruction of the checked program, of width `T`, with at least `n` lanes.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "disjoint registers of one file, see the module's invariant")]
     pub unsafe fn target<T: Copy>(&self, register: u32, n: usize) -> &mut [T] {
-        // SAFETY: by the module's invariant.
+        // SAFETY: `n` elements from the register on lie within the file, and no other borrow has them (the module's invariant).
         unsafe { std::slice::from_raw_parts_mut(self.file.add(register as usize).cast::<T>(), n) }
     }
 
     /// # Safety
-    /// `register` is a source of an instruction of a checked program, of width `T`, with at least `n` lanes.
+    /// `register` is a source of an instruction of the checked program, of width `T`, with at least `n` lanes.
     #[inline(always)]
     pub unsafe fn source<T: Copy>(&self, register: u32, n: usize) -> &[T] {
-        // SAFETY: by the module's invariant.
+        // SAFETY: `n` elements from the register on lie within the file, and no `&mut` has them (the module's invariant).
         unsafe { std::slice::from_raw_parts(self.file.add(register as usize).cast::<T>(), n) }
     }
 
@@ -155,12 +155,12 @@ impl Machine<'_> {
     /// `register` is a uniform source of width `T`.
     #[inline(always)]
     pub unsafe fn scalar<T: Copy>(&self, register: u32) -> T {
-        // SAFETY: by the module's invariant.
+        // SAFETY: the register lies within the file, whose words are all initialised (the module's invariant).
         unsafe { self.file.add(register as usize).cast::<T>().read() }
     }
 
     /// # Safety
-    /// `mask` is a mask operand of a checked program.
+    /// `mask` is a mask operand of the checked program.
     #[inline(always)]
     pub unsafe fn active(&self, mask: u32) -> Active<'_> {
         if mask == FULL {
@@ -183,14 +183,14 @@ impl Machine<'_> {
         unsafe { self.scalar(mask + self.lanes as u32) }
     }
 
-    /// `d = f(a)` in each lane; a uniform `a` is spread.
+    /// `d = f(a)` in each lane, or once where both are uniform.
     ///
     /// # Safety
-    /// `i` is of a checked program, and its operands have the widths of `A` and `D`.
+    /// `i` is of the checked program that the machine runs, and its operands have the widths of `A` and `D`.
     #[inline(always)]
     pub unsafe fn map<A: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A) -> D) {
         let n = self.count(i);
-        // SAFETY: the caller's promise.
+        // SAFETY: `i` is checked: both registers hold `n` elements of these widths (this function's contract).
         unsafe {
             let (d, a) = (self.target::<D>(i.d, n).as_mut_ptr(), self.source::<A>(i.a, n).as_ptr());
             let mut lane = 0;
@@ -204,11 +204,11 @@ impl Machine<'_> {
     /// `d = f(a, b)` in each lane; a uniform operand is spread.
     ///
     /// # Safety
-    /// `i` is of a checked program, and its operands have the widths of `A`, `B` and `D`.
+    /// `i` is of the checked program that the machine runs, and its operands have the widths of `A`, `B` and `D`.
     #[inline(always)]
     pub unsafe fn zip<A: Copy, B: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A, B) -> D) {
         let n = self.count(i);
-        // SAFETY: the caller's promise.
+        // SAFETY: `i` is checked: registers hold `n` elements of these widths, uniform ones 1 (this function's contract).
         unsafe {
             let d = self.target::<D>(i.d, n).as_mut_ptr();
             let (a, b) = (self.source::<A>(i.a, 1).as_ptr(), self.source::<B>(i.b, 1).as_ptr());
@@ -242,11 +242,11 @@ impl Machine<'_> {
     /// `d = f(a, b, c)` in each lane; a uniform `b` or `c` is spread.
     ///
     /// # Safety
-    /// `i` is of a checked program, and its operands have one word.
+    /// `i` is of the checked program that the machine runs, and its operands have one word.
     #[inline(always)]
     pub unsafe fn zip_spread(&self, i: &Instr, f: impl Fn(f32, f32, f32) -> f32) {
         let n = self.count(i);
-        // SAFETY: the caller's promise.
+        // SAFETY: `i` is checked: registers hold `n` words, uniform ones 1 (this function's contract).
         unsafe {
             let (d, a) = (self.target::<f32>(i.d, n).as_mut_ptr(), self.source::<f32>(i.a, n).as_ptr());
             let (b, c) = (self.source::<f32>(i.b, 1).as_ptr(), self.source::<f32>(i.c, 1).as_ptr());
@@ -286,11 +286,11 @@ impl Machine<'_> {
     /// `d = f(a, b, c)` in each lane, all operands alike.
     ///
     /// # Safety
-    /// `i` is of a checked program, and its operands have the widths of `A`, `B`, `C` and `D`.
+    /// `i` is of the checked program that the machine runs, and its operands have the widths of `A`, `B`, `C` and `D`.
     #[inline(always)]
     pub unsafe fn zip3<A: Copy, B: Copy, C: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A, B, C) -> D) {
         let n = self.count(i);
-        // SAFETY: the caller's promise.
+        // SAFETY: `i` is checked: all registers hold `n` elements of these widths (this function's contract).
         unsafe {
             let d = self.target::<D>(i.d, n);
             let (a, b, c) = (self.source::<A>(i.a, n), self.source::<B>(i.b, n), self.source::<C>(i.c, n));
@@ -367,7 +367,7 @@ pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watc
             Op::Atomic(..) | Op::CompareExchange(_) => super::atomic::atomic,
             Op::Subgroup(..) | Op::Gather(_) | Op::Ballot => super::subgroup::subgroup,
         };
-        // SAFETY: the caller's promise; the table was chosen for this processor.
+        // SAFETY: `i` is of the code, which the machine was set up for (this function's contract); the table was chosen for this processor.
         unsafe { group(machine, i) };
     }
 }

@@ -12,11 +12,11 @@ use crate::bytecode::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
 use crate::math;
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn load<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let access = &machine.accesses[i.x as usize];
-    // SAFETY: the caller's promise; the register has the width that the element asks for.
+    // SAFETY: `i` is checked (this function's contract): the register has the width that the element asks for.
     unsafe {
         match access.element {
             Element::Word => load_as::<I, true, u32, u32>(machine, i, access, |x| x),
@@ -29,11 +29,11 @@ pub(crate) unsafe fn load<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn store<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let access = &machine.accesses[i.x as usize];
-    // SAFETY: the caller's promise; the register has the width that the element asks for.
+    // SAFETY: `i` is checked (this function's contract): the register has the width that the element asks for.
     unsafe {
         match access.element {
             Element::Word => store_as::<I, true, u32, u32>(machine, i, access, |x| x),
@@ -112,7 +112,7 @@ fn active_run(mask: &[u32]) -> Option<(usize, usize)> {
 }
 
 /// # Safety
-/// `i` is of a checked program; `R` is the register's width and `M` the element's. `SAME`: they are one, and nothing is converted.
+/// `i` is of the checked program that the machine runs; `R` is the register's width and `M` the element's. `SAME`: they are one, and nothing is converted.
 #[inline(always)]
 unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
     machine: &Machine<'_>,

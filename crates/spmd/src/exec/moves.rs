@@ -5,10 +5,10 @@ use super::machine::{Active, Machine};
 use crate::bytecode::{A_UNIFORM, B_UNIFORM, FULL, Instr, Op};
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn moves<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
-    // SAFETY: the caller's promise, here and below; widths as the operation says.
+    // SAFETY: `i` is checked (this function's contract): registers have the widths that the operation says.
     unsafe {
         match i.op {
             Op::Copy => copy::<u32>(machine, i),
@@ -31,10 +31,10 @@ pub(crate) unsafe fn moves<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
 }
 
 /// # Safety
-/// `i` is of a checked program, its operands of the width of `T`.
+/// `i` is of the checked program that the machine runs, its operands of the width of `T`.
 #[inline(always)]
 unsafe fn copy<T: Copy>(machine: &Machine<'_>, i: &Instr) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `i` is checked, its operands have the width of `T` (this function's contract), and the form says which are uniform.
     unsafe {
         let d = machine.target::<T>(i.d, machine.count(i));
         if i.form & A_UNIFORM != 0 {
@@ -46,10 +46,10 @@ unsafe fn copy<T: Copy>(machine: &Machine<'_>, i: &Instr) {
 }
 
 /// # Safety
-/// `i` is of a checked program, its operands of the width of `T`.
+/// `i` is of the checked program that the machine runs, its operands of the width of `T`.
 #[inline(always)]
 unsafe fn blend<T: Copy>(machine: &Machine<'_>, i: &Instr) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `i` is checked, its operands have the width of `T` (this function's contract), and the form says which are uniform.
     unsafe {
         match machine.active(i.m) {
             Active::None => {}
@@ -73,11 +73,11 @@ unsafe fn blend<T: Copy>(machine: &Machine<'_>, i: &Instr) {
 }
 
 /// # Safety
-/// `i` is of a checked program, its operands of the width of `T`.
+/// `i` is of the checked program that the machine runs, its operands of the width of `T`.
 #[inline(always)]
 unsafe fn select<T: Copy>(machine: &Machine<'_>, i: &Instr) {
     let n = machine.count(i);
-    // SAFETY: the caller's promise.
+    // SAFETY: `i` is checked, its operands have the width of `T` (this function's contract), and the form says which are uniform.
     unsafe {
         let (d, c) = (machine.target::<T>(i.d, n), machine.source::<u32>(i.c, n));
         match i.form & (A_UNIFORM | B_UNIFORM) {
@@ -110,7 +110,7 @@ unsafe fn select<T: Copy>(machine: &Machine<'_>, i: &Instr) {
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 unsafe fn masks(machine: &Machine<'_>, i: &Instr) {
     let n = machine.n;

@@ -31,12 +31,12 @@ macro_rules! shared {
         impl Shared for $ty {
             #[inline(always)]
             unsafe fn get(from: *const Self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the address is valid and aligned for the element (this function's contract).
                 unsafe { <$atomic>::from_ptr(from.cast_mut().cast()) }.load(Relaxed) as $ty
             }
             #[inline(always)]
             unsafe fn set(to: *mut Self, value: Self) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the address is valid, aligned for the element and may be written (this function's contract).
                 unsafe { <$atomic>::from_ptr(to.cast()) }.store(value as $word, Relaxed);
             }
         }
@@ -57,7 +57,7 @@ shared! {
 #[inline(always)]
 pub(crate) unsafe fn copy<I: Isa, T: Shared>(from: *const T, to: *mut T, count: usize) {
     #[cfg(all(target_arch = "x86_64", not(sanitized)))]
-    // SAFETY: the caller's promise.
+    // SAFETY: `count` elements on both sides, apart from each other, and vectors of `I` (this function's contract).
     unsafe {
         let (from, to, bytes) = (from.cast(), to.cast(), count * size_of::<T>());
         match I::VECTOR_BYTES {
@@ -67,19 +67,19 @@ pub(crate) unsafe fn copy<I: Isa, T: Shared>(from: *const T, to: *mut T, count: 
         }
     }
     #[cfg(all(target_arch = "aarch64", not(sanitized)))]
-    // SAFETY: the caller's promise.
+    // SAFETY: `count` elements on both sides, apart from each other (this function's contract).
     unsafe {
         copy_bytes(from.cast(), to.cast(), count * size_of::<T>());
     }
     // A sanitizer does not see what assembly does, and looks at one thread at a time.
     #[cfg(any(target_family = "wasm", sanitized))]
-    // SAFETY: the caller's promise.
+    // SAFETY: `count` elements on both sides, apart from each other (this function's contract).
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, count);
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_family = "wasm", sanitized)))]
     for place in 0..count {
-        // SAFETY: the caller's promise.
+        // SAFETY: `place < count`, and both sides hold `count` elements, aligned for them (this function's contract).
         unsafe { T::set(to.add(place), T::get(from.add(place))) };
     }
 }
@@ -92,7 +92,7 @@ macro_rules! copy_by {
         #[cfg(all(target_arch = "x86_64", not(sanitized)))]
         #[inline(always)]
         unsafe fn $name(from: *const u8, to: *mut u8, bytes: usize) {
-            // SAFETY: the caller's promise: the loops end with the bytes.
+            // SAFETY: the loops end with the bytes, which both sides hold; the vectors are those of `I` (this function's contract).
             unsafe {
                 std::arch::asm!(
                     "sub {n}, 2 * {vector}",
@@ -160,7 +160,7 @@ copy_by!(copy_by_64: 64, "vmovups", "zmm0", "zmm1");
 #[cfg(all(target_arch = "aarch64", not(sanitized)))]
 #[inline(always)]
 unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise: the loops end with the bytes.
+    // SAFETY: the loops end with the bytes, which both sides hold (this function's contract).
     unsafe {
         std::arch::asm!(
             "2:",
@@ -213,7 +213,7 @@ pub(crate) const BLOCK_BYTES: usize = 64;
 #[inline(always)]
 pub(crate) unsafe fn copy_block<I: Isa, T: Shared>(from: *const T, to: *mut T) {
     #[cfg(all(target_arch = "x86_64", not(sanitized)))]
-    // SAFETY: the caller's promise.
+    // SAFETY: `BLOCK_BYTES` bytes on both sides, apart from each other, and vectors of `I` (this function's contract).
     unsafe {
         match I::VECTOR_BYTES {
             64 => std::arch::asm!(
@@ -236,7 +236,7 @@ pub(crate) unsafe fn copy_block<I: Isa, T: Shared>(from: *const T, to: *mut T) {
         }
     }
     #[cfg(not(all(target_arch = "x86_64", not(sanitized))))]
-    // SAFETY: the caller's promise.
+    // SAFETY: `BLOCK_BYTES` bytes on both sides, apart from each other (this function's contract).
     unsafe {
         copy::<I, T>(from, to, BLOCK_BYTES / size_of::<T>());
     }
@@ -248,12 +248,12 @@ const STAGE: usize = 64;
 /// Reads a run of elements and converts each.
 ///
 /// # Safety
-/// The run lies within memory, aligned for its elements.
+/// As many elements as `into` has lie from `from` on within memory, aligned for them. The processor has the vectors of `I`.
 #[inline(always)]
 pub(crate) unsafe fn read_run<I: Isa, M: Shared, R>(mut from: *const M, into: &mut [R], convert: impl Fn(M) -> R) {
     let mut stage = [M::default(); STAGE];
     for into in into.chunks_mut(STAGE) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `from` has at least the rest of `into` (this function's contract), and a chunk is no longer than the stage.
         unsafe {
             copy::<I, M>(from, stage.as_mut_ptr(), into.len());
             from = from.add(into.len());
@@ -267,7 +267,7 @@ pub(crate) unsafe fn read_run<I: Isa, M: Shared, R>(mut from: *const M, into: &m
 /// Converts values and writes them as a run of elements.
 ///
 /// # Safety
-/// The run lies within memory that may be written, aligned for its elements.
+/// As many elements as `values` has lie from `to` on within memory that may be written, aligned for them. The processor has the vectors of `I`.
 #[inline(always)]
 pub(crate) unsafe fn write_run<I: Isa, M: Shared, R: Copy>(values: &[R], mut to: *mut M, convert: impl Fn(R) -> M) {
     let mut stage = [M::default(); STAGE];
@@ -275,7 +275,7 @@ pub(crate) unsafe fn write_run<I: Isa, M: Shared, R: Copy>(values: &[R], mut to:
         for (stage, value) in stage.iter_mut().zip(values) {
             *stage = convert(*value);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` has room for the rest of `values` (this function's contract), and a chunk is no longer than the stage.
         unsafe {
             copy::<I, M>(stage.as_ptr(), to, values.len());
             to = to.add(values.len());
@@ -286,14 +286,14 @@ pub(crate) unsafe fn write_run<I: Isa, M: Shared, R: Copy>(values: &[R], mut to:
 /// Writes one value as a run of elements.
 ///
 /// # Safety
-/// As [`write_run`].
+/// As [`write_run`], of `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn fill_run<I: Isa, M: Shared>(value: M, to: *mut M, count: usize) {
     let stage = [value; STAGE];
     let mut place = 0;
     while place < count {
         let part = (count - place).min(STAGE);
-        // SAFETY: the caller's promise.
+        // SAFETY: `place + part <= count` elements from `to` on may be written (this function's contract); `part <= STAGE`.
         unsafe { copy::<I, M>(stage.as_ptr(), to.add(place), part) };
         place += part;
     }
@@ -341,7 +341,7 @@ mod tests {
                 write_run::<I, _, _>(&wide, back.as_mut_ptr(), |x| (x - 1) as u16);
             }
             assert_eq!((&back[..count], back[count]), (&source[..count], 0));
-            // SAFETY: as above.
+            // SAFETY: `back` holds more than `count` elements.
             unsafe { fill_run::<I, _>(9_u16, back.as_mut_ptr(), count) };
             assert!(back[..count].iter().all(|word| *word == 9) && back[count] == 0);
         }

@@ -6,10 +6,10 @@ use crate::bytecode::{Collective, FULL, Fold, Gather, Instr, Number, Op, Scan};
 use crate::math;
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 pub(crate) unsafe fn subgroup(machine: &Machine<'_>, i: &Instr) {
     let n = machine.n;
-    // SAFETY: the caller's promise; vectors of the widths that the operation says.
+    // SAFETY: `i` is checked (this function's contract): vectors of the widths that the operation says.
     unsafe {
         match i.op {
             Op::Ballot => math::ballot(machine.target(i.d, n), machine.source(i.a, n), mask(machine, i)),
@@ -44,16 +44,16 @@ pub(crate) unsafe fn subgroup(machine: &Machine<'_>, i: &Instr) {
 /// A word for each lane; `None` where all take part.
 ///
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 unsafe fn mask<'m>(machine: &'m Machine<'_>, i: &Instr) -> Option<&'m [u32]> {
-    // SAFETY: the caller's promise.
+    // SAFETY: a mask has a word for each lane, and `i` is checked (this function's contract).
     (i.m != FULL).then(|| unsafe { machine.source(i.m, machine.n) })
 }
 
 /// # Safety
-/// `i` is of a checked program; its operands have the width of `T`.
+/// `i` is of the checked program that the machine runs; its operands have the width of `T`.
 unsafe fn collect<T: Copy>(machine: &Machine<'_>, i: &Instr, scan: Scan, f: impl Fn(T, T) -> T, identity: T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `i` is checked: both operands are vectors of the width of `T` (this function's contract).
     unsafe {
         let (d, a) = (machine.target::<T>(i.d, machine.n), machine.source::<T>(i.a, machine.n));
         match scan {

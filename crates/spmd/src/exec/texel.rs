@@ -43,13 +43,13 @@ impl ResolvedRows {
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn texel<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let rows = &{ machine.rows[i.x as usize] };
     // Lanes that are not in use load something, or zero.
     let n = machine.padded;
-    // SAFETY: the caller's promise, and what `ResolvedRows` holds; registers have whole blocks of lanes.
+    // SAFETY: `i` is checked (this function's contract): registers have whole blocks of lanes; `ResolvedRows` holds for indices below its count.
     unsafe {
         let d = machine.target::<u32>(i.d, n);
         if i.form & LINEAR != 0 {
@@ -96,7 +96,7 @@ fn blocks<I: Lanes>(
         let halves = xs.as_chunks::<HALF>().0.iter().zip(ys.as_chunks::<HALF>().0);
         for (d, (xs, ys)) in d.as_chunks_mut::<HALF>().0.iter_mut().zip(halves) {
             match rows.run(xs, ys) {
-                // SAFETY: as above.
+                // SAFETY: a run of so many elements.
                 Some(first) => unsafe { copy::<I, u32>(rows.pointer.add(first as usize), d.as_mut_ptr(), HALF) },
                 None => rows.each(xs, ys, d),
             }

@@ -6,13 +6,13 @@ use crate::bytecode::{Instr, Int, Int2, IntCompare, Op};
 use crate::math::lane;
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn wide<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let Op::Wide(op) = i.op else { return };
     macro_rules! map {
         ($f:expr) => {
-            // SAFETY: the caller's promise; two-word operands.
+            // SAFETY: `i` is checked (this function's contract), and both operands have two words.
             unsafe { machine.map::<u64, u64>(i, $f) }
         };
     }
@@ -34,24 +34,24 @@ pub(crate) unsafe fn wide<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
 }
 
 /// # Safety
-/// `i` is of a checked program.
+/// `i` is of the checked program that the machine runs.
 #[inline(always)]
 pub(crate) unsafe fn wide2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     macro_rules! zip {
         ($f:expr) => {
-            // SAFETY: the caller's promise; two-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all operands of these operations have two words.
             unsafe { machine.zip::<u64, u64, u64>(i, $f) }
         };
     }
     macro_rules! signed {
         ($f:expr) => {
-            // SAFETY: the caller's promise; two-word operands.
+            // SAFETY: `i` is checked (this function's contract), and all operands of these operations have two words.
             unsafe { machine.zip::<i64, i64, i64>(i, $f) }
         };
     }
     macro_rules! compare {
         ($t:ty, $f:expr) => {
-            // SAFETY: the caller's promise; two-word operands.
+            // SAFETY: `i` is checked (this function's contract); what is compared has two words, the result one.
             unsafe { machine.zip::<$t, $t, u32>(i, |a: $t, b: $t| lane::truth($f(&a, &b))) }
         };
     }
@@ -67,11 +67,11 @@ pub(crate) unsafe fn wide2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Wide2(Int2::And) => zip!(|a, b| a & b),
         Op::Wide2(Int2::Or) => zip!(|a, b| a | b),
         Op::Wide2(Int2::Xor) => zip!(|a, b| a ^ b),
-        // SAFETY: the caller's promise; the amount is one word.
+        // SAFETY: `i` is checked (this function's contract); the amount of a shift has one word, the others two.
         Op::Wide2(Int2::ShiftLeft) => unsafe { machine.zip::<u64, u32, u64>(i, u64::wrapping_shl) },
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract); the amount of a shift has one word, the others two.
         Op::Wide2(Int2::ShiftRightSigned) => unsafe { machine.zip::<i64, u32, i64>(i, i64::wrapping_shr) },
-        // SAFETY: as above.
+        // SAFETY: `i` is checked (this function's contract); the amount of a shift has one word, the others two.
         Op::Wide2(Int2::ShiftRightUnsigned) => unsafe { machine.zip::<u64, u32, u64>(i, u64::wrapping_shr) },
         Op::Wide2(Int2::MinSigned) => signed!(|a, b| a.min(b)),
         Op::Wide2(Int2::MaxSigned) => signed!(|a, b| a.max(b)),

@@ -60,11 +60,11 @@ macro_rules! operations {
         /// Runs the operation on shared memory, and gives the old value; zero where there is no element.
         ///
         /// # Safety
-        /// The address is that of an element of a storage binding, aligned to its size.
+        /// The address is that of an element of a storage binding, aligned to its size. Other threads access it atomically, or not at the same time.
         #[inline(always)]
         pub unsafe fn $atomic(op: AtomicOperation, address: Option<*mut u8>, value: $word, expected: $word) -> $word {
             let Some(address) = address else { return 0 };
-            // SAFETY: the caller's promise.
+            // SAFETY: the address is that of an element, aligned to its size, and no plain access runs meanwhile (this function's contract).
             let cell = unsafe { <$cell>::from_ptr(address.cast()) };
             match op {
                 AtomicOperation::Load => cell.load(Relaxed),
@@ -100,7 +100,7 @@ macro_rules! operations {
         #[inline(always)]
         pub unsafe fn $plain(op: AtomicOperation, address: Option<*mut u8>, value: $word, expected: $word) -> $word {
             let Some(address) = address else { return 0 };
-            // SAFETY: the caller's promise.
+            // SAFETY: the address is that of an element which no other thread touches (this function's contract).
             unsafe {
                 let cell = address.cast::<$word>();
                 let old = cell.read_unaligned();

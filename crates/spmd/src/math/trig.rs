@@ -141,7 +141,7 @@ fn repair(y: &mut [f32], x: &[f32], exact: fn(f64) -> f64) {
 /// `src` is readable and `dst` writable for `n` floats each; they are the same or do not overlap.
 #[inline(always)]
 pub unsafe fn sin_lanes<I: Isa>(dst: *mut f32, src: *const f32, n: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` floats on both sides, which are the same or apart (this function's contract).
     unsafe { repaired(dst, src, n, sin::<I>, f64::sin) }
 }
 
@@ -151,7 +151,7 @@ pub unsafe fn sin_lanes<I: Isa>(dst: *mut f32, src: *const f32, n: usize) {
 /// As [`sin_lanes`].
 #[inline(always)]
 pub unsafe fn cos_lanes<I: Isa>(dst: *mut f32, src: *const f32, n: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` floats on both sides, which are the same or apart (this function's contract).
     unsafe { repaired(dst, src, n, cos::<I>, f64::cos) }
 }
 
@@ -161,6 +161,6 @@ pub unsafe fn cos_lanes<I: Isa>(dst: *mut f32, src: *const f32, n: usize) {
 /// As [`sin_lanes`].
 #[inline(always)]
 pub unsafe fn tan_lanes<I: Isa>(dst: *mut f32, src: *const f32, n: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `n` floats on both sides, which are the same or apart (this function's contract).
     unsafe { repaired(dst, src, n, tan::<I>, f64::tan) }
 }

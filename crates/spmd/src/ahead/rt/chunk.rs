@@ -47,6 +47,7 @@ pub const NO_MEMORY: u32 = 2;
 /// # Safety
 /// The job's bindings are those that the kernel was generated for: as many, each at least as large and as aligned as it
 /// says; so are its arguments. The processor has the instruction set that the entry was compiled for. `stop` takes the job's `context`.
+/// The kernel has no data race.
 pub type Entry = unsafe extern "C" fn(job: &Job, from: u64, to: u64) -> u32;
 
 /// The least and the largest of values that are base + steps.
@@ -126,7 +127,7 @@ impl Job {
     #[inline(always)]
     pub unsafe fn stops(&self, ticks: &mut u32) -> bool {
         *ticks = ticks.wrapping_add(1);
-        // SAFETY: the caller's promise.
+        // SAFETY: `stop` takes this `context` (this function's contract).
         self.stop.is_some() && ticks.is_multiple_of(64) && unsafe { self.asks() }
     }
 
@@ -137,7 +138,7 @@ impl Job {
     #[inline(never)]
     #[must_use]
     pub unsafe fn asks(&self) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `stop` takes this `context` (this function's contract).
         self.stop.is_some_and(|stop| unsafe { stop(self.context) })
     }
 
@@ -149,7 +150,7 @@ impl Job {
     #[must_use]
     pub unsafe fn memory(&self, binding: usize) -> Memory {
         debug_assert!(binding < self.binding_count);
-        // SAFETY: the caller's promise.
+        // SAFETY: `binding < binding_count` (this function's contract).
         unsafe { *self.bindings.add(binding) }
     }
 
@@ -161,7 +162,7 @@ impl Job {
     #[must_use]
     pub unsafe fn argument(&self, place: usize) -> u32 {
         debug_assert!(place < self.argument_count);
-        // SAFETY: the caller's promise.
+        // SAFETY: `place < argument_count` (this function's contract).
         unsafe { *self.arguments.add(place) }
     }
 }

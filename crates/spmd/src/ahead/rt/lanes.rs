@@ -41,7 +41,7 @@ impl<T: Copy, const N: usize> Lanes<T, N> {
     #[must_use]
     pub unsafe fn get(&self, lane: usize) -> T {
         debug_assert!(lane < N);
-        // SAFETY: the caller's promise.
+        // SAFETY: `lane < N` (this function's contract).
         unsafe { *self.0.get_unchecked(lane) }
     }
 
@@ -52,7 +52,7 @@ impl<T: Copy, const N: usize> Lanes<T, N> {
     #[inline(always)]
     pub unsafe fn set(&mut self, lane: usize, value: T) {
         debug_assert!(lane < N);
-        // SAFETY: the caller's promise.
+        // SAFETY: `lane < N` (this function's contract).
         unsafe { *self.0.get_unchecked_mut(lane) = value }
     }
 }

@@ -136,7 +136,7 @@ impl<const STRIDE: usize> Place<STRIDE> {
         let within = index < self.count;
         // Always reads something, so that a loop over lanes needs no branch.
         let near = if within { index } else { 0 };
-        // SAFETY: element 0 exists, or stands for nothing (8 bytes); the caller's promise.
+        // SAFETY: element 0 exists and has this kind (this function's contract), or stands for nothing (8 bytes).
         let value = E::decode(unsafe { self.pointer.add(near as usize * STRIDE).cast::<E::Stored>().read_unaligned() });
         if within { value } else { E::Value::default() }
     }
@@ -148,7 +148,7 @@ impl<const STRIDE: usize> Place<STRIDE> {
     #[inline(always)]
     #[must_use]
     pub unsafe fn load_run<E: Element>(&self, first: u32, step: u32, lane: usize) -> E::Value {
-        // SAFETY: the caller's promise.
+        // SAFETY: the run is held, so this element exists and has this kind (this function's contract).
         E::decode(unsafe {
             let start = self.pointer.add(first as usize * STRIDE);
             start.add(lane * (step as usize * STRIDE)).cast::<E::Stored>().read_unaligned()
@@ -162,7 +162,7 @@ impl<const STRIDE: usize> Place<STRIDE> {
     #[inline(always)]
     pub unsafe fn store<E: Element>(&self, index: u32, value: E::Value) {
         if index < self.count {
-            // SAFETY: within range; the caller's promise.
+            // SAFETY: within range; the elements have this kind and may be written (this function's contract).
             unsafe { self.pointer.add(index as usize * STRIDE).cast::<E::Stored>().write_unaligned(E::encode(value)) }
         }
     }
@@ -173,7 +173,7 @@ impl<const STRIDE: usize> Place<STRIDE> {
     /// The run is held; else as [`Place::store`].
     #[inline(always)]
     pub unsafe fn store_run<E: Element>(&self, first: u32, step: u32, lane: usize, value: E::Value) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the run is held, so this element exists, has this kind and may be written (this function's contract).
         unsafe {
             let start = self.pointer.add(first as usize * STRIDE);
             start.add(lane * (step as usize * STRIDE)).cast::<E::Stored>().write_unaligned(E::encode(value));
@@ -188,11 +188,11 @@ impl<const STRIDE: usize> Place<STRIDE> {
     #[inline(always)]
     pub unsafe fn store_row<T: Copy>(&self, first: u32, values: &[T], stream_from: usize) {
         const { assert!(size_of::<T>() == 4 && STRIDE == 4) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the run is held, so element `first` exists (this function's contract).
         let target = unsafe { self.pointer.add(first as usize * 4) };
         #[cfg(target_arch = "x86_64")]
         if self.bytes >= stream_from && target.addr().is_multiple_of(16) && values.len().is_multiple_of(4) {
-            // SAFETY: the caller's promise; the address is a multiple of 16, and SSE2 is part of x86-64.
+            // SAFETY: the run is held (this function's contract), the address is a multiple of 16, and SSE2 is part of x86-64.
             unsafe {
                 use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
                 let (from, to) = (values.as_ptr().cast::<__m128i>(), target.cast::<__m128i>());
@@ -203,7 +203,7 @@ impl<const STRIDE: usize> Place<STRIDE> {
             return;
         }
         let _ = stream_from;
-        // SAFETY: the caller's promise; lanes are never in the memory of a binding.
+        // SAFETY: the run is held (this function's contract), and lanes are never in the memory of a binding.
         unsafe { core::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), target, size_of_val(values)) }
     }
 

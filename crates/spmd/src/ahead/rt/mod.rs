@@ -5,7 +5,8 @@
 //!
 //! - Memory of bindings is touched through [`Place`]s only: raw pointers to plain integers, within `count` elements. No
 //!   reference to it exists while a kernel runs, and atomics go through `AtomicU32::from_ptr`, so that workgroups on
-//!   several threads may touch the same words; a race in the kernel gives some value and nothing worse.
+//!   several threads may touch the same words. All other accesses are plain: the kernel has no data race, as
+//!   `Kernel::with_ahead` asks.
 //! - [`Lanes`] are owned by one call. A lane's number is always below the number of lanes: loops run to it.
 
 mod chunk;

@@ -65,7 +65,7 @@ fn import(device: &wgpu_29::Device, exported: Exported) -> Outcome<wgpu_29::Buff
         | vk::BufferUsageFlags::TRANSFER_DST;
     let create = vk::BufferCreateInfo::default().size(BYTES).usage(usage).push_next(&mut external);
     let mut made = Raw { device: raw, buffer: vk::Buffer::null(), memory: vk::DeviceMemory::null() };
-    // SAFETY: the device lives and has the extension, here and below.
+    // SAFETY: the device lives and has the extension.
     made.buffer = unsafe { raw.create_buffer(&create, None) }?;
     let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(made.buffer);
     let mut imported = vk::ImportMemoryFdInfoKHR::default().handle_type(KIND).fd(exported.fd.as_raw_fd());
