@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 /// An instruction set, from the least to the widest. A wider one has all instructions of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InstructionSet {
-    /// What every processor of the target has: SSE2, NEON, or WebAssembly's SIMD.
+    /// The instructions that every processor of the target has: SSE2, NEON, or WebAssembly's SIMD.
     Baseline,
     /// AVX2 with FMA, F16C, BMI1, BMI2, POPCNT and LZCNT.
     Avx2,

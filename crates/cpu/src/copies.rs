@@ -14,6 +14,7 @@ const TASK: usize = 1 << 14;
 
 /// Words that a task copies of a run.
 const RUN: usize = 1 << 14;
+
 /// Returns the number of words that hold this number of elements.
 pub(super) fn words(shape: &CopyShape, elements: usize) -> Option<usize> {
     Some(elements.checked_mul(shape.bytes)?.div_ceil(4))
