@@ -34,8 +34,8 @@ if [ $profile = release ]; then
 fi
 # The double of CUDA's driver, for what is shared with other libraries there.
 if command -v g++ >/dev/null; then
-    g++ -std=c++17 -O1 -pthread -shared -fPIC ../tests/stream_backend/double.cpp -o "$work/libcuda_double.so" -ldl
-    CANTUS_DOUBLE_HEADERS=$(realpath ../tests/stream_backend)
+    g++ -std=c++17 -O1 -pthread -shared -fPIC ../tests/cuda_hip_backend/double.cpp -o "$work/libcuda_double.so" -ldl
+    CANTUS_DOUBLE_HEADERS=$(realpath ../tests/cuda_hip_backend)
     export CANTUS_CUDA_DOUBLE=$work/libcuda_double.so CANTUS_DOUBLE_HEADERS
 fi
 

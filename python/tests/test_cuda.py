@@ -1,5 +1,5 @@
 """Arrays on CUDA's devices shared by DLPack with another library, streams and all. CUDA's driver is a double on the processor: CANTUS_CUDA_DOUBLE
-names it (python/test.sh builds it from tests/stream_backend/double.cpp), and CANTUS_DOUBLE_HEADERS the folder of its headers.
+names it (python/test.sh builds it from tests/cuda_hip_backend/double.cpp), and CANTUS_DOUBLE_HEADERS the folder of its headers.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ const PROGRAMS: [(&str, u64, &str); 13] = [
     ("random_kernels", 15, ""),
     ("ahead", 20, "-- --random 60"),
     ("opencl_backend", 10, ""),
-    ("stream_backend", 20, ""),
+    ("cuda_hip_backend", 20, ""),
     ("vulkan_backend", 10, ""),
     ("wgpu_backend", 10, ""),
     ("data", 5, ""),

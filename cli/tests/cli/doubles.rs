@@ -17,7 +17,7 @@ const STREAM: &[&[&str]] = &[
     &["CANTUS_HIP_LIBRARY", "CANTUS_HIPRTC_LIBRARY", "CANTUS_HIPBLASLT_LIBRARY", "CANTUS_RCCL_LIBRARY"],
 ];
 /// The folder of the files that kernels are compiled with.
-const STREAM_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/stream_backend");
+const STREAM_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cuda_hip_backend");
 
 /// A plugin of Tenstorrent's name before the simulator: the version that it says, the place of a function that it lacks (-1 for none), and the
 /// bytes that its table is short of.

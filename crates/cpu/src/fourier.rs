@@ -1,14 +1,14 @@
 //! Fourier transforms of rows, by `rustfft`: rows side by side; a long one as the rows and columns of a matrix (Bailey, 1990), whose transforms fit
 //! a processor's own cache and are spread over its threads.
 
-mod lanes;
+mod columns;
 
 use std::f64::consts::TAU;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustfft::{Fft, FftDirection, FftPlanner};
 
-use self::lanes::{C, Pair, across};
+use self::columns::{C, Pair, across};
 use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
@@ -152,7 +152,7 @@ struct Cut {
     of_columns: Arc<dyn Fft<f32>>,
     of_rows: Arc<dyn Fft<f32>>,
     /// Where both lengths are powers of two: their roots, and the turns of the first columns.
-    lanes: Option<([Vec<C>; 2], lanes::Turns)>,
+    lanes: Option<([Vec<C>; 2], columns::Turns)>,
     /// e^(∓2πi n / length) for n below 1,024, and for multiples of 1,024.
     fine: Vec<C>,
     coarse: Vec<C>,
@@ -178,7 +178,7 @@ impl Cut {
             of_columns: plan(rows, inverse),
             of_rows: plan(columns, inverse),
             lanes: length.is_power_of_two().then(|| {
-                ([rows, columns].map(|side| lanes::roots(side, inverse)), lanes::Turns::new(rows, STEPS, root))
+                ([rows, columns].map(|side| columns::roots(side, inverse)), columns::Turns::new(rows, STEPS, root))
             }),
             fine: (0..FINE).map(root).listed(),
             coarse: (0..length.div_ceil(FINE)).map(|place| root(place * FINE)).listed(),
@@ -274,13 +274,13 @@ impl Cut {
     /// What is written may be.
     unsafe fn in_lanes(
         &self,
-        ([of_columns, of_rows], turns): &([Vec<C>; 2], lanes::Turns),
+        ([of_columns, of_rows], turns): &([Vec<C>; 2], columns::Turns),
         from: &[C],
         between: Floats,
         to: Floats,
         limits: &Limits<'_>,
     ) -> Result<(), Stopped> {
-        use lanes::{Columns, LANES};
+        use columns::{Columns, LANES};
         let (rows, columns) = (self.rows, self.columns);
         let length = rows * columns;
         threads::try_each(columns / LANES, |task| {
@@ -290,9 +290,9 @@ impl Cut {
                 let turns = turns.from(first, |place| self.root(place % length));
                 // SAFETY: the matrix has the columns; tasks write distinct rows of what is between.
                 unsafe {
-                    lanes::transform(Columns::new(from.as_ptr().add(first).cast(), columns), spare, of_columns);
+                    columns::transform(Columns::new(from.as_ptr().add(first).cast(), columns), spare, of_columns);
                     let to = between.at(2 * first * rows).cast::<Pair>();
-                    lanes::turn_and_cross(&spare[..rows], &turns, to, rows);
+                    columns::turn_and_cross(&spare[..rows], &turns, to, rows);
                 }
             });
             Ok::<(), Stopped>(())
@@ -303,8 +303,8 @@ impl Cut {
             with_rows(2 * columns, |spare| {
                 // SAFETY: what is between has the columns, and is not written any more; tasks write distinct columns of the row's transform.
                 unsafe {
-                    lanes::transform(Columns::new(between.at(2 * first).cast_const().cast(), rows), spare, of_rows);
-                    lanes::put(&spare[..columns], self.scale, to.at(2 * first).cast(), rows);
+                    columns::transform(Columns::new(between.at(2 * first).cast_const().cast(), rows), spare, of_rows);
+                    columns::put(&spare[..columns], self.scale, to.at(2 * first).cast(), rows);
                 }
             });
             Ok(())
@@ -313,9 +313,9 @@ impl Cut {
 }
 
 /// Rows of lanes for a while.
-fn with_rows(count: usize, then: impl FnOnce(&mut [lanes::Row])) {
-    with_scratch([count * 2 * lanes::LANES, 0], |[floats, _]| {
-        let rows = floats.as_mut_ptr().cast::<lanes::Row>();
+fn with_rows(count: usize, then: impl FnOnce(&mut [columns::Row])) {
+    with_scratch([count * 2 * columns::LANES, 0], |[floats, _]| {
+        let rows = floats.as_mut_ptr().cast::<columns::Row>();
         // SAFETY: a row has that many floats.
         then(unsafe { std::slice::from_raw_parts_mut(rows, count) });
     });

@@ -7,6 +7,8 @@
 
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod attention;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod chain;
 mod compiled;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod converts;
@@ -15,8 +17,6 @@ mod copies;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod counts;
 mod device;
-#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
-mod elements;
 mod fault;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod floats;
@@ -26,8 +26,6 @@ mod forms;
 mod fourier;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod gathers;
-#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
-mod lanes;
 mod memory;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod multiply;
@@ -44,6 +42,8 @@ mod queue;
 mod random;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod reduce;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod registers;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod resample;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]

@@ -442,9 +442,9 @@ unsafe fn multiply<T: Tiles, B: Columns>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes::Integers;
+    use super::super::registers::Integers;
     #[cfg(target_arch = "x86_64")]
-    use super::super::lanes::{Integers256, Integers512};
+    use super::super::registers::{Integers256, Integers512};
     use super::super::tiles::{Matrix, Tiles};
     use super::{How, product_by};
     use crate::spmd::math::Baseline;

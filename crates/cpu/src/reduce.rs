@@ -1,7 +1,7 @@
 //! Reductions of what steps make of elements: along rows, and down columns of rows that are read as they lie. Sums go to float64 after a few hundred
 //! elements; how work is cut depends on sizes alone, so the number of threads changes no bit.
 
-use super::elements::{BLOCK, Machine, Place, Plan, functions};
+use super::chain::{BLOCK, Machine, Place, Plan, functions};
 use super::fault::Fault;
 use super::floats::Floats;
 use super::native::{Call, Operation, SCANS_PAY, Work};

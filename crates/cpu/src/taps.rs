@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::lanes::Lanes;
+use super::registers::Lanes;
 
 /// Floats that are read behind the last one at most, and not used.
 pub(super) const BEHIND: usize = 32;

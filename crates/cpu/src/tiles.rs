@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::lanes::{Integers, Lanes};
+use super::registers::{Integers, Lanes};
 #[cfg(target_arch = "x86_64")]
-use super::lanes::{Integers256, Integers512, Pairs, Quads};
+use super::registers::{Integers256, Integers512, Pairs, Quads};
 use super::taps::{self, Run, Taps};
 use crate::spmd::math::Baseline;
 #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,7 @@
 
 use super::floats::Floats;
 use super::forms::forms;
-use super::lanes::{Lanes, Total};
+use super::registers::{Lanes, Total};
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;

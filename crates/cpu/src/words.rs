@@ -7,8 +7,8 @@ use std::arch::x86_64::{
 };
 use std::ops::Range;
 
-use super::lanes::{Pairs, Quads};
 use super::product::{Columns, How, product_by, with_scratch};
+use super::registers::{Pairs, Quads};
 use super::tiles::{Matrix, Tiles};
 use crate::threads;
 use cantus_base::instructions::InstructionSet;

@@ -3,9 +3,9 @@
 //! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
+mod chain;
 #[doc(hidden)]
 pub mod detached;
-mod elements;
 mod info;
 pub mod native;
 #[doc(hidden)]

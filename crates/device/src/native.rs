@@ -1,7 +1,7 @@
 //! Operations that a device may have its own means for: a vendor's library, or a crate on the processor. They are described here and nowhere
 //! computed; [`super::Device::native`] says whether the device takes one.
 
-pub use super::elements::{ElementsShape, One, ReduceShape, Roll, RowFunction, Step, Two};
+pub use super::chain::{ElementsShape, One, ReduceShape, Roll, RowFunction, Step, Two};
 
 use crate::tensor::DType;
 

@@ -2,11 +2,13 @@
 
 #[cfg(feature = "_device")]
 mod checks;
+#[cfg(all(feature = "_cuda_hip", not(target_arch = "wasm32")))]
+mod cuda_hip;
 #[cfg(feature = "_wait")]
 mod health;
 #[cfg(all(any(feature = "vulkan", feature = "_native"), not(target_arch = "wasm32")))]
 mod in_flight;
-#[cfg(all(any(feature = "_stream", feature = "_values"), not(target_arch = "wasm32")))]
+#[cfg(all(any(feature = "_cuda_hip", feature = "_values"), not(target_arch = "wasm32")))]
 mod library;
 #[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
 mod matrices;
@@ -14,8 +16,6 @@ mod matrices;
 mod native_cache;
 #[cfg(feature = "_gpu")]
 mod nodes;
-#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
-mod stream;
 #[cfg(all(feature = "_values", not(target_arch = "wasm32")))]
 mod values;
 #[cfg(all(feature = "_wait", not(target_arch = "wasm32")))]
@@ -48,8 +48,8 @@ use cantus_kernel as kernel;
 #[cfg(feature = "_native")]
 use cantus_translate as translate;
 
+#[cfg(all(feature = "_cuda_hip", not(target_arch = "wasm32")))]
+pub use cuda_hip::Compiled;
 #[cfg(all(feature = "_test", feature = "_native", not(target_arch = "wasm32")))]
 #[doc(hidden)]
 pub use native_cache::kept as kept_code;
-#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
-pub use stream::Compiled;

@@ -1,7 +1,7 @@
 //! Vendors' libraries, loaded at run time.
 
 use std::error::Error as _;
-#[cfg(any(feature = "_stream", feature = "ascend"))]
+#[cfg(any(feature = "_cuda_hip", feature = "ascend"))]
 use std::ffi::c_void;
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
 ///
 /// # Safety
 /// `F` is the type of that function.
-#[cfg(feature = "_stream")]
+#[cfg(feature = "_cuda_hip")]
 pub(super) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: the address is the function's, which has type `F` (this function's contract); sizes agree.
@@ -28,7 +28,7 @@ pub(super) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F>
 }
 
 /// An address in a library. The search is the same for all types of functions, of which there are dozens.
-#[cfg(any(feature = "_stream", feature = "ascend"))]
+#[cfg(any(feature = "_cuda_hip", feature = "ascend"))]
 pub(super) fn address(library: &Library, name: &str) -> Option<*mut c_void> {
     // SAFETY: only the address is taken.
     let found = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;

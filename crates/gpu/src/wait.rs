@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use futures_channel::oneshot;
 
 use super::health::Health;
-#[cfg(any(feature = "vulkan", feature = "opencl", feature = "_stream", feature = "_values"))]
+#[cfg(any(feature = "vulkan", feature = "opencl", feature = "_cuda_hip", feature = "_values"))]
 use crate::backend::DeviceKind;
 use crate::error::{Error, Result};
 
@@ -22,7 +22,7 @@ pub(super) const SLICE: Duration = Duration::from_millis(50);
 /// Returns how long the caller itself polls before it sleeps: most kernels and small transfers are done by then, and a change of threads costs
 /// as much. On an H100 to be woken by the driver took 50 to 110 microseconds; where the processor does the work, or shares its power with what
 /// does, looking takes from it.
-#[cfg(any(feature = "vulkan", feature = "opencl", feature = "_stream", feature = "_values"))]
+#[cfg(any(feature = "vulkan", feature = "opencl", feature = "_cuda_hip", feature = "_values"))]
 pub(super) fn look(kind: DeviceKind) -> Duration {
     Duration::from_micros(if kind == DeviceKind::DiscreteGpu { 400 } else { 30 })
 }

@@ -14,7 +14,7 @@ mod atomics;
 mod behavior;
 #[cfg(feature = "wgsl")]
 mod bounds;
-#[cfg(all(feature = "wgsl", any(feature = "_gpu", feature = "_stream")))]
+#[cfg(all(feature = "wgsl", any(feature = "_gpu", feature = "_cuda_hip")))]
 #[doc(hidden)]
 pub mod fold;
 #[cfg(feature = "wgsl")]
@@ -936,7 +936,7 @@ impl Kernel {
     }
 
     /// Translates as [`Kernel::translate`], with another kernel in place of the entry point's body.
-    #[cfg(feature = "_stream")]
+    #[cfg(feature = "_cuda_hip")]
     #[doc(hidden)]
     pub fn translate_frame(
         &self,
@@ -957,7 +957,7 @@ impl Kernel {
 
     /// Translates as [`Kernel::translate`], with the kernel folded for devices whose dimensions hold few workgroups: it reads the true counts from a
     /// uniform after its own bindings (see `fold`).
-    #[cfg(feature = "_stream")]
+    #[cfg(feature = "_cuda_hip")]
     #[doc(hidden)]
     pub fn translate_folded(
         &self,

@@ -8,7 +8,7 @@ use naga::{AddressSpace, Barrier, Binding, BuiltIn, GlobalVariable, Handle, Shad
 
 use super::dialect::{Entry, FIBERS};
 use super::function::{Body, Owner};
-#[cfg(feature = "_stream")]
+#[cfg(feature = "_cuda_hip")]
 use super::scan;
 use super::types::{Ty, array_count};
 use super::{Argument, Dialect, Result, Translation, Writer, mentions};
@@ -102,7 +102,7 @@ impl<'m> Writer<'m> {
     }
 
     /// Another kernel in place of the body.
-    #[cfg(feature = "_stream")]
+    #[cfg(feature = "_cuda_hip")]
     pub(super) fn framed(&mut self, index: usize, frame: &super::Frame<'_>) -> Result<Translation> {
         let (module, module_info) = (self.module, self.info);
         let entry = self.known(module.entry_points.get(index), "an entry point that does not exist")?;

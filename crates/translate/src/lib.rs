@@ -157,7 +157,7 @@ impl Options {
 
 /// A kernel in the language itself, in place of an entry point's body. It finds the entry point's name as `CANTUS_ENTRY`, its parameters as
 /// `CANTUS_PARAMETERS`, and what its body called as functions of the same names and arguments.
-#[cfg(feature = "_stream")]
+#[cfg(feature = "_cuda_hip")]
 #[derive(Clone, Copy)]
 #[doc(hidden)]
 pub struct Frame<'a> {
@@ -235,7 +235,7 @@ pub fn translate(
 }
 
 /// As [`translate`], with another kernel in place of the entry point's body.
-#[cfg(feature = "_stream")]
+#[cfg(feature = "_cuda_hip")]
 #[doc(hidden)]
 pub fn translate_frame(
     module: &Module,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::again::Trace;
 use super::capture::Captured;
-use super::memory::Scope;
+use super::scope::Scope;
 use super::{Engine, Shared};
 use crate::backend::CancelFlag;
 

@@ -12,7 +12,6 @@ mod driver_view;
 mod event;
 mod fate;
 mod host;
-mod memory;
 mod metrics;
 #[cfg(feature = "wgsl")]
 mod native;
@@ -27,6 +26,7 @@ pub(crate) mod recorded;
 mod relocate;
 #[doc(hidden)]
 pub mod remembered;
+mod scope;
 mod slot;
 pub(crate) mod tensor;
 #[cfg(feature = "wgsl")]
@@ -51,7 +51,6 @@ pub use driver_view::{DriverStream, DriverView};
 pub use event::{Event, EventKind};
 pub use host::HostView;
 
-pub use memory::Kept;
 pub use metrics::MetricRow;
 pub use profile::{Profile, ProfileRow};
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
@@ -61,6 +60,7 @@ pub use publish::{
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
+pub use scope::Kept;
 pub use tensor::Tensor;
 #[cfg(feature = "wgsl")]
 pub use texture::{Resource, Texture, TextureDescriptor, TextureDimension};

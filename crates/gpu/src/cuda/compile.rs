@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::vendor::{PTX, VENDOR};
+use crate::cuda_hip::{Compiled, Compiler};
 use crate::error::{Error, Result};
-use crate::stream::{Compiled, Compiler};
 
 /// Compiles CUDA C++ by NVRTC: to PTX for an architecture such as `compute_75`, to machine code (a cubin) for one such as `sm_90`. `name`
 /// is for the compiler's messages.

@@ -1,6 +1,6 @@
 //! NVIDIA's libraries by name. They are loaded at run time, at their first use.
 
-use crate::stream::{CollectiveLibrary, ProductLibrary, ProductNames, ProductNumbers};
+use crate::cuda_hip::{CollectiveLibrary, ProductLibrary, ProductNames, ProductNumbers};
 
 pub(super) static NCCL: CollectiveLibrary = CollectiveLibrary {
     name: "NCCL",

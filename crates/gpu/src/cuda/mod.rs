@@ -15,7 +15,7 @@ pub use ptx::source_line;
 use std::sync::{Arc, OnceLock};
 
 use self::vendor::{MANNER, NAME, PRIORITY, VENDOR};
-use super::stream::{self, Found, probe};
+use super::cuda_hip::{self, Found, probe};
 use crate::backend::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::Result;
 
@@ -65,10 +65,10 @@ impl Backend for CudaBackend {
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
-        ready(stream::summary(self.found()))
+        ready(cuda_hip::summary(self.found()))
     }
 
     fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
-        ready(stream::open(NAME, self.found(), index, options))
+        ready(cuda_hip::open(NAME, self.found(), index, options))
     }
 }

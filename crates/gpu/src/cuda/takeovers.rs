@@ -1,6 +1,6 @@
 //! Native kernels for NVIDIA GPUs.
 
-use crate::stream::{ClusterFacts, Takeover, TakeoverLaunch};
+use crate::cuda_hip::{ClusterFacts, Takeover, TakeoverLaunch};
 use cantus_base::listed::{Listed, Ordered};
 
 /// Shared by all that use clusters.

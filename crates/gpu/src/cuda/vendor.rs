@@ -1,6 +1,6 @@
 //! CUDA by name: its libraries, functions and attributes.
 
-use crate::stream::{
+use crate::cuda_hip::{
     Architecture, Attributes, ClusterNames, CompilerNames, ContextNames, CurrentNames, Detail, ExternalNames,
     FunctionNames, GraphNames, IdentityNames, Manner, Names, PortableNames, UpdateNames, Vendor,
 };

@@ -8,10 +8,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::stream::{
+use super::cuda_hip::{
     Architecture, Attributes, CollectiveLibrary, Compiled, Compiler, CompilerNames, CurrentNames, Detail, Found,
 };
-use super::stream::{
+use super::cuda_hip::{
     ExternalNames, FunctionNames, GraphNames, IdentityNames, Manner, Names, NumberNames, ProductLibrary, ProductNames,
     ProductNumbers, PropertiesNames, Vendor, probe,
 };
@@ -245,11 +245,11 @@ impl Backend for HipBackend {
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
-        ready(super::stream::summary(self.found()))
+        ready(super::cuda_hip::summary(self.found()))
     }
 
     fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
-        ready(super::stream::open(NAME, self.found(), index, options))
+        ready(super::cuda_hip::open(NAME, self.found(), index, options))
     }
 }
 

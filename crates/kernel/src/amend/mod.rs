@@ -8,7 +8,6 @@ mod deep;
 mod emitted;
 #[cfg(any(feature = "writers", not(target_arch = "wasm32")))]
 mod inserted;
-mod lanes;
 mod layout;
 mod magnitude;
 mod pointers;
@@ -16,7 +15,8 @@ mod returns;
 #[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 pub mod shifts;
-#[cfg(any(feature = "writers", feature = "_gpu", feature = "_stream"))]
+mod shuffles;
+#[cfg(any(feature = "writers", feature = "_gpu", feature = "_cuda_hip"))]
 pub(crate) mod sizes;
 mod spaces;
 #[cfg(not(target_arch = "wasm32"))]
@@ -45,7 +45,7 @@ pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Resul
     returns::settle(module);
     deep::settle(module);
     magnitude::settle(module);
-    lanes::settle(module);
+    shuffles::settle(module);
     pointers::settle(module);
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::again::{self, evaluate};
+use super::chain;
 use super::deferred::Deferred;
-use super::elements;
 use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
@@ -414,7 +414,7 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
 pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Option<Tensor>> {
     let (mut rest, mut last) = (group, None);
     while let [first, ..] = rest {
-        let made = elements::together(engine, rest).await?;
+        let made = chain::together(engine, rest).await?;
         let taken = made.len().max(1);
         if made.is_empty() {
             last = Some(first.compute(engine).await?);
@@ -455,12 +455,12 @@ pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutu
             return Ok(tensor);
         }
         let mut typed = turned(engine, typed).await?;
-        if let Some(tensor) = elements::computed(engine, &typed).await? {
+        if let Some(tensor) = chain::computed(engine, &typed).await? {
             return Ok(tensor);
         }
         if let Some(unrolled) = unrolled(engine, &typed).await? {
             typed = unrolled;
-            if let Some(tensor) = elements::computed(engine, &typed).await? {
+            if let Some(tensor) = chain::computed(engine, &typed).await? {
                 return Ok(tensor);
             }
         }

@@ -1,9 +1,9 @@
 //! Expressions over tensors, computed in as few kernels as can be: what is recorded, how it becomes WGSL, when it is computed.
 
 pub(super) mod again;
+pub(super) mod chain;
 mod common;
 pub(super) mod deferred;
-pub(super) mod elements;
 pub(super) mod emit;
 pub(super) mod evaluate;
 #[cfg(feature = "graph")]

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::graph;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
+use crate::ops::expr::chain;
 use crate::ops::expr::deferred::Deferred;
-use crate::ops::expr::elements;
 use crate::ops::expr::emit::{self, Writer, word};
 use crate::ops::expr::evaluate::compute;
 #[cfg(feature = "graph")]
@@ -167,7 +167,7 @@ impl Reduce {
         if let Some(by) = by {
             // As many as a kernel takes, on every device.
             word(self.input.count())?;
-            return elements::reduced(call.engine, &self.input, self.from, by, &call.of.shape).await;
+            return chain::reduced(call.engine, &self.input, self.from, by, &call.of.shape).await;
         }
         let Some(number) = number(self.input.dtype).filter(|_| self.fold.finds()) else { return Ok(None) };
         let (rows, length) = (self.rows(), self.length());

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
 use crate::graph::{Binary, Fold, Graph, Unary, Value};
 use crate::ops::expr::again::Words;
-use crate::ops::expr::elements;
+use crate::ops::expr::chain;
 use crate::ops::expr::emit::{Writer, word};
 #[cfg(feature = "graph")]
 use crate::ops::expr::graph::{Item, Lowering, Refused};
@@ -84,12 +84,12 @@ impl Operation for RowsOf {
             if let Some(function) = self.rows.function() {
                 let after = call.epilogue.map(|epilogue| (epilogue.typed, epilogue.of));
                 let input = lowered(&self.input);
-                if let Some(rows) = elements::rows(call.engine, function, &input, after, name).await? {
+                if let Some(rows) = chain::rows(call.engine, function, &input, after, name).await? {
                     return Ok(rows);
                 }
                 // What follows is not for the device's own means: the rows are, and it comes after them.
                 if after.is_some()
-                    && let Some(rows) = elements::rows(call.engine, function, &input, None, name).await?
+                    && let Some(rows) = chain::rows(call.engine, function, &input, None, name).await?
                 {
                     return call.followed(rows).await;
                 }

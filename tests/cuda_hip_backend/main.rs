@@ -1,7 +1,7 @@
 //! The CUDA and HIP backends against a double of their libraries (double.cpp): the host code as on hardware, the kernels really run, on the
 //! processor. Each scenario is a process of its own, since a library is loaded once in a process.
 //!
-//! `cargo test --workspace --test stream_backend [FILTER]`. Without g++ nothing runs, and it says so.
+//! `cargo test --workspace --test cuda_hip_backend [FILTER]`. Without g++ nothing runs, and it says so.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod collectives;
@@ -25,7 +25,7 @@ use kit::harness;
 /// A scenario: its name, variables of its process, and what it does.
 pub type Scenario = (&'static str, &'static [(&'static str, &'static str)], fn(&Vendor));
 
-const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stream_backend");
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/cuda_hip_backend");
 const SELECTED: &str = "CANTUS_STREAM_SCENARIO";
 const LIBRARIES: [&str; 9] = [
     "CANTUS_CUDA_LIBRARY",
