@@ -343,6 +343,34 @@ fn configuration() {
 }
 
 #[test]
+fn each_setting_is_read_written_laid_over_and_in_the_guide() {
+    let guide = include_str!("../../docs/guide/src/config.md");
+    let text = |key: &str, takes: &str| match key {
+        "backend" => "cpu",
+        "fallback" => "never",
+        "trace" => "trace.json",
+        _ if takes.contains("true") => "true",
+        _ => "7",
+    };
+    let mut base = Config::default();
+    for (key, takes) in cantus::config::KEYS {
+        let variable = format!("`CANTUS_{}`", key.to_uppercase());
+        assert!(guide.contains(&format!("`{key}`")) && guide.contains(&variable), "{key} is not in the guide");
+        let mut config = Config::default();
+        config.set(key, text(key, takes)).unwrap();
+        assert_eq!(config.get(key).as_deref(), Some(text(key, takes)));
+        assert_eq!(config.clone().over(Config::default()), config);
+        assert_eq!(Config::default().over(config.clone()), config);
+        base = config.over(base);
+    }
+    assert_eq!(cantus::config::KEYS.map(|(key, takes)| base.get(key).as_deref() == Some(text(key, takes))), [true; 13]);
+    // A device belongs to the backend that it was named with.
+    let mut other = Config::default();
+    other.set("backend", "wgpu").unwrap();
+    assert_eq!(other.over(base).device, None);
+}
+
+#[test]
 fn devices_that_are_not_there() {
     let error = Engine::builder().config(Config::default()).backend("abacus").build().unwrap_err();
     says!(error.to_string(), "abacus", "no such backend", "cpu");

@@ -8,27 +8,7 @@ mod phi_pattern;
 #[cfg(feature = "wgsl")]
 mod tensor_avg_pool2d;
 #[cfg(feature = "wgsl")]
-mod tensor_cumsum;
-#[cfg(feature = "wgsl")]
-mod tensor_linear;
-#[cfg(feature = "wgsl")]
-mod tensor_linear_relu;
-#[cfg(feature = "wgsl")]
-mod tensor_linear_short;
-#[cfg(feature = "wgsl")]
-mod tensor_linear_short_gelu;
-#[cfg(feature = "wgsl")]
-mod tensor_linear_short_relu;
-#[cfg(feature = "wgsl")]
-mod tensor_linear_short_silu;
-#[cfg(feature = "wgsl")]
-mod tensor_matvec;
-#[cfg(feature = "wgsl")]
 mod tensor_max_pool2d;
-#[cfg(feature = "wgsl")]
-mod tensor_vecmat_1;
-#[cfg(feature = "wgsl")]
-mod tensor_vecmat_2;
 
 use cantus_spmd::ahead::Compiled;
 
@@ -38,26 +18,6 @@ pub static KERNELS: &[&Compiled] = &[
     &coherence_neighbour_sum::KERNEL,
     &field::KERNEL,
     &phi_pattern::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_matvec::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_vecmat_1::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_vecmat_2::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_linear_relu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_linear::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_linear_short::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_linear_short_relu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_linear_short_gelu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_linear_short_silu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_cumsum::KERNEL,
     #[cfg(feature = "wgsl")]
     &tensor_max_pool2d::KERNEL,
     #[cfg(feature = "wgsl")]

@@ -18,7 +18,17 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
         "base",
         &[
             &["tensor", "config"],
-            &["reflection", "deep_stack", "files", "flow", "fnv", "folders", "fragment", "private_folder"],
+            &[
+                "reflection",
+                "deep_stack",
+                "files",
+                "flow",
+                "fnv",
+                "folders",
+                "fragment",
+                "instructions",
+                "private_folder",
+            ],
             &["error", "threads", "texture"],
             &["listed"],
         ],
