@@ -177,48 +177,7 @@ impl Native {
         keeper: &dyn Fn(usize) -> Option<&'a Arc<Keeper>>,
         limits: &Limits<'_>,
     ) -> Result<(), Fault> {
-        let needed = match &self.0 {
-            NativeOperation::Matmul(shape) => matmul_sizes(shape).map(Vec::from),
-            NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
-            NativeOperation::Sort(shape) => rows::sort_sizes(shape).map(Vec::from),
-            NativeOperation::Scan(shape) => rows::scan_sizes(shape).map(Vec::from),
-            NativeOperation::Find(shape) => {
-                shape.rows.checked_mul(shape.length).map(|elements| vec![elements, shape.rows])
-            }
-            NativeOperation::Convert(shape) => Some(converts::sizes(shape).to_vec()),
-            NativeOperation::Greatest(shape) => Some(vec![shape.count, 1]),
-            NativeOperation::Copy(shape) => copies::word_sizes(shape).map(Vec::from),
-            NativeOperation::Assemble(shape) => copies::whole_sizes(shape),
-            NativeOperation::Gather(shape) => gathers::sizes(shape).map(Vec::from),
-            NativeOperation::Scatter(shape) => scatters::sizes(shape).map(Vec::from),
-            NativeOperation::Count(shape) => Some(counts::sizes(shape)),
-            NativeOperation::Resample(shape) => resample::sizes(shape).map(Vec::from),
-            NativeOperation::Elements(shape) => elements::sizes(shape),
-            NativeOperation::Reduce(shape) => reduce::sizes(shape),
-            NativeOperation::Random(shape) => Some(vec![shape.count]),
-            NativeOperation::Attention(shape) => attention::sizes(shape).map(Vec::from),
-            #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
-            NativeOperation::Fft(shape) => fourier::sizes(shape).map(Vec::from),
-            #[cfg(not(all(feature = "fft", not(target_arch = "wasm32"))))]
-            NativeOperation::Fft(_) => None,
-            NativeOperation::Function(shape) => Some(shape.sizes().iter().map(|bytes| bytes.div_ceil(4)).listed()),
-            #[cfg(feature = "graph")]
-            NativeOperation::Graph(_) => None,
-            #[cfg(feature = "zk")]
-            NativeOperation::Zk(operation) => operation.sizes(),
-        };
-        let needed = needed.ok_or("its sizes are too large to count")?;
-        if bindings.len() != needed.len() {
-            return Err(Fault::Misfit(format!("it takes {} bindings, there are {}", needed.len(), bindings.len())));
-        }
-        for (place, (binding, needed)) in bindings.iter().zip(needed).enumerate() {
-            if binding.1 < needed {
-                let (number, count) = (place + 1, binding.1);
-                return Err(Fault::Misfit(format!(
-                    "binding {number} has {count} elements, {needed} are read or written"
-                )));
-            }
-        }
+        self.check(bindings)?;
         match (&self.0, bindings) {
             (NativeOperation::Matmul(shape), [a, b, c]) => matmul(shape, [*a, *b, *c], &|| keeper(1), limits),
             (NativeOperation::Conv2d(shape), [a, b, c]) => {
@@ -251,6 +210,57 @@ impl Native {
             _ => return Err(Fault::from("its bindings are not those of the kernel")),
         }
         .map_err(Fault::from)
+    }
+
+    /// Returns the elements of each binding, inputs first, if they can be counted.
+    fn sizes(&self) -> Option<Vec<usize>> {
+        match &self.0 {
+            NativeOperation::Matmul(shape) => matmul_sizes(shape).map(Vec::from),
+            NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
+            NativeOperation::Sort(shape) => rows::sort_sizes(shape).map(Vec::from),
+            NativeOperation::Scan(shape) => rows::scan_sizes(shape).map(Vec::from),
+            NativeOperation::Find(shape) => {
+                shape.rows.checked_mul(shape.length).map(|elements| vec![elements, shape.rows])
+            }
+            NativeOperation::Convert(shape) => Some(converts::sizes(shape).to_vec()),
+            NativeOperation::Greatest(shape) => Some(vec![shape.count, 1]),
+            NativeOperation::Copy(shape) => copies::word_sizes(shape).map(Vec::from),
+            NativeOperation::Assemble(shape) => copies::whole_sizes(shape),
+            NativeOperation::Gather(shape) => gathers::sizes(shape).map(Vec::from),
+            NativeOperation::Scatter(shape) => scatters::sizes(shape).map(Vec::from),
+            NativeOperation::Count(shape) => Some(counts::sizes(shape)),
+            NativeOperation::Resample(shape) => resample::sizes(shape).map(Vec::from),
+            NativeOperation::Elements(shape) => elements::sizes(shape),
+            NativeOperation::Reduce(shape) => reduce::sizes(shape),
+            NativeOperation::Random(shape) => Some(vec![shape.count]),
+            NativeOperation::Attention(shape) => attention::sizes(shape).map(Vec::from),
+            #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
+            NativeOperation::Fft(shape) => fourier::sizes(shape).map(Vec::from),
+            #[cfg(not(all(feature = "fft", not(target_arch = "wasm32"))))]
+            NativeOperation::Fft(_) => None,
+            NativeOperation::Function(shape) => Some(shape.sizes().iter().map(|bytes| bytes.div_ceil(4)).listed()),
+            #[cfg(feature = "graph")]
+            NativeOperation::Graph(_) => None,
+            #[cfg(feature = "zk")]
+            NativeOperation::Zk(operation) => operation.sizes(),
+        }
+    }
+
+    /// Checks that the bindings hold what the operation takes.
+    fn check(&self, bindings: &[Floats]) -> Result<(), Fault> {
+        let needed = self.sizes().ok_or("its sizes are too large to count")?;
+        if bindings.len() != needed.len() {
+            return Err(Fault::Misfit(format!("it takes {} bindings, there are {}", needed.len(), bindings.len())));
+        }
+        for (place, (binding, needed)) in bindings.iter().zip(needed).enumerate() {
+            if binding.1 < needed {
+                let (number, count) = (place + 1, binding.1);
+                return Err(Fault::Misfit(format!(
+                    "binding {number} has {count} elements, {needed} are read or written"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
