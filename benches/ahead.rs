@@ -134,11 +134,21 @@ fn main() {
     by_hand(&engine, rounds);
 }
 
-/// Every shipped kernel at 4096 x 4096.
-fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, rounds: usize) {
+/// A shipped kernel at 4096 x 4096.
+struct Case<'a> {
+    name: &'static str,
+    words: Vec<(&'static str, u32)>,
+    floats: Vec<(&'static str, f32)>,
+    pair: Option<(&'static str, [f32; 2])>,
+    output: (&'static str, usize),
+    reads: bool,
+    workgroups: [u32; 3],
+    uniforms: Vec<Vec<u8>>,
+    values: &'a [f32],
+}
+
+fn cases(host: &[f32]) -> [Case<'_>; 4] {
     let side = SIDE as u32;
-    let values = ops::field::field(engine, &ops::field::FieldParams::new(SIDE, SIDE)).expect("computes");
-    let host = values.to_vec::<f32>().expect("reads");
     let grid = [
         ("grid.width", side),
         ("grid.height", side),
@@ -156,19 +166,8 @@ fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, round
     let span = [("span.count", picture as u32), ("span.blocks", 1)];
     let sheet = [("sheet.width", side), ("sheet.height", side), ("sheet.blocks", 1)];
     let sheet_groups = [(side - 1).div_ceil(256), (side - 1).div_ceil(32), 1];
-    struct Case<'a> {
-        name: &'static str,
-        words: Vec<(&'static str, u32)>,
-        floats: Vec<(&'static str, f32)>,
-        pair: Option<(&'static str, [f32; 2])>,
-        output: (&'static str, usize),
-        reads: bool,
-        workgroups: [u32; 3],
-        uniforms: Vec<Vec<u8>>,
-        values: &'a [f32],
-    }
     let one = 1.0_f32.to_bits();
-    let cases = [
+    [
         Case {
             name: "field",
             words: grid.to_vec(),
@@ -200,7 +199,7 @@ fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, round
             reads: true,
             workgroups: [groups, 1, 1],
             uniforms: vec![words(&[picture as u32, 1, 0, one, 0, 0, 0, 0])],
-            values: &host,
+            values: host,
         },
         Case {
             name: "coherence_neighbour_sum",
@@ -211,10 +210,16 @@ fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, round
             reads: true,
             workgroups: sheet_groups,
             uniforms: vec![words(&[side, side, 1, 0, one, 0, 0, 0])],
-            values: &host,
+            values: host,
         },
-    ];
-    for case in cases {
+    ]
+}
+
+/// Every shipped kernel at 4096 x 4096.
+fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, rounds: usize) {
+    let values = ops::field::field(engine, &ops::field::FieldParams::new(SIDE, SIDE)).expect("computes");
+    let host = values.to_vec::<f32>().expect("reads");
+    for case in cases(&host) {
         let kernel = shipped(case.name);
         let output = engine.zeros::<f32>(&[case.output.1]).expect("allocates");
         let mut tensors = vec![(case.output.0, output)];
@@ -268,9 +273,15 @@ fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, round
 
 /// Kernels beside loops written by hand.
 fn by_hand(engine: &Engine, rounds: usize) {
+    copy_and_saxpy(engine, rounds);
+    matmul(engine, rounds);
+    rms_norm(engine, rounds);
+    mandelbrot(engine, rounds);
+}
+
+fn copy_and_saxpy(engine: &Engine, rounds: usize) {
     let count = 1 << 24;
     let (mut copied, mut summed) = (vec![0.0_f32; count], vec![0.0_f32; count]);
-    let mut steps = vec![0_u32; 1024 * 1024];
     let x: Vec<f32> = (0..count).map(|i| (i % 1000) as f32).collect();
     let (source, target) =
         (engine.tensor_from(&x, &[count]).expect("uploads"), engine.zeros::<f32>(&[count]).expect("allocates"));
@@ -312,7 +323,9 @@ fn by_hand(engine: &Engine, rounds: usize) {
         })
     }));
     row("saxpy of 2^24", rounds, ways);
+}
 
+fn matmul(engine: &Engine, rounds: usize) {
     let side = 1024_usize;
     let matrix: Vec<f32> = (0..side * side).map(|i| ((i * 7) % 13) as f32 - 6.0).collect();
     let tensor = |values: &[f32]| engine.tensor_from(values, &[side, side]).expect("uploads");
@@ -334,7 +347,9 @@ fn by_hand(engine: &Engine, rounds: usize) {
         let exact: f32 = (0..side).map(|k| matrix[row * side + k] * matrix[k * side + column]).sum();
         assert!((found[row * side + column] - exact).abs() < 0.5, "integers: exact");
     }
+}
 
+fn rms_norm(engine: &Engine, rounds: usize) {
     let tensor = |values: Vec<f32>, shape: &[usize]| engine.tensor_from(&values, shape).expect("uploads");
     let kernel = kernels::rms_norm::kernel().expect("is fresh");
     let ours = Ours {
@@ -351,7 +366,10 @@ fn by_hand(engine: &Engine, rounds: usize) {
         workgroups: [SIDE as u32, 1, 1],
     };
     row("rms_norm 4096 x 4096, override set", rounds, ours.ways());
+}
 
+fn mandelbrot(engine: &Engine, rounds: usize) {
+    let mut steps = vec![0_u32; 1024 * 1024];
     let (width, limit) = (1024_usize, 256_u32);
     let result = engine.zeros::<u32>(&[width, width]).expect("allocates");
     let ours = Ours {

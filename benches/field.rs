@@ -122,14 +122,22 @@ fn main() {
         python.as_ref().map_or("no NumPy", |python| &python.version)
     );
 
+    let values = field(&engine, bare.as_ref(), python.as_mut(), rounds);
+    let tensor = engine.tensor_from(&values, &[SIDE, SIDE]).expect("uploads");
+    coherence((&engine, &tensor), bare.as_ref().map(|bare| BareCoherence::new(bare, &values)), python.as_mut(), rounds);
+    copy((&engine, &tensor), &values, rounds);
+}
+
+/// Measures the field. Returns its values.
+fn field(engine: &Engine, bare: Option<&Bare>, mut python: Option<&mut Peer>, rounds: usize) -> Vec<f32> {
     let params = FieldParams::new(SIDE, SIDE);
     let field = || -> Tensor {
-        let field = ops::field::field(&engine, &params).expect("computes");
+        let field = ops::field::field(engine, &params).expect("computes");
         engine.finish().expect("finishes");
         field
     };
     let values = field().to_vec::<f32>().expect("reads");
-    let bare_field = bare.as_ref().map(|bare| {
+    let bare_field = bare.map(|bare| {
         let bytes = values.len() as u64 * 4;
         let (grid, wave) = (grid(), wave());
         let resources = [Resource::Uniform(&grid), Resource::Uniform(&wave), Resource::Zeros(bytes)];
@@ -146,13 +154,19 @@ fn main() {
         }
     }
     row("field 4096 x 4096", &mut ours, &mut [("bare wgpu", on_adapter), ("NumPy", in_numpy)]);
+    values
+}
 
-    let tensor = engine.tensor_from(&values, &[SIDE, SIDE]).expect("uploads");
-    let mut bare_coherence = bare.as_ref().map(|bare| BareCoherence::new(bare, &values));
+fn coherence(
+    (engine, tensor): (&Engine, &Tensor),
+    mut bare: Option<BareCoherence<'_>>,
+    mut python: Option<&mut Peer>,
+    rounds: usize,
+) {
     let (mut ours, mut on_adapter, mut in_numpy) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=rounds {
-        let (time, value) = timed(|| ops::coherence(&engine, &tensor).expect("computes"));
-        let bare = bare_coherence.as_mut().map(BareCoherence::run);
+        let (time, value) = timed(|| ops::coherence(engine, tensor).expect("computes"));
+        let bare = bare.as_mut().map(BareCoherence::run);
         let numpy = python.as_mut().map(|python| python.call("coherence", SIDE));
         for other in bare.iter().chain(&numpy).map(|(_, other)| *other) {
             assert!((other - f64::from(value)).abs() < 1e-4, "the peers agree: {value}, {other}");
@@ -164,35 +178,29 @@ fn main() {
         }
     }
     row("coherence 4096 x 4096", &mut ours, &mut [("bare wgpu", on_adapter), ("NumPy", in_numpy)]);
+}
 
+/// The control: copies the values by a kernel, and by two threads.
+fn copy((engine, tensor): (&Engine, &Tensor), values: &[f32], rounds: usize) {
     let copy = Kernel::from_wgsl(COPY).expect("is valid");
     let target = engine.zeros::<f32>(&[SIDE * SIDE]).expect("allocates");
     let mut host = vec![0.0_f32; SIDE * SIDE];
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        ours.push(
-            timed(|| {
-                engine
-                    .dispatch(&copy)
-                    .bind("x", &tensor)
-                    .bind("y", &target)
-                    .invocations(SIDE * SIDE)
-                    .run()
-                    .expect("runs");
-                engine.finish().expect("finishes");
-            })
-            .0,
-        );
-        plain.push(
-            timed(|| {
-                let (low, high) = host.split_at_mut(SIDE * SIDE / 2);
-                std::thread::scope(|scope| {
-                    scope.spawn(|| low.copy_from_slice(&values[..SIDE * SIDE / 2]));
-                    high.copy_from_slice(&values[SIDE * SIDE / 2..]);
-                });
-            })
-            .0,
-        );
+        let (time, ()) = timed(|| {
+            let dispatch = engine.dispatch(&copy).bind("x", tensor).bind("y", &target);
+            dispatch.invocations(SIDE * SIDE).run().expect("runs");
+            engine.finish().expect("finishes");
+        });
+        ours.push(time);
+        let (time, ()) = timed(|| {
+            let (low, high) = host.split_at_mut(SIDE * SIDE / 2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| low.copy_from_slice(&values[..SIDE * SIDE / 2]));
+                high.copy_from_slice(&values[SIDE * SIDE / 2..]);
+            });
+        });
+        plain.push(time);
         assert_eq!(host, values);
     }
     row("control: copy of 64 MiB", &mut ours, &mut [("two plain threads", plain)]);

@@ -284,82 +284,93 @@ fn main() {
     let mut ratios = [(0.0, 0), (0.0, 0)];
     for make in CASES {
         let case = make();
-        if !case.name.contains(filter) {
-            continue;
-        }
-        let plain = case.kernel.without_ahead();
-        assert!(case.kernel.compiled_ahead().is_some(), "{} is compiled ahead", case.name);
-        let ours = Ours::new(&case, &engine);
-        ours.checked(&case.kernel, "ahead");
-        let executor = Ours::new(&case, &engine);
-        executor.checked(&plain, "the executor");
-        let peer = bare.as_ref().map(|bare| case.bare(bare));
-        if let Some(peer) = &peer {
-            let mut bytes = case.buffers[case.result].1.bytes().to_vec();
-            peer.run_and_read(case.workgroups, 1, &mut bytes);
-            case.check(&bytes, "llvmpipe");
-        }
-        let translated = opencl.as_ref().map(|opencl| Ours::new(&case, opencl));
-        if let Some(translated) = &translated {
-            translated.checked(&plain, "PoCL");
-        }
-        // Invocations that wait for each other are fibers in C: a hundred times as slow, and nobody's way to write it.
-        let barriers = case.kernel.wgsl().contains("workgroupBarrier");
-        let mut in_c = if barriers { None } else { InC::new(&case, folder.path()) };
-        if let Some(in_c) = &mut in_c {
-            in_c.run();
-            case.check(in_c.result(&case), "clang");
-        }
-        let mut ways = vec![
-            Way { name: "ahead", run: Box::new(|| ours.run(&case.kernel)) },
-            Way { name: "executor", run: Box::new(|| executor.run(&plain)) },
-        ];
-        if let Some(peer) = &peer {
-            ways.push(Way { name: "llvmpipe", run: Box::new(|| peer.run(case.workgroups, 1)) });
-        }
-        if let Some(translated) = &translated {
-            ways.push(Way { name: "PoCL", run: Box::new(|| translated.run(&plain)) });
-        }
-        if let Some(in_c) = &mut in_c {
-            ways.push(Way { name: "clang", run: Box::new(|| in_c.run()) });
-        }
-        let mut times = vec![Vec::new(); ways.len()];
-        for round in 0..=rounds {
-            for (way, times) in ways.iter_mut().zip(&mut times) {
-                let time = (way.run)();
-                if round > 0 {
-                    times.push(time);
+        if case.name.contains(filter) {
+            let against = measure(&case, &engine, bare.as_ref(), opencl.as_ref(), folder.path(), rounds);
+            for (sum, ratio) in ratios.iter_mut().zip(against) {
+                if let Some(ratio) = ratio {
+                    *sum = (sum.0 + ratio.ln(), sum.1 + 1);
                 }
             }
         }
-        let medians: Vec<(&str, f64)> =
-            ways.iter().zip(&mut times).map(|(way, times)| (way.name, median(times))).collect();
-        drop(ways);
-        let of = |name: &str| medians.iter().find(|(known, _)| *known == name).map(|(_, time)| *time);
-        let shown = |name: &str| of(name).map_or("-".to_owned(), |time| format!("{time:.2} ms"));
-        let ratio = |ours: &str, theirs: &str| Some(of(ours)? / of(theirs)?);
-        let mut first: Vec<Duration> = (0..5).map(|number| first_run(&case, &engine, number)).collect();
-        let against = [ratio("executor", "llvmpipe"), ratio("ahead", "clang")];
-        for (sum, ratio) in ratios.iter_mut().zip(against) {
-            if let Some(ratio) = ratio {
-                *sum = (sum.0 + ratio.ln(), sum.1 + 1);
-            }
-        }
-        let [llvmpipe, clang] = against.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
-        println!(
-            "| {} | {} | {} | {} | {} | {} | {llvmpipe} | {clang} | {:.2} ms |",
-            case.name,
-            shown("ahead"),
-            shown("executor"),
-            shown("llvmpipe"),
-            shown("PoCL"),
-            shown("clang"),
-            median(&mut first),
-        );
     }
     for ((sum, count), what) in ratios.into_iter().zip(["executor over llvmpipe", "ahead over clang"]) {
         println!("{what}: {:.2}, geometric mean of {count}", (sum / f64::from(count)).exp());
     }
+}
+
+/// Prints a case's row. Returns the executor's time over llvmpipe's, and that of code compiled ahead over clang's.
+fn measure(
+    case: &Case,
+    engine: &Engine,
+    bare: Option<&Bare>,
+    opencl: Option<&Engine>,
+    folder: &std::path::Path,
+    rounds: usize,
+) -> [Option<f64>; 2] {
+    let plain = case.kernel.without_ahead();
+    assert!(case.kernel.compiled_ahead().is_some(), "{} is compiled ahead", case.name);
+    let ours = Ours::new(case, engine);
+    ours.checked(&case.kernel, "ahead");
+    let executor = Ours::new(case, engine);
+    executor.checked(&plain, "the executor");
+    let peer = bare.map(|bare| case.bare(bare));
+    if let Some(peer) = &peer {
+        let mut bytes = case.buffers[case.result].1.bytes().to_vec();
+        peer.run_and_read(case.workgroups, 1, &mut bytes);
+        case.check(&bytes, "llvmpipe");
+    }
+    let translated = opencl.map(|opencl| Ours::new(case, opencl));
+    if let Some(translated) = &translated {
+        translated.checked(&plain, "PoCL");
+    }
+    // Invocations that wait for each other are fibers in C: a hundred times as slow, and nobody's way to write it.
+    let barriers = case.kernel.wgsl().contains("workgroupBarrier");
+    let mut in_c = if barriers { None } else { InC::new(case, folder) };
+    if let Some(in_c) = &mut in_c {
+        in_c.run();
+        case.check(in_c.result(case), "clang");
+    }
+    let mut ways = vec![
+        Way { name: "ahead", run: Box::new(|| ours.run(&case.kernel)) },
+        Way { name: "executor", run: Box::new(|| executor.run(&plain)) },
+    ];
+    if let Some(peer) = &peer {
+        ways.push(Way { name: "llvmpipe", run: Box::new(|| peer.run(case.workgroups, 1)) });
+    }
+    if let Some(translated) = &translated {
+        ways.push(Way { name: "PoCL", run: Box::new(|| translated.run(&plain)) });
+    }
+    if let Some(in_c) = &mut in_c {
+        ways.push(Way { name: "clang", run: Box::new(|| in_c.run()) });
+    }
+    let mut times = vec![Vec::new(); ways.len()];
+    for round in 0..=rounds {
+        for (way, times) in ways.iter_mut().zip(&mut times) {
+            let time = (way.run)();
+            if round > 0 {
+                times.push(time);
+            }
+        }
+    }
+    let medians: Vec<(&str, f64)> = ways.iter().zip(&mut times).map(|(way, times)| (way.name, median(times))).collect();
+    drop(ways);
+    let of = |name: &str| medians.iter().find(|(known, _)| *known == name).map(|(_, time)| *time);
+    let shown = |name: &str| of(name).map_or("-".to_owned(), |time| format!("{time:.2} ms"));
+    let ratio = |ours: &str, theirs: &str| Some(of(ours)? / of(theirs)?);
+    let mut first: Vec<Duration> = (0..5).map(|number| first_run(case, engine, number)).collect();
+    let against = [ratio("executor", "llvmpipe"), ratio("ahead", "clang")];
+    let [llvmpipe, clang] = against.map(|ratio| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
+    println!(
+        "| {} | {} | {} | {} | {} | {} | {llvmpipe} | {clang} | {:.2} ms |",
+        case.name,
+        shown("ahead"),
+        shown("executor"),
+        shown("llvmpipe"),
+        shown("PoCL"),
+        shown("clang"),
+        median(&mut first),
+    );
+    against
 }
 
 const CASES: [fn() -> Case; 15] = [

@@ -245,6 +245,32 @@ fn override_literal(scalar: Scalar, value: f64) -> String {
     }
 }
 
+/// The members of a structure of overrides, its default values, and the calls that set them.
+fn override_parts(overrides: &[Override]) -> [String; 3] {
+    let (mut members, mut defaults, mut sets) = (String::new(), String::new(), String::new());
+    for constant in overrides {
+        let ident = override_ident(constant);
+        let kind = override_type(constant.scalar);
+        let literal = constant.value.map(|value| override_literal(constant.scalar, value));
+        let known = literal.as_ref().map_or_else(String::new, |literal| format!(" = {literal}"));
+        let _ = writeln!(
+            members,
+            "    /// `override {}: {}{known}`\n    pub {ident}: {kind},",
+            constant.name, constant.scalar
+        );
+        if let Some(literal) = literal {
+            let _ = write!(defaults, "{ident}: {literal}, ");
+        }
+        let value = if constant.scalar == Scalar::Bool {
+            format!("u8::from(overrides.{ident})")
+        } else {
+            format!("overrides.{ident}")
+        };
+        let _ = write!(sets, "\n            .with_override({:?}, {value})?", constant.name);
+    }
+    [members, defaults, sets]
+}
+
 /// The function of an entry point with its types, and the module that makes its kernel (`code`, with a function `kernel`).
 pub(crate) fn entry(structures: &Structures, entry: &Entry, code: &str) -> String {
     let Entry { name, type_name, shown, reflection, .. } = entry;
@@ -282,30 +308,7 @@ pub(crate) fn entry(structures: &Structures, entry: &Entry, code: &str) -> Strin
         );
     }
     if !reflection.overrides.is_empty() {
-        let mut members = String::new();
-        let mut defaults = String::new();
-        let mut sets = String::new();
-        for constant in &reflection.overrides {
-            let ident = override_ident(constant);
-            let kind = override_type(constant.scalar);
-            let known = constant
-                .value
-                .map_or_else(String::new, |value| format!(" = {}", override_literal(constant.scalar, value)));
-            let _ = writeln!(
-                members,
-                "    /// `override {}: {}{known}`\n    pub {ident}: {kind},",
-                constant.name, constant.scalar
-            );
-            if let Some(value) = constant.value {
-                let _ = write!(defaults, "{ident}: {}, ", override_literal(constant.scalar, value));
-            }
-            let value = if constant.scalar == Scalar::Bool {
-                format!("u8::from(overrides.{ident})")
-            } else {
-                format!("overrides.{ident}")
-            };
-            let _ = write!(sets, "\n            .with_override({:?}, {value})?", constant.name);
-        }
+        let [members, defaults, sets] = override_parts(&reflection.overrides);
         let default = if fixed {
             format!(
                 "\nimpl Default for {type_name}Overrides {{\n    fn default() -> Self {{\n        Self {{ {defaults}}}\n    }}\n}}\n"

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use cantus::backend::{DeviceInfo, Registry};
-use cantus::engine::survey;
+use cantus::engine::{BackendSurvey, survey};
 use cantus::{Error, Result};
 use cantus_verify::case::Case;
 use cantus_verify::cases;
@@ -132,20 +132,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         return child(info, items.get(first..).unwrap_or_default());
     }
     let bar = Progress::new((devices.len() * items.len()) as u64, "cases");
-    let mut record = Record {
-        cantus: env!("CARGO_PKG_VERSION").to_owned(),
-        date: today(),
-        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        processor: processor(&survey.backends),
-        devices: Vec::new(),
-        absent: Vec::new(),
-    };
-    if config.backend.is_none() {
-        let absent = survey.backends.iter().filter(|backend| !backend.available);
-        record.absent = absent
-            .map(|backend| Absent { backend: backend.name.clone(), reason: backend.reason.clone().unwrap_or_default() })
-            .collect();
-    }
+    let mut record = machine(&survey.backends, config.backend.is_none());
     // Written as it goes, a whole file each time: a run that is stopped leaves what it found.
     let kept = arguments.output.as_deref();
     let file = kept.filter(|path| *path != Path::new("-"));
@@ -191,6 +178,21 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 
 /// The interval at which a report is written while a device is at work.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// Returns the record of this machine before any device was asked; `all`: with the backends that are not available.
+fn machine(backends: &[BackendSurvey], all: bool) -> Record {
+    let absent = backends.iter().filter(|backend| all && !backend.available);
+    Record {
+        cantus: env!("CARGO_PKG_VERSION").to_owned(),
+        date: today(),
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        processor: processor(backends),
+        devices: Vec::new(),
+        absent: absent
+            .map(|backend| Absent { backend: backend.name.clone(), reason: backend.reason.clone().unwrap_or_default() })
+            .collect(),
+    }
+}
 
 /// Checks that a report can have this name.
 fn named(path: &Path) -> Result<()> {
@@ -394,7 +396,7 @@ fn lines(stdout: ChildStdout) -> Receiver<Line> {
     receiver
 }
 
-fn processor(backends: &[cantus::engine::BackendSurvey]) -> String {
+fn processor(backends: &[BackendSurvey]) -> String {
     let cpu = backends.iter().flat_map(|backend| &backend.devices).find(|info| info.backend == "cpu");
     cpu.map_or_else(|| "unknown".to_owned(), |info| info.name.clone())
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use cantus::Engine;
 use cantus::ops::{Attention, Binary, Expr, Padding, RopePairs, Unary, Window};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,162 +42,268 @@ pub(crate) fn call(
     floats: &[f64],
 ) -> PyResult<Vec<Expr>> {
     let x = array.expr()?;
-    let engine = array.engine();
-    let missing = |what: &str| PyValueError::new_err(format!("{name} takes more {what}"));
-    let n = |place: usize| ints.get(place).copied().ok_or_else(|| missing("whole numbers"));
-    let f = |place: usize| floats.get(place).copied().ok_or_else(|| missing("numbers"));
-    let y = |place: usize| others.get(place).ok_or_else(|| missing("arrays"));
-    let u = |place: usize| n(place).and_then(index);
-    let axis = |place: usize| n(place).map(|axis| axis as isize);
-    let yes = |place: usize| n(place).map(|flag| flag != 0);
-    // Reductions: whether axes stay, and the axes.
-    let kept =
-        || -> PyResult<(bool, Vec<isize>)> { Ok((yes(0)?, ints.iter().skip(1).map(|&axis| axis as isize).collect())) };
-    let sizes = || ints.iter().map(|&side| index(side)).collect::<PyResult<Vec<usize>>>();
-    let axes = || ints.iter().map(|&axis| axis as isize).collect::<Vec<isize>>();
-    let widths =
-        || ints.chunks_exact(2).map(|pair| Ok((index(pair[0])?, index(pair[1])?))).collect::<PyResult<Vec<_>>>();
-    let pair = |from: usize| -> PyResult<[usize; 2]> { Ok([u(from)?, u(from + 1)?]) };
-    let window = |from: usize| -> PyResult<Window> { Ok(Window::new(pair(from)?, pair(from + 2)?, pair(from + 4)?)) };
-    let one = |expr: Expr| Ok(vec![expr]);
-    let two = |(a, b): (Expr, Expr)| Ok(vec![a, b]);
-    match name {
-        "sum" => kept().map(|(keep, axes)| vec![x.sum(&axes, keep)]),
-        "prod" => kept().map(|(keep, axes)| vec![x.prod(&axes, keep)]),
-        "max" => kept().map(|(keep, axes)| vec![x.max(&axes, keep)]),
-        "min" => kept().map(|(keep, axes)| vec![x.min(&axes, keep)]),
-        "mean" => kept().map(|(keep, axes)| vec![x.mean(&axes, keep)]),
-        "any" => kept().map(|(keep, axes)| vec![x.any(&axes, keep)]),
-        "all" => kept().map(|(keep, axes)| vec![x.all(&axes, keep)]),
-        "count_nonzero" => kept().map(|(keep, axes)| vec![x.count_nonzero(&axes, keep)]),
-        "logsumexp" => kept().map(|(keep, axes)| vec![x.logsumexp(&axes, keep)]),
-        "argmax" => kept().map(|(keep, axes)| vec![x.argmax(axes.first().copied(), keep)]),
-        "argmin" => kept().map(|(keep, axes)| vec![x.argmin(axes.first().copied(), keep)]),
-        "median" => kept().map(|(keep, axes)| vec![x.median(axes.first().copied(), keep)]),
-        "variance" => {
-            let (keep, axes) = kept()?;
-            one(x.variance(&axes, f(0)?, keep))
+    let given = Given { name, others, ints, floats };
+    for family in [reduced, along_axis, moved, at_places, multiplied, layer] {
+        if let Some(results) = family(&x, &given)? {
+            return Ok(results);
         }
-        "std" => {
-            let (keep, axes) = kept()?;
-            one(x.std(&axes, f(0)?, keep))
+    }
+    let found = found(py, array.engine(), &x, &given)?;
+    found.ok_or_else(|| PyValueError::new_err(format!("there is no operation {name}")))
+}
+
+/// The arguments of an operation besides its first array.
+struct Given<'a> {
+    name: &'a str,
+    others: &'a [Expr],
+    ints: &'a [i64],
+    floats: &'a [f64],
+}
+
+impl Given<'_> {
+    fn missing(&self, what: &str) -> PyErr {
+        PyValueError::new_err(format!("{} takes more {what}", self.name))
+    }
+
+    fn y(&self, place: usize) -> PyResult<&Expr> {
+        self.others.get(place).ok_or_else(|| self.missing("arrays"))
+    }
+
+    fn f(&self, place: usize) -> PyResult<f64> {
+        self.floats.get(place).copied().ok_or_else(|| self.missing("numbers"))
+    }
+
+    fn n(&self, place: usize) -> PyResult<i64> {
+        self.ints.get(place).copied().ok_or_else(|| self.missing("whole numbers"))
+    }
+
+    fn u(&self, place: usize) -> PyResult<usize> {
+        self.n(place).and_then(index)
+    }
+
+    fn axis(&self, place: usize) -> PyResult<isize> {
+        self.n(place).map(|axis| axis as isize)
+    }
+
+    fn yes(&self, place: usize) -> PyResult<bool> {
+        self.n(place).map(|flag| flag != 0)
+    }
+
+    /// Of a reduction: whether axes stay, and the axes.
+    fn kept(&self) -> PyResult<(bool, Vec<isize>)> {
+        Ok((self.yes(0)?, self.ints.iter().skip(1).map(|&axis| axis as isize).collect()))
+    }
+
+    fn sizes(&self) -> PyResult<Vec<usize>> {
+        self.ints.iter().map(|&side| index(side)).collect()
+    }
+
+    fn axes(&self) -> Vec<isize> {
+        self.ints.iter().map(|&axis| axis as isize).collect()
+    }
+
+    /// Two numbers for each axis.
+    fn widths(&self) -> PyResult<Vec<(usize, usize)>> {
+        self.ints.chunks_exact(2).map(|pair| Ok((index(pair[0])?, index(pair[1])?))).collect()
+    }
+
+    fn pair(&self, from: usize) -> PyResult<[usize; 2]> {
+        Ok([self.u(from)?, self.u(from + 1)?])
+    }
+
+    fn window(&self, from: usize) -> PyResult<Window> {
+        Ok(Window::new(self.pair(from)?, self.pair(from + 2)?, self.pair(from + 4)?))
+    }
+}
+
+/// The results of an operation, if the family has one of that name.
+type Results = PyResult<Option<Vec<Expr>>>;
+
+fn one(expr: Expr) -> Results {
+    Ok(Some(vec![expr]))
+}
+
+fn two((a, b): (Expr, Expr)) -> Results {
+    Ok(Some(vec![a, b]))
+}
+
+fn three((a, b, c): (Expr, Expr, Expr)) -> Results {
+    Ok(Some(vec![a, b, c]))
+}
+
+/// Reductions.
+fn reduced(x: &Expr, given: &Given<'_>) -> Results {
+    let by = |of: fn(&Expr, &[isize], bool) -> Expr| {
+        let (keep, axes) = given.kept()?;
+        one(of(x, &axes, keep))
+    };
+    let along = |of: fn(&Expr, Option<isize>, bool) -> Expr| {
+        let (keep, axes) = given.kept()?;
+        one(of(x, axes.first().copied(), keep))
+    };
+    match given.name {
+        "sum" => by(Expr::sum),
+        "prod" => by(Expr::prod),
+        "max" => by(Expr::max),
+        "min" => by(Expr::min),
+        "mean" => by(Expr::mean),
+        "any" => by(Expr::any),
+        "all" => by(Expr::all),
+        "count_nonzero" => by(Expr::count_nonzero),
+        "logsumexp" => by(Expr::logsumexp),
+        "argmax" => along(Expr::argmax),
+        "argmin" => along(Expr::argmin),
+        "median" => along(Expr::median),
+        "variance" | "std" | "norm" | "quantile" => {
+            let ((keep, axes), number) = (given.kept()?, given.f(0)?);
+            one(match given.name {
+                "variance" => x.variance(&axes, number, keep),
+                "std" => x.std(&axes, number, keep),
+                "norm" => x.norm(number, &axes, keep),
+                _ => x.quantile(number, axes.first().copied(), keep),
+            })
         }
-        "norm" => {
-            let (keep, axes) = kept()?;
-            one(x.norm(f(0)?, &axes, keep))
-        }
-        "quantile" => {
-            let (keep, axes) = kept()?;
-            one(x.quantile(f(0)?, axes.first().copied(), keep))
-        }
-        "cumsum" => one(x.cumsum(axis(0)?)),
-        "cumprod" => one(x.cumprod(axis(0)?)),
-        "cummax" => one(x.cummax(axis(0)?)),
-        "cummin" => one(x.cummin(axis(0)?)),
-        "logcumsumexp" => one(x.logcumsumexp(axis(0)?)),
-        "diff" => one(x.diff(u(0)?, axis(1)?)),
-        "sort" => one(x.sort(axis(0)?, yes(1)?)),
-        "argsort" => one(x.argsort(axis(0)?, yes(1)?)),
-        "topk" => two(x.topk(u(0)?, axis(1)?, yes(2)?)),
-        "searchsorted" => one(x.searchsorted(y(0)?, yes(0)?)),
-        "bincount" => one(x.bincount(u(0)?)),
-        "histogram" => one(x.histogram(u(0)?, f(0)?, f(1)?)),
-        "nonzero" => {
-            let found = wait(py, engine, x.nonzero_async())?;
-            one(Expr::from(&found))
-        }
-        "masked_select" => {
-            let found = wait(py, engine, x.masked_select_async(y(0)?))?;
-            one(Expr::from(&found))
-        }
-        "unique" => {
-            let found = wait(py, engine, x.unique_async())?;
-            Ok(vec![Expr::from(&found.values), Expr::from(&found.inverse), Expr::from(&found.counts)])
-        }
-        "reshape" => one(x.reshape(&sizes()?)),
-        "broadcast_to" => one(x.broadcast_to(&sizes()?)),
-        "permute" => one(x.permute(&axes())),
+        _ => Ok(None),
+    }
+}
+
+/// Scans, orders and counts.
+fn along_axis(x: &Expr, given: &Given<'_>) -> Results {
+    match given.name {
+        "cumsum" => one(x.cumsum(given.axis(0)?)),
+        "cumprod" => one(x.cumprod(given.axis(0)?)),
+        "cummax" => one(x.cummax(given.axis(0)?)),
+        "cummin" => one(x.cummin(given.axis(0)?)),
+        "logcumsumexp" => one(x.logcumsumexp(given.axis(0)?)),
+        "diff" => one(x.diff(given.u(0)?, given.axis(1)?)),
+        "sort" => one(x.sort(given.axis(0)?, given.yes(1)?)),
+        "argsort" => one(x.argsort(given.axis(0)?, given.yes(1)?)),
+        "topk" => two(x.topk(given.u(0)?, given.axis(1)?, given.yes(2)?)),
+        "searchsorted" => one(x.searchsorted(given.y(0)?, given.yes(0)?)),
+        "bincount" => one(x.bincount(given.u(0)?)),
+        "histogram" => one(x.histogram(given.u(0)?, given.f(0)?, given.f(1)?)),
+        _ => Ok(None),
+    }
+}
+
+/// The elements in another shape or order, and with others around them.
+fn moved(x: &Expr, given: &Given<'_>) -> Results {
+    match given.name {
+        "reshape" => one(x.reshape(&given.sizes()?)),
+        "broadcast_to" => one(x.broadcast_to(&given.sizes()?)),
+        "permute" => one(x.permute(&given.axes())),
         "slice" => {
-            let triples = ints.chunks_exact(3);
+            let triples = given.ints.chunks_exact(3);
             let ranges = triples.clone().map(|t| Ok(index(t[0])?..index(t[1])?)).collect::<PyResult<Vec<_>>>()?;
             let steps = triples.map(|t| index(t[2])).collect::<PyResult<Vec<_>>>()?;
             one(x.slice_steps(&ranges, &steps))
         }
         "slice_scatter" => {
-            let ranges = ints.chunks_exact(2).map(|t| Ok(index(t[0])?..index(t[1])?)).collect::<PyResult<Vec<_>>>()?;
-            one(x.slice_scatter(&ranges, y(0)?))
+            let ranges: Vec<_> = given.widths()?.into_iter().map(|(start, end)| start..end).collect();
+            one(x.slice_scatter(&ranges, given.y(0)?))
         }
-        "flip" => one(x.flip(&axes())),
+        "flip" => one(x.flip(&given.axes())),
         "roll" => {
             let (shifts, axes): (Vec<isize>, Vec<isize>) =
-                ints.chunks_exact(2).map(|pair| (pair[0] as isize, pair[1] as isize)).unzip();
+                given.ints.chunks_exact(2).map(|pair| (pair[0] as isize, pair[1] as isize)).unzip();
             one(x.roll(&shifts, &axes))
         }
-        "concat" => one(x.concat(others, axis(0)?)),
-        "stack" => one(x.stack(others, axis(0)?)),
-        "tile" => one(x.tile(&sizes()?)),
-        "repeat" => one(x.repeat(u(0)?, axis(1)?)),
-        "take" => one(x.take(y(0)?, axis(0)?)),
-        "gather" => one(x.gather(y(0)?, axis(0)?)),
-        "scatter" => one(x.scatter(y(0)?, y(1)?, axis(0)?)),
-        "scatter_add" => one(x.scatter_add(y(0)?, y(1)?, axis(0)?)),
-        "select" => one(x.select(y(0)?, y(1)?)),
-        "clamp" => one(x.clamp(f(0)?, f(1)?)),
-        "tril" => one(x.tril(axis(0)?)),
-        "triu" => one(x.triu(axis(0)?)),
-        "diagonal" => one(x.diagonal(axis(0)?)),
-        "one_hot" => one(x.one_hot(u(0)?, cantus::DType::F32)),
-        "pad" => one(x.pad(&widths()?, Padding::from(f(0)?))),
-        "pad_edge" => one(x.pad(&widths()?, Padding::Edge)),
-        "pad_reflect" => one(x.pad(&widths()?, Padding::Reflect)),
-        "pad_wrap" => one(x.pad(&widths()?, Padding::Wrap)),
-        "matmul" => one(x.matmul(y(0)?)),
+        "concat" => one(x.concat(given.others, given.axis(0)?)),
+        "stack" => one(x.stack(given.others, given.axis(0)?)),
+        "tile" => one(x.tile(&given.sizes()?)),
+        "repeat" => one(x.repeat(given.u(0)?, given.axis(1)?)),
+        "pad" => one(x.pad(&given.widths()?, Padding::from(given.f(0)?))),
+        "pad_edge" => one(x.pad(&given.widths()?, Padding::Edge)),
+        "pad_reflect" => one(x.pad(&given.widths()?, Padding::Reflect)),
+        "pad_wrap" => one(x.pad(&given.widths()?, Padding::Wrap)),
+        _ => Ok(None),
+    }
+}
+
+/// Elements that are taken, put or chosen.
+fn at_places(x: &Expr, given: &Given<'_>) -> Results {
+    match given.name {
+        "take" => one(x.take(given.y(0)?, given.axis(0)?)),
+        "gather" => one(x.gather(given.y(0)?, given.axis(0)?)),
+        "scatter" => one(x.scatter(given.y(0)?, given.y(1)?, given.axis(0)?)),
+        "scatter_add" => one(x.scatter_add(given.y(0)?, given.y(1)?, given.axis(0)?)),
+        "select" => one(x.select(given.y(0)?, given.y(1)?)),
+        "clamp" => one(x.clamp(given.f(0)?, given.f(1)?)),
+        "tril" => one(x.tril(given.axis(0)?)),
+        "triu" => one(x.triu(given.axis(0)?)),
+        "diagonal" => one(x.diagonal(given.axis(0)?)),
+        "one_hot" => one(x.one_hot(given.u(0)?, cantus::DType::F32)),
+        _ => Ok(None),
+    }
+}
+
+/// Matrices and Fourier transforms.
+fn multiplied(x: &Expr, given: &Given<'_>) -> Results {
+    match given.name {
+        "matmul" => one(x.matmul(given.y(0)?)),
         "inverse" => one(x.inverse()),
         "det" => one(x.det()),
         "slogdet" => two(x.slogdet()),
-        "solve" => one(x.solve(y(0)?)),
+        "solve" => one(x.solve(given.y(0)?)),
         "cholesky" => one(x.cholesky()),
-        "qr" => two(if yes(0)? { x.qr_complete() } else { x.qr() }),
+        "qr" => two(if given.yes(0)? { x.qr_complete() } else { x.qr() }),
         "eigh" => two(x.eigh()),
-        "svd" => {
-            let (u, values, v) = if yes(0)? { x.svd_full() } else { x.svd() };
-            Ok(vec![u, values, v])
-        }
+        "svd" => three(if given.yes(0)? { x.svd_full() } else { x.svd() }),
         "expm" => one(x.expm()),
-        "fft" => one(x.fft(axis(0)?)),
-        "ifft" => one(x.ifft(axis(0)?)),
-        "rfft" => one(x.rfft(axis(0)?)),
-        "irfft" => one(x.irfft(u(0)?, axis(1)?)),
-        "softmax" => one(x.softmax(axis(0)?)),
-        "log_softmax" => one(x.log_softmax(axis(0)?)),
-        "rms_norm" => one(x.rms_norm(y(0)?, f(0)? as f32)),
-        "layer_norm" => one(x.layer_norm(y(0)?, y(1)?, f(0)? as f32)),
-        "group_norm" => one(x.group_norm(u(0)?, y(0)?, y(1)?, f(0)? as f32)),
-        "linear" => one(x.fused_linear(y(0)?, others.get(1), None)),
-        "conv1d" => one(x.conv1d(y(0)?, u(0)?, u(1)?, u(2)?, u(3)?)),
-        "conv2d" => one(x.conv2d(y(0)?, window(0)?, u(6)?)),
-        "max_pool2d" => one(x.max_pool2d(pair(0)?, window(2)?)),
-        "avg_pool2d" => one(x.avg_pool2d(pair(0)?, window(2)?, yes(8)?)),
-        "embedding" => one(x.embedding(y(0)?)),
+        "fft" => one(x.fft(given.axis(0)?)),
+        "ifft" => one(x.ifft(given.axis(0)?)),
+        "rfft" => one(x.rfft(given.axis(0)?)),
+        "irfft" => one(x.irfft(given.u(0)?, given.axis(1)?)),
+        _ => Ok(None),
+    }
+}
+
+/// Layers of networks.
+fn layer(x: &Expr, given: &Given<'_>) -> Results {
+    match given.name {
+        "softmax" => one(x.softmax(given.axis(0)?)),
+        "log_softmax" => one(x.log_softmax(given.axis(0)?)),
+        "rms_norm" => one(x.rms_norm(given.y(0)?, given.f(0)? as f32)),
+        "layer_norm" => one(x.layer_norm(given.y(0)?, given.y(1)?, given.f(0)? as f32)),
+        "group_norm" => one(x.group_norm(given.u(0)?, given.y(0)?, given.y(1)?, given.f(0)? as f32)),
+        "linear" => one(x.fused_linear(given.y(0)?, given.others.get(1), None)),
+        "conv1d" => one(x.conv1d(given.y(0)?, given.u(0)?, given.u(1)?, given.u(2)?, given.u(3)?)),
+        "conv2d" => one(x.conv2d(given.y(0)?, given.window(0)?, given.u(6)?)),
+        "max_pool2d" => one(x.max_pool2d(given.pair(0)?, given.window(2)?)),
+        "avg_pool2d" => one(x.avg_pool2d(given.pair(0)?, given.window(2)?, given.yes(8)?)),
+        "embedding" => one(x.embedding(given.y(0)?)),
         "rope" => {
-            let pairs = if yes(0)? { RopePairs::Interleaved } else { RopePairs::Halves };
-            one(x.rope(y(0)?, f(0)?, pairs))
+            let pairs = if given.yes(0)? { RopePairs::Interleaved } else { RopePairs::Halves };
+            one(x.rope(given.y(0)?, given.f(0)?, pairs))
         }
         "attention" => {
             let mut attention = Attention::new();
-            if yes(0)? {
+            if given.yes(0)? {
                 attention = attention.causal();
             }
-            if let Some(&scale) = floats.first() {
+            if let Some(&scale) = given.floats.first() {
                 attention = attention.scaled(scale);
             }
-            if let Some(mask) = others.get(2) {
+            if let Some(mask) = given.others.get(2) {
                 attention = attention.masked(mask);
             }
-            one(x.scaled_dot_product_attention(y(0)?, y(1)?, &attention))
+            one(x.scaled_dot_product_attention(given.y(0)?, given.y(1)?, &attention))
         }
-        "dropout" => one(x.dropout(f(0)?, n(0)?.cast_unsigned())),
-        "cross_entropy" => one(x.cross_entropy(y(0)?)),
-        _ => Err(PyValueError::new_err(format!("there is no operation {name}"))),
+        "dropout" => one(x.dropout(given.f(0)?, given.n(0)?.cast_unsigned())),
+        "cross_entropy" => one(x.cross_entropy(given.y(0)?)),
+        _ => Ok(None),
+    }
+}
+
+/// Elements that are found: how many is known once they are computed.
+fn found(py: Python<'_>, engine: &Engine, x: &Expr, given: &Given<'_>) -> Results {
+    match given.name {
+        "nonzero" => one(Expr::from(&wait(py, engine, x.nonzero_async())?)),
+        "masked_select" => one(Expr::from(&wait(py, engine, x.masked_select_async(given.y(0)?))?)),
+        "unique" => {
+            let found = wait(py, engine, x.unique_async())?;
+            three((Expr::from(&found.values), Expr::from(&found.inverse), Expr::from(&found.counts)))
+        }
+        _ => Ok(None),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::job::Job;
+use crate::queue::Lane;
 use crate::service::{Served, Service};
 
 /// Upper ends of the histogram of answers, in seconds.
@@ -67,18 +68,27 @@ fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
+fn head(out: &mut String, name: &str, kind: &str, about: &str) {
+    let _ = writeln!(out, "# HELP {name} {about}\n# TYPE {name} {kind}");
+}
+
 /// The figures of a service.
 pub fn text(service: &Service) -> String {
     let mut out = String::new();
-    let metrics = &service.metrics;
-    let head = |out: &mut String, name: &str, kind: &str, about: &str| {
-        let _ = writeln!(out, "# HELP {name} {about}\n# TYPE {name} {kind}");
-    };
-    head(&mut out, "cantus_requests_total", "counter", "Answers by route and status.");
+    requests(&mut out, &service.metrics);
+    jobs(&mut out, service);
+    figures(&mut out, service);
+    lanes(&mut out, service);
+    devices(&mut out, service);
+    out
+}
+
+fn requests(out: &mut String, metrics: &Metrics) {
+    head(out, "cantus_requests_total", "counter", "Answers by route and status.");
     for ((route, status), count) in lock(&metrics.requests).iter() {
         let _ = writeln!(out, "cantus_requests_total{{route=\"{}\",status=\"{status}\"}} {count}", escape(route));
     }
-    head(&mut out, "cantus_request_seconds", "histogram", "Time from a request's head to its answer's.");
+    head(out, "cantus_request_seconds", "histogram", "Time from a request's head to its answer's.");
     for (route, times) in lock(&metrics.times).iter() {
         let route = escape(route);
         for (end, count) in ENDS.iter().zip(times.counts) {
@@ -88,68 +98,69 @@ pub fn text(service: &Service) -> String {
         let _ = writeln!(out, "cantus_request_seconds_sum{{route=\"{route}\"}} {}", times.sum);
         let _ = writeln!(out, "cantus_request_seconds_count{{route=\"{route}\"}} {}", times.count);
     }
-    head(&mut out, "cantus_jobs", "gauge", "Jobs by state.");
+}
+
+fn jobs(out: &mut String, service: &Service) {
+    head(out, "cantus_jobs", "gauge", "Jobs by state.");
     for (state, count) in service.states() {
         let _ = writeln!(out, "cantus_jobs{{state=\"{state}\"}} {count}");
     }
-    head(&mut out, "cantus_jobs_ended_total", "counter", "Jobs that ended since the start, by kind and state.");
-    for ((kind, state), count) in lock(&metrics.jobs).iter() {
+    head(out, "cantus_jobs_ended_total", "counter", "Jobs that ended since the start, by kind and state.");
+    for ((kind, state), count) in lock(&service.metrics.jobs).iter() {
         let _ = writeln!(out, "cantus_jobs_ended_total{{kind=\"{kind}\",state=\"{state}\"}} {count}");
     }
-    for (name, kind, about, value) in [
-        ("cantus_connections", "gauge", "Open connections.", &metrics.connections),
-        (
-            "cantus_connections_refused_total",
-            "counter",
-            "Connections refused because there were too many.",
-            &metrics.refused,
-        ),
-        ("cantus_jobs_resumed_total", "counter", "Jobs taken up at the start.", &metrics.resumed),
-        ("cantus_disk_failures_total", "counter", "Writes that the disk refused.", &metrics.disk_failures),
-        (
-            "cantus_database_set_aside",
-            "gauge",
-            "Whether a damaged database was set aside at the start.",
-            &metrics.set_aside,
-        ),
-        ("cantus_access_log_lost_total", "counter", "Lines that the access log lost.", &metrics.log_lost),
-    ] {
-        head(&mut out, name, kind, about);
-        let _ = writeln!(out, "{name} {}", value.load(Ordering::Relaxed));
-    }
-    head(&mut out, "cantus_disk_bytes", "gauge", "Bytes on disk that are kept for jobs.");
-    let _ = writeln!(out, "cantus_disk_bytes {}", service.disk.held());
-    head(&mut out, "cantus_traces_failed_total", "counter", "Batches of spans that the collector did not take.");
-    let _ = writeln!(out, "cantus_traces_failed_total {}", service.traces.failed());
-    head(&mut out, "cantus_queue_requests", "gauge", "Requests that wait for a lane or run in it.");
-    for lane in service.lanes() {
-        let _ = writeln!(out, "cantus_queue_requests{{lane=\"{}\"}} {}", escape(&lane.name), lane.load().0);
-    }
-    head(&mut out, "cantus_queue_bytes", "gauge", "Bytes of those requests.");
-    for lane in service.lanes() {
-        let _ = writeln!(out, "cantus_queue_bytes{{lane=\"{}\"}} {}", escape(&lane.name), lane.load().1);
-    }
-    head(&mut out, "cantus_lane_requests_total", "counter", "Requests that a lane computed.");
-    for lane in service.lanes() {
-        let done = lane.done.load(Ordering::Relaxed);
-        let _ = writeln!(out, "cantus_lane_requests_total{{lane=\"{}\"}} {done}", escape(&lane.name));
-    }
-    head(&mut out, "cantus_lane_dispatches_total", "counter", "Batches in which a lane computed them.");
-    for lane in service.lanes() {
-        let count = lane.dispatches.load(Ordering::Relaxed);
-        let _ = writeln!(out, "cantus_lane_dispatches_total{{lane=\"{}\"}} {count}", escape(&lane.name));
-    }
-    head(&mut out, "cantus_lane_busy_seconds_total", "counter", "Time that a lane spent computing.");
-    for lane in service.lanes() {
-        let busy = lane.busy.load(Ordering::Relaxed) as f64 / 1e6;
-        let _ = writeln!(out, "cantus_lane_busy_seconds_total{{lane=\"{}\"}} {busy}", escape(&lane.name));
-    }
-    head(&mut out, "cantus_device_memory_bytes", "gauge", "Memory that work holds on a device.");
+}
+
+/// Single numbers.
+fn figures(out: &mut String, service: &Service) {
+    let metrics = &service.metrics;
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let mut line = |name: &str, kind: &str, about: &str, value: u64| {
+        head(out, name, kind, about);
+        let _ = writeln!(out, "{name} {value}");
+    };
+    line("cantus_connections", "gauge", "Open connections.", load(&metrics.connections));
+    let about = "Connections refused because there were too many.";
+    line("cantus_connections_refused_total", "counter", about, load(&metrics.refused));
+    line("cantus_jobs_resumed_total", "counter", "Jobs taken up at the start.", load(&metrics.resumed));
+    line("cantus_disk_failures_total", "counter", "Writes that the disk refused.", load(&metrics.disk_failures));
+    let about = "Whether a damaged database was set aside at the start.";
+    line("cantus_database_set_aside", "gauge", about, load(&metrics.set_aside));
+    line("cantus_access_log_lost_total", "counter", "Lines that the access log lost.", load(&metrics.log_lost));
+    line("cantus_disk_bytes", "gauge", "Bytes on disk that are kept for jobs.", service.disk.held());
+    let about = "Batches of spans that the collector did not take.";
+    line("cantus_traces_failed_total", "counter", about, service.traces.failed());
+}
+
+fn lanes(out: &mut String, service: &Service) {
+    let mut each = |name: &str, kind: &str, about: &str, value: fn(&Lane) -> String| {
+        head(out, name, kind, about);
+        for lane in service.lanes() {
+            let _ = writeln!(out, "{name}{{lane=\"{}\"}} {}", escape(&lane.name), value(lane));
+        }
+    };
+    each("cantus_queue_requests", "gauge", "Requests that wait for a lane or run in it.", |lane| {
+        lane.load().0.to_string()
+    });
+    each("cantus_queue_bytes", "gauge", "Bytes of those requests.", |lane| lane.load().1.to_string());
+    each("cantus_lane_requests_total", "counter", "Requests that a lane computed.", |lane| {
+        lane.done.load(Ordering::Relaxed).to_string()
+    });
+    each("cantus_lane_dispatches_total", "counter", "Batches in which a lane computed them.", |lane| {
+        lane.dispatches.load(Ordering::Relaxed).to_string()
+    });
+    each("cantus_lane_busy_seconds_total", "counter", "Time that a lane spent computing.", |lane| {
+        (lane.busy.load(Ordering::Relaxed) as f64 / 1e6).to_string()
+    });
+}
+
+fn devices(out: &mut String, service: &Service) {
+    head(out, "cantus_device_memory_bytes", "gauge", "Memory that work holds on a device.");
     for device in &service.devices {
         let name = escape(&device.info().name);
         let _ = writeln!(out, "cantus_device_memory_bytes{{device=\"{name}\"}} {}", device.memory());
     }
-    head(&mut out, "cantus_kernels_total", "counter", "Dispatches by kernel and device.");
+    head(out, "cantus_kernels_total", "counter", "Dispatches by kernel and device.");
     let mut kernels = BTreeMap::<_, u64>::new();
     for row in service.devices.iter().flat_map(Served::all_engines).flat_map(|engine| engine.metrics()) {
         *kernels.entry((escape(&row.operation), escape(&row.device))).or_default() += row.count;
@@ -157,5 +168,4 @@ pub fn text(service: &Service) -> String {
     for ((kernel, device), count) in kernels {
         let _ = writeln!(out, "cantus_kernels_total{{kernel=\"{kernel}\",device=\"{device}\"}} {count}");
     }
-    out
 }

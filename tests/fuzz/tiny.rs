@@ -178,6 +178,19 @@ impl Writer<'_> {
         if self.subgroups {
             self.out.push_str("diagnostic(off, subgroup_uniformity);\n");
         }
+        let tail = self.resources();
+        let (shared, atomics) = self.variables();
+        if self.rng.one_in(4) {
+            self.function();
+        }
+        self.entry_point();
+        self.body(shared, atomics);
+        let last = self.expression(self.value);
+        let _ = writeln!(self.out, "a[id.x]{tail} = {last};\n}}");
+    }
+
+    /// Buffers and a uniform. Returns the suffix by which an element of the first is a value.
+    fn resources(&mut self) -> &'static str {
         let element = self.value.name();
         // Rows of matrices and members of structures, now and then.
         let whole = match self.rng.below(12) {
@@ -191,12 +204,11 @@ impl Writer<'_> {
             _ => element.clone(),
         };
         let _ = writeln!(self.out, "@group(0) @binding(0) var<storage, read_write> a: array<{whole}>;");
-        let reach = |whole: &str| match whole {
+        let tail = match whole.as_str() {
             "S" => ".q",
             matrix if matrix.starts_with("mat") => "[1]",
             _ => "",
         };
-        let tail = reach(&whole);
         let mut place = |name: &str, writable: bool| self.names.push((format!("{name}{tail}"), self.value, writable));
         place("a[id.x]", true);
         place("a[id.x + 1u]", true);
@@ -210,6 +222,12 @@ impl Writer<'_> {
             self.names.push(("p.v".to_owned(), self.value, false));
             self.names.push(("p.n".to_owned(), Type::INDEX, false));
         }
+        tail
+    }
+
+    /// Constants and variables. Returns whether there is workgroup memory, and whether there are atomics.
+    fn variables(&mut self) -> (bool, bool) {
+        let element = self.value.name();
         if self.rng.one_in(10) {
             let (text, scalar) = *self.rng.pick(&CONSTANTS);
             let _ = writeln!(self.out, "{text}");
@@ -239,9 +257,10 @@ impl Writer<'_> {
             let _ = writeln!(self.out, "@group(0) @binding(3) var<storage, read_write> c: array<atomic<{scalar}>>;");
             self.names.push(("atomicLoad(&c[id.x])".to_owned(), Type { scalar, width: 1 }, false));
         }
-        if self.rng.one_in(4) {
-            self.function();
-        }
+        (shared, atomics)
+    }
+
+    fn entry_point(&mut self) {
         // A subgroup's builtins are refused where a workgroup has several dimensions.
         let sizes = ["1", "8", "32", "64", "4, 2", "2, 2, 3"];
         let size = *self.rng.pick(if self.subgroups { &sizes[..4] } else { &sizes });
@@ -263,6 +282,9 @@ impl Writer<'_> {
         } else if lanes.contains("groups") {
             self.names.push(("(groups.x + group.y)".to_owned(), Type::INDEX, false));
         }
+    }
+
+    fn body(&mut self, shared: bool, atomics: bool) {
         for _ in 0..1 + self.rng.below(self.most) {
             if atomics && self.rng.one_in(3) {
                 let call = *self.rng.pick(&ATOMICS);
@@ -276,8 +298,6 @@ impl Writer<'_> {
             }
             self.statement();
         }
-        let last = self.expression(self.value);
-        let _ = writeln!(self.out, "a[id.x]{tail} = {last};\n}}");
     }
 
     /// A function of two values, that the rest may call.

@@ -82,42 +82,7 @@ impl BareWgpu {
     /// Submits the case; the buffers that come back can be mapped once it is done.
     fn record(&self, case: &Case) -> Vec<wgpu::Buffer> {
         let device = &self.device;
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some(&case.name),
-            source: wgpu::ShaderSource::Wgsl(case.wgsl.as_str().into()),
-        });
-        let layout_entries: Vec<_> = (0_u32..)
-            .zip(&case.bindings)
-            .map(|(binding, b)| wgpu::BindGroupLayoutEntry {
-                binding,
-                visibility: wgpu::ShaderStages::COMPUTE,
-                ty: wgpu::BindingType::Buffer {
-                    ty: match b.space {
-                        Space::Uniform => wgpu::BufferBindingType::Uniform,
-                        Space::Read => wgpu::BufferBindingType::Storage { read_only: true },
-                        Space::ReadWrite => wgpu::BufferBindingType::Storage { read_only: false },
-                    },
-                    has_dynamic_offset: false,
-                    min_binding_size: None,
-                },
-                count: None,
-            })
-            .collect();
-        let group_layout =
-            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &layout_entries });
-        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: None,
-            bind_group_layouts: &[Some(&group_layout)],
-            immediate_size: 0,
-        });
-        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(&case.name),
-            layout: Some(&layout),
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions { constants: &case.overrides, ..Default::default() },
-            cache: None,
-        });
+        let (pipeline, group_layout) = self.pipeline(case);
         let buffer = |size: usize, usage| {
             device.create_buffer(&wgpu::BufferDescriptor {
                 label: None,
@@ -164,6 +129,47 @@ impl BareWgpu {
             read.map_async(wgpu::MapMode::Read, .., |_| {});
         }
         reads
+    }
+
+    fn pipeline(&self, case: &Case) -> (wgpu::ComputePipeline, wgpu::BindGroupLayout) {
+        let device = &self.device;
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(&case.name),
+            source: wgpu::ShaderSource::Wgsl(case.wgsl.as_str().into()),
+        });
+        let layout_entries: Vec<_> = (0_u32..)
+            .zip(&case.bindings)
+            .map(|(binding, b)| wgpu::BindGroupLayoutEntry {
+                binding,
+                visibility: wgpu::ShaderStages::COMPUTE,
+                ty: wgpu::BindingType::Buffer {
+                    ty: match b.space {
+                        Space::Uniform => wgpu::BufferBindingType::Uniform,
+                        Space::Read => wgpu::BufferBindingType::Storage { read_only: true },
+                        Space::ReadWrite => wgpu::BufferBindingType::Storage { read_only: false },
+                    },
+                    has_dynamic_offset: false,
+                    min_binding_size: None,
+                },
+                count: None,
+            })
+            .collect();
+        let group_layout =
+            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &layout_entries });
+        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: None,
+            bind_group_layouts: &[Some(&group_layout)],
+            immediate_size: 0,
+        });
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(&case.name),
+            layout: Some(&layout),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions { constants: &case.overrides, ..Default::default() },
+            cache: None,
+        });
+        (pipeline, group_layout)
     }
 
     fn read(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, Failure> {

@@ -386,75 +386,68 @@ fn reductions_of_every_dtype() {
 }
 
 fn reduced(x: &Tensor, axis: isize, groups: &[Vec<Value>], what: &dyn Fn(&str) -> String) {
-    let dtype = x.dtype();
-    let eval = |expr: Expr| expr.eval().unwrap();
-    let (sum, running) = (eval(x.sum(&[axis], false)), eval(x.cumsum(axis)));
-    if limits(dtype).is_some() {
-        let summed = match dtype {
-            DType::Bool | DType::U8 | DType::U16 => DType::U32,
-            DType::I8 | DType::I16 => DType::I32,
-            wide => wide,
-        };
-        assert_eq!((sum.dtype(), running.dtype()), (summed, summed), "{}", what("sum"));
-        let total = |group: &[Value]| Value::Whole(group.iter().map(|value| value.whole()).sum()).held(summed);
-        let expected: Vec<Value> = groups.iter().map(|group| total(group)).collect();
-        assert_eq!(values_of(&sum), expected, "{}", what("sum"));
-        let product =
-            |group: &Vec<Value>| {
-                Value::Whole(group.iter().fold(1, |product: i128, value| {
-                    Value::Whole(product.wrapping_mul(value.whole())).held(summed).whole()
-                }))
-            };
-        let expected: Vec<Value> = groups.iter().map(product).collect();
-        assert_eq!(values_of(&eval(x.prod(&[axis], false))), expected, "{}", what("prod"));
-        let last = if axis == 1 {
-            running.slice(&[0..groups.len(), groups[0].len() - 1..groups[0].len()])
-        } else {
-            running.slice(&[groups[0].len() - 1..groups[0].len()])
-        };
-        let expected: Vec<Value> = groups.iter().map(|group| total(group)).collect();
-        assert_eq!(values_of(&eval(last)), expected, "{}", what("cumsum"));
+    if limits(x.dtype()).is_some() {
+        summed_exactly(x, axis, groups, what);
     } else {
-        let (narrow, wide) =
-            (dtype == DType::BF16 || dtype == DType::F16, dtype == DType::F64 || dtype == DType::Complex128);
-        let tolerance = match dtype {
-            DType::BF16 => 4e-3,
-            _ if narrow => 5e-4,
-            _ if wide => 1e-15,
-            _ => 1e-6,
-        };
-        for (got, group) in values_of(&sum).iter().zip(groups) {
-            let total = group.iter().map(|value| value.complex()).sum::<cantus::num_complex::Complex<f64>>();
-            let size: f64 = group.iter().map(|value| value.complex().norm()).sum();
-            assert!((got.complex() - total).norm() <= tolerance * size, "{}: {got:?}, not {total}", what("sum"));
-        }
-        let mean = values_of(&eval(x.mean(&[axis], false)));
-        for (got, group) in mean.iter().zip(groups) {
-            let total = group.iter().map(|value| value.complex()).sum::<cantus::num_complex::Complex<f64>>();
-            let size: f64 = group.iter().map(|value| value.complex().norm()).sum();
-            let count = group.len() as f64;
-            assert!((got.complex() - total / count).norm() <= 2.0 * tolerance * size / count, "{}", what("mean"));
-        }
+        summed_nearly(x, axis, groups, what);
     }
-    if matches!(dtype, DType::Complex64 | DType::Complex128) {
-        return;
+    if !matches!(x.dtype(), DType::Complex64 | DType::Complex128) {
+        extreme(x, axis, groups, what);
     }
+}
+
+fn eval(expr: Expr) -> Tensor {
+    expr.eval().unwrap()
+}
+
+fn summed_exactly(x: &Tensor, axis: isize, groups: &[Vec<Value>], what: &dyn Fn(&str) -> String) {
+    let (sum, running) = (eval(x.sum(&[axis], false)), eval(x.cumsum(axis)));
+    let summed = match x.dtype() {
+        DType::Bool | DType::U8 | DType::U16 => DType::U32,
+        DType::I8 | DType::I16 => DType::I32,
+        wide => wide,
+    };
+    assert_eq!((sum.dtype(), running.dtype()), (summed, summed), "{}", what("sum"));
+    let total = |group: &Vec<Value>| Value::Whole(group.iter().map(|value| value.whole()).sum()).held(summed);
+    let expected: Vec<Value> = groups.iter().map(total).collect();
+    assert_eq!(values_of(&sum), expected, "{}", what("sum"));
+    let last = if axis == 1 {
+        running.slice(&[0..groups.len(), groups[0].len() - 1..groups[0].len()])
+    } else {
+        running.slice(&[groups[0].len() - 1..groups[0].len()])
+    };
+    assert_eq!(values_of(&eval(last)), expected, "{}", what("cumsum"));
+    let times = |product: i128, value: &Value| Value::Whole(product.wrapping_mul(value.whole())).held(summed).whole();
+    let product = |group: &Vec<Value>| Value::Whole(group.iter().fold(1, times));
+    let expected: Vec<Value> = groups.iter().map(product).collect();
+    assert_eq!(values_of(&eval(x.prod(&[axis], false))), expected, "{}", what("prod"));
+}
+
+fn summed_nearly(x: &Tensor, axis: isize, groups: &[Vec<Value>], what: &dyn Fn(&str) -> String) {
+    let tolerance = match x.dtype() {
+        DType::BF16 => 4e-3,
+        DType::F16 => 5e-4,
+        DType::F64 | DType::Complex128 => 1e-15,
+        _ => 1e-6,
+    };
+    let (sum, mean) = (values_of(&eval(x.sum(&[axis], false))), values_of(&eval(x.mean(&[axis], false))));
+    for ((sum, mean), group) in sum.iter().zip(&mean).zip(groups) {
+        let total = group.iter().map(|value| value.complex()).sum::<cantus::num_complex::Complex<f64>>();
+        let size: f64 = group.iter().map(|value| value.complex().norm()).sum();
+        assert!((sum.complex() - total).norm() <= tolerance * size, "{}: {sum:?}, not {total}", what("sum"));
+        let count = group.len() as f64;
+        assert!((mean.complex() - total / count).norm() <= 2.0 * tolerance * size / count, "{}", what("mean"));
+    }
+}
+
+/// The greatest and the least of each group, and their places.
+fn extreme(x: &Tensor, axis: isize, groups: &[Vec<Value>], what: &dyn Fn(&str) -> String) {
     let best = |greatest: bool| -> Vec<(usize, Value)> {
         let better = |a: Value, b: Value| match (a, b) {
-            (Value::Whole(a), Value::Whole(b)) => {
-                if greatest {
-                    a > b
-                } else {
-                    a < b
-                }
-            }
-            (a, b) => {
-                if greatest {
-                    a.real() > b.real()
-                } else {
-                    a.real() < b.real()
-                }
-            }
+            (Value::Whole(a), Value::Whole(b)) if greatest => a > b,
+            (Value::Whole(a), Value::Whole(b)) => a < b,
+            (a, b) if greatest => a.real() > b.real(),
+            (a, b) => a.real() < b.real(),
         };
         let first = |group: &Vec<Value>| {
             group
@@ -471,7 +464,7 @@ fn reduced(x: &Tensor, axis: isize, groups: &[Vec<Value>], what: &dyn Fn(&str) -
     ] {
         let expected = best(greatest);
         let op = eval(op);
-        assert_eq!(op.dtype(), dtype, "{}", what("max"));
+        assert_eq!(op.dtype(), x.dtype(), "{}", what("max"));
         assert_eq!(values_of(&op), expected.iter().map(|best| best.1).collect::<Vec<_>>(), "{}", what("max or min"));
         let places: Vec<f64> = expected.iter().map(|best| best.0 as f64).collect();
         assert_eq!(doubles(&eval(place)), places, "{}", what("argmax or argmin"));

@@ -15,7 +15,7 @@ use cantus::{Error, Result, Sampler};
 use clap::Args;
 use serde_json::json;
 
-use self::buffers::{Buffers, contents_of};
+use self::buffers::{Buffers, First, contents_of};
 use self::file::{Extent, JobFile, OutputTable, StepTable};
 use self::film::Film;
 use super::global::Global;
@@ -119,11 +119,11 @@ struct Output {
 }
 
 enum To {
-    /// At the end only.
-    Last(Format),
+    /// At the end only, to this file.
+    Last(Format, Option<OutputFile>),
     /// A file for each frame: `{}` is its number.
     Numbered(Format),
-    Moving(animation::Format),
+    Moving(Option<Film>),
 }
 
 /// Runs the subcommand.
@@ -131,48 +131,12 @@ enum To {
 /// # Errors
 /// As `cantus run`; and when the file isn't understood, naming the line or the step.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
-    let file = JobFile::read(&arguments.file)?;
-    // What came from standard input begins at the current folder: it has no parent.
-    let folder = arguments.file.parent().unwrap_or(Path::new("")).to_owned();
-    let rounds = arguments.repeat.unwrap_or(file.repeat);
-    let wrong = |reason: String| Error::InvalidInput { what: arguments.file.display().to_string(), reason };
-    if file.steps.is_empty() {
-        return Err(wrong("it has no [[step]]".to_owned()));
-    }
-    if rounds == 0 {
-        return Err(wrong("repeat = 0: a job runs at least once".to_owned()));
-    }
-    let names: Vec<&str> = file.buffers.keys().map(String::as_str).collect();
-    let mut actions = Vec::new();
-    let steps = file.steps.len();
-    for (number, table) in file.steps.iter().enumerate() {
-        let whats = actions_of(table, &folder, &names).map_err(|error| in_step(number + 1, error))?;
-        actions.extend(whats.into_iter().map(|what| Action { number: number + 1, once: table.once, what }));
-    }
-    let first = contents_of(&file, &folder, &names, &mut actions)?;
-    let mut outputs = Vec::new();
-    for table in file.outputs {
-        outputs.push(Output::new(table, &folder, &names, rounds)?);
-    }
-    // Places that can't be written are known before anything runs.
-    let mut last = Vec::new();
-    for output in &outputs {
-        last.push(match output.to {
-            To::Last(_) => Some(OutputFile::create(&output.table.file)?),
-            To::Numbered(_) | To::Moving(_) => None,
-        });
+    let Plan { rounds, steps, actions, first, mut outputs } = Plan::read(arguments)?;
+    for output in &mut outputs {
+        output.open()?;
     }
     let engine = global.engine()?;
     let mut state = Buffers::new(&engine, first)?;
-    let mut films: Vec<Option<Film>> = Vec::new();
-    for output in &outputs {
-        films.push(match output.to {
-            To::Moving(format) => {
-                Some(Film::new(format, output.table.file.clone(), output.frames(rounds), output.table.fps))
-            }
-            To::Last(_) | To::Numbered(_) => None,
-        });
-    }
     let start = Instant::now();
     let mut progress = Computed::new(rounds.into(), "rounds");
     let mut dispatches = 0_u64;
@@ -181,32 +145,16 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             state.act(&engine, &action.what, round).map_err(|error| in_step(action.number, error))?;
             dispatches += u64::from(action.what.dispatches());
         }
-        for (output, film) in outputs.iter().zip(&mut films) {
-            let Some(every) = output.table.every.filter(|every| (round + 1).is_multiple_of(*every)) else { continue };
-            let array = state.array(output.buffer)?;
-            match (film, &output.to) {
-                (Some(film), _) => film.frame(&array, output.colors)?,
-                (None, To::Numbered(format)) => {
-                    let path = numbered(&output.table.file, (round + 1) / every, output.frames(rounds));
-                    contents::write(OutputFile::create(&path)?, *format, &array, &output.table.buffer, output.colors)?;
-                }
-                (None, _) => {}
-            }
+        for output in &mut outputs {
+            output.frame(&state, round, rounds)?;
         }
         progress.recorded(&engine)?;
     }
     engine.finish()?;
     drop(progress);
     let time = start.elapsed();
-    for ((output, file), film) in outputs.iter().zip(last).zip(films) {
-        match (&output.to, file, film) {
-            (To::Last(format), Some(file), _) => {
-                let array = state.array(output.buffer)?;
-                contents::write(file, *format, &array, &output.table.buffer, output.colors)?;
-            }
-            (_, _, Some(film)) => film.end()?,
-            _ => {}
-        }
+    for output in &mut outputs {
+        output.end(&state)?;
     }
     let device = state.device().unwrap_or_else(|| engine.selected().device.clone());
     let files: Vec<String> = outputs.iter().map(|output| output.table.file.display().to_string()).collect();
@@ -222,7 +170,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             "outputs": outputs.iter().map(|output| json!({
                 "buffer": output.table.buffer,
                 "file": output.table.file,
-                "frames": output.table.every.map(|_| output.frames(rounds)),
+                "frames": output.table.every.map(|every| rounds / every),
             })).collect::<Vec<_>>(),
         }));
     }
@@ -240,6 +188,44 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         let _ = write!(text, " -> {}", files.join(", "));
     }
     Ok(report::done(&text))
+}
+
+/// A file that was read, with what it names.
+struct Plan {
+    rounds: u32,
+    /// Steps of the file.
+    steps: usize,
+    actions: Vec<Action>,
+    /// The first contents of the buffers.
+    first: Vec<First>,
+    outputs: Vec<Output>,
+}
+
+impl Plan {
+    fn read(arguments: &Arguments) -> Result<Self> {
+        let file = JobFile::read(&arguments.file)?;
+        // What came from standard input begins at the current folder: it has no parent.
+        let folder = arguments.file.parent().unwrap_or(Path::new(""));
+        let rounds = arguments.repeat.unwrap_or(file.repeat);
+        let wrong = |reason: &str| {
+            Err(Error::InvalidInput { what: arguments.file.display().to_string(), reason: reason.to_owned() })
+        };
+        if file.steps.is_empty() {
+            return wrong("it has no [[step]]");
+        }
+        if rounds == 0 {
+            return wrong("repeat = 0: a job runs at least once");
+        }
+        let names: Vec<&str> = file.buffers.keys().map(String::as_str).collect();
+        let mut actions = Vec::new();
+        for (number, table) in (1..).zip(&file.steps) {
+            let whats = actions_of(table, folder, &names).map_err(|error| in_step(number, error))?;
+            actions.extend(whats.into_iter().map(|what| Action { number, once: table.once, what }));
+        }
+        let first = contents_of(&file, folder, &names, &mut actions)?;
+        let outputs = file.outputs.into_iter().map(|table| Output::new(table, folder, &names, rounds));
+        Ok(Self { rounds, steps: file.steps.len(), actions, first, outputs: outputs.collect::<Result<_>>()? })
+    }
 }
 
 /// Returns the actions of a step of the file: a kernel, a change of places, or both.
@@ -329,7 +315,9 @@ impl Output {
             if !table.fps.is_none_or(|fps| (0.01..=1000.0).contains(&fps)) {
                 return wrong("fps is a number from 0.01 to 1000");
             }
-            To::Moving(animation::Format::of(&table.file)?)
+            let frames = table.every.map_or(1, |every| rounds / every);
+            let format = animation::Format::of(&table.file)?;
+            To::Moving(Some(Film::new(format, table.file.clone(), frames, table.fps)))
         } else if table.fps.is_some() {
             return wrong("only .gif and .apng have fps");
         } else {
@@ -340,14 +328,44 @@ impl Output {
                 Some(_) => {
                     return wrong("with every, its name has a {} for the frame's number, or ends in .gif or .apng");
                 }
-                None => To::Last(format),
+                None => To::Last(format, None),
             }
         };
         Ok(Self { buffer, table, to, colors })
     }
 
-    fn frames(&self, rounds: u32) -> u32 {
-        self.table.every.map_or(1, |every| rounds / every)
+    /// Creates the file that is written at the end: a place that can't be written is known before anything runs.
+    fn open(&mut self) -> Result<()> {
+        if let To::Last(_, file) = &mut self.to {
+            *file = Some(OutputFile::create(&self.table.file)?);
+        }
+        Ok(())
+    }
+
+    /// Writes the frame of a round, if it has one.
+    fn frame(&mut self, state: &Buffers, round: u32, rounds: u32) -> Result<()> {
+        let Some(every) = self.table.every.filter(|every| (round + 1).is_multiple_of(*every)) else { return Ok(()) };
+        let array = state.array(self.buffer)?;
+        match &mut self.to {
+            To::Moving(Some(film)) => film.frame(&array, self.colors),
+            To::Numbered(format) => {
+                let path = numbered(&self.table.file, (round + 1) / every, rounds / every);
+                contents::write(OutputFile::create(&path)?, *format, &array, &self.table.buffer, self.colors)
+            }
+            To::Last(..) | To::Moving(None) => Ok(()),
+        }
+    }
+
+    /// Writes what is written at the end.
+    fn end(&mut self, state: &Buffers) -> Result<()> {
+        match &mut self.to {
+            To::Last(format, file) => {
+                let Some(file) = file.take() else { return Ok(()) };
+                contents::write(file, *format, &state.array(self.buffer)?, &self.table.buffer, self.colors)
+            }
+            To::Moving(film) => film.take().map_or(Ok(()), Film::end),
+            To::Numbered(_) => Ok(()),
+        }
     }
 }
 

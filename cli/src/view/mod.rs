@@ -225,6 +225,31 @@ fn check(kernel: &KernelFile, arguments: &Arguments) -> Result<()> {
     }
 }
 
+impl Arguments {
+    /// The settings of a first window.
+    fn settings(&self, devices: &Devices) -> Settings {
+        Settings {
+            frequency: self.wave.frequency.hertz(),
+            speed: self.speed,
+            time: self.time,
+            mouse: Mouse::default(),
+            size: self.size,
+            map: self.colormap,
+            range: self.range,
+            playing: !self.paused,
+            smooth: false,
+            actual: self.actual_size,
+            panel: true,
+            theme: match self.theme {
+                Theme::System => ThemePreference::System,
+                Theme::Light => ThemePreference::Light,
+                Theme::Dark => ThemePreference::Dark,
+            },
+            choice: devices.asked(),
+        }
+    }
+}
+
 /// Opens a window and stays until it is closed.
 fn window(
     arguments: &Arguments,
@@ -251,25 +276,6 @@ fn window(
     let again = inherited.is_some();
     let (config, registry, legacy) = (config.clone(), registry.clone(), legacy.clone());
     let kernel = kernel.cloned();
-    let first = |devices: &Devices| Settings {
-        frequency: arguments.wave.frequency.hertz(),
-        speed: arguments.speed,
-        time: arguments.time,
-        mouse: Mouse::default(),
-        size: arguments.size,
-        map: arguments.colormap,
-        range: arguments.range,
-        playing: !arguments.paused,
-        smooth: false,
-        actual: arguments.actual_size,
-        panel: true,
-        theme: match arguments.theme {
-            Theme::System => ThemePreference::System,
-            Theme::Light => ThemePreference::Light,
-            Theme::Dark => ThemePreference::Dark,
-        },
-        choice: devices.asked(),
-    };
     let ending = Ending {
         frames: arguments.frames,
         screenshot: arguments.screenshot.clone(),
@@ -288,7 +294,7 @@ fn window(
             Some((settings, reason)) => {
                 (settings, Some(format!("the window’s device was lost and opened again: {reason}")))
             }
-            None => (first(&devices), None),
+            None => (arguments.settings(&devices), None),
         };
         creation.egui_ctx.set_theme(settings.theme);
         let parts = Parts { settings, devices, kernel, folder, ending, lost, legacy, note };
@@ -297,26 +303,28 @@ fn window(
     // egui ends in a panic when its device is lost between laying a frame out and drawing it; no second window opens after that.
     let opened = std::panic::catch_unwind(AssertUnwindSafe(|| eframe::run_native("Cantus", options, app)));
     let lost = seen.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-    let opened = match opened {
+    match opened {
         Err(_) if lost => {
             let reason = "in the middle of a frame; open the window again".to_owned();
-            return Err(Error::DeviceLost { device: "the window's device".to_owned(), reason });
+            Err(Error::DeviceLost { device: "the window's device".to_owned(), reason })
         }
         Err(panic) => std::panic::resume_unwind(panic),
-        Ok(opened) => opened,
+        Ok(opened) => opened.map_err(|error| unopened(&error)),
+    }
+}
+
+/// The error of a window that cannot be opened.
+fn unopened(error: &eframe::Error) -> Error {
+    let said = error.to_string();
+    let message = match error {
+        // With the place in the library's source, which helps nobody.
+        eframe::Error::WinitEventLoop(_) => {
+            let said = said.rsplit(": ").next().unwrap_or_default();
+            format!("{said} (is there a desktop session, and does DISPLAY or WAYLAND_DISPLAY name it?)")
+        }
+        _ => said,
     };
-    opened.map_err(|error| {
-        let said = error.to_string();
-        let message = match &error {
-            // With the place in the library's source, which helps nobody.
-            eframe::Error::WinitEventLoop(_) => {
-                let said = said.rsplit(": ").next().unwrap_or_default();
-                format!("{said} (is there a desktop session, and does DISPLAY or WAYLAND_DISPLAY name it?)")
-            }
-            _ => said,
-        };
-        Error::Device { device: "the display".to_owned(), action: "opening a window".to_owned(), message }
-    })
+    Error::Device { device: "the display".to_owned(), action: "opening a window".to_owned(), message }
 }
 
 /// Listens to the window's device: what it refuses is logged, its loss is kept and wakes the window.

@@ -340,18 +340,7 @@ impl Operation {
             (&Self::Msm { curve, count, first }, [points, scalars]) => {
                 with_curve!(curve, C => sum_of_multiples::<C>(points, scalars, output, [first, count]))
             }
-            (&Self::Hash { function, count, .. }, [blocks, starts]) => {
-                let (to, each) =
-                    (output.get_mut(..8 * count).ok_or("the result is too short")?, function.block_words());
-                parallel::for_chunks(to, 8 * 32, |task, digests| {
-                    for (at, digest) in digests.chunks_exact_mut(8).enumerate() {
-                        let bound = |place: usize| starts.get(place).map_or(0, |&start| start as usize * each);
-                        let range = bound(32 * task + at)..bound(32 * task + at + 1);
-                        digest.copy_from_slice(&function.digest(blocks.get(range).unwrap_or_default()));
-                    }
-                });
-                Ok(())
-            }
+            (&Self::Hash { function, count, .. }, [blocks, starts]) => hash(function, count, blocks, starts, output),
             (&Self::Poseidon2 { field, width, rows, length, rate, out }, [x]) => with_field!(field, F => {
                 let fits = rate > 0 && rate <= width && out > 0 && out <= width && length > 0;
                 let poseidon = Poseidon2::<F>::known(width).filter(|_| fits).ok_or("the permutation does not exist")?;
@@ -364,18 +353,7 @@ impl Operation {
                 });
                 Ok(())
             }),
-            (&Self::HashPairs { function, count }, [nodes]) => {
-                let to = output.get_mut(..8 * count).ok_or("the result is too short")?;
-                parallel::for_chunks(to, 8 * 32, |task, digests| {
-                    let mut blocks = Vec::new();
-                    function.pad(&[0; 64], &mut blocks);
-                    for (digest, pair) in digests.chunks_exact_mut(8).zip(nodes[task * 32 * 16..].chunks_exact(16)) {
-                        blocks[..16].copy_from_slice(pair);
-                        digest.copy_from_slice(&function.digest(&blocks));
-                    }
-                });
-                Ok(())
-            }
+            (&Self::HashPairs { function, count }, [nodes]) => hash_pairs(function, count, nodes, output),
             (&Self::Points { curve, function, count }, [a, rest @ ..]) => {
                 with_curve!(curve, C => points::<C>(function, a, rest.first().copied(), output, count, stop))
             }
@@ -389,6 +367,39 @@ impl Operation {
             _ => Err("its bindings are not those of the kernel".to_owned()),
         }
     }
+}
+
+/// The digest of each message, whose blocks begin at its start.
+fn hash(
+    function: HashFunction,
+    count: usize,
+    blocks: &[u32],
+    starts: &[u32],
+    output: &mut [u32],
+) -> Result<(), String> {
+    let (to, each) = (output.get_mut(..8 * count).ok_or("the result is too short")?, function.block_words());
+    parallel::for_chunks(to, 8 * 32, |task, digests| {
+        for (at, digest) in digests.chunks_exact_mut(8).enumerate() {
+            let bound = |place: usize| starts.get(place).map_or(0, |&start| start as usize * each);
+            let range = bound(32 * task + at)..bound(32 * task + at + 1);
+            digest.copy_from_slice(&function.digest(blocks.get(range).unwrap_or_default()));
+        }
+    });
+    Ok(())
+}
+
+/// The digest of each two nodes.
+fn hash_pairs(function: HashFunction, count: usize, nodes: &[u32], output: &mut [u32]) -> Result<(), String> {
+    let to = output.get_mut(..8 * count).ok_or("the result is too short")?;
+    parallel::for_chunks(to, 8 * 32, |task, digests| {
+        let mut blocks = Vec::new();
+        function.pad(&[0; 64], &mut blocks);
+        for (digest, pair) in digests.chunks_exact_mut(8).zip(nodes[task * 32 * 16..].chunks_exact(16)) {
+            blocks[..16].copy_from_slice(pair);
+            digest.copy_from_slice(&function.digest(&blocks));
+        }
+    });
+    Ok(())
 }
 
 fn elements<F: Field>(words: &[u32], count: usize) -> Result<&[F], String> {

@@ -294,91 +294,150 @@ unsafe fn product_of<T: Tiles, B: Columns>(
 ) {
     let (k, wide) = (terms.len(), T::TILE[1]);
     let threads = if parallel { threads::count() } else { 1 };
-    // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
-    let rows = part_of(m, ROWS.min(m.div_ceil(8 * threads)).max(2 * T::TILE[0]), T::TILE[0]);
-    let blocks = m.div_ceil(rows);
-    let multiplied = |right: Right<'_>, columns: Range<usize>| {
-        let count = columns.len().div_ceil(wide);
-        let bands = threads.div_ceil(blocks).min(count);
-        let band = count.div_ceil(bands);
-        let run = |task: usize| {
-            let (block, band_at) = (task / bands, task % bands);
-            let block = block * rows..m.min(block * rows + rows);
-            let here = (band_at * band).min(count)..(band_at * band + band).min(count);
-            // SAFETY: every element is valid (this function's contract); tasks write distinct blocks of `c`.
-            unsafe { multiply::<T, B>((&c, terms.start > 0), &a, (right, k), [block, here], columns.clone()) };
-        };
-        if threads > 1 {
-            threads::each(blocks * bands, run);
-        } else {
-            (0..blocks * bands).for_each(run);
-        }
-    };
-    // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
-    let there = b.there().filter(|b| {
-        let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * T::TILE[0];
-        b.column == 1 && n.is_multiple_of(wide / 2) && m <= few && n.saturating_mul(k) <= NEAR
-    });
-    if let Some(b) = there {
-        let start = b.start.wrapping_add(terms.start * b.row);
-        return multiplied(Right::There(Matrix { start, ..b }), 0..n);
+    let lot = Lot { size: [m, n], c, a, b, terms, threads };
+    if let Some(b) = lot.there::<T>() {
+        // SAFETY: elements and set are as the function's contract has them, which is that of the method.
+        return unsafe { lot.multiply_by::<T>(Right::There(b), 0..n) };
     }
-    let lines = wide / 16 * (k + usize::from(B::BEGINS));
-    let pack_one = |columns: &Range<usize>, panel: usize, to: &mut [Line]| {
-        let column = columns.start + panel * wide;
-        // SAFETY: the elements may be read (this function's contract); a panel has room for a tile's columns for each term.
-        unsafe { b.pack::<T>(column..columns.end.min(column + wide), terms.clone(), to.as_mut_ptr().cast()) };
-    };
-    let pack = |columns: &Range<usize>, panels: &mut [Line]| {
-        let pack = |panel: usize, to: &mut [Line]| pack_one(columns, panel, to);
-        if threads > 1 {
-            threads::each_chunk(panels, lines, pack);
-        } else {
-            panels.chunks_exact_mut(lines).enumerate().for_each(|(panel, to)| pack(panel, to));
-        }
-    };
+    let lines = lot.lines::<T>();
     let whole = lines * n.div_ceil(wide);
     if let Some(keeper) = keeper.filter(|_| m <= KEEPING_PAYS && whole <= MOST_KEPT) {
-        let form = ("panels", TypeId::of::<T>(), [n, k, terms.start], b.place());
-        if let Some(panels) = kept(keeper, form, whole, |panels| pack(&(0..n), panels)) {
-            return multiplied(Right::Packed(&panels, lines, B::BEGINS), 0..n);
+        let form = ("panels", TypeId::of::<T>(), [n, k, lot.terms.start], b.place());
+        // SAFETY: elements and set are as the function's contract has them; there is room for all panels.
+        if let Some(panels) = kept(keeper, form, whole, |panels| unsafe { lot.pack::<T>(&(0..n), panels) }) {
+            // SAFETY: elements and set are as the function's contract has them, which is that of the method.
+            return unsafe { lot.multiply_by::<T>(Right::Packed(&panels, lines, B::BEGINS), 0..n) };
         }
     }
-    let count = n.div_ceil(wide);
-    if m <= ALONE * T::TILE[0] && count >= 2 * threads {
-        let together = (NEAR / 2 / (k * wide)).clamp(1, PANELS);
-        let groups = count.div_ceil(together);
-        let each = groups.div_ceil(8 * threads);
-        let run = |task: usize| {
-            with_panels(&RIGHT, 16 * lines * together, |panels| {
-                for group in (task * each..groups).take(each) {
-                    let columns = group * together * wide..n.min((group + 1) * together * wide);
-                    let panels = &mut panels[..lines * columns.len().div_ceil(wide)];
-                    for (panel, to) in panels.chunks_exact_mut(lines).enumerate() {
-                        pack_one(&columns, panel, to);
-                    }
-                    let (right, here) = (Right::Packed(panels, lines, B::BEGINS), 0..columns.len().div_ceil(wide));
-                    // SAFETY: every element is valid (this function's contract); tasks write distinct columns of `c`.
-                    unsafe { multiply::<T, B>((&c, terms.start > 0), &a, (right, k), [0..m, here], columns) };
-                }
-            });
-        };
-        if threads > 1 {
-            threads::each(groups.div_ceil(each), run);
-        } else {
-            (0..groups.div_ceil(each)).for_each(run);
-        }
-        return;
+    if m <= ALONE * T::TILE[0] && n.div_ceil(wide) >= 2 * threads {
+        // SAFETY: elements and set are as the function's contract has them, which is that of the method.
+        return unsafe { lot.pack_and_multiply::<T>() };
     }
     let columns = part_of(n, (PACKED / k).max(wide), wide);
     with_panels(&RIGHT, 16 * lines * columns.min(n.next_multiple_of(wide)).div_ceil(wide), |panels| {
         for first in (0..n).step_by(columns) {
             let columns = first..n.min(first + columns);
             let panels = &mut panels[..lines * columns.len().div_ceil(wide)];
-            pack(&columns, panels);
-            multiplied(Right::Packed(panels, lines, B::BEGINS), columns);
+            // SAFETY: elements and set are as the function's contract has them; there is room for the panels of these columns.
+            unsafe {
+                lot.pack::<T>(&columns, panels);
+                lot.multiply_by::<T>(Right::Packed(panels, lines, B::BEGINS), columns);
+            }
         }
     });
+}
+
+/// Some terms of a product, and the threads that share the work.
+struct Lot<B> {
+    /// Rows and columns of the result.
+    size: [usize; 2],
+    c: Matrix<*mut f32>,
+    a: Matrix<*const f32>,
+    b: B,
+    terms: Range<usize>,
+    threads: usize,
+}
+
+impl<B: Columns> Lot<B> {
+    /// The right operand's terms as they lie, where tiles read them there.
+    fn there<T: Tiles>(&self) -> Option<Matrix<*const f32>> {
+        let ([m, n], [tall, wide]) = (self.size, T::TILE);
+        // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
+        let there = self.b.there().filter(|b| {
+            let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * tall;
+            b.column == 1 && n.is_multiple_of(wide / 2) && m <= few && n.saturating_mul(self.terms.len()) <= NEAR
+        });
+        there.map(|b| Matrix { start: b.start.wrapping_add(self.terms.start * b.row), ..b })
+    }
+
+    /// Lines of a packed panel.
+    fn lines<T: Tiles>(&self) -> usize {
+        T::TILE[1] / 16 * (self.terms.len() + usize::from(B::BEGINS))
+    }
+
+    /// Runs tasks, on all threads if there are several.
+    fn each(&self, tasks: usize, run: impl Fn(usize) + Sync) {
+        if self.threads > 1 {
+            threads::each(tasks, run);
+        } else {
+            (0..tasks).for_each(run);
+        }
+    }
+
+    /// Packs one of the panels of some columns.
+    ///
+    /// # Safety
+    /// As [`product_by`]; a panel has room for a tile's columns for each term.
+    unsafe fn pack_one<T: Tiles>(&self, columns: &Range<usize>, panel: usize, to: &mut [Line]) {
+        let wide = T::TILE[1];
+        let column = columns.start + panel * wide;
+        // SAFETY: every element is valid, the processor has the set, and the panel has room (this function's contract).
+        unsafe { self.b.pack::<T>(column..columns.end.min(column + wide), self.terms.clone(), to.as_mut_ptr().cast()) };
+    }
+
+    /// Packs the panels of some columns.
+    ///
+    /// # Safety
+    /// As [`Lot::pack_one`].
+    unsafe fn pack<T: Tiles>(&self, columns: &Range<usize>, panels: &mut [Line]) {
+        // SAFETY: every element is valid, the processor has the set, and each panel has room (this function's contract).
+        let pack = |panel: usize, to: &mut [Line]| unsafe { self.pack_one::<T>(columns, panel, to) };
+        if self.threads > 1 {
+            threads::each_chunk(panels, self.lines::<T>(), pack);
+        } else {
+            panels.chunks_exact_mut(self.lines::<T>()).enumerate().for_each(|(panel, to)| pack(panel, to));
+        }
+    }
+
+    /// Multiplies all rows by some columns of the right operand.
+    ///
+    /// # Safety
+    /// As [`product_by`].
+    unsafe fn multiply_by<T: Tiles>(&self, right: Right<'_>, columns: Range<usize>) {
+        let ([m, _], [tall, wide], k) = (self.size, T::TILE, self.terms.len());
+        // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
+        let rows = part_of(m, ROWS.min(m.div_ceil(8 * self.threads)).max(2 * tall), tall);
+        let blocks = m.div_ceil(rows);
+        let count = columns.len().div_ceil(wide);
+        let bands = self.threads.div_ceil(blocks).min(count);
+        let band = count.div_ceil(bands);
+        self.each(blocks * bands, |task| {
+            let (block, band_at) = (task / bands, task % bands);
+            let block = block * rows..m.min(block * rows + rows);
+            let here = (band_at * band).min(count)..(band_at * band + band).min(count);
+            let add = self.terms.start > 0;
+            // SAFETY: every element is valid, and the processor has the set (this function's contract); tasks write distinct blocks of `c`.
+            unsafe { multiply::<T, B>((&self.c, add), &self.a, (right, k), [block, here], columns.clone()) };
+        });
+    }
+
+    /// Multiplies few rows: each task packs some panels at a time, and multiplies by them.
+    ///
+    /// # Safety
+    /// As [`product_by`].
+    unsafe fn pack_and_multiply<T: Tiles>(&self) {
+        let ([m, n], wide, k) = (self.size, T::TILE[1], self.terms.len());
+        let lines = self.lines::<T>();
+        let together = (NEAR / 2 / (k * wide)).clamp(1, PANELS);
+        let groups = n.div_ceil(wide).div_ceil(together);
+        let each = groups.div_ceil(8 * self.threads);
+        self.each(groups.div_ceil(each), |task| {
+            with_panels(&RIGHT, 16 * lines * together, |panels| {
+                for group in (task * each..groups).take(each) {
+                    let columns = group * together * wide..n.min((group + 1) * together * wide);
+                    let panels = &mut panels[..lines * columns.len().div_ceil(wide)];
+                    for (panel, to) in panels.chunks_exact_mut(lines).enumerate() {
+                        // SAFETY: every element is valid, and the processor has the set (this function's contract); there is room for a panel.
+                        unsafe { self.pack_one::<T>(&columns, panel, to) };
+                    }
+                    let (right, here) = (Right::Packed(panels, lines, B::BEGINS), 0..columns.len().div_ceil(wide));
+                    let add = self.terms.start > 0;
+                    // SAFETY: every element is valid, and the processor has the set (this function's contract); tasks write distinct columns of `c`.
+                    unsafe { multiply::<T, B>((&self.c, add), &self.a, (right, k), [0..m, here], columns) };
+                }
+            });
+        });
+    }
 }
 
 /// Multiplies a block of rows by some of the right operand's panels, which have `k` terms each.

@@ -310,62 +310,14 @@ fn scan_by<T: Carried>(
     if rows == 0 || length == 0 {
         return Ok(());
     }
-    let fold = |values: &[f32]| {
-        let mut totals = [neutral; CHAINS];
-        let (lines, rest) = values.as_chunks::<CHAINS>();
-        for line in lines {
-            for (total, &value) in totals.iter_mut().zip(line) {
-                *total = combine(*total, T::of(value));
-            }
-        }
-        let all = totals.into_iter().fold(neutral, &combine);
-        rest.iter().fold(all, |carried, &value| combine(carried, T::of(value)))
-    };
-    // One chain of sums takes as long as its additions wait for each other: a stretch is run through in several parts at once, each from the sum
-    // of those before it.
-    let scanned = |start: T, at: usize, values: &[f32]| {
-        if let Way::Vectors(scan) = way {
-            // SAFETY: `run` checked the sizes, and the stretches are distinct.
-            unsafe { scan(start, values, y.at(at)) };
-            return;
-        }
-        let part = values.len() / CHAINS;
-        let (mut carried, mut whole) = ([start; CHAINS], 0);
-        if part >= SHORTEST && matches!(way, Way::Chains) {
-            for chain in 1..CHAINS {
-                carried[chain] = combine(carried[chain - 1], fold(&values[(chain - 1) * part..chain * part]));
-            }
-            let parts: [&[f32]; CHAINS] = std::array::from_fn(|chain| &values[chain * part..(chain + 1) * part]);
-            (0..part).for_each(|i| {
-                for (chain, carried) in carried.iter_mut().enumerate() {
-                    *carried = combine(*carried, T::of(parts[chain][i]));
-                    // SAFETY: `run` checked the sizes, and the stretches are distinct.
-                    unsafe { y.at(at + chain * part + i).write(carried.element()) };
-                }
-            });
-            (carried[0], whole) = (carried[CHAINS - 1], part * CHAINS);
-        }
-        let mut carried = carried[0];
-        for (i, &value) in values.iter().enumerate().skip(whole) {
-            carried = combine(carried, T::of(value));
-            // SAFETY: `run` checked the sizes, and the stretches are distinct.
-            unsafe { y.at(at + i).write(carried.element()) };
-        }
-    };
+    let scan = Scan { y, length, neutral, way, combine };
+    // SAFETY: nothing writes the input while the operation runs.
+    let values = |row: usize| unsafe { x.stretch(row, length) };
     let threads = threads::count();
     if rows < threads && length >= PART && !matches!(way, Way::Chain) {
         for row in 0..rows {
             limits.begin().check()?;
-            // SAFETY: nothing writes the input while the operation runs.
-            let values = unsafe { x.stretch(row, length) };
-            let part = length.div_ceil(threads);
-            let parts: Vec<&[f32]> = values.chunks(part).listed();
-            let mut before = vec![neutral; parts.len()];
-            threads::each_chunk(&mut before, 1, |number, total| total[0] = fold(parts[number]));
-            before.iter_mut().fold(neutral, |carried, total| combine(carried, std::mem::replace(total, carried)));
-            threads::each(parts.len(), |number| {
-                scanned(before[number], row * length + number * part, parts[number]);
-            });
+            scan.row_by_parts(row, values(row), threads);
         }
         return Ok(());
     }
@@ -376,8 +328,6 @@ fn scan_by<T: Carried>(
         let end = rows.min(row + together);
         while row < end {
             limits.begin().check()?;
-            // SAFETY: nothing writes the input while the operation runs.
-            let values = |row: usize| unsafe { x.stretch(row, length) };
             let alone = match way {
                 Way::Chain => false,
                 // Rows of a page are in each other's way in the first cache.
@@ -385,24 +335,98 @@ fn scan_by<T: Carried>(
                 Way::Vectors(_) => true,
             };
             if alone || end - row < CHAINS {
-                scanned(neutral, row * length, values(row));
+                scan.stretch(neutral, row * length, values(row));
                 row += 1;
-                continue;
+            } else {
+                scan.rows_as_chains(row, std::array::from_fn(|chain| values(row + chain)));
+                row += CHAINS;
             }
-            // Rows are chains as well, and need no sums before them.
-            let lines: [&[f32]; CHAINS] = std::array::from_fn(|chain| &values(row + chain)[..length]);
-            let mut carried = [neutral; CHAINS];
-            (0..length).for_each(|i| {
-                for (chain, carried) in carried.iter_mut().enumerate() {
-                    *carried = combine(*carried, T::of(lines[chain][i]));
-                    // SAFETY: `run` checked the sizes, and rows are distinct.
-                    unsafe { y.at((row + chain) * length + i).write(carried.element()) };
-                }
-            });
-            row += CHAINS;
         }
         Ok(())
     })
+}
+
+/// A scan into `y`, whose sizes `run` checked.
+struct Scan<T, F> {
+    y: Floats,
+    length: usize,
+    neutral: T,
+    way: Way<T>,
+    combine: F,
+}
+
+impl<T: Carried, F: Fn(T, T) -> T + Sync> Scan<T, F> {
+    fn fold(&self, values: &[f32]) -> T {
+        let mut totals = [self.neutral; CHAINS];
+        let (lines, rest) = values.as_chunks::<CHAINS>();
+        for line in lines {
+            for (total, &value) in totals.iter_mut().zip(line) {
+                *total = (self.combine)(*total, T::of(value));
+            }
+        }
+        let all = totals.into_iter().fold(self.neutral, &self.combine);
+        rest.iter().fold(all, |carried, &value| (self.combine)(carried, T::of(value)))
+    }
+
+    /// Scans a stretch that begins at that element. One chain of sums takes as long as its additions wait for each other: a stretch is run through
+    /// in several parts at once, each from the sum of those before it.
+    fn stretch(&self, start: T, at: usize, values: &[f32]) {
+        if let Way::Vectors(scan) = self.way {
+            // SAFETY: `run` checked the sizes, and the stretches are distinct.
+            unsafe { scan(start, values, self.y.at(at)) };
+            return;
+        }
+        let part = values.len() / CHAINS;
+        let (mut carried, mut whole) = (start, 0);
+        if part >= SHORTEST && matches!(self.way, Way::Chains) {
+            let parts: [&[f32]; CHAINS] = std::array::from_fn(|chain| &values[chain * part..(chain + 1) * part]);
+            let mut starts = [start; CHAINS];
+            for chain in 1..CHAINS {
+                starts[chain] = (self.combine)(starts[chain - 1], self.fold(parts[chain - 1]));
+            }
+            carried = self.chains(starts, parts, |chain| at + chain * part);
+            whole = part * CHAINS;
+        }
+        for (i, &value) in values.iter().enumerate().skip(whole) {
+            carried = (self.combine)(carried, T::of(value));
+            // SAFETY: `run` checked the sizes, and stretches are distinct.
+            unsafe { self.y.at(at + i).write(carried.element()) };
+        }
+    }
+
+    /// Scans chains of one length side by side, which begin at those elements. Returns the last one's result.
+    #[inline(always)]
+    fn chains(&self, mut carried: [T; CHAINS], chains: [&[f32]; CHAINS], at: impl Fn(usize) -> usize) -> T {
+        let length = chains[0].len();
+        let chains: [&[f32]; CHAINS] = std::array::from_fn(|chain| &chains[chain][..length]);
+        (0..length).for_each(|i| {
+            for (chain, carried) in carried.iter_mut().enumerate() {
+                *carried = (self.combine)(*carried, T::of(chains[chain][i]));
+                // SAFETY: `run` checked the sizes, and chains are distinct.
+                unsafe { self.y.at(at(chain) + i).write(carried.element()) };
+            }
+        });
+        carried[CHAINS - 1]
+    }
+
+    /// Scans rows from that one on, which are chains, and need no sums before them.
+    fn rows_as_chains(&self, row: usize, rows: [&[f32]; CHAINS]) {
+        self.chains([self.neutral; CHAINS], rows, |chain| (row + chain) * self.length);
+    }
+
+    /// Scans a row in parts, on all threads.
+    fn row_by_parts(&self, row: usize, values: &[f32], threads: usize) {
+        let part = self.length.div_ceil(threads);
+        let parts: Vec<&[f32]> = values.chunks(part).listed();
+        let mut before = vec![self.neutral; parts.len()];
+        threads::each_chunk(&mut before, 1, |number, total| total[0] = self.fold(parts[number]));
+        before
+            .iter_mut()
+            .fold(self.neutral, |carried, total| (self.combine)(carried, std::mem::replace(total, carried)));
+        threads::each(parts.len(), |number| {
+            self.stretch(before[number], row * self.length + number * part, parts[number]);
+        });
+    }
 }
 
 /// The place of each row's best element.

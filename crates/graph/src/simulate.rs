@@ -509,6 +509,25 @@ fn convolution(x: &[f32], w: &[f32], [from, taps, to]: [&[usize]; 3], window: Co
     result
 }
 
+/// The bits as another dtype.
+fn bitcast(x: &Array, dtype: DType) -> Result<Array> {
+    Ok(match (x, dtype) {
+        (Array::F32(x), DType::U32) => Array::U32(map(x, f32::to_bits)),
+        (Array::F32(x), DType::I32) => Array::I32(map(x, |x| x.to_bits().cast_signed())),
+        (Array::I32(x), DType::U32) => Array::U32(map(x, i32::cast_unsigned)),
+        (Array::I32(x), DType::F32) => Array::F32(map(x, |x| f32::from_bits(x.cast_unsigned()))),
+        (Array::U32(x), DType::I32) => Array::I32(map(x, u32::cast_signed)),
+        (Array::U32(x), DType::F32) => Array::F32(map(x, f32::from_bits)),
+        (Array::F64(x), DType::U64) => Array::U64(map(x, f64::to_bits)),
+        (Array::U64(x), DType::F64) => Array::F64(map(x, f64::from_bits)),
+        (Array::F64(x), DType::I64) => Array::I64(map(x, |x| x.to_bits().cast_signed())),
+        (Array::I64(x), DType::F64) => Array::F64(map(x, |x| f64::from_bits(x.cast_unsigned()))),
+        (Array::I64(x), DType::U64) => Array::U64(map(x, i64::cast_unsigned)),
+        (Array::U64(x), DType::I64) => Array::I64(map(x, u64::cast_signed)),
+        _ => return Err(fault(format!("the bits as {dtype}"))),
+    })
+}
+
 /// One node of operands with their shapes.
 fn apply(node: &Node, operands: &[(&Array, &[usize])]) -> Result<Array> {
     let operand = |place: usize| operands.get(place).copied().ok_or_else(|| fault("an operand is missing"));
@@ -527,21 +546,7 @@ fn apply(node: &Node, operands: &[(&Array, &[usize])]) -> Result<Array> {
         Op::Compare(op) => compare(*op, operand(0)?.0, operand(1)?.0)?,
         Op::Select => select(operand(0)?.0, operand(1)?.0, operand(2)?.0)?,
         Op::Convert => convert(operand(0)?.0, node.dtype)?,
-        Op::Bitcast => match (operand(0)?.0, node.dtype) {
-            (Array::F32(x), DType::U32) => Array::U32(map(x, f32::to_bits)),
-            (Array::F32(x), DType::I32) => Array::I32(map(x, |x| x.to_bits().cast_signed())),
-            (Array::I32(x), DType::U32) => Array::U32(map(x, i32::cast_unsigned)),
-            (Array::I32(x), DType::F32) => Array::F32(map(x, |x| f32::from_bits(x.cast_unsigned()))),
-            (Array::U32(x), DType::I32) => Array::I32(map(x, u32::cast_signed)),
-            (Array::U32(x), DType::F32) => Array::F32(map(x, f32::from_bits)),
-            (Array::F64(x), DType::U64) => Array::U64(map(x, f64::to_bits)),
-            (Array::U64(x), DType::F64) => Array::F64(map(x, f64::from_bits)),
-            (Array::F64(x), DType::I64) => Array::I64(map(x, |x| x.to_bits().cast_signed())),
-            (Array::I64(x), DType::F64) => Array::F64(map(x, |x| f64::from_bits(x.cast_unsigned()))),
-            (Array::I64(x), DType::U64) => Array::U64(map(x, i64::cast_unsigned)),
-            (Array::U64(x), DType::I64) => Array::I64(map(x, u64::cast_signed)),
-            _ => return Err(fault(format!("the bits as {}", node.dtype))),
-        },
+        Op::Bitcast => bitcast(operand(0)?.0, node.dtype)?,
         Op::Broadcast(axes) => {
             let (x, from) = operand(0)?;
             let own = contiguous(from);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Binary, Compare, Fold, Graph, Node, Op, Unary, Value};
+use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -123,6 +123,20 @@ impl Fold {
 /// The name of one of a list.
 fn name<T: Copy + PartialEq>(names: &[(T, &'static str)], of: T) -> &'static str {
     names.iter().find(|(known, _)| *known == of).map_or("", |(_, name)| name)
+}
+
+/// The attributes of a convolution.
+fn of_window(window: &Convolution) -> String {
+    let [down, across] = window.padding;
+    format!(
+        "batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>, \
+         feature_group_count = {} : i64, lhs_dilation = array<i64: 1, 1>, \
+         padding = dense<[[{down}, {down}], [{across}, {across}]]> : tensor<2x2xi64>, {HIGHEST}, \
+         rhs_dilation = {}, window_strides = {}",
+        window.groups,
+        array(&window.dilation),
+        array(&window.stride)
+    )
 }
 
 fn array(numbers: &[usize]) -> String {
@@ -267,17 +281,7 @@ impl Writer<'_> {
                 self.line(place, node, "dot_general", &attributes, &[]);
             }
             Op::Convolution(window) => {
-                let [down, across] = window.padding;
-                let attributes = format!(
-                    "batch_group_count = 1 : i64, dimension_numbers = #stablehlo.conv<[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]>, \
-                     feature_group_count = {} : i64, lhs_dilation = array<i64: 1, 1>, \
-                     padding = dense<[[{down}, {down}], [{across}, {across}]]> : tensor<2x2xi64>, {HIGHEST}, \
-                     rhs_dilation = {}, window_strides = {}",
-                    window.groups,
-                    array(&window.dilation),
-                    array(&window.stride)
-                );
-                self.line(place, node, "convolution", &attributes, &[]);
+                self.line(place, node, "convolution", &of_window(window), &[]);
             }
         }
     }

@@ -229,6 +229,24 @@ impl Walk<'_> {
                 _ => {}
             }
         }
+        self.arguments(function);
+        for (handle, expression) in function.expressions.iter() {
+            let Some(need) = self.need_of(expression, handle, function, info) else { continue };
+            self.needs.insert(need);
+            match info[handle].ty.inner_with(&self.module.types).scalar() {
+                Some(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 2 => {
+                    self.needs.insert(Need::Halves);
+                }
+                Some(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 8 => {
+                    self.needs.insert(Need::Doubles);
+                }
+                Some(scalar) if scalar.width == 8 => self.needs.insert(Need::WideIntegers),
+                _ => {}
+            }
+        }
+    }
+
+    fn arguments(&mut self, function: &Function) {
         for argument in &function.arguments {
             if matches!(self.module.types[argument.ty].inner, TypeInner::Pointer { .. }) {
                 self.needs.insert(Need::Pointers);
@@ -239,67 +257,62 @@ impl Walk<'_> {
                 self.needs.insert(Need::Subgroups);
             }
         }
-        for (handle, expression) in function.expressions.iter() {
-            let inner = |of: Handle<Expression>| info[of].ty.inner_with(&self.module.types);
-            let kind = |of: Handle<Expression>| inner(of).scalar().map(|scalar| scalar.kind);
-            let whole = |of: Handle<Expression>| matches!(kind(of), Some(ScalarKind::Sint | ScalarKind::Uint));
-            let is_local = |of: Handle<Expression>| {
-                !matches!(
-                    inner(of).pointer_space(),
-                    Some(AddressSpace::Storage { .. } | AddressSpace::Uniform | AddressSpace::WorkGroup)
-                )
-            };
-            let need = match *expression {
-                Expression::Binary { op, left, right } => match op {
-                    BinaryOperator::Divide | BinaryOperator::Modulo if whole(left) => Need::IntegerDivision,
-                    BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight
-                        if !matches!(function.expressions[right], Expression::Literal(_)) =>
-                    {
-                        Need::Shifts
-                    }
-                    BinaryOperator::Multiply
-                        if [left, right].iter().any(|&of| matches!(inner(of), TypeInner::Matrix { .. })) =>
-                    {
-                        Need::Matrices
-                    }
-                    _ if whole(left) => Need::IntegerArithmetic,
-                    _ => Need::Floats,
-                },
-                Expression::Unary { op: UnaryOperator::Negate, expr } if whole(expr) => Need::IntegerArithmetic,
-                Expression::Select { .. } | Expression::Relational { .. } => Need::Conditions,
-                Expression::As { expr, kind: to, convert: Some(_) }
-                    if kind(expr) == Some(ScalarKind::Float) && matches!(to, ScalarKind::Sint | ScalarKind::Uint) =>
+    }
+
+    /// Returns the need of an expression, if it has one. Notes the longest array of numbers that it indexes.
+    fn need_of(
+        &mut self,
+        expression: &Expression,
+        handle: Handle<Expression>,
+        function: &Function,
+        info: &FunctionInfo,
+    ) -> Option<Need> {
+        let types = &self.module.types;
+        let inner = |of: Handle<Expression>| info[of].ty.inner_with(types);
+        let kind = |of: Handle<Expression>| inner(of).scalar().map(|scalar| scalar.kind);
+        let whole = |of: Handle<Expression>| matches!(kind(of), Some(ScalarKind::Sint | ScalarKind::Uint));
+        let is_local = |of: Handle<Expression>| {
+            !matches!(
+                inner(of).pointer_space(),
+                Some(AddressSpace::Storage { .. } | AddressSpace::Uniform | AddressSpace::WorkGroup)
+            )
+        };
+        Some(match *expression {
+            Expression::Binary { op, left, right } => match op {
+                BinaryOperator::Divide | BinaryOperator::Modulo if whole(left) => Need::IntegerDivision,
+                BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight
+                    if !matches!(function.expressions[right], Expression::Literal(_)) =>
                 {
-                    Need::FloatToInt
+                    Need::Shifts
                 }
-                Expression::Access { base, .. } if is_local(base) => {
-                    self.longest = self.longest.max(numbers(self.module, inner(base)));
-                    Need::DynamicIndexing
+                BinaryOperator::Multiply
+                    if [left, right].iter().any(|&of| matches!(inner(of), TypeInner::Matrix { .. })) =>
+                {
+                    Need::Matrices
                 }
-                Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => match inner(handle) {
-                    TypeInner::CooperativeMatrix { rows: naga::CooperativeSize::Eight, .. } => {
-                        Need::SmallCooperativeMatrices
-                    }
-                    _ => Need::CooperativeMatrices,
-                },
-                Expression::Math { fun, .. } => match of_function(fun) {
-                    Some(need) => need,
-                    None => Need::Floats,
-                },
-                _ => continue,
-            };
-            self.needs.insert(need);
-            match info[handle].ty.inner_with(&self.module.types).scalar() {
-                Some(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 2 => {
-                    self.needs.insert(Need::Halves)
-                }
-                Some(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 8 => {
-                    self.needs.insert(Need::Doubles);
-                }
-                Some(scalar) if scalar.width == 8 => self.needs.insert(Need::WideIntegers),
-                _ => {}
+                _ if whole(left) => Need::IntegerArithmetic,
+                _ => Need::Floats,
+            },
+            Expression::Unary { op: UnaryOperator::Negate, expr } if whole(expr) => Need::IntegerArithmetic,
+            Expression::Select { .. } | Expression::Relational { .. } => Need::Conditions,
+            Expression::As { expr, kind: to, convert: Some(_) }
+                if kind(expr) == Some(ScalarKind::Float) && matches!(to, ScalarKind::Sint | ScalarKind::Uint) =>
+            {
+                Need::FloatToInt
             }
-        }
+            Expression::Access { base, .. } if is_local(base) => {
+                self.longest = self.longest.max(numbers(self.module, inner(base)));
+                Need::DynamicIndexing
+            }
+            Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => match inner(handle) {
+                TypeInner::CooperativeMatrix { rows: naga::CooperativeSize::Eight, .. } => {
+                    Need::SmallCooperativeMatrices
+                }
+                _ => Need::CooperativeMatrices,
+            },
+            Expression::Math { fun, .. } => of_function(fun).unwrap_or(Need::Floats),
+            _ => return None,
+        })
     }
 
     /// Returns whether a layout has more to it than scalars or vectors of two and four in a row.

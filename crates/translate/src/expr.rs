@@ -10,6 +10,12 @@ use super::{Result, Writer};
 use crate::reflection::Scalar;
 use cantus_base::listed::Listed;
 
+/// A number as an operand, which a cast is only in parentheses.
+fn operand(text: String) -> String {
+    let is_cast = ["(u16)", "(i16)", "(f16)"].iter().any(|cast| text.starts_with(cast));
+    if is_cast { format!("({text})") } else { text }
+}
+
 impl<'m> Writer<'m> {
     /// The type of a value.
     pub(super) fn ty_of(&self, f: &Body<'m>, handle: Handle<Expression>) -> Result<Ty> {
@@ -34,42 +40,19 @@ impl<'m> Writer<'m> {
     fn expression(&mut self, f: &mut Body<'m>, handle: Handle<Expression>) -> Result<String> {
         let function = f.function;
         Ok(match &function.expressions[handle] {
-            Expression::Literal(literal) => {
-                let text = self.literal(*literal)?;
-                // A cast is no operand yet.
-                if matches!(literal, Literal::U16(_) | Literal::I16(_) | Literal::F16(_)) {
-                    format!("({text})")
-                } else {
-                    text
-                }
-            }
-            Expression::Constant(constant) => {
-                let text = self.constant(*constant)?;
-                if text.starts_with("(u16)") || text.starts_with("(i16)") || text.starts_with("(f16)") {
-                    format!("({text})")
-                } else {
-                    text
-                }
-            }
+            Expression::Literal(literal) => operand(self.literal(*literal)?),
+            Expression::Constant(constant) => operand(self.constant(*constant)?),
             Expression::Override(_) => return self.unsupported("overrides that are not resolved"),
             Expression::ZeroValue(ty) => {
                 let ty = self.ty(*ty)?;
-                let text = self.zero(ty)?;
-                if text.starts_with('(') { format!("({text})") } else { text }
+                operand(self.zero(ty)?)
             }
             Expression::Compose { components, .. } => return self.compose(f, handle, components),
-            Expression::Access { base, index } => {
-                if self.is_pointer(f, handle) {
-                    return self.unsupported("pointers as values");
-                }
-                return self.access_value(f, handle, *base, *index);
+            Expression::Access { .. } | Expression::AccessIndex { .. } if self.is_pointer(f, handle) => {
+                return self.unsupported("pointers as values");
             }
-            Expression::AccessIndex { base, index } => {
-                if self.is_pointer(f, handle) {
-                    return self.unsupported("pointers as values");
-                }
-                return self.part_of_value(f, *base, *index);
-            }
+            Expression::Access { base, index } => return self.access_value(f, handle, *base, *index),
+            Expression::AccessIndex { base, index } => return self.part_of_value(f, *base, *index),
             Expression::Splat { size, value } => {
                 let kind = self.kind_of(self.ty_of(f, *value)?)?;
                 let value = self.value(f, *value)?;

@@ -14,6 +14,20 @@ const MAX_NESTING: u32 = 6;
 /// Rounds after which a bounded loop ends.
 const MAX_ROUNDS: u64 = 1 << 32;
 
+/// The index of the invocation that a subgroup reads from, or what it is computed from.
+fn gathered_from(mode: &naga::GatherMode) -> Option<Handle<Expression>> {
+    use naga::GatherMode as Mode;
+    match *mode {
+        Mode::Broadcast(index)
+        | Mode::Shuffle(index)
+        | Mode::ShuffleDown(index)
+        | Mode::ShuffleUp(index)
+        | Mode::ShuffleXor(index)
+        | Mode::QuadBroadcast(index) => Some(index),
+        Mode::BroadcastFirst | Mode::QuadSwap(_) => None,
+    }
+}
+
 impl<'m> Writer<'m> {
     pub(super) fn block(&mut self, f: &mut Body<'m>, block: &'m Block) -> Result<()> {
         for (statement, span) in block.span_iter() {
@@ -51,26 +65,7 @@ impl<'m> Writer<'m> {
                     f.line("}");
                 }
             }
-            Statement::If { condition, accept, reject } => {
-                let condition = self.value(f, *condition)?;
-                // `for` and `while` come as a condition with nothing in it and a break beside it.
-                if accept.is_empty() {
-                    f.line(format!("if (!{condition}) {{"));
-                    self.inner_block(f, reject)?;
-                } else {
-                    f.line(format!("if {} {{", parenthesised(&condition)));
-                    self.inner_block(f, accept)?;
-                    if !reject.is_empty() {
-                        f.line("} else {");
-                        self.inner_block(f, reject)?;
-                    }
-                }
-                f.line("}");
-                // Some may have returned.
-                if scan::ends(accept, false) || scan::ends(reject, false) {
-                    f.straight = false;
-                }
-            }
+            Statement::If { condition, accept, reject } => self.write_if(f, *condition, accept, reject)?,
             Statement::Switch { selector, cases } => self.switch(f, *selector, cases)?,
             Statement::Loop { body, continuing, break_if } => self.write_loop(f, body, continuing, *break_if)?,
             Statement::Break => f.line("break;"),
@@ -93,16 +88,7 @@ impl<'m> Writer<'m> {
             }
             Statement::Store { pointer, value } => self.store(f, *pointer, *value)?,
             Statement::Atomic { pointer, fun, value, result } => self.atomic(f, *pointer, *fun, *value, *result)?,
-            Statement::WorkGroupUniformLoad { pointer, result } => {
-                let barrier = self.barrier(naga::Barrier::WORK_GROUP)?;
-                f.line(&barrier);
-                let ty = self.ty_of(f, *result)?;
-                let value = self.load(f, *pointer)?;
-                if f.used(*result) > 0 {
-                    self.bake(f, *result, ty, &value)?;
-                }
-                f.line(&barrier);
-            }
+            Statement::WorkGroupUniformLoad { pointer, result } => self.load_uniform(f, *pointer, *result)?,
             Statement::Call { function, arguments, result } => self.call(f, *function, arguments, *result)?,
             Statement::SubgroupBallot { result, predicate } => {
                 let predicate = match predicate {
@@ -114,18 +100,8 @@ impl<'m> Writer<'m> {
             }
             Statement::SubgroupGather { mode, argument, result } => {
                 let ty = self.ty_of(f, *argument)?;
-                let index = match mode {
-                    naga::GatherMode::Broadcast(index)
-                    | naga::GatherMode::Shuffle(index)
-                    | naga::GatherMode::ShuffleDown(index)
-                    | naga::GatherMode::ShuffleUp(index)
-                    | naga::GatherMode::ShuffleXor(index)
-                    | naga::GatherMode::QuadBroadcast(index) => {
-                        let text = self.value(f, *index)?;
-                        Some(format!("(u32){text}"))
-                    }
-                    naga::GatherMode::BroadcastFirst | naga::GatherMode::QuadSwap(_) => None,
-                };
+                let index = gathered_from(mode).map(|index| self.value(f, index)).transpose()?;
+                let index = index.map(|text| format!("(u32){text}"));
                 let value = self.value(f, *argument)?;
                 let text = self.subgroup_gather(f.straight, mode, ty, &value, index.as_deref())?;
                 self.result(f, Some(*result), &text)?;
@@ -143,6 +119,51 @@ impl<'m> Writer<'m> {
                 f.line(format!("{text};"));
             }
         }
+        Ok(())
+    }
+
+    fn write_if(
+        &mut self,
+        f: &mut Body<'m>,
+        condition: Handle<Expression>,
+        accept: &'m Block,
+        reject: &'m Block,
+    ) -> Result<()> {
+        let condition = self.value(f, condition)?;
+        // `for` and `while` come as a condition with nothing in it and a break beside it.
+        if accept.is_empty() {
+            f.line(format!("if (!{condition}) {{"));
+            self.inner_block(f, reject)?;
+        } else {
+            f.line(format!("if {} {{", parenthesised(&condition)));
+            self.inner_block(f, accept)?;
+            if !reject.is_empty() {
+                f.line("} else {");
+                self.inner_block(f, reject)?;
+            }
+        }
+        f.line("}");
+        // Some may have returned.
+        if scan::ends(accept, false) || scan::ends(reject, false) {
+            f.straight = false;
+        }
+        Ok(())
+    }
+
+    fn load_uniform(
+        &mut self,
+        f: &mut Body<'m>,
+        pointer: Handle<Expression>,
+        result: Handle<Expression>,
+    ) -> Result<()> {
+        let barrier = self.barrier(naga::Barrier::WORK_GROUP)?;
+        f.line(&barrier);
+        let ty = self.ty_of(f, result)?;
+        let value = self.load(f, pointer)?;
+        if f.used(result) > 0 {
+            self.bake(f, result, ty, &value)?;
+        }
+        f.line(&barrier);
         Ok(())
     }
 

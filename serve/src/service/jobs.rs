@@ -44,21 +44,9 @@ impl Service {
     /// # Errors
     /// 429 when the queue is full, 422 for a key that was used for another request, 503 when the disk takes nothing.
     pub async fn accept(self: &Arc<Self>, caller: &Caller, work: Work, request: Request) -> Result<Job, Problem> {
-        let (request, digest) = if request.body.len() > LARGE {
-            let digested = blocking(move || {
-                let digest = digest(&request);
-                (request, digest)
-            });
-            digested.await.map_err(|_| Problem::internal())?
-        } else {
-            let digest = digest(&request);
-            (request, digest)
-        };
+        let (request, digest) = digested(request).await?;
         let named = request.idempotency.as_deref();
-        let found = match named {
-            Some(key) => repeated(&self.jobs(), &caller.id, key, &digest)?,
-            None => None,
-        };
+        let found = repeated(&self.jobs(), &caller.id, named, &digest)?;
         if let Some(found) = found {
             return written(found).await;
         }
@@ -70,19 +58,7 @@ impl Service {
         self.keep(&owner, bytes)?;
         let kept = Kept { service: self.clone(), owner: owner.clone(), bytes: Some(bytes) };
         let id = random_hex::<16>().map_err(|_| Problem::internal())?;
-        let job = Job {
-            id: id.clone(),
-            state: State::Queued,
-            kind: work.kind().to_owned(),
-            progress: Some(0),
-            created: now(),
-            ended: None,
-            milliseconds: None,
-            devices: Vec::new(),
-            events: Vec::new(),
-            problem: None,
-            expires: None,
-        };
+        let job = queued(&id, &work);
         let record = Record {
             id,
             owner: caller.id.clone(),
@@ -108,10 +84,7 @@ impl Service {
         };
         let found = {
             let mut jobs = self.jobs();
-            let found = match &record.idempotency {
-                Some(key) => repeated(&jobs, &record.owner, key, &record.digest)?,
-                None => None,
-            };
+            let found = repeated(&jobs, &record.owner, record.idempotency.as_deref(), &record.digest)?;
             if found.is_none() {
                 jobs.insert(live);
             }
@@ -439,8 +412,8 @@ fn digest(request: &Request) -> String {
 const LARGE: usize = 1 << 16;
 
 /// The job that an owner's `Idempotency-Key` made.
-fn repeated(jobs: &Ledger, owner: &str, key: &str, digest: &str) -> Result<Option<Found>, Problem> {
-    match jobs.named(owner, key) {
+fn repeated(jobs: &Ledger, owner: &str, key: Option<&str>, digest: &str) -> Result<Option<Found>, Problem> {
+    match key.and_then(|key| jobs.named(owner, key)) {
         Some(live) if live.record.digest == digest => Ok(Some((live.record.job.clone(), live.written.clone()))),
         Some(_) => Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -458,6 +431,35 @@ type Found = (Job, watch::Receiver<bool>);
 /// The job once it is on the disk: not before may anybody hear that it is accepted.
 async fn written((job, mut written): Found) -> Result<Job, Problem> {
     written.wait_for(|written| *written).await.map(|_| job).map_err(|_| unwritten())
+}
+
+/// The request and its digest.
+async fn digested(request: Request) -> Result<(Request, String), Problem> {
+    let both = |request: Request| {
+        let digest = digest(&request);
+        (request, digest)
+    };
+    if request.body.len() <= LARGE {
+        return Ok(both(request));
+    }
+    blocking(move || both(request)).await.map_err(|_| Problem::internal())
+}
+
+/// A new job for work.
+fn queued(id: &str, work: &Work) -> Job {
+    Job {
+        id: id.to_owned(),
+        state: State::Queued,
+        kind: work.kind().to_owned(),
+        progress: Some(0),
+        created: now(),
+        ended: None,
+        milliseconds: None,
+        devices: Vec::new(),
+        events: Vec::new(),
+        problem: None,
+        expires: None,
+    }
 }
 
 fn unwritten() -> Problem {

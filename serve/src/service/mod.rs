@@ -98,6 +98,35 @@ impl Served {
     }
 }
 
+/// Opens the keys, unless the service is open.
+fn keys(settings: &Settings) -> Result<Option<Arc<Keys>>, String> {
+    if settings.open {
+        if !settings.listen.ip().is_loopback() {
+            return Err("--open is for this machine alone: listen on 127.0.0.1 or [::1], or use keys".to_owned());
+        }
+        return Ok(None);
+    }
+    let path = settings.keys.clone().unwrap_or_else(|| settings.data.join("keys.toml"));
+    Ok(Some(Arc::new(Keys::open(&path)?)))
+}
+
+/// Begins the lane of callers' kernels, which run in processes of their own.
+fn kernel_lane(limits: KernelLimits, settings: &Settings, bounds: Bounds) -> std::io::Result<Arc<Lane>> {
+    let bounds = Bounds {
+        batch: 1,
+        count: settings.queue.min(1000),
+        threads: settings.kernel_processes,
+        // A process has the priority of the thread that begins it: a key's first moments go before what others have long computed.
+        yields: Yields::Nothing,
+        ..bounds
+    };
+    let opener = {
+        let limits = limits.clone();
+        Box::new(move || Ok(Means::Processes(limits.clone())))
+    };
+    Lane::begin("callers' kernels".to_owned(), bounds, Means::Processes(limits), opener)
+}
+
 /// The running service.
 #[derive(Debug)]
 pub struct Service {
@@ -160,15 +189,7 @@ impl Service {
         command: Vec<std::ffi::OsString>,
         engine: &Arc<Engines>,
     ) -> Result<Arc<Self>, String> {
-        let keys = if settings.open {
-            if !settings.listen.ip().is_loopback() {
-                return Err("--open is for this machine alone: listen on 127.0.0.1 or [::1], or use keys".to_owned());
-            }
-            None
-        } else {
-            let path = settings.keys.clone().unwrap_or_else(|| settings.data.join("keys.toml"));
-            Some(Arc::new(Keys::open(&path)?))
-        };
+        let keys = keys(&settings)?;
         let traces = Traces::open(&settings)?;
         let bounds = Bounds {
             count: settings.queue,
@@ -196,21 +217,7 @@ impl Service {
             command,
             folder: settings.data.join("drivers"),
         });
-        let kernels = kernel_limits.clone().map(|limits| {
-            let bounds = Bounds {
-                batch: 1,
-                count: settings.queue.min(1000),
-                threads: settings.kernel_processes,
-                // A process has the priority of the thread that begins it: a key's first moments go before what others have long computed.
-                yields: Yields::Nothing,
-                ..bounds
-            };
-            let opener = {
-                let limits = limits.clone();
-                Box::new(move || Ok(Means::Processes(limits.clone())))
-            };
-            Lane::begin("callers' kernels".to_owned(), bounds, Means::Processes(limits), opener)
-        });
+        let kernels = kernel_limits.clone().map(|limits| kernel_lane(limits, &settings, bounds));
         let kernels = kernels.transpose().map_err(unstarted)?;
         let opened = Store::open(&settings.data)?;
         // What an earlier process left; this one alone has the folder now.
@@ -247,7 +254,13 @@ impl Service {
         });
         service.metrics.set_aside.store(u64::from(opened.aside.is_some()), Ordering::Relaxed);
         service.resume(opened.records);
-        let swept = Arc::downgrade(&service);
+        service.keep_swept();
+        Ok(service)
+    }
+
+    /// Sweeps now and then, as long as the service is there.
+    fn keep_swept(self: &Arc<Self>) {
+        let swept = Arc::downgrade(self);
         tokio::spawn(async move {
             for turn in 1_u64.. {
                 tokio::time::sleep(Duration::from_secs(5)).await;
@@ -259,7 +272,6 @@ impl Service {
                 }
             }
         });
-        Ok(service)
     }
 
     /// Returns whether it takes no more work.

@@ -405,10 +405,7 @@ impl Again {
                         Known::Part(offset, fate) => (memory?.clone(), *offset, fate),
                         Known::Nothing | Known::Tensor(..) => return None,
                     };
-                    if *written {
-                        effect.writes.push(fate.clone());
-                    }
-                    effect.reads.push(fate.clone());
+                    effect.add(fate.clone(), *written);
                     Bound::Buffer { buffer, offset, bytes: *bytes }
                 }
             });

@@ -712,6 +712,14 @@ impl Shared {
     }
 }
 
+/// The memory of a plan's arguments.
+#[derive(Default)]
+struct Located {
+    bindings: Vec<Bound>,
+    bytes: u64,
+    effect: Effect,
+}
+
 impl Plan<'_> {
     fn tensors(&self) -> impl Iterator<Item = (&Tensor, &Binding)> {
         self.arguments.iter().filter_map(|argument| match argument {
@@ -788,6 +796,46 @@ impl Plan<'_> {
         Size { invocations: self.invocations, operations: self.invocations.saturating_mul(each) }
     }
 
+    /// Returns the memory of its arguments on the device. The inner error is the label of a tensor that is elsewhere.
+    fn located(&self, slot: &Arc<Slot>) -> Result<std::result::Result<Located, String>> {
+        let mut located = Located { bindings: Vec::with_capacity(self.arguments.len()), ..Located::default() };
+        let Located { bindings, bytes, effect } = &mut located;
+        for argument in &self.arguments {
+            bindings.push(match argument {
+                Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
+                #[cfg(feature = "wgsl")]
+                Argument::Own(texture, view, writes) => {
+                    let Place { slot: own, fate, .. } = texture.live_place()?;
+                    if !Arc::ptr_eq(&own, slot) {
+                        let reason =
+                            format!("it is on {}, and another of the app's textures on {}", own.name(), slot.name());
+                        return Err(Error::InvalidInput { what: texture.label().to_owned(), reason });
+                    }
+                    effect.add(fate, *writes);
+                    *bytes += texture.byte_len();
+                    Bound::Buffer { buffer: view.clone(), offset: 0, bytes: 0 }
+                }
+                Argument::Tensor(tensor, binding) => {
+                    let Place { slot: own, buffer, fate, .. } = tensor.live_place()?;
+                    if !Arc::ptr_eq(&own, slot) {
+                        return Ok(Err(tensor.label().to_owned()));
+                    }
+                    let Some(buffer) = buffer else {
+                        return Err(Error::InvalidSize {
+                            what: format!("the tensor {}", tensor.label()),
+                            reason: "it is empty".to_owned(),
+                        });
+                    };
+                    effect.add(fate, binding.access == Access::ReadWrite);
+                    let whole = binding.layout.whole_bytes(tensor.byte_len().next_multiple_of(4));
+                    *bytes += whole;
+                    Bound::Buffer { buffer, offset: 0, bytes: whole }
+                }
+            });
+        }
+        Ok(Ok(located))
+    }
+
     /// Records the dispatch, unless another thread moved one of its tensors since it was prepared.
     fn record(
         &mut self,
@@ -798,56 +846,13 @@ impl Plan<'_> {
         span: Span,
     ) -> Result<Recorded> {
         let _still = shared.moves.hold();
-        let mut effect = Effect::default();
-        let mut bindings = Vec::with_capacity(self.arguments.len());
-        let mut bytes_bound = 0;
-        for argument in &self.arguments {
-            bindings.push(match argument {
-                Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
-                #[cfg(feature = "wgsl")]
-                Argument::Own(texture, view, writes) => {
-                    let Place { slot: own, fate, .. } = texture.live_place()?;
-                    if !Arc::ptr_eq(&own, slot) {
-                        return Err(Error::InvalidInput {
-                            what: texture.label().to_owned(),
-                            reason: format!(
-                                "it is on {}, and another of the app's textures on {}",
-                                own.name(),
-                                slot.name()
-                            ),
-                        });
-                    }
-                    if *writes {
-                        effect.writes.push(fate.clone());
-                    }
-                    effect.reads.push(fate);
-                    bytes_bound += texture.byte_len();
-                    Bound::Buffer { buffer: view.clone(), offset: 0, bytes: 0 }
-                }
-                Argument::Tensor(tensor, binding) => {
-                    let Place { slot: own, buffer, fate, .. } = tensor.live_place()?;
-                    if !Arc::ptr_eq(&own, slot) {
-                        return Ok(Recorded::Moved(tensor.label().to_owned()));
-                    }
-                    let Some(buffer) = buffer else {
-                        return Err(Error::InvalidSize {
-                            what: format!("the tensor {}", tensor.label()),
-                            reason: "it is empty".to_owned(),
-                        });
-                    };
-                    if binding.access == Access::ReadWrite {
-                        effect.writes.push(fate.clone());
-                    }
-                    effect.reads.push(fate);
-                    let bytes = binding.layout.whole_bytes(tensor.byte_len().next_multiple_of(4));
-                    bytes_bound += bytes;
-                    Bound::Buffer { buffer, offset: 0, bytes }
-                }
-            });
-        }
+        let Located { bindings, bytes, effect } = match self.located(slot)? {
+            Ok(located) => located,
+            Err(moved) => return Ok(Recorded::Moved(moved)),
+        };
         slot.device().check_bindings(&**program, &self.label, &bindings)?;
-        shared.metrics.dispatch(&self.label, slot.name(), bytes_bound, fell_back);
-        shared.profiler.dispatch(span, &self.label, slot, bytes_bound, self.flops);
+        shared.metrics.dispatch(&self.label, slot.name(), bytes, fell_back);
+        shared.profiler.dispatch(span, &self.label, slot, bytes, self.flops);
         for (tensor, binding) in self.tensors() {
             shared.note_used(tensor);
             if binding.access == Access::ReadWrite {

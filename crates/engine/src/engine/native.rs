@@ -147,8 +147,7 @@ impl Engine {
             let at = tensor.live_place()?;
             // There was no memory for the result, or another thread moved an input: the kernel runs where it can.
             let Some(buffer) = at.buffer.filter(|_| Arc::ptr_eq(&at.slot, &slot)) else { return Ok(None) };
-            effect.writes.extend((place >= inputs.len()).then(|| at.fate.clone()));
-            effect.reads.push(at.fate);
+            effect.add(at.fate, place >= inputs.len());
             bytes += tensor.byte_len();
             bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.byte_len().next_multiple_of(4) });
             shared.note_used(tensor);

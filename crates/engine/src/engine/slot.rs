@@ -108,6 +108,14 @@ pub(crate) struct Effect {
 }
 
 impl Effect {
+    /// Adds memory that is read, and written if the flag says so.
+    pub(super) fn add(&mut self, fate: Arc<Fate>, writes: bool) {
+        if writes {
+            self.writes.push(fate.clone());
+        }
+        self.reads.push(fate);
+    }
+
     /// Passes the checks of the memory that it reads to the memory that it writes.
     pub(super) fn pass_on(&self) {
         for from in &self.reads {

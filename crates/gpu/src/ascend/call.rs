@@ -120,8 +120,11 @@ impl Call {
     }
 }
 
-/// Calls an operator's first function with arguments of those types.
+/// Calls an operator's first function with objects, or with arguments of those types.
 macro_rules! ask {
+    ($library:expr, $operator:expr; $($object:ident),*) => {
+        ask!($library, $operator $(, $object.object => Pointer)*)
+    };
     ($library:expr, $operator:expr $(, $value:expr => $type:ty)*) => {{
         let (library, operator): (&Library, Operator) = ($library, $operator);
         let (first, second) = library.operator(operator)?;
@@ -147,160 +150,7 @@ pub(super) fn ask(
     at: &[Pointer; OPERANDS],
     result: Pointer,
 ) -> Result<Call, Fault> {
-    let tensor = |at: Pointer, dtype, shape: &[usize]| Object::tensor(library, dtype, shape, abi::FORMAT_PLAIN, at);
-    let node_of = |place: usize| node.operands.get(place).map(|value| graph.node(*value)).ok_or_else(missing);
-    let operand = |place: usize| {
-        let of = node_of(place)?;
-        tensor(at[place], of.dtype, &of.shape)
-    };
-    let out = || tensor(result, node.dtype, &node.shape);
-    let fill = |bits: u64| {
-        let (out, number) = (out()?, Object::scalar(library, bits, node.dtype)?);
-        let asked = ask!(library, Operator::InplaceFillScalar, out.object => Pointer, number.object => Pointer);
-        Ok((asked, vec![], out, vec![number]))
-    };
-    let (asked, inputs, output, others) = match &node.op {
-        Op::Input(_) | Op::Reshape | Op::Bitcast => return Err(missing()),
-        Op::Constant(bits) => fill(*bits)?,
-        Op::Iota(_) => {
-            let (start, step, out) = (Object::integer(library, 0)?, Object::integer(library, 1)?, out()?);
-            let end = Object::integer(library, node.count())?;
-            let asked = ask!(library, Operator::Arange, start.object => Pointer, end.object => Pointer,
-                step.object => Pointer, out.object => Pointer);
-            (asked, vec![], out, vec![start, end, step])
-        }
-        Op::Unary(op) => {
-            let (x, out) = (operand(0)?, out()?);
-            let asked = ask!(library, unary(*op, node.dtype)?, x.object => Pointer, out.object => Pointer);
-            (asked, vec![x], out, vec![])
-        }
-        Op::Binary(op) => {
-            let (x, y, out) = (operand(0)?, operand(1)?, out()?);
-            let whole = matches!(node.dtype, DType::I8 | DType::U8 | DType::I16 | DType::I32 | DType::I64);
-            let mut factors = Vec::new();
-            let asked = match op {
-                Binary::Add | Binary::Subtract => {
-                    let operator = if *op == Binary::Add { Operator::Add } else { Operator::Sub };
-                    let one = Object::integer(library, 1)?;
-                    let asked = ask!(library, operator, x.object => Pointer, y.object => Pointer,
-                        one.object => Pointer, out.object => Pointer);
-                    factors.push(one);
-                    asked
-                }
-                Binary::Divide if whole => ask!(library, Operator::DivMod, x.object => Pointer, y.object => Pointer,
-                    abi::TRUNCATE => i32, out.object => Pointer),
-                _ => ask!(library, binary(*op, node.dtype)?, x.object => Pointer, y.object => Pointer,
-                    out.object => Pointer),
-            };
-            (asked, vec![x, y], out, factors)
-        }
-        Op::Compare(op) => {
-            let (x, y, out) = (operand(0)?, operand(1)?, out()?);
-            let asked = ask!(library, compare(*op), x.object => Pointer, y.object => Pointer, out.object => Pointer);
-            (asked, vec![x, y], out, vec![])
-        }
-        Op::Select => {
-            let (condition, a, b, out) = (operand(0)?, operand(1)?, operand(2)?, out()?);
-            let asked = ask!(library, Operator::SWhere, condition.object => Pointer, a.object => Pointer,
-                b.object => Pointer, out.object => Pointer);
-            (asked, vec![condition, a, b], out, vec![])
-        }
-        Op::Convert => {
-            let (x, out) = (operand(0)?, out()?);
-            let asked = ask!(library, Operator::Cast, x.object => Pointer, abi::kind(node.dtype) => i32,
-                out.object => Pointer);
-            (asked, vec![x], out, vec![])
-        }
-        Op::Broadcast(axes) => {
-            let of = node_of(0)?;
-            if let Op::Constant(bits) = of.op {
-                fill(bits)?
-            } else {
-                let mut sides = vec![1; node.shape.len()];
-                for (axis, side) in axes.iter().zip(&of.shape) {
-                    *sides.get_mut(*axis).ok_or_else(missing)? = *side;
-                }
-                let (x, out) = (tensor(at[0], of.dtype, &sides)?, out()?);
-                let shape = Object::list(library, &node.shape)?;
-                let asked = ask!(library, Operator::Expand, x.object => Pointer, shape.object => Pointer,
-                    out.object => Pointer);
-                (asked, vec![x], out, vec![shape])
-            }
-        }
-        Op::Transpose(axes) => {
-            let (x, axes, out) = (operand(0)?, Object::list(library, axes)?, out()?);
-            let asked = ask!(library, Operator::Permute, x.object => Pointer, axes.object => Pointer,
-                out.object => Pointer);
-            (asked, vec![x], out, vec![axes])
-        }
-        Op::Slice { start, limit, step } => {
-            let axes: Vec<usize> = (0..start.len()).listed();
-            let lists = lists(library, [start, limit, &axes, step])?;
-            let ([start, limit, axes, step], x, out) = (lists, operand(0)?, out()?);
-            let asked = ask!(library, Operator::SliceV2, x.object => Pointer, start.object => Pointer,
-                limit.object => Pointer, axes.object => Pointer, step.object => Pointer, out.object => Pointer);
-            (asked, vec![x], out, vec![start, limit, axes, step])
-        }
-        Op::Pad { low, high } => {
-            // The last axis first.
-            let around: Vec<usize> = low.iter().zip(high).rev().flat_map(|(low, high)| [*low, *high]).listed();
-            let (x, around, out) = (operand(0)?, Object::list(library, &around)?, out()?);
-            let zero = Object::scalar(library, 0, node.dtype)?;
-            let asked = ask!(library, Operator::ConstantPadNd, x.object => Pointer, around.object => Pointer,
-                zero.object => Pointer, out.object => Pointer);
-            (asked, vec![x], out, vec![around, zero])
-        }
-        Op::Take => {
-            let places = tensor(at[1], DType::I32, &[node.count()])?;
-            let (x, flat) = (operand(0)?, tensor(result, node.dtype, &[node.count()])?);
-            let asked = ask!(library, Operator::IndexSelect, x.object => Pointer, 0 => i64, places.object => Pointer,
-                flat.object => Pointer);
-            (asked, vec![x, places], flat, vec![])
-        }
-        Op::Reduce(fold, axes) => {
-            let (x, dtype, out) = (operand(0)?, abi::kind(node.dtype), out()?);
-            let list = Object::list(library, axes)?;
-            let asked = match fold {
-                Fold::Sum => ask!(library, Operator::ReduceSum, x.object => Pointer, list.object => Pointer,
-                    false => bool, dtype => i32, out.object => Pointer),
-                Fold::Prod => {
-                    let axis = axes.first().copied().unwrap_or(0) as i64;
-                    ask!(library, Operator::ProdDim, x.object => Pointer, axis => i64, false => bool, dtype => i32,
-                        out.object => Pointer)
-                }
-                _ => {
-                    let operator = if *fold == Fold::Max { Operator::Amax } else { Operator::Amin };
-                    ask!(library, operator, x.object => Pointer, list.object => Pointer, false => bool,
-                        out.object => Pointer)
-                }
-            };
-            (asked, vec![x], out, vec![list])
-        }
-        Op::Dot(batches) => {
-            let flat = |shape: &[usize]| {
-                let (outer, inner) = shape.split_at(shape.len().min(*batches));
-                let outer = (*batches > 0).then(|| outer.iter().product());
-                outer.into_iter().chain(inner.iter().copied()).listed()
-            };
-            let side = |place: usize| tensor(at[place], DType::F32, &flat(&node_of(place)?.shape));
-            let (a, b, out) = (side(0)?, side(1)?, tensor(result, DType::F32, &flat(&node.shape))?);
-            let operator = if *batches == 0 { Operator::Matmul } else { Operator::BatchMatMul };
-            let asked = ask!(library, operator, a.object => Pointer, b.object => Pointer, out.object => Pointer,
-                abi::KEEP_DTYPE => i8);
-            (asked, vec![a, b], out, vec![])
-        }
-        Op::Convolution(window) => {
-            let Convolution { stride, padding, dilation, groups } = window;
-            let images = |at: Pointer, of: &Node| Object::tensor(library, of.dtype, &of.shape, abi::FORMAT_NCHW, at);
-            let (x, w, out) = (images(at[0], node_of(0)?)?, images(at[1], node_of(1)?)?, images(result, node)?);
-            let [stride, padding, dilation, extra] = lists(library, [stride, padding, dilation, &[0, 0]])?;
-            let asked = ask!(library, Operator::Convolution, x.object => Pointer, w.object => Pointer,
-                null_mut() => Pointer, stride.object => Pointer, padding.object => Pointer,
-                dilation.object => Pointer, false => bool, extra.object => Pointer, *groups as i64 => i64,
-                out.object => Pointer, abi::KEEP_DTYPE => i8);
-            (asked, vec![x, w], out, vec![stride, padding, dilation, extra])
-        }
-    };
+    let (asked, inputs, output, others) = Asking { library, graph, node, at, result }.ask()?;
     let mut bound = [null_mut(); OPERANDS + 1];
     bound[..OPERANDS].copy_from_slice(at);
     bound[OPERANDS] = result;
@@ -316,6 +166,191 @@ pub(super) fn ask(
         set_repeatable: library.set_repeatable,
         destroy: library.destroy_executor,
     })
+}
+
+/// An operator that was asked; its inputs, its output, and the numbers and lists that its executor refers to.
+type Parts = (Asked, Vec<Object>, Object, Vec<Object>);
+
+/// A node whose operator is asked.
+struct Asking<'a> {
+    library: &'a Library,
+    graph: &'a Graph,
+    node: &'a Node,
+    at: &'a [Pointer; OPERANDS],
+    result: Pointer,
+}
+
+impl<'a> Asking<'a> {
+    fn ask(&self) -> Result<Parts, Fault> {
+        let (library, node) = (self.library, self.node);
+        Ok(match &node.op {
+            Op::Input(_) | Op::Reshape | Op::Bitcast => return Err(missing()),
+            Op::Constant(bits) => self.filled(*bits)?,
+            Op::Iota(_) => {
+                let (start, step, out) = (Object::integer(library, 0)?, Object::integer(library, 1)?, self.out()?);
+                let end = Object::integer(library, node.count())?;
+                let asked = ask!(library, Operator::Arange; start, end, step, out);
+                (asked, vec![], out, vec![start, end, step])
+            }
+            Op::Unary(op) => {
+                let (x, out) = (self.operand(0)?, self.out()?);
+                (ask!(library, unary(*op, node.dtype)?; x, out), vec![x], out, vec![])
+            }
+            Op::Binary(op) => self.of_two(*op)?,
+            Op::Compare(op) => {
+                let (x, y, out) = (self.operand(0)?, self.operand(1)?, self.out()?);
+                (ask!(library, compare(*op); x, y, out), vec![x, y], out, vec![])
+            }
+            Op::Select => {
+                let (condition, a, b) = (self.operand(0)?, self.operand(1)?, self.operand(2)?);
+                let out = self.out()?;
+                (ask!(library, Operator::SWhere; condition, a, b, out), vec![condition, a, b], out, vec![])
+            }
+            Op::Convert => {
+                let (x, out) = (self.operand(0)?, self.out()?);
+                let asked = ask!(library, Operator::Cast, x.object => Pointer, abi::kind(node.dtype) => i32,
+                    out.object => Pointer);
+                (asked, vec![x], out, vec![])
+            }
+            Op::Broadcast(axes) => self.broadcast(axes)?,
+            Op::Transpose(axes) => {
+                let (x, axes, out) = (self.operand(0)?, Object::list(library, axes)?, self.out()?);
+                (ask!(library, Operator::Permute; x, axes, out), vec![x], out, vec![axes])
+            }
+            Op::Slice { start, limit, step } => {
+                let axes: Vec<usize> = (0..start.len()).listed();
+                let lists = lists(library, [start, limit, &axes, step])?;
+                let ([start, limit, axes, step], x, out) = (lists, self.operand(0)?, self.out()?);
+                let asked = ask!(library, Operator::SliceV2; x, start, limit, axes, step, out);
+                (asked, vec![x], out, vec![start, limit, axes, step])
+            }
+            Op::Pad { low, high } => {
+                // The last axis first.
+                let around: Vec<usize> = low.iter().zip(high).rev().flat_map(|(low, high)| [*low, *high]).listed();
+                let (x, around, out) = (self.operand(0)?, Object::list(library, &around)?, self.out()?);
+                let zero = Object::scalar(library, 0, node.dtype)?;
+                (ask!(library, Operator::ConstantPadNd; x, around, zero, out), vec![x], out, vec![around, zero])
+            }
+            Op::Take => {
+                let places = self.tensor(self.at[1], DType::I32, &[node.count()])?;
+                let (x, flat) = (self.operand(0)?, self.tensor(self.result, node.dtype, &[node.count()])?);
+                let asked = ask!(library, Operator::IndexSelect, x.object => Pointer, 0 => i64,
+                    places.object => Pointer, flat.object => Pointer);
+                (asked, vec![x, places], flat, vec![])
+            }
+            Op::Reduce(fold, axes) => self.reduced(*fold, axes)?,
+            Op::Dot(batches) => self.dot(*batches)?,
+            Op::Convolution(window) => self.convolution(window)?,
+        })
+    }
+
+    fn tensor(&self, at: Pointer, dtype: DType, shape: &[usize]) -> Result<Object, Fault> {
+        Object::tensor(self.library, dtype, shape, abi::FORMAT_PLAIN, at)
+    }
+
+    fn node_of(&self, place: usize) -> Result<&'a Node, Fault> {
+        self.node.operands.get(place).map(|value| self.graph.node(*value)).ok_or_else(missing)
+    }
+
+    fn operand(&self, place: usize) -> Result<Object, Fault> {
+        let of = self.node_of(place)?;
+        self.tensor(self.at[place], of.dtype, &of.shape)
+    }
+
+    fn out(&self) -> Result<Object, Fault> {
+        self.tensor(self.result, self.node.dtype, &self.node.shape)
+    }
+
+    fn filled(&self, bits: u64) -> Result<Parts, Fault> {
+        let (out, number) = (self.out()?, Object::scalar(self.library, bits, self.node.dtype)?);
+        Ok((ask!(self.library, Operator::InplaceFillScalar; out, number), vec![], out, vec![number]))
+    }
+
+    fn of_two(&self, op: Binary) -> Result<Parts, Fault> {
+        let (library, dtype) = (self.library, self.node.dtype);
+        let (x, y, out) = (self.operand(0)?, self.operand(1)?, self.out()?);
+        let whole = matches!(dtype, DType::I8 | DType::U8 | DType::I16 | DType::I32 | DType::I64);
+        let mut factors = Vec::new();
+        let asked = match op {
+            Binary::Add | Binary::Subtract => {
+                let operator = if op == Binary::Add { Operator::Add } else { Operator::Sub };
+                let one = Object::integer(library, 1)?;
+                let asked = ask!(library, operator; x, y, one, out);
+                factors.push(one);
+                asked
+            }
+            Binary::Divide if whole => ask!(library, Operator::DivMod, x.object => Pointer, y.object => Pointer,
+                abi::TRUNCATE => i32, out.object => Pointer),
+            _ => ask!(library, binary(op, dtype)?; x, y, out),
+        };
+        Ok((asked, vec![x, y], out, factors))
+    }
+
+    fn broadcast(&self, axes: &[usize]) -> Result<Parts, Fault> {
+        let of = self.node_of(0)?;
+        if let Op::Constant(bits) = of.op {
+            return self.filled(bits);
+        }
+        let mut sides = vec![1; self.node.shape.len()];
+        for (axis, side) in axes.iter().zip(&of.shape) {
+            *sides.get_mut(*axis).ok_or_else(missing)? = *side;
+        }
+        let (x, out) = (self.tensor(self.at[0], of.dtype, &sides)?, self.out()?);
+        let shape = Object::list(self.library, &self.node.shape)?;
+        Ok((ask!(self.library, Operator::Expand; x, shape, out), vec![x], out, vec![shape]))
+    }
+
+    fn reduced(&self, fold: Fold, axes: &[usize]) -> Result<Parts, Fault> {
+        let library = self.library;
+        let (x, dtype, out) = (self.operand(0)?, abi::kind(self.node.dtype), self.out()?);
+        let list = Object::list(library, axes)?;
+        let asked = match fold {
+            Fold::Sum => ask!(library, Operator::ReduceSum, x.object => Pointer, list.object => Pointer,
+                false => bool, dtype => i32, out.object => Pointer),
+            Fold::Prod => {
+                let axis = axes.first().copied().unwrap_or(0) as i64;
+                ask!(library, Operator::ProdDim, x.object => Pointer, axis => i64, false => bool, dtype => i32,
+                    out.object => Pointer)
+            }
+            _ => {
+                let operator = if fold == Fold::Max { Operator::Amax } else { Operator::Amin };
+                ask!(library, operator, x.object => Pointer, list.object => Pointer, false => bool,
+                    out.object => Pointer)
+            }
+        };
+        Ok((asked, vec![x], out, vec![list]))
+    }
+
+    /// A product of matrices, whose first axes are batches: these become one axis.
+    fn dot(&self, batches: usize) -> Result<Parts, Fault> {
+        let library = self.library;
+        let flat = |at: Pointer, shape: &[usize]| {
+            let (outer, inner) = shape.split_at(shape.len().min(batches));
+            let outer = (batches > 0).then(|| outer.iter().product());
+            self.tensor(at, DType::F32, &outer.into_iter().chain(inner.iter().copied()).listed())
+        };
+        let a = flat(self.at[0], &self.node_of(0)?.shape)?;
+        let b = flat(self.at[1], &self.node_of(1)?.shape)?;
+        let out = flat(self.result, &self.node.shape)?;
+        let operator = if batches == 0 { Operator::Matmul } else { Operator::BatchMatMul };
+        let asked = ask!(library, operator, a.object => Pointer, b.object => Pointer, out.object => Pointer,
+            abi::KEEP_DTYPE => i8);
+        Ok((asked, vec![a, b], out, vec![]))
+    }
+
+    fn convolution(&self, window: &Convolution) -> Result<Parts, Fault> {
+        let library = self.library;
+        let Convolution { stride, padding, dilation, groups } = window;
+        let images = |at: Pointer, of: &Node| Object::tensor(library, of.dtype, &of.shape, abi::FORMAT_NCHW, at);
+        let (x, w) = (images(self.at[0], self.node_of(0)?)?, images(self.at[1], self.node_of(1)?)?);
+        let out = images(self.result, self.node)?;
+        let [stride, padding, dilation, extra] = lists(library, [stride, padding, dilation, &[0, 0]])?;
+        let asked = ask!(library, Operator::Convolution, x.object => Pointer, w.object => Pointer,
+            null_mut() => Pointer, stride.object => Pointer, padding.object => Pointer,
+            dilation.object => Pointer, false => bool, extra.object => Pointer, *groups as i64 => i64,
+            out.object => Pointer, abi::KEEP_DTYPE => i8);
+        Ok((asked, vec![x, w], out, vec![stride, padding, dilation, extra]))
+    }
 }
 
 fn lists<const N: usize>(library: &Library, numbers: [&[usize]; N]) -> Result<[Object; N], Fault> {

@@ -67,6 +67,19 @@ impl Drop for Products {
 struct Described {
     handle: Handle,
     destroy: unsafe extern "C" fn(Handle) -> Code,
+    /// The function that sets an attribute, and its name.
+    set: (Set, &'static str),
+}
+
+type Set = unsafe extern "C" fn(Handle, c_int, *const c_void, usize) -> Code;
+
+impl Described {
+    fn set(&self, attribute: c_int, value: &[u8]) -> Result<(), String> {
+        let (set, name) = self.set;
+        // SAFETY: the library copies as many bytes as it is told.
+        let code = unsafe { set(self.handle, attribute, value.as_ptr().cast(), value.len()) };
+        check(code, name).map_err(|fault| fault.message)
+    }
 }
 
 // SAFETY: a handle is a name for plain memory of the library's.
@@ -144,6 +157,18 @@ impl Matrix {
     }
 }
 
+/// The library's number for a dtype, and the bytes of an element.
+fn element(dtype: DType) -> Result<(c_int, usize), String> {
+    match dtype {
+        DType::F32 => Ok((FLOAT32, 4)),
+        DType::F16 => Ok((FLOAT16, 2)),
+        DType::BF16 => Ok((BFLOAT16, 2)),
+        DType::I8 => Ok((INT8, 1)),
+        DType::I32 => Ok((INT32, 4)),
+        dtype => Err(format!("the library is not asked for products of {dtype}")),
+    }
+}
+
 impl Products {
     /// Loads the library for a device, or says why there is none.
     pub(super) fn open(driver: &Arc<Driver>) -> Result<Self, String> {
@@ -193,8 +218,6 @@ impl Products {
     }
 
     fn find(&self, shape: &ProductShape) -> Result<Plan, String> {
-        let (table, numbers) = (&self.table, &self.library.numbers);
-        let names = &self.library.functions;
         let (m, n, k) = (shape.matmul.m, shape.matmul.n, shape.matmul.k);
         let lies = "its operands have a layout that the library does not take";
         let (a, b) = (&shape.matmul.a, &shape.matmul.b);
@@ -204,69 +227,18 @@ impl Products {
         let [Some(right), Some(left)] = matrices else { return Err(lies.to_owned()) };
         let length = i64::try_from(m.checked_mul(n).ok_or(lies)?).map_err(|_| lies)?;
         let lead = i64::try_from(n).map_err(|_| lies)?;
-        let transposed = [right.transposed, left.transposed];
         let result =
             Matrix { rows: n as u64, columns: m as u64, lead, transposed: false, first: 0, batch_stride: length };
-        let element = |dtype: DType| match dtype {
-            DType::F32 => Ok((FLOAT32, 4)),
-            DType::F16 => Ok((FLOAT16, 2)),
-            DType::BF16 => Ok((BFLOAT16, 2)),
-            DType::I8 => Ok((INT8, 1)),
-            DType::I32 => Ok((INT32, 4)),
-            dtype => Err(format!("the library is not asked for products of {dtype}")),
-        };
         let (operand, into) = (element(shape.matmul.dtype)?, element(shape.result)?);
         let (sums, scale, one) = match (shape.matmul.dtype, shape.result) {
-            (DType::I8, DType::I32) => (numbers.whole_sums, INT32, 1),
+            (DType::I8, DType::I32) => (self.library.numbers.whole_sums, INT32, 1),
             (DType::I8 | DType::I32, _) | (_, DType::I8 | DType::I32) => {
                 return Err(format!("the library has no {} from {}", shape.result, shape.matmul.dtype));
             }
-            _ => (numbers.sums, FLOAT32, 1.0_f32.to_bits()),
+            _ => (self.library.numbers.sums, FLOAT32, 1.0_f32.to_bits()),
         };
-
-        let product = self.described(names.product_create, table.product_destroy, |handle| {
-            // SAFETY: the pointer is valid.
-            unsafe { (table.product_create)(handle, sums, scale) }
-        })?;
-        let set = |attribute: c_int, value: &[u8]| {
-            // SAFETY: the library copies as many bytes as it is told.
-            let code = unsafe { (table.product_set)(product.handle, attribute, value.as_ptr().cast(), value.len()) };
-            check(code, names.product_set).map_err(|fault| fault.message)
-        };
-        for (attribute, transposed) in numbers.transpose.into_iter().zip(transposed) {
-            let way = if transposed { numbers.transposed } else { numbers.as_it_is };
-            set(attribute, &way.to_ne_bytes())?;
-        }
-        let epilogue = (if shape.relu { RELU } else { 0 }) | (if shape.bias.is_some() { BIAS } else { 0 });
-        if epilogue != 0 {
-            set(numbers.epilogue, &epilogue.to_ne_bytes())?;
-        } else {
-            set(numbers.epilogue, &NOTHING.to_ne_bytes())?;
-        }
-        if shape.bias.is_some() {
-            // Algorithms are chosen by whether there is one; its place is set when a product is started.
-            set(numbers.bias, &self.workspace.address.to_ne_bytes())?;
-        }
-        let layout = |matrix: &Matrix, (kind, _): (c_int, usize)| {
-            let described = self.described(names.layout_create, table.layout_destroy, |handle| {
-                // SAFETY: the pointer is valid.
-                unsafe { (table.layout_create)(handle, kind, matrix.rows, matrix.columns, matrix.lead) }
-            })?;
-            if batches > 1 {
-                let values: [(c_int, &[u8]); 2] = [
-                    (numbers.batches, &batches.to_ne_bytes()),
-                    (numbers.batch_stride, &matrix.batch_stride.to_ne_bytes()),
-                ];
-                for (attribute, value) in values {
-                    // SAFETY: the library copies as many bytes as it is told.
-                    let code = unsafe {
-                        (table.layout_set)(described.handle, attribute, value.as_ptr().cast::<c_void>(), value.len())
-                    };
-                    check(code, names.layout_set).map_err(|fault| fault.message)?;
-                }
-            }
-            Ok::<_, String>(described)
-        };
+        let product = self.product(shape, (sums, scale), [right.transposed, left.transposed])?;
+        let layout = |matrix: &Matrix, (kind, _): (c_int, usize)| self.layout(matrix, kind, batches);
         let layouts = [layout(&right, operand)?, layout(&left, operand)?, layout(&result, into)?];
         let offsets = [right.first * operand.1, left.first * operand.1, 0];
         let algorithm = self.algorithm(&product, &layouts, offsets)?;
@@ -274,26 +246,63 @@ impl Products {
         Ok(Plan { product, layouts, offsets: offsets.map(|offset| offset as u64), bias, one, algorithm })
     }
 
+    /// Describes a product: its sums and the type of its factors, operands that are transposed, and what follows it.
+    fn product(
+        &self,
+        shape: &ProductShape,
+        (sums, scale): (c_int, c_int),
+        transposed: [bool; 2],
+    ) -> Result<Described, String> {
+        let (table, names, numbers) = (&self.table, &self.library.functions, &self.library.numbers);
+        let set = (table.product_set, names.product_set);
+        let product = self.described(names.product_create, table.product_destroy, set, |handle| {
+            // SAFETY: the pointer is valid.
+            unsafe { (table.product_create)(handle, sums, scale) }
+        })?;
+        for (attribute, transposed) in numbers.transpose.into_iter().zip(transposed) {
+            let way = if transposed { numbers.transposed } else { numbers.as_it_is };
+            product.set(attribute, &way.to_ne_bytes())?;
+        }
+        let epilogue = (if shape.relu { RELU } else { 0 }) | (if shape.bias.is_some() { BIAS } else { 0 });
+        let epilogue = if epilogue != 0 { epilogue } else { NOTHING };
+        product.set(numbers.epilogue, &epilogue.to_ne_bytes())?;
+        if shape.bias.is_some() {
+            // Algorithms are chosen by whether there is one; its place is set when a product is started.
+            product.set(numbers.bias, &self.workspace.address.to_ne_bytes())?;
+        }
+        Ok(product)
+    }
+
+    /// Describes where the numbers of that kind lie in a matrix, or in each of several.
+    fn layout(&self, matrix: &Matrix, kind: c_int, batches: c_int) -> Result<Described, String> {
+        let (table, names, numbers) = (&self.table, &self.library.functions, &self.library.numbers);
+        let set = (table.layout_set, names.layout_set);
+        let layout = self.described(names.layout_create, table.layout_destroy, set, |handle| {
+            // SAFETY: the pointer is valid.
+            unsafe { (table.layout_create)(handle, kind, matrix.rows, matrix.columns, matrix.lead) }
+        })?;
+        if batches > 1 {
+            layout.set(numbers.batches, &batches.to_ne_bytes())?;
+            layout.set(numbers.batch_stride, &matrix.batch_stride.to_ne_bytes())?;
+        }
+        Ok(layout)
+    }
+
     /// Asks for the algorithm that the library thinks best.
     fn algorithm(&self, product: &Described, layouts: &[Described; 3], offsets: [usize; 3]) -> Result<Answer, String> {
         let (table, names) = (&self.table, &self.library.functions);
-        let preference = self.described(names.preference_create, table.preference_destroy, |handle| {
+        let set = (table.preference_set, names.preference_set);
+        let preference = self.described(names.preference_create, table.preference_destroy, set, |handle| {
             // SAFETY: the pointer is valid.
             unsafe { (table.preference_create)(handle) }
         })?;
-        let set = |attribute: c_int, value: &[u8]| {
-            // SAFETY: the library copies as many bytes as it is told.
-            let code =
-                unsafe { (table.preference_set)(preference.handle, attribute, value.as_ptr().cast(), value.len()) };
-            check(code, names.preference_set).map_err(|fault| fault.message)
-        };
-        set(MOST_WORKSPACE, &(WORKSPACE_BYTES as u64).to_ne_bytes())?;
+        preference.set(MOST_WORKSPACE, &(WORKSPACE_BYTES as u64).to_ne_bytes())?;
         if let Some([parts, first]) = self.library.numbers.preferences {
             // In float32, whatever the result is.
-            set(parts, &2_u32.to_ne_bytes())?;
+            preference.set(parts, &2_u32.to_ne_bytes())?;
             let [right, left, into] = offsets.map(|offset| 1_u32 << (offset | ALIGNMENT).trailing_zeros());
             for (place, alignment) in (first..).zip([right, left, into, into]) {
-                set(place, &alignment.to_ne_bytes())?;
+                preference.set(place, &alignment.to_ne_bytes())?;
             }
         }
         let [right, left, into] = layouts.each_ref().map(|layout| layout.handle);
@@ -326,11 +335,12 @@ impl Products {
         &self,
         name: &'static str,
         destroy: unsafe extern "C" fn(Handle) -> Code,
+        set: (Set, &'static str),
         create: impl FnOnce(*mut Handle) -> Code,
     ) -> Result<Described, String> {
         let mut handle: Handle = std::ptr::null_mut();
         check(create(&raw mut handle), name).map_err(|fault| fault.message)?;
-        Ok(Described { handle, destroy })
+        Ok(Described { handle, destroy, set })
     }
 }
 

@@ -95,10 +95,43 @@ fn version(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+fn features(device: &Device) -> OpenClFeatures {
+    let extensions = device.extensions().unwrap_or_default();
+    let has = |extension: &str| extensions.split(' ').any(|known| known == extension);
+    OpenClFeatures {
+        fp16: has("cl_khr_fp16"),
+        fp64: has("cl_khr_fp64") || device.double_fp_config().is_ok_and(|config| config != 0),
+        int64_atomics: has("cl_khr_int64_base_atomics") && has("cl_khr_int64_extended_atomics"),
+        subgroups: has("cl_khr_subgroups") && has("cl_khr_subgroup_shuffle") && has("cl_khr_subgroup_ballot"),
+    }
+}
+
+/// Asks for a device's limits; `unreported` words the error of one that it does not report.
+fn limits(device: &Device, unreported: impl Fn(&str) -> String) -> Result<Limits, String> {
+    let largest = device.max_mem_alloc_size().map_err(|_| unreported("largest buffer"))?;
+    let items = device.max_work_item_sizes().map_err(|_| unreported("work-item sizes"))?;
+    let side = |axis: usize| items.get(axis).map_or(1, |&size| u32::try_from(size).unwrap_or(u32::MAX));
+    let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let alignment = device.mem_base_addr_align().unwrap_or(1024).div_ceil(8).max(16);
+    Ok(Limits {
+        buffer_bytes: largest,
+        // Lengths are 32-bit numbers of bytes in translated kernels, as in WGSL.
+        storage_binding_bytes: largest.min(u64::from(u32::MAX) & !3),
+        uniform_binding_bytes: 65_536,
+        storage_bindings: 64,
+        uniform_bindings: 64,
+        workgroup_bytes: small(device.local_mem_size().map_err(|_| unreported("local memory"))?),
+        workgroup_invocations: small(device.max_work_group_size().map_err(|_| unreported("work-group size"))? as u64),
+        workgroup_size: [side(0), side(1), side(2)],
+        workgroups_per_dimension: u32::MAX,
+        storage_alignment: alignment,
+    })
+}
+
 fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, String> {
     let name = device.name().map_err(|error| format!("a device has no name: {error}"))?.trim().to_owned();
-    let ask = |what: &str| format!("{name} does not report its {what}");
-    let version_text = device.version().map_err(|_| ask("version"))?;
+    let unreported = |what: &str| format!("{name} does not report its {what}");
+    let version_text = device.version().map_err(|_| unreported("version"))?;
     if version(&version_text).is_none_or(|version| version < (1, 2)) {
         return Err(format!("{name} is too old: it has {version_text}, and OpenCL 1.2 is needed"));
     }
@@ -108,15 +141,8 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
     if device.endian_little() != Ok(true) {
         return Err(format!("{name} is big-endian"));
     }
-    let extensions = device.extensions().unwrap_or_default();
-    let has = |extension: &str| extensions.split(' ').any(|known| known == extension);
-    let features = OpenClFeatures {
-        fp16: has("cl_khr_fp16"),
-        fp64: has("cl_khr_fp64") || device.double_fp_config().is_ok_and(|config| config != 0),
-        int64_atomics: has("cl_khr_int64_base_atomics") && has("cl_khr_int64_extended_atomics"),
-        subgroups: has("cl_khr_subgroups") && has("cl_khr_subgroup_shuffle") && has("cl_khr_subgroup_ballot"),
-    };
-    let kind = device.dev_type().map_err(|_| ask("type"))?;
+    let features = features(&device);
+    let kind = device.dev_type().map_err(|_| unreported("type"))?;
     let unified = device.host_unified_memory().unwrap_or(false);
     let (kind, priority) = if kind & CL_DEVICE_TYPE_GPU != 0 {
         let priority = gpu_priority(device.vendor_id().unwrap_or_default());
@@ -126,25 +152,8 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
     } else {
         (DeviceKind::Other, PROCESSOR)
     };
-    let memory = device.global_mem_size().map_err(|_| ask("memory"))?;
-    let largest = device.max_mem_alloc_size().map_err(|_| ask("largest buffer"))?;
-    let items = device.max_work_item_sizes().map_err(|_| ask("work-item sizes"))?;
-    let side = |axis: usize| items.get(axis).map_or(1, |&size| u32::try_from(size).unwrap_or(u32::MAX));
-    let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    let alignment = device.mem_base_addr_align().unwrap_or(1024).div_ceil(8).max(16);
-    let limits = Limits {
-        buffer_bytes: largest,
-        // Lengths are 32-bit numbers of bytes in translated kernels, as in WGSL.
-        storage_binding_bytes: largest.min(u64::from(u32::MAX) & !3),
-        uniform_binding_bytes: 65_536,
-        storage_bindings: 64,
-        uniform_bindings: 64,
-        workgroup_bytes: small(device.local_mem_size().map_err(|_| ask("local memory"))?),
-        workgroup_invocations: small(device.max_work_group_size().map_err(|_| ask("work-group size"))? as u64),
-        workgroup_size: [side(0), side(1), side(2)],
-        workgroups_per_dimension: u32::MAX,
-        storage_alignment: alignment,
-    };
+    let memory = device.global_mem_size().map_err(|_| unreported("memory"))?;
+    let limits = limits(&device, unreported)?;
     let driver = format!(
         "{} {}, {version_text}",
         platform.name().unwrap_or_default(),

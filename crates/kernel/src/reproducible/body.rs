@@ -316,13 +316,7 @@ impl<'w, 'a> Body<'w, 'a> {
             }
             Statement::Return { value } => Statement::Return { value: value.map(|value| self.get(value)).transpose()? },
             Statement::Store { pointer, value } => {
-                let visible = matches!(self.inner(*pointer).pointer_space(), Some(AddressSpace::Storage { .. }));
-                let (pointer, mut new) = (self.get(*pointer)?, self.get(*value)?);
-                if visible && !self.raw {
-                    let ty = self.info[*value].ty.handle();
-                    new = self.every_float(new, self.inner(*value), ty, &mut 0, &Self::settled)?;
-                }
-                Statement::Store { pointer, value: new }
+                Statement::Store { pointer: self.get(*pointer)?, value: self.stored(*pointer, *value)? }
             }
             Statement::Call { function, arguments, result } => {
                 let function = self.work.function(self.origin, *function)?;
@@ -365,6 +359,17 @@ impl<'w, 'a> Body<'w, 'a> {
         };
         self.block.push(new, self.span);
         Ok(())
+    }
+
+    /// The value that a statement stores: others see it where it is in a buffer, and its floats are settled.
+    fn stored(&mut self, pointer: Handle<Expression>, value: Handle<Expression>) -> Outcome<Handle<Expression>> {
+        let visible = matches!(self.inner(pointer).pointer_space(), Some(AddressSpace::Storage { .. }));
+        let new = self.get(value)?;
+        if !visible || self.raw {
+            return Ok(new);
+        }
+        let ty = self.info[value].ty.handle();
+        self.every_float(new, self.inner(value), ty, &mut 0, &Self::settled)
     }
 
     /// The result of a statement, which is outside every block and refers to nothing.

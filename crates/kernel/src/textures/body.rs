@@ -641,11 +641,9 @@ impl<'w, 'a> Body<'w, 'a> {
             Some(layer) => self.layer(layer, slot, shape)?,
             None => Known::Literal(Literal::I32(0)),
         };
-        let offset = match offset {
-            Some(old) => match self.offset(old) {
-                Some(parts) => parts,
-                None => return refuse("an offset that is no constant", self.span),
-            },
+        let offset = match offset.map(|old| self.offset(old)) {
+            Some(Some(parts)) => parts,
+            Some(None) => return refuse("an offset that is no constant", self.span),
             None => Vec::new(),
         };
         if offset.iter().any(|&part| part != 0) {
@@ -668,32 +666,30 @@ impl<'w, 'a> Body<'w, 'a> {
             return self.value(&format!("gather_{}", suffix(sample_type)), &arguments);
         }
         let mut arguments = vec![texels, slot, sampler_slot, format, shape, modes, coordinate, layer, offset];
-        let name = match level {
-            SampleLevel::Zero => {
-                arguments.push(Known::Literal(Literal::F32(0.0)));
-                "sample_level"
-            }
-            SampleLevel::Exact(level) => {
-                let level = self.word(level, ScalarKind::Float)?;
-                arguments.push(level);
-                "sample_level"
-            }
-            SampleLevel::Gradient { x, y } => {
-                let zeros = [Literal::F32(0.0); 2];
-                for gradient in [x, y] {
-                    let gradient = self.three(gradient, ScalarKind::Float, zeros)?;
-                    arguments.push(Known::Value(gradient));
-                }
-                "sample_grad"
-            }
-            SampleLevel::Auto | SampleLevel::Bias(_) => {
-                return refuse("a level of detail from neighbours in a picture: use textureSampleLevel", self.span);
-            }
-        };
+        let name = self.level(level, &mut arguments)?;
         arguments.push(reference);
         let value = self.value(name, &arguments)?;
         let is_scalar = sample_type == SampleType::Depth || depth_ref.is_some();
         Ok(if is_scalar { self.emit(Expression::AccessIndex { base: value, index: 0 }) } else { value })
+    }
+
+    /// Adds the arguments that say which level is sampled. Returns the function that takes them.
+    fn level(&mut self, level: SampleLevel, arguments: &mut Vec<Known>) -> Outcome<&'static str> {
+        match level {
+            SampleLevel::Zero => arguments.push(Known::Literal(Literal::F32(0.0))),
+            SampleLevel::Exact(level) => arguments.push(self.word(level, ScalarKind::Float)?),
+            SampleLevel::Gradient { x, y } => {
+                for gradient in [x, y] {
+                    let gradient = self.three(gradient, ScalarKind::Float, [Literal::F32(0.0); 2])?;
+                    arguments.push(Known::Value(gradient));
+                }
+                return Ok("sample_grad");
+            }
+            SampleLevel::Auto | SampleLevel::Bias(_) => {
+                return refuse("a level of detail from neighbours in a picture: use textureSampleLevel", self.span);
+            }
+        }
+        Ok("sample_level")
     }
 
     /// The layer that is sampled: the nearest existing one.

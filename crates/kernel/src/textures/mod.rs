@@ -306,43 +306,8 @@ pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, fo
     let word = scalar_type(&mut new, Scalar::U32);
     let inner = TypeInner::Array { base: word, size: ArraySize::Dynamic, stride: 4 };
     let words = new.types.insert(Type { name: None, inner }, Span::UNDEFINED);
-    let mut slot = 0;
-    let mut textures: Vec<Texture> = Vec::new();
-    for ((binding, variable), form) in found.textures.into_iter().zip(&forms.textures) {
-        if form.own.is_some() {
-            textures.push(Texture { variable, buffer: variable, binding, slot, format: 0, shape: 0, is_own: true });
-            slot += TEXTURE_SLOTS;
-            continue;
-        }
-        let stores = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
-        let access = if stores { StorageAccess::LOAD | StorageAccess::STORE } else { StorageAccess::LOAD };
-        let buffer = form.shares.and_then(|at| textures.get(at as usize)).map_or(variable, |other| other.buffer);
-        // The variable of a texture becomes its buffer; what shares one becomes unused.
-        let global = new.global_variables.get_mut(buffer);
-        let before = match global.space {
-            AddressSpace::Storage { access } => access,
-            _ => StorageAccess::empty(),
-        };
-        global.space = AddressSpace::Storage { access: before | access };
-        global.ty = words;
-        if buffer != variable {
-            retire(&mut new, variable, word);
-        }
-        let dimension = match binding.dimension {
-            ViewDimension::D1 => 1,
-            ViewDimension::D3 => 3,
-            _ => 2,
-        };
-        let is_cube = matches!(binding.dimension, ViewDimension::Cube | ViewDimension::CubeArray);
-        let has_third = !matches!(binding.dimension, ViewDimension::D1 | ViewDimension::D2);
-        let shape = dimension
-            | u32::from(form.has_levels) << 2
-            | u32::from(is_cube) << 3
-            | u32::from(has_third) << 4
-            | form.samples << 5;
-        textures.push(Texture { variable, buffer, binding, slot, format: code(form.format), shape, is_own: false });
-        slot += TEXTURE_SLOTS;
-    }
+    let textures = textures(&mut new, found.textures, forms, [word, words]);
+    let mut slot = TEXTURE_SLOTS * textures.len() as u32;
     let mut samplers = Vec::new();
     for (place, ((_, variable), &modes)) in found.samplers.into_iter().zip(&forms.samplers).enumerate() {
         let is_own = |&(texture, sampler): &(usize, usize)| {
@@ -355,11 +320,75 @@ pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, fo
         slot += SAMPLER_SLOTS;
     }
     let Some(count) = std::num::NonZeroU32::new(slot) else { return Ok(module.clone()) };
-    let vector =
-        new.types.insert(Type { name: None, inner: vector_of(VectorSize::Quad, Scalar::U32) }, Span::UNDEFINED);
-    let inner = TypeInner::Array { base: vector, size: ArraySize::Constant(count), stride: 16 };
+    let sizes = sizes(module, &mut new, count);
+    let Some(mut entry) = module.entry_points.get(entry_point).cloned() else {
+        return refuse("it has no entry point", Span::UNDEFINED);
+    };
+    new.entry_points.clear();
+    let mut work = Work { old: module, info, library, new, textures, samplers, sizes, done: HashMap::new(), depth: 0 };
+    let function = &module.entry_points[entry_point].function;
+    entry.function = Body::rewrite(&mut work, Origin::Kernel, function, Some(info.get_entry_point(entry_point)), &[])?;
+    let mut new = work.new;
+    new.entry_points.push(entry);
+    naga::compact::compact(&mut new, naga::compact::KeepUnused::No);
+    Ok(new)
+}
+
+/// The textures as buffers of words. The variable of a texture becomes its buffer; what shares one becomes unused.
+fn textures(
+    new: &mut Module,
+    found: Vec<(TextureBinding, Handle<GlobalVariable>)>,
+    forms: &Forms,
+    [word, words]: [Handle<Type>; 2],
+) -> Vec<Texture> {
+    let mut textures: Vec<Texture> = Vec::new();
+    for ((slot, (binding, variable)), form) in (0..).step_by(TEXTURE_SLOTS as usize).zip(found).zip(&forms.textures) {
+        if form.own.is_some() {
+            textures.push(Texture { variable, buffer: variable, binding, slot, format: 0, shape: 0, is_own: true });
+            continue;
+        }
+        let stores = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
+        let access = if stores { StorageAccess::LOAD | StorageAccess::STORE } else { StorageAccess::LOAD };
+        let buffer = form.shares.and_then(|at| textures.get(at as usize)).map_or(variable, |other| other.buffer);
+        let global = new.global_variables.get_mut(buffer);
+        let before = match global.space {
+            AddressSpace::Storage { access } => access,
+            _ => StorageAccess::empty(),
+        };
+        global.space = AddressSpace::Storage { access: before | access };
+        global.ty = words;
+        if buffer != variable {
+            retire(new, variable, word);
+        }
+        let (format, shape) = (code(form.format), shape(&binding, form));
+        textures.push(Texture { variable, buffer, binding, slot, format, shape, is_own: false });
+    }
+    textures
+}
+
+/// A texture's dimensions, levels and samples in one word.
+fn shape(binding: &TextureBinding, form: &TextureForm) -> u32 {
+    let dimension = match binding.dimension {
+        ViewDimension::D1 => 1,
+        ViewDimension::D3 => 3,
+        _ => 2,
+    };
+    let is_cube = matches!(binding.dimension, ViewDimension::Cube | ViewDimension::CubeArray);
+    let has_third = !matches!(binding.dimension, ViewDimension::D1 | ViewDimension::D2);
+    dimension
+        | u32::from(form.has_levels) << 2
+        | u32::from(is_cube) << 3
+        | u32::from(has_third) << 4
+        | form.samples << 5
+}
+
+/// Adds the hidden uniform of that many vectors, at a binding that the old module leaves free.
+fn sizes(old: &Module, new: &mut Module, count: std::num::NonZeroU32) -> Handle<GlobalVariable> {
+    let quad = Type { name: None, inner: vector_of(VectorSize::Quad, Scalar::U32) };
+    let base = new.types.insert(quad, Span::UNDEFINED);
+    let inner = TypeInner::Array { base, size: ArraySize::Constant(count), stride: 16 };
     let ty = new.types.insert(Type { name: None, inner }, Span::UNDEFINED);
-    let taken: Vec<u32> = module
+    let taken: Vec<u32> = old
         .global_variables
         .iter()
         .filter_map(|(_, variable)| variable.binding)
@@ -375,18 +404,7 @@ pub(super) fn lowered(module: &Module, info: &ModuleInfo, entry_point: usize, fo
         init: None,
         memory_decorations: naga::MemoryDecorations::empty(),
     };
-    let sizes = new.global_variables.append(sizes, Span::UNDEFINED);
-    let Some(mut entry) = module.entry_points.get(entry_point).cloned() else {
-        return refuse("it has no entry point", Span::UNDEFINED);
-    };
-    new.entry_points.clear();
-    let mut work = Work { old: module, info, library, new, textures, samplers, sizes, done: HashMap::new(), depth: 0 };
-    let function = &module.entry_points[entry_point].function;
-    entry.function = Body::rewrite(&mut work, Origin::Kernel, function, Some(info.get_entry_point(entry_point)), &[])?;
-    let mut new = work.new;
-    new.entry_points.push(entry);
-    naga::compact::compact(&mut new, naga::compact::KeepUnused::No);
-    Ok(new)
+    new.global_variables.append(sizes, Span::UNDEFINED)
 }
 
 /// A variable that nothing uses any more.

@@ -34,10 +34,22 @@ pub struct Resolved {
 }
 
 /// The lanes that take part.
+#[derive(Clone, Copy)]
 pub(crate) enum Active<'a> {
     All,
     Some(&'a [u32]),
     None,
+}
+
+impl Active<'_> {
+    #[inline(always)]
+    pub fn has(self, lane: usize) -> bool {
+        match self {
+            Active::All => true,
+            Active::Some(mask) => mask[lane] != 0,
+            Active::None => false,
+        }
+    }
 }
 
 /// The limits that stop a launch early; nothing by default.

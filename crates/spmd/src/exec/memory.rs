@@ -121,56 +121,122 @@ unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
     convert: impl Fn(M) -> R,
 ) {
     let n = machine.n;
+    let linear = i.form & LINEAR != 0;
     // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
     unsafe {
-        let (pointer, stride) = (access.pointer, access.stride);
-        if i.form & LINEAR == 0 && i.form & A_UNIFORM != 0 {
-            let index = machine.scalar::<u32>(i.a);
-            let within = u64::from(index) < access.count;
-            if access.private {
-                let d = machine.target::<R>(i.d, machine.padded);
-                if within {
-                    let slot = pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
-                    std::ptr::copy_nonoverlapping(slot, d.as_mut_ptr(), machine.padded);
-                } else {
-                    d.fill(R::default());
-                }
-                return;
-            }
-            let value =
-                if within { convert(M::get(pointer.add(index as usize * stride).cast::<M>())) } else { R::default() };
-            machine.target::<R>(i.d, machine.count(i)).fill(value);
-            return;
+        if !linear && i.form & A_UNIFORM != 0 {
+            return load_one(machine, i, access, convert);
         }
         let d = machine.target::<R>(i.d, n);
         if access.private {
-            let indices = machine.source::<u32>(i.a, n);
-            for (lane, (d, index)) in d.iter_mut().zip(indices).enumerate() {
-                *d = if u64::from(*index) < access.count {
-                    pointer.add(*index as usize * stride * machine.lanes * 4).cast::<R>().add(lane).read()
-                } else {
-                    R::default()
-                };
-            }
-            return;
+            return load_private(machine, i, access, d);
         }
-        let linear = i.form & LINEAR != 0;
         let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
-        if let Some((first, within)) = run.and_then(|first| Some((first, within(first, n, access.count)?))) {
-            let (d, beyond) = d.split_at_mut(within);
-            let start = pointer.add(if within == 0 { 0 } else { first as usize * stride });
-            if SAME && stride == size_of::<M>() {
-                copy::<I, M>(start.cast::<M>(), d.as_mut_ptr().cast::<M>(), within);
-            } else if stride == size_of::<M>() {
-                read_run::<I, M, R>(start.cast::<M>(), d, convert);
-            } else {
-                for (lane, d) in d.iter_mut().enumerate() {
-                    *d = convert(M::get(start.add(lane * stride).cast::<M>()));
-                }
+        match run.and_then(|first| Some((first, within(first, n, access.count)?))) {
+            Some((first, within)) => {
+                let (d, beyond) = d.split_at_mut(within);
+                load_run::<I, SAME, M, R>(access, first, d, convert);
+                beyond.fill(R::default());
             }
-            beyond.fill(R::default());
+            None => load_apart::<I, SAME, M, R>(machine, i, access, d, convert),
+        }
+    }
+}
+
+/// Loads the element of one index for all lanes.
+///
+/// # Safety
+/// As [`load_as`].
+#[inline(always)]
+unsafe fn load_one<M: Shared, R: Copy + Default>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    convert: impl Fn(M) -> R,
+) {
+    let (pointer, stride) = (access.pointer, access.stride);
+    // SAFETY: as in `load_as`.
+    unsafe {
+        let index = machine.scalar::<u32>(i.a);
+        let within = u64::from(index) < access.count;
+        if access.private {
+            let d = machine.target::<R>(i.d, machine.padded);
+            if within {
+                let slot = pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
+                std::ptr::copy_nonoverlapping(slot, d.as_mut_ptr(), machine.padded);
+            } else {
+                d.fill(R::default());
+            }
             return;
         }
+        let value =
+            if within { convert(M::get(pointer.add(index as usize * stride).cast::<M>())) } else { R::default() };
+        machine.target::<R>(i.d, machine.count(i)).fill(value);
+    }
+}
+
+/// Loads from the lanes' own memory.
+///
+/// # Safety
+/// As [`load_as`].
+#[inline(always)]
+unsafe fn load_private<R: Copy + Default>(machine: &Machine<'_>, i: &Instr, access: &Resolved, d: &mut [R]) {
+    let (pointer, stride) = (access.pointer, access.stride);
+    // SAFETY: as in `load_as`.
+    unsafe {
+        let indices = machine.source::<u32>(i.a, machine.n);
+        for (lane, (d, index)) in d.iter_mut().zip(indices).enumerate() {
+            *d = if u64::from(*index) < access.count {
+                pointer.add(*index as usize * stride * machine.lanes * 4).cast::<R>().add(lane).read()
+            } else {
+                R::default()
+            };
+        }
+    }
+}
+
+/// Loads consecutive elements.
+///
+/// # Safety
+/// As [`load_as`]; all are below the count.
+#[inline(always)]
+unsafe fn load_run<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
+    access: &Resolved,
+    first: u32,
+    d: &mut [R],
+    convert: impl Fn(M) -> R,
+) {
+    let (pointer, stride) = (access.pointer, access.stride);
+    // SAFETY: as in `load_as`.
+    unsafe {
+        let start = pointer.add(if d.is_empty() { 0 } else { first as usize * stride });
+        if SAME && stride == size_of::<M>() {
+            copy::<I, M>(start.cast::<M>(), d.as_mut_ptr().cast::<M>(), d.len());
+        } else if stride == size_of::<M>() {
+            read_run::<I, M, R>(start.cast::<M>(), d, convert);
+        } else {
+            for (lane, d) in d.iter_mut().enumerate() {
+                *d = convert(M::get(start.add(lane * stride).cast::<M>()));
+            }
+        }
+    }
+}
+
+/// Loads elements that are no run, or of which some are beyond the count.
+///
+/// # Safety
+/// As [`load_as`].
+#[inline(always)]
+unsafe fn load_apart<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    d: &mut [R],
+    convert: impl Fn(M) -> R,
+) {
+    let (pointer, stride) = (access.pointer, access.stride);
+    // SAFETY: as in `load_as`.
+    unsafe {
         let element = |index: u32| {
             if u64::from(index) < access.count {
                 convert(M::get(pointer.add(index as usize * stride).cast::<M>()))
@@ -178,14 +244,14 @@ unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
                 R::default()
             }
         };
-        if linear {
+        if i.form & LINEAR != 0 {
             let first = machine.scalar::<u32>(i.a);
             for (lane, d) in d.iter_mut().enumerate() {
                 *d = element(first.wrapping_add(lane as u32));
             }
             return;
         }
-        let (blocks, rest) = machine.source::<u32>(i.a, n).as_chunks::<BLOCK>();
+        let (blocks, rest) = machine.source::<u32>(i.a, machine.n).as_chunks::<BLOCK>();
         let (into, rest_into) = d.as_chunks_mut::<BLOCK>();
         for (d, indices) in into.iter_mut().zip(blocks) {
             let at = |index: u32| pointer.add(index as usize * stride).cast::<M>();
@@ -212,6 +278,19 @@ unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
     }
 }
 
+/// The values that a store writes, by lane.
+///
+/// # Safety
+/// As [`load_as`].
+#[inline(always)]
+unsafe fn values<R: Copy>(machine: &Machine<'_>, i: &Instr) -> impl Fn(usize) -> R {
+    let uniform = i.form & B_UNIFORM != 0;
+    // SAFETY: as in `load_as`.
+    let start = unsafe { machine.file.add(i.b as usize).cast::<R>() };
+    // SAFETY: as in `load_as`; lanes are those of the operand.
+    move |lane| unsafe { start.add(if uniform { 0 } else { lane }).read() }
+}
+
 /// # Safety
 /// As [`load_as`].
 #[inline(always)]
@@ -222,66 +301,26 @@ unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
     convert: impl Fn(R) -> M,
 ) {
     let n = machine.n;
+    let linear = i.form & LINEAR != 0;
     // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
     unsafe {
         let active = machine.active(i.m);
         if matches!(active, Active::None) {
             return;
         }
-        let uniform_value = i.form & B_UNIFORM != 0;
-        let value = |lane: usize| -> R {
-            let lane = if uniform_value { 0 } else { lane };
-            machine.file.add(i.b as usize).cast::<R>().add(lane).read()
-        };
-        let (pointer, stride) = (access.pointer, access.stride);
-        let is_active = |lane: usize| match active {
-            Active::All => true,
-            Active::Some(mask) => mask[lane] != 0,
-            Active::None => false,
-        };
         if access.private {
-            let slot = |index: u32| pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
-            if i.form & A_UNIFORM != 0 {
-                let index = machine.scalar::<u32>(i.a);
-                if u64::from(index) >= access.count {
-                    return;
-                }
-                // No register: memory of the lanes lies apart from them.
-                let slot = std::slice::from_raw_parts_mut(slot(index), n);
-                match (active, uniform_value) {
-                    (Active::Some(mask), false) => {
-                        for ((slot, value), active) in slot.iter_mut().zip(machine.source::<R>(i.b, n)).zip(mask) {
-                            *slot = if *active != 0 { *value } else { *slot };
-                        }
-                    }
-                    (Active::Some(mask), true) => {
-                        let value = value(0);
-                        for (slot, active) in slot.iter_mut().zip(mask) {
-                            *slot = if *active != 0 { value } else { *slot };
-                        }
-                    }
-                    (_, false) => slot.copy_from_slice(machine.source::<R>(i.b, n)),
-                    (_, true) => slot.fill(value(0)),
-                }
-                return;
-            }
-            for (lane, index) in machine.source::<u32>(i.a, n).iter().enumerate() {
-                if u64::from(*index) < access.count && is_active(lane) {
-                    slot(*index).add(lane).write(value(lane));
-                }
-            }
-            return;
+            return store_private::<R>(machine, i, access, active);
         }
-        if i.form & LINEAR == 0 && i.form & A_UNIFORM != 0 {
+        if !linear && i.form & A_UNIFORM != 0 {
             let index = machine.scalar::<u32>(i.a);
             // All lanes write the same place: the last active one is kept.
-            let last = (0..n).rev().find(|lane| is_active(*lane));
+            let last = (0..n).rev().find(|lane| active.has(*lane));
             if let (true, Some(lane)) = (u64::from(index) < access.count, last) {
-                M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
+                let place = access.pointer.add(index as usize * access.stride);
+                M::set(place.cast::<M>(), convert(values::<R>(machine, i)(lane)));
             }
             return;
         }
-        let linear = i.form & LINEAR != 0;
         let lanes = match active {
             Active::All => Some((0, n)),
             Active::Some(mask) => active_run(mask),
@@ -294,32 +333,115 @@ unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
                 run_of(&machine.source::<u32>(i.a, n)[lane..lane + lanes])
             };
             if let Some((first, within)) = run.and_then(|first| Some((first, within(first, lanes, access.count)?))) {
-                if within == 0 {
-                    return;
-                }
-                let start = pointer.add(first as usize * stride);
-                match (uniform_value, stride == size_of::<M>()) {
-                    (true, true) => fill_run::<I, M>(convert(value(0)), start.cast::<M>(), within),
-                    (false, true) => {
-                        let values = &machine.source::<R>(i.b, n)[lane..lane + within];
-                        if SAME {
-                            copy::<I, M>(values.as_ptr().cast::<M>(), start.cast::<M>(), within);
-                        } else {
-                            write_run::<I, M, R>(values, start.cast::<M>(), convert);
-                        }
-                    }
-                    (_, false) => {
-                        for place in 0..within {
-                            M::set(start.add(place * stride).cast::<M>(), convert(value(lane + place)));
-                        }
-                    }
+                if within > 0 {
+                    store_run::<I, SAME, M, R>(machine, i, access, (lane, first, within), convert);
                 }
                 return;
             }
         }
+        store_apart::<I, SAME, M, R>(machine, i, access, active, convert);
+    }
+}
+
+/// Stores to the lanes' own memory.
+///
+/// # Safety
+/// As [`load_as`].
+#[inline(always)]
+unsafe fn store_private<R: Copy>(machine: &Machine<'_>, i: &Instr, access: &Resolved, active: Active<'_>) {
+    let (n, pointer, stride) = (machine.n, access.pointer, access.stride);
+    // SAFETY: as in `load_as`.
+    unsafe {
+        let value = values::<R>(machine, i);
+        let slot = |index: u32| pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
+        if i.form & A_UNIFORM == 0 {
+            for (lane, index) in machine.source::<u32>(i.a, n).iter().enumerate() {
+                if u64::from(*index) < access.count && active.has(lane) {
+                    slot(*index).add(lane).write(value(lane));
+                }
+            }
+            return;
+        }
+        let index = machine.scalar::<u32>(i.a);
+        if u64::from(index) >= access.count {
+            return;
+        }
+        // No register: memory of the lanes lies apart from them.
+        let slot = std::slice::from_raw_parts_mut(slot(index), n);
+        match (active, i.form & B_UNIFORM != 0) {
+            (Active::Some(mask), false) => {
+                for ((slot, value), active) in slot.iter_mut().zip(machine.source::<R>(i.b, n)).zip(mask) {
+                    *slot = if *active != 0 { *value } else { *slot };
+                }
+            }
+            (Active::Some(mask), true) => {
+                let value = value(0);
+                for (slot, active) in slot.iter_mut().zip(mask) {
+                    *slot = if *active != 0 { value } else { *slot };
+                }
+            }
+            (_, false) => slot.copy_from_slice(machine.source::<R>(i.b, n)),
+            (_, true) => slot.fill(value(0)),
+        }
+    }
+}
+
+/// Stores the values of consecutive lanes, from one on, to consecutive elements.
+///
+/// # Safety
+/// As [`load_as`]; all are below the count.
+#[inline(always)]
+unsafe fn store_run<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    (lane, first, count): (usize, u32, usize),
+    convert: impl Fn(R) -> M,
+) {
+    let stride = access.stride;
+    // SAFETY: as in `load_as`.
+    unsafe {
+        let value = values::<R>(machine, i);
+        let start = access.pointer.add(first as usize * stride);
+        match (i.form & B_UNIFORM != 0, stride == size_of::<M>()) {
+            (true, true) => fill_run::<I, M>(convert(value(0)), start.cast::<M>(), count),
+            (false, true) => {
+                let values = &machine.source::<R>(i.b, machine.n)[lane..lane + count];
+                if SAME {
+                    copy::<I, M>(values.as_ptr().cast::<M>(), start.cast::<M>(), count);
+                } else {
+                    write_run::<I, M, R>(values, start.cast::<M>(), convert);
+                }
+            }
+            (_, false) => {
+                for place in 0..count {
+                    M::set(start.add(place * stride).cast::<M>(), convert(value(lane + place)));
+                }
+            }
+        }
+    }
+}
+
+/// Stores to elements that are no run, or of which some are beyond the count. The order of lanes stays, where two store to one place.
+///
+/// # Safety
+/// As [`load_as`].
+#[inline(always)]
+unsafe fn store_apart<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    active: Active<'_>,
+    convert: impl Fn(R) -> M,
+) {
+    let (n, pointer, stride) = (machine.n, access.pointer, access.stride);
+    let (linear, uniform_value) = (i.form & LINEAR != 0, i.form & B_UNIFORM != 0);
+    // SAFETY: as in `load_as`.
+    unsafe {
+        let value = values::<R>(machine, i);
         let mut lane = 0;
         while lane < n {
-            // Rows of a workgroup, each a run; the order of lanes stays, where two store to one place.
+            // Rows of a workgroup, each a run.
             if SAME && size_of::<M>() == 4 && stride == 4 && !linear && !uniform_value && lane + BLOCK <= n {
                 let whole = match active {
                     Active::Some(mask) => mask[lane..lane + BLOCK].iter().all(|active| *active != 0),
@@ -339,7 +461,7 @@ unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
                 } else {
                     machine.scalar::<u32>(i.a + lane as u32)
                 };
-                if u64::from(index) < access.count && is_active(lane) {
+                if u64::from(index) < access.count && active.has(lane) {
                     M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
                 }
             }

@@ -57,16 +57,7 @@ impl Lowering<'_, '_> {
         let simple = |convert| Some(convert);
         let convert = match (wide_from, wide_to) {
             (Bool, Bool) => None,
-            (Bool, _) => {
-                let one = match wide_to {
-                    F64 => Operand::wide(1_f64.to_bits()),
-                    I64 | U64 => Operand::wide(1),
-                    F32 => Operand::float(1.0),
-                    _ => Operand::word(1),
-                };
-                let zero = Operand::Constant { bits: 0, wide: wide_to.is_wide() };
-                return self.builder.select(value, one, zero);
-            }
+            (Bool, _) => return self.truth_as(wide_to, value),
             (I32 | U32, Bool) => {
                 return self.builder.binary(Op::IntCompare(IntCompare::NotEqual), value, Operand::word(0));
             }
@@ -129,6 +120,17 @@ impl Lowering<'_, '_> {
             F16 | I16 | U16 => self.narrow(to, value),
             _ => value,
         }
+    }
+
+    /// 1 for true, 0 for false.
+    fn truth_as(&mut self, to: Scalar, value: Operand) -> Operand {
+        let one = match to {
+            Scalar::F64 => Operand::wide(1_f64.to_bits()),
+            Scalar::I64 | Scalar::U64 => Operand::wide(1),
+            Scalar::F32 => Operand::float(1.0),
+            _ => Operand::word(1),
+        };
+        self.builder.select(value, one, Operand::Constant { bits: 0, wide: to.is_wide() })
     }
 
     /// naga's back ends clamp at the largest value of the source type, so that an infinite half gives 65504.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use naga::{Arena, Expression, Handle, Literal, RelationalFunction, SwizzleComponent, UnaryOperator};
+use naga::{Arena, Expression, Handle, Literal, RelationalFunction, UnaryOperator};
 
 use super::super::bytecode::{Compare, Convert, Float, Input, Int, Op};
 use super::builder::Operand;
@@ -97,16 +97,8 @@ impl Lowering<'_, '_> {
             }
             Expression::Swizzle { size, vector, pattern } => {
                 let vector = self.scalars(*vector)?;
-                let picked = pattern.iter().take(*size as usize).map(|component| {
-                    let place = match component {
-                        SwizzleComponent::X => 0,
-                        SwizzleComponent::Y => 1,
-                        SwizzleComponent::Z => 2,
-                        SwizzleComponent::W => 3,
-                    };
-                    vector.get(place).copied()
-                });
-                let picked: Option<Vec<Operand>> = picked.try_listed();
+                let picked = pattern.iter().take(*size as usize);
+                let picked = picked.map(|component| vector.get(*component as usize).copied()).try_listed();
                 self.known(picked, "this swizzle")?.into()
             }
             Expression::FunctionArgument(index) => {
@@ -120,10 +112,8 @@ impl Lowering<'_, '_> {
                 return Ok(self.variable_pointer(place, Ty::Handle(function.local_variables[*variable].ty)));
             }
             Expression::Load { pointer } => {
-                if let Expression::GlobalVariable(variable) = function.expressions[*pointer]
-                    && let Some(super::Place::Argument(place)) = self.globals.places.get(&variable)
-                {
-                    return Ok(Value::Scalars([self.builder.input(Input::Argument(*place))].into()));
+                if let Some(argument) = self.argument(&function.expressions[*pointer]) {
+                    return Ok(Value::Scalars([self.builder.input(argument)].into()));
                 }
                 let pointer = self.pointer(*pointer)?;
                 return self.load(&pointer);
@@ -133,13 +123,7 @@ impl Lowering<'_, '_> {
             Expression::Select { condition, accept, reject } => {
                 let condition = self.scalars(*condition)?;
                 let (accept, reject) = (self.scalars(*accept)?, self.scalars(*reject)?);
-                let pick = |place: usize| if condition.len() == 1 { 0 } else { place };
-                let mut scalars = Vec::with_capacity(accept.len());
-                for (place, (accept, reject)) in accept.iter().zip(reject.iter()).enumerate() {
-                    let condition = self.known(condition.get(pick(place)).copied(), "this select")?;
-                    scalars.push(self.builder.select(condition, *accept, *reject));
-                }
-                scalars.into()
+                self.selected(&condition, &accept, &reject)?.into()
             }
             Expression::Relational { fun, argument } => vec![self.relational(*fun, *argument)?].into(),
             Expression::Math { fun, arg, arg1, arg2, arg3 } => {
@@ -169,6 +153,26 @@ impl Lowering<'_, '_> {
             Expression::CooperativeMultiplyAdd { a, b, c } => self.cooperative_product([*a, *b, *c])?,
         };
         Ok(Value::Scalars(scalars))
+    }
+
+    /// The argument of the launch that is read by a pointer to it.
+    fn argument(&self, pointer: &Expression) -> Option<Input> {
+        let Expression::GlobalVariable(variable) = pointer else { return None };
+        match self.globals.places.get(variable) {
+            Some(super::Place::Argument(place)) => Some(Input::Argument(*place)),
+            _ => None,
+        }
+    }
+
+    /// Selects by one condition for all, or one for each.
+    fn selected(&mut self, conditions: &[Operand], accept: &[Operand], reject: &[Operand]) -> Result<Vec<Operand>> {
+        let pick = |place: usize| if conditions.len() == 1 { 0 } else { place };
+        let mut scalars = Vec::with_capacity(accept.len());
+        for (place, (accept, reject)) in accept.iter().zip(reject).enumerate() {
+            let condition = self.known(conditions.get(pick(place)).copied(), "this select")?;
+            scalars.push(self.builder.select(condition, *accept, *reject));
+        }
+        Ok(scalars)
     }
 
     /// A constant expression, in a function's arena or the module's.

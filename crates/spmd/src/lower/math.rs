@@ -19,54 +19,13 @@ impl Lowering<'_, '_> {
         use MathFunction as F;
         let kind = self.kind(first)?;
         let x = self.scalars(first)?;
-        let mut more = Vec::new();
-        for other in others.into_iter().flatten() {
-            more.push(self.scalars(other)?);
-        }
-        let empty: &[Operand] = &[];
-        let argument = |place: usize| more.get(place).map_or(empty, |scalars| scalars);
+        let more: Vec<_> = others.into_iter().flatten().map(|other| self.scalars(other)).try_listed()?;
+        let argument = |place: usize| more.get(place).map_or(&[] as &[Operand], |scalars| scalars);
         let (y, z) = (argument(0), argument(1));
-        let simple = match function {
-            F::Cos => Some(Float::Cos),
-            F::Cosh => Some(Float::Cosh),
-            F::Sin => Some(Float::Sin),
-            F::Sinh => Some(Float::Sinh),
-            F::Tan => Some(Float::Tan),
-            F::Tanh => Some(Float::Tanh),
-            F::Acos => Some(Float::Acos),
-            F::Asin => Some(Float::Asin),
-            F::Atan => Some(Float::Atan),
-            F::Asinh => Some(Float::Asinh),
-            F::Acosh => Some(Float::Acosh),
-            F::Atanh => Some(Float::Atanh),
-            F::Ceil => Some(Float::Ceil),
-            F::Floor => Some(Float::Floor),
-            F::Round => Some(Float::Round),
-            F::Fract => Some(Float::Fract),
-            F::Trunc => Some(Float::Trunc),
-            F::Exp => Some(Float::Exp),
-            F::Exp2 => Some(Float::Exp2),
-            F::Log => Some(Float::Log),
-            F::Log2 => Some(Float::Log2),
-            F::Sqrt => Some(Float::Sqrt),
-            F::InverseSqrt => Some(Float::InverseSqrt),
-            F::QuantizeToF16 => Some(Float::RoundHalf),
-            F::Abs if kind.is_float() => Some(Float::Abs),
-            F::Sign if kind.is_float() => Some(Float::Sign),
-            _ => None,
-        };
-        if let Some(op) = simple {
+        if let Some(op) = of_one_float(function, kind) {
             return Ok(x.iter().map(|x| self.float1(kind, op, *x)).listed());
         }
-        let pairwise = match function {
-            F::Min => Some(Float2::Min),
-            F::Max => Some(Float2::Max),
-            F::Atan2 => Some(Float2::Atan2),
-            F::Pow => Some(Float2::Pow),
-            F::Ldexp => Some(Float2::Ldexp),
-            _ => None,
-        };
-        if let Some(op) = pairwise {
+        if let Some(op) = of_two(function) {
             return Ok(x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, op, *x, *y)).listed());
         }
         if let Some(op) = bit_operation(function, kind) {
@@ -90,119 +49,130 @@ impl Lowering<'_, '_> {
                 let factor = self.real(kind, factor);
                 x.iter().map(|x| self.arithmetic(kind, Float2::Mul, *x, factor)).listed()
             }
-            F::Modf => {
-                let whole: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Trunc, *x)).listed();
-                let mut parts: Vec<Operand> =
-                    x.iter().zip(&whole).map(|(x, whole)| self.arithmetic(kind, Float2::Sub, *x, *whole)).listed();
-                parts.extend(whole);
-                parts
-            }
-            F::Frexp => {
-                let mut parts: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Fraction, *x)).listed();
-                for x in x.iter() {
-                    let wide = kind == Scalar::F64;
-                    let op = if wide { Op::Double(Float::Exponent) } else { Op::Float(Float::Exponent) };
-                    parts.push(self.builder.unary(op, *x));
-                }
-                parts
-            }
+            F::Modf => self.modf(kind, &x),
+            F::Frexp => self.frexp(kind, &x),
             F::Fma => zip3(&x, y, z, |x, y, z| self.fma(kind, x, y, z)),
-            F::Mix => {
-                let one = self.real(kind, 1.0);
-                let weight = |place: usize| z.get(if z.len() == 1 { 0 } else { place }).copied();
-                let mut mixed = Vec::with_capacity(x.len());
-                for (place, (x, y)) in x.iter().zip(y).enumerate() {
-                    let weight = self.known(weight(place), "this mix")?;
-                    let rest = self.arithmetic(kind, Float2::Sub, one, weight);
-                    let x = self.arithmetic(kind, Float2::Mul, *x, rest);
-                    let y = self.arithmetic(kind, Float2::Mul, *y, weight);
-                    mixed.push(self.arithmetic(kind, Float2::Add, x, y));
-                }
-                mixed
-            }
-            F::Step => {
-                let (zero, one) = (self.real(kind, 0.0), self.real(kind, 1.0));
-                let step = |(edge, x): (&Operand, &Operand)| {
-                    let reached = self.compare(kind, Compare::LessEqual, *edge, *x);
-                    self.builder.select(reached, one, zero)
-                };
-                x.iter().zip(y).map(step).listed()
-            }
+            F::Mix => self.mix(kind, &x, y, z)?,
+            F::Step => self.step(kind, &x, y),
             F::SmoothStep => zip3(&x, y, z, |low, high, x| self.smooth_step(kind, low, high, x)),
             F::Dot => vec![self.dot(kind, &x, y)],
             F::Cross => self.cross(kind, &x, y),
             F::Length => vec![self.length(kind, &x)],
             F::Distance => {
-                let difference: Vec<Operand> =
-                    x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, Float2::Sub, *x, *y)).listed();
-                vec![self.length(kind, &difference)]
+                let apart = self.differences(kind, &x, y);
+                vec![self.length(kind, &apart)]
             }
             F::Normalize => {
                 let length = self.length(kind, &x);
                 x.iter().map(|x| self.arithmetic(kind, Float2::Div, *x, length)).listed()
             }
-            F::FaceForward => {
-                let cosine = self.dot(kind, y, z);
-                let zero = self.real(kind, 0.0);
-                let away = self.compare(kind, Compare::Less, cosine, zero);
-                x.iter()
-                    .map(|x| {
-                        let negative = self.float1(kind, Float::Neg, *x);
-                        self.builder.select(away, *x, negative)
-                    })
-                    .listed()
-            }
-            F::Reflect => {
-                let cosine = self.dot(kind, y, &x);
-                let two = self.real(kind, 2.0);
-                let twice = self.arithmetic(kind, Float2::Mul, two, cosine);
-                x.iter()
-                    .zip(y)
-                    .map(|(x, y)| {
-                        let y = self.arithmetic(kind, Float2::Mul, twice, *y);
-                        self.arithmetic(kind, Float2::Sub, *x, y)
-                    })
-                    .listed()
-            }
+            F::FaceForward => self.face_forward(kind, &x, y, z),
+            F::Reflect => self.reflect(kind, &x, y),
             F::Refract => {
                 let ratio = self.known(z.first().copied(), "this refract")?;
                 self.refract(kind, &x, y, ratio)
             }
-            F::Transpose => {
-                let Ty::Matrix(columns, rows, _) = self.types.plain(self.ty(first)?) else {
-                    return self.unsupported("transpose of this type");
-                };
-                let (columns, rows) = (columns as usize, rows as usize);
-                (0..rows).flat_map(|row| (0..columns).map(move |column| column * rows + row)).map(|at| x[at]).listed()
-            }
-            F::Determinant => {
-                let side = match x.len() {
-                    4 => 2,
-                    9 => 3,
-                    16 => 4,
-                    _ => return self.unsupported("determinant of this type"),
-                };
-                vec![self.determinant(kind, &x, side)]
-            }
-            F::ExtractBits | F::InsertBits if kind.is_wide() || matches!(kind, Scalar::I16 | Scalar::U16) => {
-                return self.unsupported("bit fields of 64-bit and 16-bit integers");
-            }
-            F::ExtractBits => {
-                let (offset, count) = (self.known(y.first().copied(), "a bit field")?, z.first().copied());
-                let count = self.known(count, "a bit field")?;
-                let op = if kind.is_signed() { Op::ExtractSigned } else { Op::ExtractUnsigned };
-                x.iter().map(|x| self.builder.ternary(op, [*x, offset, count])).listed()
-            }
-            F::InsertBits => {
-                let offset = self.known(z.first().copied(), "a bit field")?;
-                let count = self.known(argument(2).first().copied(), "a bit field")?;
-                x.iter().zip(y).map(|(x, y)| self.insert_bits(*x, *y, offset, count)).listed()
-            }
+            F::Transpose => match self.types.plain(self.ty(first)?) {
+                Ty::Matrix(columns, rows, _) => transposed(&x, columns as usize, rows as usize),
+                _ => return self.unsupported("transpose of this type"),
+            },
+            F::Determinant if matches!(x.len(), 4 | 9 | 16) => vec![self.determinant(kind, &x)],
+            F::Determinant => return self.unsupported("determinant of this type"),
+            F::ExtractBits => self.bit_field(kind, &x, None, [y, z])?,
+            F::InsertBits => self.bit_field(kind, &x, Some(y), [z, argument(2)])?,
             F::Outer | F::Inverse => return self.unsupported(format!("the function {function:?}")),
             _ => {
                 let packed = self.packing(function, &x, y)?;
                 return self.known(packed, &format!("the function {function:?}"));
             }
+        })
+    }
+
+    fn differences(&mut self, kind: Scalar, x: &[Operand], y: &[Operand]) -> Vec<Operand> {
+        x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, Float2::Sub, *x, *y)).listed()
+    }
+
+    fn step(&mut self, kind: Scalar, edges: &[Operand], x: &[Operand]) -> Vec<Operand> {
+        let (zero, one) = (self.real(kind, 0.0), self.real(kind, 1.0));
+        let step = |(edge, x): (&Operand, &Operand)| {
+            let reached = self.compare(kind, Compare::LessEqual, *edge, *x);
+            self.builder.select(reached, one, zero)
+        };
+        edges.iter().zip(x).map(step).listed()
+    }
+
+    /// The fractions, then the whole parts.
+    fn modf(&mut self, kind: Scalar, x: &[Operand]) -> Vec<Operand> {
+        let whole: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Trunc, *x)).listed();
+        let mut parts = self.differences(kind, x, &whole);
+        parts.extend(whole);
+        parts
+    }
+
+    /// The fractions, then the exponents.
+    fn frexp(&mut self, kind: Scalar, x: &[Operand]) -> Vec<Operand> {
+        let mut parts: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Fraction, *x)).listed();
+        for x in x {
+            let wide = kind == Scalar::F64;
+            let op = if wide { Op::Double(Float::Exponent) } else { Op::Float(Float::Exponent) };
+            parts.push(self.builder.unary(op, *x));
+        }
+        parts
+    }
+
+    fn mix(&mut self, kind: Scalar, x: &[Operand], y: &[Operand], weights: &[Operand]) -> Result<Vec<Operand>> {
+        let one = self.real(kind, 1.0);
+        let weight = |place: usize| weights.get(if weights.len() == 1 { 0 } else { place }).copied();
+        let mut mixed = Vec::with_capacity(x.len());
+        for (place, (x, y)) in x.iter().zip(y).enumerate() {
+            let weight = self.known(weight(place), "this mix")?;
+            let rest = self.arithmetic(kind, Float2::Sub, one, weight);
+            let x = self.arithmetic(kind, Float2::Mul, *x, rest);
+            let y = self.arithmetic(kind, Float2::Mul, *y, weight);
+            mixed.push(self.arithmetic(kind, Float2::Add, x, y));
+        }
+        Ok(mixed)
+    }
+
+    fn face_forward(&mut self, kind: Scalar, x: &[Operand], y: &[Operand], z: &[Operand]) -> Vec<Operand> {
+        let cosine = self.dot(kind, y, z);
+        let zero = self.real(kind, 0.0);
+        let away = self.compare(kind, Compare::Less, cosine, zero);
+        let facing = |x: &Operand| {
+            let negative = self.float1(kind, Float::Neg, *x);
+            self.builder.select(away, *x, negative)
+        };
+        x.iter().map(facing).listed()
+    }
+
+    fn reflect(&mut self, kind: Scalar, x: &[Operand], normal: &[Operand]) -> Vec<Operand> {
+        let cosine = self.dot(kind, normal, x);
+        let two = self.real(kind, 2.0);
+        let twice = self.arithmetic(kind, Float2::Mul, two, cosine);
+        let reflected = |(x, normal): (&Operand, &Operand)| {
+            let across = self.arithmetic(kind, Float2::Mul, twice, *normal);
+            self.arithmetic(kind, Float2::Sub, *x, across)
+        };
+        x.iter().zip(normal).map(reflected).listed()
+    }
+
+    /// Some bits of each number, or each number with other bits in their place. The field is an offset and a count.
+    fn bit_field(
+        &mut self,
+        kind: Scalar,
+        x: &[Operand],
+        bits: Option<&[Operand]>,
+        field: [&[Operand]; 2],
+    ) -> Result<Vec<Operand>> {
+        if kind.is_wide() || matches!(kind, Scalar::I16 | Scalar::U16) {
+            return self.unsupported("bit fields of 64-bit and 16-bit integers");
+        }
+        let [offset, count] = field.map(|scalars| scalars.first().copied());
+        let (offset, count) = (self.known(offset, "a bit field")?, self.known(count, "a bit field")?);
+        let op = if kind.is_signed() { Op::ExtractSigned } else { Op::ExtractUnsigned };
+        Ok(match bits {
+            None => x.iter().map(|x| self.builder.ternary(op, [*x, offset, count])).listed(),
+            Some(bits) => x.iter().zip(bits).map(|(x, bits)| self.insert_bits(*x, *bits, offset, count)).listed(),
         })
     }
 
@@ -277,17 +247,18 @@ impl Lowering<'_, '_> {
     }
 
     /// Expands along the first column.
-    fn determinant(&mut self, kind: Scalar, matrix: &[Operand], side: usize) -> Operand {
+    fn determinant(&mut self, kind: Scalar, matrix: &[Operand]) -> Operand {
         if let &[a, b, c, d] = matrix {
             return self.minor(kind, a, d, c, b);
         }
+        let side = matrix.len().isqrt();
         let mut sum = None;
         for row in 0..side {
             let rest: Vec<Operand> = (1..side)
                 .flat_map(|column| (0..side).filter(move |r| *r != row).map(move |r| column * side + r))
                 .map(|at| matrix[at])
                 .listed();
-            let minor = self.determinant(kind, &rest, side - 1);
+            let minor = self.determinant(kind, &rest);
             let term = self.arithmetic(kind, Float2::Mul, matrix[row], minor);
             sum = Some(match sum {
                 None => term,
@@ -317,6 +288,51 @@ impl Lowering<'_, '_> {
     }
 }
 
+fn of_one_float(function: MathFunction, kind: Scalar) -> Option<Float> {
+    use MathFunction as F;
+    Some(match function {
+        F::Cos => Float::Cos,
+        F::Cosh => Float::Cosh,
+        F::Sin => Float::Sin,
+        F::Sinh => Float::Sinh,
+        F::Tan => Float::Tan,
+        F::Tanh => Float::Tanh,
+        F::Acos => Float::Acos,
+        F::Asin => Float::Asin,
+        F::Atan => Float::Atan,
+        F::Asinh => Float::Asinh,
+        F::Acosh => Float::Acosh,
+        F::Atanh => Float::Atanh,
+        F::Ceil => Float::Ceil,
+        F::Floor => Float::Floor,
+        F::Round => Float::Round,
+        F::Fract => Float::Fract,
+        F::Trunc => Float::Trunc,
+        F::Exp => Float::Exp,
+        F::Exp2 => Float::Exp2,
+        F::Log => Float::Log,
+        F::Log2 => Float::Log2,
+        F::Sqrt => Float::Sqrt,
+        F::InverseSqrt => Float::InverseSqrt,
+        F::QuantizeToF16 => Float::RoundHalf,
+        F::Abs if kind.is_float() => Float::Abs,
+        F::Sign if kind.is_float() => Float::Sign,
+        _ => return None,
+    })
+}
+
+fn of_two(function: MathFunction) -> Option<Float2> {
+    use MathFunction as F;
+    Some(match function {
+        F::Min => Float2::Min,
+        F::Max => Float2::Max,
+        F::Atan2 => Float2::Atan2,
+        F::Pow => Float2::Pow,
+        F::Ldexp => Float2::Ldexp,
+        _ => return None,
+    })
+}
+
 fn bit_operation(function: MathFunction, kind: Scalar) -> Option<Int> {
     use MathFunction as F;
     Some(match function {
@@ -329,6 +345,10 @@ fn bit_operation(function: MathFunction, kind: Scalar) -> Option<Int> {
         F::FirstLeadingBit => Int::FirstLeadingUnsigned,
         _ => return None,
     })
+}
+
+fn transposed(x: &[Operand], columns: usize, rows: usize) -> Vec<Operand> {
+    (0..rows).flat_map(|row| (0..columns).map(move |column| column * rows + row)).map(|at| x[at]).listed()
 }
 
 fn zip3(

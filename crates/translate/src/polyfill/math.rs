@@ -92,37 +92,7 @@ impl<'m> Writer<'m> {
 
     fn float_math(&mut self, function: MathFunction, kind: Scalar, x: &[String]) -> Result<String> {
         use MathFunction as F;
-        let direct = match function {
-            F::Cos => "cos",
-            F::Cosh => "cosh",
-            F::Sin => "sin",
-            F::Sinh => "sinh",
-            F::Tan => "tan",
-            F::Tanh => "tanh",
-            F::Acos => "acos",
-            F::Asin => "asin",
-            F::Atan => "atan",
-            F::Atan2 => "atan2",
-            F::Asinh => "asinh",
-            F::Acosh => "acosh",
-            F::Atanh => "atanh",
-            F::Ceil => "ceil",
-            F::Floor => "floor",
-            F::Round => "rint",
-            F::Trunc => "trunc",
-            F::Exp => "exp",
-            F::Exp2 => "exp2",
-            F::Log => "log",
-            F::Log2 => "log2",
-            F::Pow => "pow",
-            F::Sqrt => "sqrt",
-            F::Abs => "fabs",
-            F::Min => "fmin",
-            F::Max => "fmax",
-            F::Fma => "fma",
-            _ => "",
-        };
-        if !direct.is_empty() {
+        if let Some(direct) = function_of_c(function) {
             return self.float_call(direct, kind, x);
         }
         if kind == Scalar::F16 {
@@ -188,4 +158,39 @@ impl<'m> Writer<'m> {
     pub(super) fn scalar(&mut self, op: BinaryOperator, kind: Scalar, a: &str, b: &str) -> Result<String> {
         self.operate(op, kind, a, b)
     }
+}
+
+/// The function of the languages' own that does the same on floats.
+fn function_of_c(function: MathFunction) -> Option<&'static str> {
+    use MathFunction as F;
+    Some(match function {
+        F::Cos => "cos",
+        F::Cosh => "cosh",
+        F::Sin => "sin",
+        F::Sinh => "sinh",
+        F::Tan => "tan",
+        F::Tanh => "tanh",
+        F::Acos => "acos",
+        F::Asin => "asin",
+        F::Atan => "atan",
+        F::Atan2 => "atan2",
+        F::Asinh => "asinh",
+        F::Acosh => "acosh",
+        F::Atanh => "atanh",
+        F::Ceil => "ceil",
+        F::Floor => "floor",
+        F::Round => "rint",
+        F::Trunc => "trunc",
+        F::Exp => "exp",
+        F::Exp2 => "exp2",
+        F::Log => "log",
+        F::Log2 => "log2",
+        F::Pow => "pow",
+        F::Sqrt => "sqrt",
+        F::Abs => "fabs",
+        F::Min => "fmin",
+        F::Max => "fmax",
+        F::Fma => "fma",
+        _ => return None,
+    })
 }

@@ -119,6 +119,17 @@ struct Binding<'a> {
     own: Option<TextureAccess>,
 }
 
+impl Binding<'_> {
+    /// Returns whether an app's texture is bound as it is.
+    fn is_own(&self) -> bool {
+        matches!(self.own, Some(TextureAccess::Own { .. }))
+    }
+
+    fn has_texels_of(&self, other: &Texture) -> bool {
+        Arc::ptr_eq(&self.texture.texels.inner, &other.texels.inner)
+    }
+}
+
 /// The form of a kernel for its settings. `copies`: why an app's textures are bound by copies, if all are.
 pub(in crate::engine) fn textured(
     kernel: &Kernel,
@@ -126,52 +137,98 @@ pub(in crate::engine) fn textured(
     settings: &[(&str, Setting<'_>)],
     copies: Option<&str>,
 ) -> Result<Textured> {
-    let fault = |binding: &str, reason: String| Error::Binding {
-        kernel: reflection.entry_point.clone(),
-        binding: binding.to_owned(),
-        reason,
-    };
-    let find = |name: &str, kind: &dyn std::fmt::Display| {
-        let mut all = settings.iter().enumerate().filter(|(_, (known, _))| *known == name);
+    let given = Given { reflection, settings };
+    let samplers = given.samplers()?;
+    let mut bound = given.textures()?;
+    let has_any_own = bound.iter().any(|bound| bound.texture.is_own);
+    let pairs: &[(usize, usize)] = if has_any_own { kernel.sampled()? } else { &[] };
+    if has_any_own {
+        given.choose(&mut bound, copies, |texture| {
+            pairs
+                .iter()
+                .any(|&(other, sampler)| other == texture && samplers.get(sampler).is_some_and(Sampler::filters))
+        })?;
+    }
+    let mut described = Described::default();
+    for (place, texture) in bound.iter().enumerate() {
+        described.add_texture(texture, &bound[..place]);
+    }
+    for (place, sampler) in samplers.iter().enumerate() {
+        let mut used = pairs.iter().filter(|(_, sampler)| *sampler == place).peekable();
+        let is_own = |texture: usize| bound.get(texture).is_some_and(Binding::is_own);
+        let is_native = used.peek().is_some() && used.all(|(texture, _)| is_own(*texture));
+        described.add_sampler(sampler, is_native);
+    }
+    let Described { forms, words, texels, copied } = described;
+    let kernel = kernel.textured_form(&forms)?;
+    let has_own = bound.iter().any(Binding::is_own);
+    Ok(Textured { kernel, texels, sizes: bytemuck::cast_slice(&words).to_vec(), copied, has_own })
+}
+
+/// A kernel's variables and what they are given.
+struct Given<'a> {
+    reflection: &'a Reflection,
+    settings: &'a [(&'a str, Setting<'a>)],
+}
+
+impl<'a> Given<'a> {
+    fn fault(&self, binding: &str, reason: String) -> Error {
+        Error::Binding { kernel: self.reflection.entry_point.clone(), binding: binding.to_owned(), reason }
+    }
+
+    /// Returns the one setting of a variable, and its place.
+    fn setting(&self, name: &str, kind: &dyn std::fmt::Display) -> Result<(usize, &'a Setting<'a>)> {
+        let mut all = self.settings.iter().enumerate().filter(|(_, (known, _))| *known == name);
         match (all.next(), all.next()) {
             (Some((at, (_, setting))), None) => Ok((at, setting)),
-            (None, _) => Err(fault(name, format!("nothing was bound; it is a {kind}"))),
-            _ => Err(fault(name, "it is bound twice".to_owned())),
+            (None, _) => Err(self.fault(name, format!("nothing was bound; it is a {kind}"))),
+            _ => Err(self.fault(name, "it is bound twice".to_owned())),
         }
-    };
-    let mut samplers = Vec::with_capacity(reflection.samplers.len());
-    for SamplerBinding { name, comparison, .. } in &reflection.samplers {
-        let kind = if *comparison { "sampler_comparison" } else { "sampler" };
-        let (_, setting) = find(name, &kind)?;
-        let Setting::Sampler(sampler) = setting else {
-            return Err(fault(name, format!("it is a {kind}: bind a Sampler to it")));
-        };
-        match (comparison, sampler.compare) {
-            (true, None) => return Err(fault(name, "it is a sampler_comparison: set Sampler::compare".to_owned())),
-            (false, Some(_)) => return Err(fault(name, "it is a sampler without a comparison".to_owned())),
-            _ => {}
-        }
-        let (least, most) = (sampler.lod_min_clamp, sampler.lod_max_clamp);
-        if !(least >= 0.0 && least <= most) {
-            return Err(fault(name, format!("its levels of detail are clamped to {least} to {most}")));
-        }
-        samplers.push(*sampler);
     }
-    let mut bound: Vec<Binding<'_>> = Vec::with_capacity(reflection.textures.len());
-    for binding in &reflection.textures {
-        let (at, setting) = find(&binding.name, binding)?;
-        let Setting::Texture(texture) = setting else {
-            return Err(fault(&binding.name, format!("it is a {binding}: bind a texture to it")));
-        };
-        if let Some(reason) = texture.misfit(binding) {
-            return Err(fault(&binding.name, reason));
+
+    /// Returns the samplers, in the reflection's order.
+    fn samplers(&self) -> Result<Vec<Sampler>> {
+        let mut samplers = Vec::with_capacity(self.reflection.samplers.len());
+        for SamplerBinding { name, comparison, .. } in &self.reflection.samplers {
+            let kind = if *comparison { "sampler_comparison" } else { "sampler" };
+            let (_, Setting::Sampler(sampler)) = self.setting(name, &kind)? else {
+                return Err(self.fault(name, format!("it is a {kind}: bind a Sampler to it")));
+            };
+            match (comparison, sampler.compare) {
+                (true, None) => {
+                    return Err(self.fault(name, "it is a sampler_comparison: set Sampler::compare".to_owned()));
+                }
+                (false, Some(_)) => return Err(self.fault(name, "it is a sampler without a comparison".to_owned())),
+                _ => {}
+            }
+            let (least, most) = (sampler.lod_min_clamp, sampler.lod_max_clamp);
+            if !(least >= 0.0 && least <= most) {
+                return Err(self.fault(name, format!("its levels of detail are clamped to {least} to {most}")));
+            }
+            samplers.push(*sampler);
         }
-        let writes = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
-        for other in &bound {
-            let is_same = Arc::ptr_eq(&other.texture.texels.inner, &texture.texels.inner);
-            let (view, other_view) = (TextureView::from(texture.view), other.texture.view.into());
-            if is_same && (writes || other.writes) && view.meets(&other_view) {
-                return Err(fault(
+        Ok(samplers)
+    }
+
+    /// Returns the textures, in the reflection's order: each fits its variable, and none is read where another is written.
+    fn textures(&self) -> Result<Vec<Binding<'a>>> {
+        let mut bound: Vec<Binding<'a>> = Vec::with_capacity(self.reflection.textures.len());
+        for binding in &self.reflection.textures {
+            let (at, Setting::Texture(texture)) = self.setting(&binding.name, binding)? else {
+                return Err(self.fault(&binding.name, format!("it is a {binding}: bind a texture to it")));
+            };
+            if let Some(reason) = texture.misfit(binding) {
+                return Err(self.fault(&binding.name, reason));
+            }
+            let writes = !matches!(binding.storage, None | Some((_, StorageTextureAccess::Read)));
+            let view = TextureView::from(texture.view);
+            let met = bound.iter().find(|other| {
+                other.has_texels_of(texture)
+                    && (writes || other.writes)
+                    && view.meets(&TextureView::from(other.texture.view))
+            });
+            if let Some(other) = met {
+                return Err(self.fault(
                     &binding.name,
                     format!(
                         "the same texels are bound to \"{}\", and one of the two is written (bind other levels or layers)",
@@ -179,39 +236,59 @@ pub(in crate::engine) fn textured(
                     ),
                 ));
             }
+            bound.push(Binding { binding, at, texture, writes, own: None });
         }
-        bound.push(Binding { binding, at, texture, writes, own: None });
+        Ok(bound)
     }
-    let has_any_own = bound.iter().any(|bound| bound.texture.is_own);
-    let pairs: &[(usize, usize)] = if has_any_own { kernel.sampled()? } else { &[] };
-    if has_any_own {
-        choose(&mut bound, copies, |texture| {
-            pairs
-                .iter()
-                .any(|&(other, sampler)| other == texture && samplers.get(sampler).is_some_and(Sampler::filters))
-        })
-        .map_err(|(binding, error)| match error {
-            Ok(reason) => fault(&binding, reason),
-            Err(error) => error,
-        })?;
+
+    /// Decides for each of the app's textures whether it is bound as it is. One that is copied for one variable is for all.
+    fn choose(&self, bound: &mut [Binding<'_>], copies: Option<&str>, filters: impl Fn(usize) -> bool) -> Result<()> {
+        for (place, bound) in bound.iter_mut().enumerate().filter(|(_, bound)| bound.texture.is_own) {
+            let access = bound.texture.access(bound.binding, filters(place))?;
+            let access = access.map_err(|reason| self.fault(&bound.binding.name, reason))?;
+            bound.own = Some(copies.map_or(access, |reason| TextureAccess::Copied(reason.to_owned())));
+        }
+        let reasons: Vec<(Tensor, String)> = bound
+            .iter()
+            .filter_map(|bound| match &bound.own {
+                Some(TextureAccess::Copied(reason)) => Some((bound.texture.texels.clone(), reason.clone())),
+                _ => None,
+            })
+            .listed();
+        for bound in bound.iter_mut().filter(|bound| bound.own.is_some()) {
+            let same = reasons.iter().find(|(texels, _)| Arc::ptr_eq(&texels.inner, &bound.texture.texels.inner));
+            if let Some((_, reason)) = same {
+                bound.own = Some(TextureAccess::Copied(reason.clone()));
+            }
+        }
+        Ok(())
     }
-    let is_own =
-        |place: usize| bound.get(place).is_some_and(|bound| matches!(bound.own, Some(TextureAccess::Own { .. })));
-    let mut forms = Forms::default();
-    let mut words = Vec::new();
-    let (mut texels, mut copied): (Vec<(usize, Tensor)>, Vec<Copied>) = (Vec::new(), Vec::new());
-    for (place, Binding { binding, at, texture, writes, own }) in bound.iter().enumerate() {
-        texture.describe(&mut words);
+}
+
+/// Textures and samplers as the form of a kernel has them.
+#[derive(Default)]
+struct Described {
+    forms: Forms,
+    /// Of the buffer of sizes.
+    words: Vec<u32>,
+    texels: Vec<(usize, Tensor)>,
+    copied: Vec<Copied>,
+}
+
+impl Described {
+    /// Adds a texture. One of the same texels as an earlier one shares its buffer.
+    fn add_texture(&mut self, added: &Binding<'_>, earlier: &[Binding<'_>]) {
+        let Binding { binding, at, texture, writes, own } = added;
+        texture.describe(&mut self.words);
         if let Some(TextureAccess::Own { filterable }) = own {
-            forms.textures.push(TextureForm::own(*filterable));
-            continue;
+            self.forms.textures.push(TextureForm::own(*filterable));
+            return;
         }
-        let mut earlier = bound.iter().take(place).enumerate();
-        let shares = earlier
-            .find(|(other, bound)| !is_own(*other) && Arc::ptr_eq(&bound.texture.texels.inner, &texture.texels.inner));
+        let mut earlier = earlier.iter().enumerate();
+        let shares = earlier.find(|(_, other)| !other.is_own() && other.has_texels_of(texture));
         let shares = shares.and_then(|(other, first)| Some((u32::try_from(other).ok()?, first.at)));
         match (own, shares) {
-            (Some(TextureAccess::Copied(reason)), None) => copied.push(Copied {
+            (Some(TextureAccess::Copied(reason)), None) => self.copied.push(Copied {
                 at: *at,
                 texture: (*texture).clone(),
                 writes: *writes,
@@ -219,11 +296,11 @@ pub(in crate::engine) fn textured(
                 binding: binding.name.clone(),
             }),
             (_, Some((_, first))) => {
-                copied.iter_mut().filter(|copied| copied.at == first).for_each(|copied| copied.writes |= *writes);
+                self.copied.iter_mut().filter(|copied| copied.at == first).for_each(|copied| copied.writes |= *writes);
             }
-            (_, None) => texels.push((*at, texture.texels.clone())),
+            (_, None) => self.texels.push((*at, texture.texels.clone())),
         }
-        forms.textures.push(TextureForm {
+        self.forms.textures.push(TextureForm {
             format: texture.descriptor.format,
             has_levels: texture.view.levels > 1,
             samples: texture.descriptor.samples,
@@ -231,9 +308,9 @@ pub(in crate::engine) fn textured(
             own: None,
         });
     }
-    for (place, sampler) in samplers.iter().enumerate() {
-        let mut used = pairs.iter().filter(|(_, sampler)| *sampler == place).peekable();
-        let is_native = used.peek().is_some() && used.all(|(texture, _)| is_own(*texture));
+
+    /// Adds a sampler; `is_native`: the device's own samples all of its textures.
+    fn add_sampler(&mut self, sampler: &Sampler, is_native: bool) {
         // What the device's own sampler does is no part of the form, except that it filters or compares.
         let form = match (is_native, sampler.compare, sampler.filters()) {
             (false, ..) => *sampler,
@@ -243,41 +320,7 @@ pub(in crate::engine) fn textured(
         };
         let [modes, ..] = form.to_words();
         let [_, least, most] = sampler.to_words();
-        forms.samplers.push(modes);
-        words.extend([least, most, 0, 0]);
+        self.forms.samplers.push(modes);
+        self.words.extend([least, most, 0, 0]);
     }
-    let has_own = (0..bound.len()).any(is_own);
-    let kernel = kernel.textured_form(&forms)?;
-    Ok(Textured { kernel, texels, sizes: bytemuck::cast_slice(&words).to_vec(), copied, has_own })
-}
-
-/// A binding's name, and its reason or another error.
-type Misfit = (String, std::result::Result<String, Error>);
-
-/// Decides for each of the app's textures whether it is bound as it is. One that is copied for one variable is for all.
-fn choose(
-    bound: &mut [Binding<'_>],
-    copies: Option<&str>,
-    filters: impl Fn(usize) -> bool,
-) -> std::result::Result<(), Misfit> {
-    for (place, bound) in bound.iter_mut().enumerate().filter(|(_, bound)| bound.texture.is_own) {
-        let name = || bound.binding.name.clone();
-        let access = bound.texture.access(bound.binding, filters(place)).map_err(|error| (name(), Err(error)))?;
-        let access = access.map_err(|reason| (name(), Ok(reason)))?;
-        bound.own = Some(copies.map_or(access, |reason| TextureAccess::Copied(reason.to_owned())));
-    }
-    let reasons: Vec<(Tensor, String)> = bound
-        .iter()
-        .filter_map(|bound| match &bound.own {
-            Some(TextureAccess::Copied(reason)) => Some((bound.texture.texels.clone(), reason.clone())),
-            _ => None,
-        })
-        .listed();
-    for bound in bound.iter_mut().filter(|bound| bound.own.is_some()) {
-        let same = reasons.iter().find(|(texels, _)| Arc::ptr_eq(&texels.inner, &bound.texture.texels.inner));
-        if let Some((_, reason)) = same {
-            bound.own = Some(TextureAccess::Copied(reason.clone()));
-        }
-    }
-    Ok(())
 }

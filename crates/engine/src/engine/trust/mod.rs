@@ -141,6 +141,23 @@ pub fn is_refusal(answer: &str) -> bool {
     answer.starts_with(REFUSES)
 }
 
+/// Returns the construct of a kernel that is too large for the device's compiler, if there is one.
+fn too_large(slot: &Slot, kernel: &Kernel) -> Result<Option<String>> {
+    let (statements, longest) = kernel.extent()?;
+    if statements > MOST_STATEMENTS {
+        return Ok(Some(format!(
+            "{statements} statements once its calls are written out, which a driver's compiler does ({MOST_STATEMENTS} at most): call \
+             fewer functions from functions, or put the calls into a loop"
+        )));
+    }
+    Ok(slot.device().longest().filter(|&most| longest > most).map(|most| {
+        format!(
+            "an array of its own of {longest} numbers with a computed index, or a `switch` of so many cases ({most} at most: its \
+             compiler takes minutes for more): put the table into a storage buffer"
+        )
+    }))
+}
+
 impl Shared {
     /// Returns whether the device may run the kernel: it has given the right answers to what the kernel needs. `rounds` are those that an
     /// invocation's loops make together, where an operation says it (0: as the text shows).
@@ -158,34 +175,16 @@ impl Shared {
         if (self.unproven && !self.reproducible) || !slot.device().must_prove() {
             return Ok(());
         }
-        let (statements, longest) = kernel.extent()?;
-        let too_much = if statements > MOST_STATEMENTS {
-            Some(format!(
-                "{statements} statements once its calls are written out, which a driver's compiler does ({MOST_STATEMENTS} at most): call \
-                 fewer functions from functions, or put the calls into a loop"
-            ))
-        } else {
-            slot.device().longest().filter(|&most| longest > most).map(|most| {
-                format!(
-                    "an array of its own of {longest} numbers with a computed index, or a `switch` of so many cases ({most} at most: its \
-                     compiler takes minutes for more): put the table into a storage buffer"
-                )
-            })
+        let unsupported = |construct: String| Error::Unsupported {
+            kernel: label.to_owned(),
+            device: slot.name().to_string(),
+            construct,
+            report: String::new(),
         };
-        if let Some(construct) = too_much {
-            let (kernel, device) = (label.to_owned(), slot.name().to_string());
-            return Err(Error::Unsupported { kernel, device, construct, report: String::new() });
+        if let Some(construct) = too_large(slot, kernel)? {
+            return Err(unsupported(construct));
         }
-        let mut needs = if self.unproven { Needs::default() } else { kernel.needs()? };
-        if self.reproducible {
-            needs.insert(Need::SameBits);
-        }
-        if !self.unproven && workgroups.iter().any(|&count| count > 65_535) {
-            needs.insert(Need::LargeDispatch);
-        }
-        if (1..=FEW_ROUNDS).contains(&rounds) {
-            needs.remove(Need::LongLoops);
-        }
+        let needs = self.needs_of(kernel, workgroups, rounds)?;
         // Operations know that their sums would end early: nobody who asks for a sum on a device by name insists on that.
         let is_certain = |need| need == Need::SameBits || need == Need::LongLoops && rounds > FEW_ROUNDS;
         let known = self.known_answers(slot);
@@ -197,14 +196,9 @@ impl Shared {
                 None => {
                     let Some(answer) = ANSWERS.iter().find(|answer| answer.need == need) else { continue };
                     if cfg!(not(target_arch = "wasm32")) && !self.waits_for_answers() {
-                        return Err(Error::Unsupported {
-                            kernel: label.to_owned(),
-                            device: slot.name().to_string(),
-                            construct: format!(
-                                "its driver has not shown yet that it is right about \"{need}\", which the kernel needs; it is being asked"
-                            ),
-                            report: String::new(),
-                        });
+                        return Err(unsupported(format!(
+                            "its driver has not shown yet that it is right about \"{need}\", which the kernel needs; it is being asked"
+                        )));
                     }
                     let wrong = answer.ask(slot).await?;
                     fresh.push((need, wrong.clone()));
@@ -235,12 +229,22 @@ impl Shared {
             }
             return Ok(());
         }
-        Err(Error::Unsupported {
-            kernel: label.to_owned(),
-            device: slot.name().to_string(),
-            construct,
-            report: String::new(),
-        })
+        Err(unsupported(construct))
+    }
+
+    /// Returns the needs of a dispatch of a kernel; `rounds` as in [`Shared::check_answers`].
+    fn needs_of(&self, kernel: &Kernel, workgroups: [u32; 3], rounds: u64) -> Result<Needs> {
+        let mut needs = if self.unproven { Needs::default() } else { kernel.needs()? };
+        if self.reproducible {
+            needs.insert(Need::SameBits);
+        }
+        if !self.unproven && workgroups.iter().any(|&count| count > 65_535) {
+            needs.insert(Need::LargeDispatch);
+        }
+        if (1..=FEW_ROUNDS).contains(&rounds) {
+            needs.remove(Need::LongLoops);
+        }
+        Ok(needs)
     }
 
     /// Returns whether a kernel waits for an answer that it needs: there is no other device that it should run on meanwhile. What is captured stays

@@ -217,6 +217,35 @@ impl Steps {
         self.wrapped.insert((step, wrap), wrapped);
         wrapped
     }
+
+    /// The number of a step in another dtype.
+    fn cast(&mut self, x: u16, from: DType, to: DType) -> Option<u16> {
+        let limits = limits(to)?;
+        Some(match (from, to) {
+            (DType::F32, DType::U8 | DType::I8) => return None,
+            (DType::U8, DType::I8) | (DType::I8, DType::U8) | (DType::I32 | DType::U32, DType::I32 | DType::U32) => x,
+            (DType::F32, DType::I32) => self.add(Step::One(One::SaturatedToSigned, x), limits),
+            (DType::F32, DType::U32) => self.add(Step::One(One::SaturatedToUnsigned, x), limits),
+            (_, DType::I32 | DType::U32) => {
+                let x = self.within(x, from);
+                self.add(Step::One(One::ToWord, x), limits)
+            }
+            (DType::I32, DType::F32) => self.add(Step::One(One::OfSigned, x), limits),
+            (DType::U32, DType::F32) => self.add(Step::One(One::OfUnsigned, x), limits),
+            // The first half of the bytes is above what i8 has: it wraps where that shows.
+            (DType::I32 | DType::U32, DType::U8 | DType::I8) => self.add(Step::One(One::LowByte, x), (0, 255)),
+            (DType::I32 | DType::U32, DType::Bool) => {
+                let zero = self.add(Step::Constant(0), (0, 0));
+                self.add(Step::Two(Two::WordNe, x, zero), limits)
+            }
+            // Truths and bytes are numbers here.
+            (DType::Bool, DType::Bool) | (_, DType::F32 | DType::U8 | DType::I8) => self.within(x, from),
+            _ => {
+                let (x, zero) = (self.within(x, from), self.add(Step::Constant(0), (0, 0)));
+                self.add(Step::Two(Two::Ne, x, zero), limits)
+            }
+        })
+    }
 }
 
 /// The step of a function of elements of a dtype, which are float32 there: bytes have few.
@@ -352,39 +381,7 @@ impl Lowering {
                     let condition = steps.within(number(condition)?, condition.dtype);
                     steps.add(Step::Choose(condition, x, y), limits)
                 }
-                Node::Cast(a) => {
-                    let from = number(a)?;
-                    match (a.dtype, node.dtype) {
-                        (DType::F32, DType::U8 | DType::I8) => return None,
-                        (DType::U8, DType::I8)
-                        | (DType::I8, DType::U8)
-                        | (DType::I32 | DType::U32, DType::I32 | DType::U32) => from,
-                        (DType::F32, DType::I32) => steps.add(Step::One(One::SaturatedToSigned, from), limits),
-                        (DType::F32, DType::U32) => steps.add(Step::One(One::SaturatedToUnsigned, from), limits),
-                        (_, DType::I32 | DType::U32) => {
-                            let x = steps.within(from, a.dtype);
-                            steps.add(Step::One(One::ToWord, x), limits)
-                        }
-                        (DType::I32, DType::F32) => steps.add(Step::One(One::OfSigned, from), limits),
-                        (DType::U32, DType::F32) => steps.add(Step::One(One::OfUnsigned, from), limits),
-                        // The first half of the bytes is above what i8 has: it wraps where that shows.
-                        (DType::I32 | DType::U32, DType::U8 | DType::I8) => {
-                            steps.add(Step::One(One::LowByte, from), (0, 255))
-                        }
-                        (DType::I32 | DType::U32, DType::Bool) => {
-                            let zero = steps.add(Step::Constant(0), (0, 0));
-                            steps.add(Step::Two(Two::WordNe, from, zero), limits)
-                        }
-                        // Truths and bytes are numbers here.
-                        (DType::Bool, DType::Bool) | (_, DType::F32 | DType::U8 | DType::I8) => {
-                            steps.within(from, a.dtype)
-                        }
-                        _ => {
-                            let (x, zero) = (steps.within(from, a.dtype), steps.add(Step::Constant(0), (0, 0)));
-                            steps.add(Step::Two(Two::Ne, x, zero), limits)
-                        }
-                    }
-                }
+                Node::Cast(a) => steps.cast(number(a)?, a.dtype, node.dtype)?,
                 Node::Random { .. } => return None,
             };
             if steps.all.len() > MOST_STEPS {

@@ -93,7 +93,7 @@ fn unwidened(typed: Arc<Typed>) -> Arc<Typed> {
 }
 
 /// The tiled kernel for invocations with `parts` x `parts` blocks of 4 x 4 values: WGSL's compilers do not unroll loops over registers.
-fn unrolled(frame: &str, parts: usize) -> String {
+fn tiled([side, depth, parts]: [usize; 3]) -> String {
     let (mut sums, mut step, mut store) = (String::new(), String::new(), String::new());
     let line = |text: &mut String, line: String| *text += &format!("{line}\n");
     for part in 0..parts {
@@ -111,11 +111,43 @@ fn unrolled(frame: &str, parts: usize) -> String {
             line(&mut store, format!("store_row(batch, to_row + {row}u, to_column + {column}u, {sum});"));
         }
     }
-    frame
+    MATMUL
+        .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
+        .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;"))
         .replace("const PARTS = 1u;", &format!("const PARTS = {parts}u;"))
         .replace("// SUMS\n", &sums)
         .replace("// STEP\n", &step)
         .replace("// STORE\n", &store)
+}
+
+/// The kernel for operands of which some are transposed, and for other numbers than f32.
+fn suited(mut frame: String, [a_transposed, b_transposed]: [bool; 2], number: &str) -> String {
+    if a_transposed {
+        frame = frame.replace("const A_ALONG_K = true;", "const A_ALONG_K = false;");
+    }
+    if b_transposed {
+        frame = frame.replace("const B_ALONG_COLUMNS = true;", "const B_ALONG_COLUMNS = false;");
+    }
+    if number != "f32" {
+        let (vector, zero) = (format!("vec4{}", &number[..1]), format!("return {number}()"));
+        frame = frame.replace("vec4f", &vector).replace("return 0.0", &zero).replace("f32", number);
+    }
+    frame
+}
+
+/// The product by the device's own means, if it has some. What is narrow, and is not multiplied so as it is, is widened once.
+async fn by_device(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -> Result<Option<Tensor>> {
+    let Call { engine, of, .. } = call;
+    let has_native = |dtype| engine.has_native(&NativeOperation::Matmul(MatmulShape::square(2, dtype)));
+    let is_own = a.dtype == b.dtype && has_native(a.dtype);
+    let (a, b) = if !is_own && has_native(of.dtype) {
+        (plain(engine, &a.widened()).await?, plain(engine, &b.widened()).await?)
+    } else {
+        (a.clone(), b.clone())
+    };
+    let (Some((left, x)), Some((right, y))) = (lies(&a), lies(&b)) else { return Ok(None) };
+    let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right, dtype: a.dtype });
+    engine.native(operation, &[&x, &y], (of.dtype, &of.shape), "matmul").await
 }
 
 /// The product as a sum of products of parts of k: a device with many cores has more to do at a time.
@@ -163,19 +195,8 @@ impl Matmul {
             // Beneath the library's there is one kernel.
             variant = Variant::Tile { side: 16, depth: 16, parts: 1 };
         } else if variant == Variant::Native {
-            // What is narrow, and a device does not multiply by its own means as it is, is widened once.
-            let has_native = |dtype| engine.has_native(&NativeOperation::Matmul(MatmulShape::square(2, dtype)));
-            let is_own = a.dtype == b.dtype && has_native(a.dtype);
-            let (own_a, own_b) = if !is_own && has_native(of.dtype) {
-                (plain(engine, &a.widened()).await?, plain(engine, &b.widened()).await?)
-            } else {
-                (a.clone(), b.clone())
-            };
-            if let (Some((left, x)), Some((right, y))) = (lies(&own_a), lies(&own_b)) {
-                let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right, dtype: own_a.dtype });
-                if let Some(product) = engine.native(operation, &[&x, &y], (of.dtype, &of.shape), "matmul").await? {
-                    return call.followed(product).await;
-                }
+            if let Some(product) = by_device(call, [&a, &b], [m, n, k]).await? {
+                return call.followed(product).await;
             }
             variant = job.tiled(Machine::Cpu);
         }
@@ -195,18 +216,6 @@ impl Matmul {
         writer.function("load_b", &b, &b.shape, &groups("k", "column"), None)?;
         let (value, dtype) = call.finished(&mut writer, "value", &groups("row", "column"))?;
         let output = call.output(&writer, dtype, "matmul").await?;
-        let mut text = match cooperative {
-            true => MATMUL_COOPERATIVE.to_owned(),
-            false => unrolled(MATMUL, parts)
-                .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
-                .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;")),
-        };
-        if transposed[0] {
-            text = text.replace("const A_ALONG_K = true;", "const A_ALONG_K = false;");
-        }
-        if transposed[1] {
-            text = text.replace("const B_ALONG_COLUMNS = true;", "const B_ALONG_COLUMNS = false;");
-        }
         let (name, enabled, tile) = match cooperative {
             true => ("matmul_cooperative", "enable f16;\nenable wgpu_cooperative_matrix;\n", COOPERATIVE_TILE),
             false => ("matmul", "", 4 * side * parts),
@@ -216,10 +225,11 @@ impl Matmul {
             DType::U32 => "u32",
             _ => "f32",
         };
-        if number != "f32" {
-            let (vector, zero) = (format!("vec4{}", &number[..1]), format!("return {number}()"));
-            text = text.replace("vec4f", &vector).replace("return 0.0", &zero).replace("f32", number);
-        }
+        let frame = match cooperative {
+            true => MATMUL_COOPERATIVE.to_owned(),
+            false => tiled([side, usize::from(depth), parts]),
+        };
+        let text = suited(frame, transposed, number);
         let body = format!(
             "{enabled}\nfn store(batch: u32, row: u32, column: u32, value: {number}) {{\n    \
              y[(batch * words[0].x + row) * words[0].y + column] = {value};\n}}\n\n{text}"
@@ -305,6 +315,54 @@ fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut
     (typed.dtype == DType::F32 && is_result(typed)).then_some(())
 }
 
+/// Two operands as matrices that have a product: a vector on the left is a row, one on the right a column.
+fn matrices(a: &Arc<Typed>, b: &Arc<Typed>) -> Result<[Arc<Typed>; 2]> {
+    let fault = |reason: String| Error::InvalidSize {
+        what: format!("the matrix product of {:?} and {:?}", a.shape, b.shape),
+        reason,
+    };
+    if a.dtype != b.dtype || a.dtype == DType::Bool {
+        return Err(Error::InvalidInput {
+            what: format!("the matrix product of {} and {}", a.dtype, b.dtype),
+            reason: "both must be numbers of the same dtype (cast first)".to_owned(),
+        });
+    }
+    let left = match a.shape[..] {
+        [] => return Err(fault("both need at least one axis".to_owned())),
+        [k] => reshaped(a, &[1, k]),
+        _ => a.clone(),
+    };
+    let right = match b.shape[..] {
+        [] => return Err(fault("both need at least one axis".to_owned())),
+        [k] => reshaped(b, &[k, 1]),
+        _ => b.clone(),
+    };
+    let (columns, rows) = (left.shape[left.shape.len() - 1], right.shape[right.shape.len() - 2]);
+    if columns != rows {
+        let reason = format!("the left has {columns} columns, the right {rows} rows: the numbers must be equal");
+        return Err(fault(reason));
+    }
+    Ok([left, right])
+}
+
+/// A product of that shape as products of numbers, summed over k, whose axis goes last.
+fn as_sums(left: &Arc<Typed>, right: &Arc<Typed>, mut shape: Vec<usize>) -> Reduce {
+    let rank = shape.len();
+    shape.push(left.shape[rank - 1]);
+    let mut left_shape = left.shape.clone();
+    left_shape.insert(rank - 1, 1);
+    let mut order: Vec<usize> = (0..rank - 2).listed();
+    order.extend([rank - 1, rank - 2]);
+    let turned = permuted(right, &order);
+    let mut right_shape = turned.shape.clone();
+    right_shape.insert(rank - 2, 1);
+    let left = broadcast_to(&reshaped(&left.widened(), &left_shape), &shape);
+    let right = broadcast_to(&reshaped(&turned.widened(), &right_shape), &shape);
+    let number = left.dtype;
+    let products = Typed::new(Node::Binary(Binary::Mul, left, right), shape, number);
+    Reduce { fold: Fold::Sum, input: products, from: rank }
+}
+
 impl Operation for Matmul {
     fn lowers(&self) -> bool {
         true
@@ -362,34 +420,9 @@ impl Expr {
         let other = other.into();
         self.derived(|a| {
             let b = self.beside(&other)?;
-            let fault = |reason: String| Error::InvalidSize {
-                what: format!("the matrix product of {:?} and {:?}", a.shape, b.shape),
-                reason,
-            };
-            if a.dtype != b.dtype || a.dtype == DType::Bool {
-                return Err(Error::InvalidInput {
-                    what: format!("the matrix product of {} and {}", a.dtype, b.dtype),
-                    reason: "both must be numbers of the same dtype (cast first)".to_owned(),
-                });
-            }
-            if a.shape.is_empty() || b.shape.is_empty() {
-                return Err(fault("both need at least one axis".to_owned()));
-            }
-            let (mut left, mut right) = (a.clone(), b.clone());
-            if a.shape.len() == 1 {
-                left = reshaped(a, &[1, a.shape[0]]);
-            }
-            if b.shape.len() == 1 {
-                right = reshaped(&b, &[b.shape[0], 1]);
-            }
+            let [left, right] = matrices(a, &b)?;
             let (x, y) = (left.shape.len(), right.shape.len());
             let (m, k, n) = (left.shape[x - 2], left.shape[x - 1], right.shape[y - 1]);
-            if k != right.shape[y - 2] {
-                return Err(fault(format!(
-                    "the left has {k} columns, the right {} rows: the numbers must be equal",
-                    right.shape[y - 2]
-                )));
-            }
             let batch = broadcast(&left.shape[..x - 2], &right.shape[..y - 2])?;
             let shaped = |sides: [usize; 2]| batch.iter().copied().chain(sides).listed();
             let (left, right) = match (x, y) {
@@ -425,23 +458,8 @@ impl Expr {
                 return Ok(Typed::deferred(Matmul { a: left, b: right, vector }, shape, DType::F32));
             }
             if is_vector {
-                // Products summed over k, whose axis goes last.
-                let rank = full.len();
-                let mut space = full.clone();
-                space.push(k);
-                let mut left_shape = left.shape.clone();
-                left_shape.insert(rank - 1, 1);
-                let mut order: Vec<usize> = (0..rank - 2).listed();
-                order.extend([rank - 1, rank - 2]);
-                let turned = permuted(&right, &order);
-                let mut right_shape = turned.shape.clone();
-                right_shape.insert(rank - 2, 1);
-                let left = broadcast_to(&reshaped(&left.widened(), &left_shape), &space);
-                let right = broadcast_to(&reshaped(&turned.widened(), &right_shape), &space);
-                let product = Typed::new(Node::Binary(Binary::Mul, left, right), space, number);
-                let reduce = Reduce { fold: Fold::Sum, input: product, from: rank };
                 // In the result's own shape, so that what follows can join it.
-                return Ok(Typed::deferred(reduce, shape, number).narrowed(dtype));
+                return Ok(Typed::deferred(as_sums(&left, &right, full), shape, number).narrowed(dtype));
             }
             let (left, right) = (unwidened(left), unwidened(right));
             let product = Typed::deferred(Matmul { a: left, b: right, vector: None }, full, number);

@@ -95,16 +95,6 @@ fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
         [value] => value.map(|cell| ty.float(apply(cell.as_float()?))),
         _ => None,
     };
-    let vector = |at: usize| match values.get(at)? {
-        Value::Vector(cells) => cells.iter().map(|cell| cell.as_float()).try_listed(),
-        _ => None,
-    };
-    let number = |at: usize| values.get(at)?.scalar()?.as_float();
-    let made = |cells: Vec<f64>| {
-        let cells = cells.into_iter().map(|cell| ty.float(cell)).try_listed();
-        cells.map(Value::Vector)
-    };
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     match (name, values.len()) {
         ("abs", 1) => one(f64::abs),
         ("ceil", 1) => one(f64::ceil),
@@ -145,9 +135,26 @@ fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
             let part = ((value - low) / (high - low)).clamp(0.0, 1.0);
             part.is_finite().then_some(part * part * (3.0 - 2.0 * part))
         }),
+        _ => geometric(name, &values, ty),
+    }
+}
+
+/// Functions of whole vectors.
+fn geometric(name: &str, values: &[Value], ty: Ty) -> Option<Value> {
+    let vector = |at: usize| match values.get(at)? {
+        Value::Vector(cells) => cells.iter().map(|cell| cell.as_float()).try_listed(),
+        _ => None,
+    };
+    let number = |at: usize| values.get(at)?.scalar()?.as_float();
+    let made = |cells: Vec<f64>| {
+        let cells = cells.into_iter().map(|cell| ty.float(cell)).try_listed();
+        cells.map(Value::Vector)
+    };
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    match (name, values.len()) {
         ("dot", 2) => ty.float(dot(&vector(0)?, &vector(1)?)).map(Value::Scalar),
         ("length", 1) => match &values[0] {
-            Value::Scalar(_) => one(f64::abs),
+            Value::Scalar(cell) => ty.float(cell.as_float()?.abs()).map(Value::Scalar),
             _ => ty.float(dot(&vector(0)?, &vector(0)?).sqrt()).map(Value::Scalar),
         },
         ("distance", 2) => {

@@ -13,7 +13,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-use self::graph::{Mark, Node, RESULT, START, Search, Source, VARIES};
+use self::graph::{Graph, Mark, Node, RESULT, START, Search, Source, VARIES};
 use self::statement::Walk;
 use super::tree::{Decl, DeclKind, ExprKind, Place, Severity, Tree};
 
@@ -197,35 +197,36 @@ fn analyze(
     }
     search.begin();
     search.reach([RESULT]);
-    let source = |search: &Search| {
-        let path = if search.is_reached(VARIES) { search.path(VARIES) } else { Vec::new() };
-        let marks = path.iter().rev().map(|&node| graph.marks[node as usize]);
-        marks
-            .filter_map(|(mark, place)| if let Mark::Source(source) = mark { Some((source, place)) } else { None })
-            .next()
-    };
-    summary.varies = source(&search);
+    summary.varies = source(&graph, &search);
     for (parameter, nodes) in summary.parameters.iter_mut().zip(&parameters) {
         parameter.is_returned = search.is_reached(nodes.value);
         parameter.contents_returned = nodes.contents.is_some_and(|node| search.is_reached(node));
     }
     for (parameter, left) in summary.parameters.iter_mut().zip(&parameters) {
-        let Some(left) = left.left else { continue };
-        search.begin();
-        search.reach([left]);
-        let reached = |of: &dyn Fn(&statement::ParameterNodes) -> Option<Node>| {
-            let numbered = (0_u32..).zip(&parameters);
-            numbered
-                .filter(|(_, nodes)| of(nodes).is_some_and(|node| search.is_reached(node)))
-                .map(|(at, _)| at)
-                .collect()
-        };
-        parameter.pointee = Some(Pointee {
-            varies: source(&search),
-            control: search.is_reached(START),
-            values: reached(&|nodes| Some(nodes.value)),
-            contents: reached(&|nodes| nodes.contents),
-        });
+        parameter.pointee = left.left.map(|left| pointee(&graph, &mut search, left, &parameters));
     }
     summary
+}
+
+/// The first source of a reached node that varies.
+fn source(graph: &Graph, search: &Search) -> Option<(Source, Place)> {
+    let path = if search.is_reached(VARIES) { search.path(VARIES) } else { Vec::new() };
+    let marks = path.iter().rev().map(|&node| graph.marks[node as usize]);
+    marks.filter_map(|(mark, place)| if let Mark::Source(source) = mark { Some((source, place)) } else { None }).next()
+}
+
+/// The state of what a parameter points to at the end, which is in the node `left`.
+fn pointee(graph: &Graph, search: &mut Search, left: Node, parameters: &[statement::ParameterNodes]) -> Pointee {
+    search.begin();
+    search.reach([left]);
+    let reached = |of: &dyn Fn(&statement::ParameterNodes) -> Option<Node>| {
+        let numbered = (0_u32..).zip(parameters);
+        numbered.filter(|(_, nodes)| of(nodes).is_some_and(|node| search.is_reached(node))).map(|(at, _)| at).collect()
+    };
+    Pointee {
+        varies: source(graph, search),
+        control: search.is_reached(START),
+        values: reached(&|nodes| Some(nodes.value)),
+        contents: reached(&|nodes| nodes.contents),
+    }
 }

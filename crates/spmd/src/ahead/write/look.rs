@@ -3,86 +3,95 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::bytecode::{Int2, Op, Space};
+use crate::bytecode::{Instr, Int2, Op, Space};
 use crate::{Class, Register};
 
 use super::Writer;
 use super::analysis::{self, is_special, sources, target};
 use super::plan::Item;
 
+/// The region that a register was last written in, `None` outside of all.
+type Homes = FxHashMap<Register, Option<usize>>;
+
 impl Writer<'_> {
     /// Finds what needs lanes, counts, divisors and hoisting.
     pub(super) fn look(&mut self, items: &[Item]) {
         let flat = self.flat;
-        let count = flat.instructions.len();
-        let mut region_of = vec![usize::MAX; count];
+        let regions = self.regions(items);
+        let mut homes = Homes::default();
+        for (position, i) in flat.instructions.iter().enumerate() {
+            if !self.dropped[position] {
+                self.look_for_lanes(i, regions[position], &mut homes);
+                self.look_at(position, i);
+            }
+        }
+        self.hoist();
+    }
+
+    /// The region of each instruction, if it is in one. Notes what is blended there.
+    fn regions(&mut self, items: &[Item]) -> Vec<Option<usize>> {
+        let flat = self.flat;
+        let mut regions = vec![None; flat.instructions.len()];
         for (id, item) in items.iter().enumerate() {
             if let Item::Region(work, _) = item {
                 for position in work {
-                    region_of[*position] = id;
+                    regions[*position] = Some(id);
                     if let Some(d) = target(flat, &flat.instructions[*position]) {
                         self.blended[d as usize] |= self.is_blended(&[*position], d);
                     }
                 }
             }
         }
-        // The region that a register has been seen in alone, if any.
-        let mut home: FxHashMap<Register, usize> = FxHashMap::default();
-        for (position, i) in flat.instructions.iter().enumerate() {
-            if self.dropped[position] {
-                continue;
+        regions
+    }
+
+    /// Finds registers of lanes that live across regions.
+    fn look_for_lanes(&mut self, i: &Instr, region: Option<usize>, homes: &mut Homes) {
+        let flat = self.flat;
+        sources(flat, i, |register| {
+            self.used[register as usize] = true;
+            if self.in_lanes(register) && (region.is_none() || homes.get(&register) != Some(&region)) {
+                self.arrays[register as usize] = true;
             }
-            let region = region_of[position];
-            sources(flat, i, |register| {
-                self.used[register as usize] = true;
-                if self.in_lanes(register) {
-                    let known = home.get(&register).copied();
-                    if region == usize::MAX || known != Some(region) {
-                        self.arrays[register as usize] = true;
-                    }
-                }
-            });
-            let d = target(flat, i);
-            if let Some(d) = d
-                && self.in_lanes(d)
-            {
-                let merges = analysis::merges(flat, i);
-                if merges && home.get(&d) != Some(&region) {
-                    self.arrays[d as usize] = true;
-                }
-                if home.get(&d).is_some_and(|known| *known != region) {
-                    self.arrays[d as usize] = true;
-                }
-                home.insert(d, region);
-                if region == usize::MAX {
-                    self.arrays[d as usize] = true;
-                }
-            }
-            let mask = i.m;
-            if mask != crate::bytecode::FULL {
-                let looks = matches!(i.op, Op::JumpNone | Op::JumpAny)
-                    || (i.op == Op::Store && !matches!(self.access(i).space, Space::Private { .. }))
-                    || is_special(i.op);
-                self.counted[mask as usize] |= looks;
-            }
-            if matches!(i.op, Op::Int2(Int2::DivUnsigned | Int2::RemUnsigned))
-                && !analysis::is_scalar(flat, i)
-                && flat.registers[i.b as usize].class == Class::Uniform
-                && !flat.registers[i.b as usize].variable
-                && !flat.constants.contains_key(&i.b)
-            {
-                self.divisors.insert(i.b);
-            }
-            if let Op::Load = i.op
-                && analysis::is_scalar(flat, i)
-                && !flat.registers[i.d as usize].variable
-                && flat.constants.contains_key(&i.a)
-                && let Space::Binding(binding) = self.access(i).space
-            {
-                self.early[position] = !flat.bindings[binding as usize].writable;
-            }
+        });
+        if let Some(d) = target(flat, i).filter(|d| self.in_lanes(*d)) {
+            let before = homes.insert(d, region);
+            let crosses = before != Some(region) && (before.is_some() || analysis::merges(flat, i));
+            self.arrays[d as usize] |= region.is_none() || crosses;
         }
-        // Masks that are only counted live in their region.
+    }
+
+    /// Finds masks that are counted, divisors, and what is loaded early.
+    fn look_at(&mut self, position: usize, i: &Instr) {
+        let flat = self.flat;
+        let mask = i.m;
+        if mask != crate::bytecode::FULL {
+            let looks = matches!(i.op, Op::JumpNone | Op::JumpAny)
+                || (i.op == Op::Store && !matches!(self.access(i).space, Space::Private { .. }))
+                || is_special(i.op);
+            self.counted[mask as usize] |= looks;
+        }
+        if matches!(i.op, Op::Int2(Int2::DivUnsigned | Int2::RemUnsigned))
+            && !analysis::is_scalar(flat, i)
+            && flat.registers[i.b as usize].class == Class::Uniform
+            && !flat.registers[i.b as usize].variable
+            && !flat.constants.contains_key(&i.b)
+        {
+            self.divisors.insert(i.b);
+        }
+        if let Op::Load = i.op
+            && analysis::is_scalar(flat, i)
+            && !flat.registers[i.d as usize].variable
+            && flat.constants.contains_key(&i.a)
+            && let Space::Binding(binding) = self.access(i).space
+        {
+            self.early[position] = !flat.bindings[binding as usize].writable;
+        }
+    }
+
+    /// Finds what is declared ahead of the blocks. Masks that are only counted live in their region.
+    fn hoist(&mut self) {
+        let flat = self.flat;
         for register in 0..flat.registers.len() {
             let info = flat.registers[register];
             let scalar = info.class == Class::Uniform || self.affine[register].is_some();

@@ -87,10 +87,22 @@ impl Item {
         }
     }
 
-    fn flattened(&self, into: &mut Vec<Self>) {
+    /// A part, or the place of one.
+    fn accessed(self, index: u32) -> Lowered<Self> {
         match self {
-            Self::Many(parts) => parts.iter().for_each(|part| part.flattened(into)),
-            other => into.push(other.clone()),
+            Self::Place(Place { root, mut path }) => {
+                path.push(index);
+                Ok(Self::Place(Place { root, path }))
+            }
+            other => other.part(index),
+        }
+    }
+
+    /// Its numbers, one behind the other.
+    fn flattened(&self) -> Vec<Self> {
+        match self {
+            Self::Many(parts) => parts.iter().flat_map(Self::flattened).listed(),
+            other => vec![other.clone()],
         }
     }
 }
@@ -151,6 +163,21 @@ impl<'a> Inliner<'a> {
             }
             (_, Some(_)) => self.graph.binary(Binary::And, c, a),
             _ => self.graph.select(c, a, b),
+        }
+    }
+
+    /// `a` where the condition is true, `b` elsewhere; a condition of several numbers is one for each part.
+    fn selected(&mut self, condition: &Item, a: &Item, b: &Item) -> Lowered<Item> {
+        match condition {
+            Item::One(condition) => self.merged_item(*condition, a, b),
+            Item::Many(conditions) => {
+                let mut parts = Vec::new();
+                for (place, condition) in (0..).zip(conditions) {
+                    parts.push(self.merged_item(condition.one()?, &a.part(place)?, &b.part(place)?)?);
+                }
+                Ok(Item::Many(parts))
+            }
+            Item::Place(_) => refused("a selection by a pointer"),
         }
     }
 
@@ -472,14 +499,10 @@ impl<'a> Inliner<'a> {
             Expression::Constant(constant) => self.global(self.module.constants[*constant].init)?,
             Expression::ZeroValue(ty) => self.zero(*ty)?,
             Expression::Compose { ty, components } => {
-                let parts: Vec<Item> = components.iter().map(|part| self.value(*part, frame, state)).try_listed()?;
+                let parts = Item::Many(components.iter().map(|part| self.value(*part, frame, state)).try_listed()?);
                 match self.module.types[*ty].inner {
-                    TypeInner::Vector { .. } => {
-                        let mut flat = Vec::new();
-                        parts.iter().for_each(|part| part.flattened(&mut flat));
-                        Item::Many(flat)
-                    }
-                    _ => Item::Many(parts),
+                    TypeInner::Vector { .. } => Item::Many(parts.flattened()),
+                    _ => parts,
                 }
             }
             Expression::Splat { size, value } => {
@@ -490,32 +513,20 @@ impl<'a> Inliner<'a> {
                 let parts = pattern.iter().take(usize::from(*size as u8));
                 Item::Many(parts.map(|part| vector.part(*part as u32)).try_listed()?)
             }
-            Expression::AccessIndex { base, index } => match self.value(*base, frame, state)? {
-                Item::Place(Place { root, mut path }) => {
-                    path.push(*index);
-                    Item::Place(Place { root, path })
-                }
-                other => other.part(*index)?,
-            },
+            Expression::AccessIndex { base, index } => self.value(*base, frame, state)?.accessed(*index)?,
             Expression::Access { base, index } => match self.value(*base, frame, state)? {
                 // The element that an invocation stores is its own: see `mapped`.
-                Item::Place(Place { root: root @ Root::Global(_), path }) => Item::Place(Place { root, path }),
+                place @ Item::Place(Place { root: Root::Global(_), .. }) => place,
                 base => {
                     let index = self.value(*index, frame, state)?.one()?;
-                    match (base, self.graph.number(index)) {
-                        (Item::Place(Place { root, mut path }), Some(index)) => {
-                            path.push(index as u32);
-                            Item::Place(Place { root, path })
-                        }
-                        (base, Some(index)) => base.part(index as u32)?,
-                        _ => return refused("an index that depends on data"),
-                    }
+                    let number = self.graph.number(index);
+                    base.accessed(number.map_or_else(|| refused("an index that depends on data"), Ok)? as u32)?
                 }
             },
-            Expression::FunctionArgument(index) => match frame.arguments.get(*index as usize) {
-                Some(argument) => argument.clone(),
-                None => return refused("an argument"),
-            },
+            Expression::FunctionArgument(index) => {
+                let argument = frame.arguments.get(*index as usize).cloned();
+                argument.map_or_else(|| refused("an argument"), Ok)?
+            }
             Expression::GlobalVariable(global) => Item::Place(Place { root: Root::Global(*global), path: Vec::new() }),
             Expression::LocalVariable(local) => Item::Place(Place { root: Root::Local(*local), path: Vec::new() }),
             Expression::Load { pointer } => match self.value(*pointer, frame, state)? {
@@ -524,10 +535,7 @@ impl<'a> Inliner<'a> {
             },
             Expression::Unary { op, expr } => {
                 let x = self.value(*expr, frame, state)?;
-                let op = match op {
-                    UnaryOperator::Negate => Unary::Negate,
-                    UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot => Unary::Not,
-                };
+                let op = if *op == UnaryOperator::Negate { Unary::Negate } else { Unary::Not };
                 x.each(&mut |x| self.graph.unary(op, x))
             }
             Expression::Binary { op, left, right } => {
@@ -537,45 +545,21 @@ impl<'a> Inliner<'a> {
             Expression::Select { condition, accept, reject } => {
                 let condition = self.value(*condition, frame, state)?;
                 let (a, b) = (self.value(*accept, frame, state)?, self.value(*reject, frame, state)?);
-                match &condition {
-                    Item::One(condition) => self.merged_item(*condition, &a, &b)?,
-                    Item::Many(conditions) => {
-                        let mut parts = Vec::new();
-                        for (place, condition) in (0..).zip(conditions) {
-                            parts.push(self.merged_item(condition.one()?, &a.part(place)?, &b.part(place)?)?);
-                        }
-                        Item::Many(parts)
-                    }
-                    Item::Place(_) => return refused("a selection by a pointer"),
-                }
+                self.selected(&condition, &a, &b)?
             }
             Expression::Relational { fun, argument } => {
                 let argument = self.value(*argument, frame, state)?;
                 match fun {
-                    RelationalFunction::All | RelationalFunction::Any => {
-                        let op = if *fun == RelationalFunction::All { Binary::And } else { Binary::Or };
-                        let mut flat = Vec::new();
-                        argument.flattened(&mut flat);
-                        let mut all = None;
-                        for part in flat {
-                            let part = part.one()?;
-                            all = Some(all.map_or(part, |all| self.graph.binary(op, all, part)));
-                        }
-                        match all {
-                            Some(all) => Item::One(all),
-                            None => return refused("a question of nothing"),
-                        }
-                    }
+                    RelationalFunction::All => self.folded(Binary::And, &argument)?,
+                    RelationalFunction::Any => self.folded(Binary::Or, &argument)?,
                     RelationalFunction::IsNan => argument.each(&mut |x| self.graph.compare(Compare::Ne, x, x)),
                     RelationalFunction::IsInf => return refused("isInf"),
                 }
             }
             Expression::Math { fun, arg, arg1, arg2, .. } => {
                 let x = self.value(*arg, frame, state)?;
-                let mut more = Vec::new();
-                for argument in [arg1, arg2].into_iter().flatten() {
-                    more.push(self.value(*argument, frame, state)?);
-                }
+                let more = [arg1, arg2].into_iter().flatten();
+                let more: Vec<Item> = more.map(|argument| self.value(*argument, frame, state)).try_listed()?;
                 self.math(*fun, &x, &more)?
             }
             Expression::As { expr, kind, convert } => {

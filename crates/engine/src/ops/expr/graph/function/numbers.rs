@@ -118,103 +118,107 @@ impl Inliner<'_> {
     pub(super) fn math(&mut self, fun: MathFunction, x: &Item, more: &[Item]) -> Lowered<Item> {
         let second = || more.first().map_or_else(|| refused("an argument"), Ok);
         let third = || more.get(1).map_or_else(|| refused("an argument"), Ok);
-        let plain = match fun {
-            MathFunction::Abs => Some(Unary::Abs),
-            MathFunction::Floor => Some(Unary::Floor),
-            MathFunction::Ceil => Some(Unary::Ceil),
-            MathFunction::Round => Some(Unary::RoundEven),
-            MathFunction::Sqrt => Some(Unary::Sqrt),
-            MathFunction::InverseSqrt => Some(Unary::Rsqrt),
-            MathFunction::Exp => Some(Unary::Exp),
-            MathFunction::Log => Some(Unary::Log),
-            MathFunction::Sin => Some(Unary::Sine),
-            MathFunction::Cos => Some(Unary::Cosine),
-            MathFunction::Tanh => Some(Unary::Tanh),
-            MathFunction::CountOneBits => Some(Unary::Popcnt),
-            MathFunction::CountLeadingZeros => Some(Unary::LeadingZeros),
-            _ => None,
-        };
-        if let Some(op) = plain {
-            return Ok(x.each(&mut |x| match (op, self.graph.dtype(x)) {
-                (Unary::Abs, DType::U32 | DType::U64) => x,
-                _ => self.graph.unary(op, x),
-            }));
-        }
-        let pair = match fun {
-            MathFunction::Min => Some(Binary::Minimum),
-            MathFunction::Max => Some(Binary::Maximum),
-            MathFunction::Pow => Some(Binary::Power),
-            MathFunction::Atan2 => Some(Binary::Atan2),
-            _ => None,
-        };
-        if let Some(op) = pair {
-            return x.with(second()?, &mut |x, y| Ok(self.graph.binary(op, x, y)));
-        }
+        let mut by = |op, x: &Item, y: &Item| x.with(y, &mut |x, y| Ok(self.graph.binary(op, x, y)));
         match fun {
+            MathFunction::Min => by(Binary::Minimum, x, second()?),
+            MathFunction::Max => by(Binary::Maximum, x, second()?),
+            MathFunction::Pow => by(Binary::Power, x, second()?),
+            MathFunction::Atan2 => by(Binary::Atan2, x, second()?),
             MathFunction::Clamp => {
-                let low = x.with(second()?, &mut |x, y| Ok(self.graph.binary(Binary::Maximum, x, y)))?;
-                low.with(third()?, &mut |x, y| Ok(self.graph.binary(Binary::Minimum, x, y)))
+                let low = by(Binary::Maximum, x, second()?)?;
+                by(Binary::Minimum, &low, third()?)
             }
             MathFunction::Fma => {
-                let product = x.with(second()?, &mut |x, y| Ok(self.graph.binary(Binary::Multiply, x, y)))?;
-                product.with(third()?, &mut |x, y| Ok(self.graph.binary(Binary::Add, x, y)))
+                let product = by(Binary::Multiply, x, second()?)?;
+                by(Binary::Add, &product, third()?)
             }
-            MathFunction::Trunc => Ok(x.each(&mut |x| {
-                let zero = self.graph.float(0.0, self.graph.dtype(x));
+            MathFunction::Dot => {
+                let products = by(Binary::Multiply, x, second()?)?;
+                self.folded(Binary::Add, &products)
+            }
+            fun => x.with(x, &mut |x, _| self.of_one(fun, x)),
+        }
+    }
+
+    /// Combines all numbers of an item.
+    pub(super) fn folded(&mut self, op: Binary, item: &Item) -> Lowered<Item> {
+        let mut all = None;
+        for part in item.flattened() {
+            let part = part.one()?;
+            all = Some(all.map_or(part, |all| self.graph.binary(op, all, part)));
+        }
+        all.map_or_else(|| refused("a combination of nothing"), |all| Ok(Item::One(all)))
+    }
+
+    /// A function of one number.
+    fn of_one(&mut self, fun: MathFunction, x: Value) -> Lowered<Value> {
+        let dtype = self.graph.dtype(x);
+        let plain = match fun {
+            MathFunction::Abs if matches!(dtype, DType::U32 | DType::U64) => return Ok(x),
+            MathFunction::Abs => Unary::Abs,
+            MathFunction::Floor => Unary::Floor,
+            MathFunction::Ceil => Unary::Ceil,
+            MathFunction::Round => Unary::RoundEven,
+            MathFunction::Sqrt => Unary::Sqrt,
+            MathFunction::InverseSqrt => Unary::Rsqrt,
+            MathFunction::Exp => Unary::Exp,
+            MathFunction::Log => Unary::Log,
+            MathFunction::Sin => Unary::Sine,
+            MathFunction::Cos => Unary::Cosine,
+            MathFunction::Tanh => Unary::Tanh,
+            MathFunction::CountOneBits => Unary::Popcnt,
+            MathFunction::CountLeadingZeros => Unary::LeadingZeros,
+            fun => return self.composed(fun, x),
+        };
+        Ok(self.graph.unary(plain, x))
+    }
+
+    /// A function of one number that takes several nodes.
+    fn composed(&mut self, fun: MathFunction, x: Value) -> Lowered<Value> {
+        let dtype = self.graph.dtype(x);
+        Ok(match fun {
+            MathFunction::Trunc => {
+                let zero = self.graph.float(0.0, dtype);
                 let below = self.graph.compare(Compare::Lt, x, zero);
                 let (up, down) = (self.graph.unary(Unary::Ceil, x), self.graph.unary(Unary::Floor, x));
                 self.graph.select(below, up, down)
-            })),
-            MathFunction::Sign => Ok(x.each(&mut |x| {
-                let dtype = self.graph.dtype(x);
+            }
+            MathFunction::Sign => {
                 let [zero, one, minus] = [0.0, 1.0, -1.0].map(|number| self.graph.float(number, dtype));
                 let above = self.graph.compare(Compare::Gt, x, zero);
                 let below = self.graph.compare(Compare::Lt, x, zero);
                 let other = self.graph.select(below, minus, zero);
                 self.graph.select(above, one, other)
-            })),
-            MathFunction::Exp2 => Ok(x.each(&mut |x| {
-                let scale = self.graph.float(std::f64::consts::LN_2, self.graph.dtype(x));
+            }
+            MathFunction::Exp2 => {
+                let scale = self.graph.float(std::f64::consts::LN_2, dtype);
                 let scaled = self.graph.binary(Binary::Multiply, x, scale);
                 self.graph.unary(Unary::Exp, scaled)
-            })),
-            MathFunction::Log2 => Ok(x.each(&mut |x| {
-                let scale = self.graph.float(std::f64::consts::LOG2_E, self.graph.dtype(x));
+            }
+            MathFunction::Log2 => {
+                let scale = self.graph.float(std::f64::consts::LOG2_E, dtype);
                 let log = self.graph.unary(Unary::Log, x);
                 self.graph.binary(Binary::Multiply, log, scale)
-            })),
-            MathFunction::Dot => {
-                let products = x.with(second()?, &mut |x, y| Ok(self.graph.binary(Binary::Multiply, x, y)))?;
-                let mut flat = Vec::new();
-                products.flattened(&mut flat);
-                let mut sum = None;
-                for part in flat {
-                    let part = part.one()?;
-                    sum = Some(sum.map_or(part, |sum| self.graph.binary(Binary::Add, sum, part)));
-                }
-                sum.map_or_else(|| refused("a product of nothing"), |sum| Ok(Item::One(sum)))
             }
-            MathFunction::Tan => Ok(x.each(&mut |x| {
+            MathFunction::Tan => {
                 let (sine, cosine) = (self.graph.unary(Unary::Sine, x), self.graph.unary(Unary::Cosine, x));
                 self.graph.binary(Binary::Divide, sine, cosine)
-            })),
-            MathFunction::Atan => Ok(x.each(&mut |x| {
-                let one = self.graph.float(1.0, self.graph.dtype(x));
+            }
+            MathFunction::Atan => {
+                let one = self.graph.float(1.0, dtype);
                 self.graph.binary(Binary::Atan2, x, one)
-            })),
-            MathFunction::Asin | MathFunction::Acos => Ok(x.each(&mut |x| {
+            }
+            MathFunction::Asin | MathFunction::Acos => {
                 // The other leg by (1 - x) (1 + x), which keeps its digits near 1.
-                let one = self.graph.float(1.0, self.graph.dtype(x));
+                let one = self.graph.float(1.0, dtype);
                 let less = self.graph.binary(Binary::Subtract, one, x);
                 let more = self.graph.binary(Binary::Add, one, x);
                 let square = self.graph.binary(Binary::Multiply, less, more);
                 let leg = self.graph.unary(Unary::Sqrt, square);
-                match fun {
-                    MathFunction::Asin => self.graph.binary(Binary::Atan2, x, leg),
-                    _ => self.graph.binary(Binary::Atan2, leg, x),
-                }
-            })),
-            other => refused(format!("the function {other:?}")),
-        }
+                let [y, x] = if fun == MathFunction::Asin { [x, leg] } else { [leg, x] };
+                self.graph.binary(Binary::Atan2, y, x)
+            }
+            other => return refused(format!("the function {other:?}")),
+        })
     }
 }
