@@ -4,8 +4,9 @@
 mod bytes;
 pub(super) mod functions;
 mod inputs;
+mod walk;
 
-use self::inputs::Walk;
+use self::walk::{MOST_AXES, Walk};
 use super::copies;
 use super::fault::Fault;
 use super::floats::Floats;
@@ -28,8 +29,6 @@ const SHORT: usize = 64;
 /// Rows of fewer elements are taken so if no more inputs are copied for it.
 const LESS_SHORT: usize = 256;
 const COPIES: usize = 2;
-/// Axes of those.
-const MOST_AXES: usize = 8;
 
 /// Returns whether rows are short. The whole is then one row, and inputs that are not laid out so are copied together.
 fn is_flat(shape: &ElementsShape, short: usize) -> bool {
