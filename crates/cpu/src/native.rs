@@ -44,6 +44,7 @@ pub(super) trait Operation: Send + Sync {
     fn work(&self) -> Work;
 
     /// Returns whether any thread may run it, however large it is. Work that rayon spreads belongs to the queue's thread.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "the web has no thread of the queue's own"))]
     fn runs_anywhere(&self) -> bool {
         true
     }
