@@ -1,6 +1,6 @@
-// Lighthouse on the built site: `node site/lighthouse.mjs FOLDER [PAGE]…`, after site/build.sh. FOLDER is where npm has put lighthouse; the pages are the
-// site's own four where none is named. Five rounds as a phone, page after page; prints the median of each score, and fails if one is below 95. Scores
-// of performance are of a machine with nothing else to do.
+// Lighthouse on the built site: `node site/lighthouse.mjs FOLDER [--desktop] [PAGE]…`, after site/build.sh. FOLDER is where npm has put lighthouse; the
+// pages are the site's own four where none is named. Five rounds as a phone, or a desktop, page after page; prints the median of each score, and fails
+// if one is below 95. Scores of performance are of a machine with nothing else to do.
 import { existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
@@ -13,7 +13,8 @@ const ROUNDS = 5;
 const LEAST = 95;
 const CATEGORIES = ["performance", "accessibility", "best-practices", "seo"];
 
-const [folder, ...named] = process.argv.slice(2);
+const isDesktop = process.argv.includes("--desktop");
+const [folder, ...named] = process.argv.slice(2).filter((word) => word !== "--desktop");
 const site = fileURLToPath(new URL("../target/site", import.meta.url));
 if (!folder || !existsSync(join(folder, "node_modules/lighthouse")) || !existsSync(join(site, "index.html"))) {
   console.error("needs the site (site/build.sh) and lighthouse (npm install --prefix FOLDER lighthouse)");
@@ -21,6 +22,7 @@ if (!folder || !existsSync(join(folder, "node_modules/lighthouse")) || !existsSy
 }
 const require = createRequire(join(resolve(folder), "package.json"));
 const { default: lighthouse } = await import(pathToFileURL(require.resolve("lighthouse")).href);
+const { default: desktop } = await import(pathToFileURL(require.resolve("lighthouse/core/config/desktop-config.js")).href);
 const { launch } = await import(pathToFileURL(createRequire(require.resolve("lighthouse")).resolve("chrome-launcher")).href);
 
 const server = createServer((request, response) => answer(site, request, response));
@@ -32,7 +34,7 @@ for (let round = 0; round < ROUNDS; round++) {
     // A browser of its own for each visit: nothing is in its cache.
     const chrome = await launch({ chromePath: process.env.CHROMIUM ?? execFileSync("which", ["chromium"], { encoding: "utf8" }).trim(), chromeFlags: ["--headless=new", "--no-sandbox", "--disable-quic", "--disable-background-networking"] });
     try {
-      const { lhr } = await lighthouse(`http://127.0.0.1:${server.address().port}/${page}`, { port: chrome.port, onlyCategories: CATEGORIES, logLevel: "error" });
+      const { lhr } = await lighthouse(`http://127.0.0.1:${server.address().port}/${page}`, { port: chrome.port, onlyCategories: CATEGORIES, logLevel: "error" }, isDesktop ? desktop : undefined);
       scores.get(page).push(CATEGORIES.map((name) => Math.round(100 * (lhr.categories[name].score ?? 0))));
       for (const audit of Object.values(lhr.audits)) if (round === 0 && audit.score !== null && audit.score < 0.9) console.log(`  ${page}: ${audit.id} ${audit.score}: ${audit.displayValue ?? audit.title}`);
     } finally {
