@@ -54,7 +54,7 @@ function front() {
     <h1>Write a kernel once. Run it on every device.</h1>
     <p class="lead">Cantus runs WGSL kernels and tensor expressions on GPUs, in browsers, on phones, and on any processor without a driver. It picks the fastest device, falls back when one fails, and gives the right numbers or an error.</p>
     <ul class="actions">
-      <li><a class="first" href="guide/ten-minutes.html">The first ten minutes</a></li>
+      <li><a class="first" href="guide/ten-minutes.html">Your first session</a></li>
       <li><a href="play/index.html#playground">Playground</a></li>
       <li><a href="gallery.html">Gallery</a></li>
     </ul>

@@ -363,7 +363,13 @@ fn each_setting_is_read_written_laid_over_and_in_the_guide() {
         assert_eq!(Config::default().over(config.clone()), config);
         base = config.over(base);
     }
-    assert_eq!(cantus::config::KEYS.map(|(key, takes)| base.get(key).as_deref() == Some(text(key, takes))), [true; 13]);
+    for (key, takes) in cantus::config::KEYS {
+        assert_eq!(
+            base.get(key).as_deref(),
+            Some(text(key, takes)),
+            "{key} is lost when settings are laid over others"
+        );
+    }
     // A device belongs to the backend that it was named with.
     let mut other = Config::default();
     other.set("backend", "wgpu").unwrap();
