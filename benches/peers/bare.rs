@@ -22,6 +22,37 @@ pub enum Resource<'a> {
     Storage(&'a [u8]),
     /// A storage buffer of this many zeros.
     Zeros(u64),
+    /// A sampled texture in `rgba8unorm`: width, height and texels.
+    Image([u32; 2], &'a [u8]),
+    /// A storage texture in `rgba8unorm`, of a width that is a multiple of 64.
+    Target([u32; 2]),
+    /// A sampler that filters and clamps.
+    Linear,
+}
+
+enum Made {
+    Buffer(wgpu::Buffer),
+    Texture(wgpu::Texture, wgpu::TextureView),
+    Sampler(wgpu::Sampler),
+}
+
+impl Made {
+    fn binding(&self) -> wgpu::BindingResource<'_> {
+        match self {
+            Made::Buffer(buffer) => buffer.as_entire_binding(),
+            Made::Texture(_, view) => wgpu::BindingResource::TextureView(view),
+            Made::Sampler(sampler) => wgpu::BindingResource::Sampler(sampler),
+        }
+    }
+
+    /// The size of what is read back, in bytes.
+    fn bytes(&self) -> u64 {
+        match self {
+            Made::Buffer(buffer) => buffer.size(),
+            Made::Texture(texture, _) => u64::from(texture.width()) * u64::from(texture.height()) * 4,
+            Made::Sampler(_) => 0,
+        }
+    }
 }
 
 /// A kernel with its buffers.
@@ -29,7 +60,7 @@ pub struct BareKernel<'a> {
     bare: &'a Bare,
     pipeline: wgpu::ComputePipeline,
     group: wgpu::BindGroup,
-    buffers: Vec<wgpu::Buffer>,
+    result: Made,
     staging: wgpu::Buffer,
 }
 
@@ -77,27 +108,10 @@ impl Bare {
             compilation_options: wgpu::PipelineCompilationOptions::default(),
             cache: None,
         });
-        let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-        let buffers: Vec<wgpu::Buffer> = resources
-            .iter()
-            .map(|resource| {
-                let (contents, usage) = match resource {
-                    Resource::Uniform(contents) => (contents, wgpu::BufferUsages::UNIFORM),
-                    Resource::Storage(contents) => (contents, storage),
-                    Resource::Zeros(size) => {
-                        let (size, mapped_at_creation) = (*size, false);
-                        let descriptor =
-                            wgpu::BufferDescriptor { label: None, size, usage: storage, mapped_at_creation };
-                        return self.device.create_buffer(&descriptor);
-                    }
-                };
-                let descriptor = wgpu::util::BufferInitDescriptor { label: None, contents, usage };
-                self.device.create_buffer_init(&descriptor)
-            })
-            .collect();
+        let mut made: Vec<Made> = resources.iter().map(|resource| self.make(resource)).collect();
         let entries: Vec<_> = (0..)
-            .zip(&buffers)
-            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+            .zip(&made)
+            .map(|(binding, made)| wgpu::BindGroupEntry { binding, resource: made.binding() })
             .collect();
         let group = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
@@ -106,14 +120,65 @@ impl Bare {
         });
         let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
-            size: buffers[result].size(),
+            size: made[result].bytes(),
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        let mut kernel = BareKernel { bare: self, pipeline, group, buffers, staging };
-        kernel.buffers.swap(0, result);
-        kernel
+        BareKernel { bare: self, pipeline, group, result: made.swap_remove(result), staging }
     }
+
+    fn make(&self, resource: &Resource<'_>) -> Made {
+        let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let filled = |contents, usage| {
+            let descriptor = wgpu::util::BufferInitDescriptor { label: None, contents, usage };
+            Made::Buffer(self.device.create_buffer_init(&descriptor))
+        };
+        match resource {
+            Resource::Uniform(contents) => filled(contents, wgpu::BufferUsages::UNIFORM),
+            Resource::Storage(contents) => filled(contents, storage),
+            Resource::Zeros(size) => {
+                let (size, mapped_at_creation) = (*size, false);
+                let descriptor = wgpu::BufferDescriptor { label: None, size, usage: storage, mapped_at_creation };
+                Made::Buffer(self.device.create_buffer(&descriptor))
+            }
+            Resource::Image(size, texels) => {
+                let descriptor = image(*size, wgpu::TextureUsages::TEXTURE_BINDING);
+                viewed(self.device.create_texture_with_data(
+                    &self.queue,
+                    &descriptor,
+                    wgpu::util::TextureDataOrder::LayerMajor,
+                    texels,
+                ))
+            }
+            Resource::Target(size) => {
+                let usage = wgpu::TextureUsages::STORAGE_BINDING | wgpu::TextureUsages::COPY_SRC;
+                viewed(self.device.create_texture(&image(*size, usage)))
+            }
+            Resource::Linear => Made::Sampler(self.device.create_sampler(&wgpu::SamplerDescriptor {
+                mag_filter: wgpu::FilterMode::Linear,
+                min_filter: wgpu::FilterMode::Linear,
+                ..wgpu::SamplerDescriptor::default()
+            })),
+        }
+    }
+}
+
+fn image([width, height]: [u32; 2], usage: wgpu::TextureUsages) -> wgpu::TextureDescriptor<'static> {
+    wgpu::TextureDescriptor {
+        label: None,
+        size: wgpu::Extent3d { width, height, depth_or_array_layers: 1 },
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format: wgpu::TextureFormat::Rgba8Unorm,
+        usage,
+        view_formats: &[],
+    }
+}
+
+fn viewed(texture: wgpu::Texture) -> Made {
+    let view = texture.create_view(&wgpu::TextureViewDescriptor::default());
+    Made::Texture(texture, view)
 }
 
 impl BareKernel<'_> {
@@ -128,7 +193,22 @@ impl BareKernel<'_> {
         }
         drop(pass);
         if copy {
-            encoder.copy_buffer_to_buffer(&self.buffers[0], 0, &self.staging, 0, None);
+            match &self.result {
+                Made::Buffer(buffer) => encoder.copy_buffer_to_buffer(buffer, 0, &self.staging, 0, None),
+                Made::Texture(texture, _) => encoder.copy_texture_to_buffer(
+                    texture.as_image_copy(),
+                    wgpu::TexelCopyBufferInfo {
+                        buffer: &self.staging,
+                        layout: wgpu::TexelCopyBufferLayout {
+                            offset: 0,
+                            bytes_per_row: Some(texture.width() * 4),
+                            rows_per_image: None,
+                        },
+                    },
+                    texture.size(),
+                ),
+                Made::Sampler(_) => {}
+            }
         }
         self.bare.queue.submit([encoder.finish()]);
     }
