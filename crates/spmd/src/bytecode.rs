@@ -124,18 +124,16 @@ pub(crate) struct Code {
     pub tables: OnceTables,
 }
 
-/// The tables that every launch of a code reads: made for the first one.
-#[derive(Debug)]
-pub(crate) struct Tables {
-    /// Local ids in x, y and z, local index, and place of the workgroup in the batch, for each lane; those that the code asks for.
-    pub ids: [Vec<u32>; 5],
-    /// The code's table, aligned for its elements.
-    pub constants: Vec<u64>,
-}
+/// Local ids in x, y and z, local index, and place of the workgroup in the batch, for each lane; those that the code asks for.
+pub(crate) type Ids = [Vec<u32>; 5];
 
-/// [`Tables`], once they were asked for. A clone makes its own.
+/// The tables that every launch of a code reads, each made when it is first asked for. A clone makes its own.
 #[derive(Debug, Default)]
-pub(crate) struct OnceTables(OnceLock<Box<Tables>>);
+pub(crate) struct OnceTables {
+    /// By the number of workgroups in a batch, where that matters.
+    ids: OnceLock<Box<[OnceLock<Box<Ids>>]>>,
+    constants: OnceLock<Vec<u64>>,
+}
 
 impl Clone for OnceTables {
     fn clone(&self) -> Self {
@@ -144,37 +142,69 @@ impl Clone for OnceTables {
 }
 
 impl OnceTables {
-    /// Returns the tables of the code that holds it, for workgroups of this size.
-    pub fn get(&self, code: &Code, [width, height, depth]: [u32; 3]) -> &Tables {
-        self.0.get_or_init(|| {
-            let group = width.saturating_mul(height).saturating_mul(depth).max(1);
-            let (width, height) = (width.max(1), height.max(1));
-            let mut asked = [false; 5];
-            for instruction in &code.instructions {
-                let Op::Input(input) = instruction.op else { continue };
-                match input {
-                    Input::LocalId(axis) => asked[usize::from(axis) % 3] = true,
-                    Input::LocalIndex | Input::SubgroupId | Input::SubgroupInvocation => asked[3] = true,
-                    Input::GroupInBatch | Input::Workgroup(_) => asked[4] = true,
-                    _ => {}
-                }
-            }
-            let table = |place: usize, of: fn(u32, [u32; 3]) -> u32| {
-                let lanes = if asked[place] { code.lanes } else { 0 };
-                (0..lanes).map(|lane| of(lane, [width, height, group])).listed()
-            };
-            let ids = [
-                table(0, |lane, [width, _, group]| lane % group % width),
-                table(1, |lane, [width, height, group]| lane % group / width % height),
-                table(2, |lane, [width, height, group]| lane % group / width / height),
-                table(3, |lane, [_, _, group]| lane % group),
-                table(4, |lane, [_, _, group]| lane / group),
-            ];
+    /// Returns the code's table of constants, aligned for its elements.
+    pub fn constants(&self, code: &Code) -> &[u64] {
+        self.constants.get_or_init(|| {
             let mut constants = vec![0_u64; code.table.len().div_ceil(8)];
             bytemuck::cast_slice_mut::<u64, u8>(&mut constants)[..code.table.len()].copy_from_slice(&code.table);
-            Box::new(Tables { ids, constants })
+            constants
         })
     }
+
+    /// Returns the ids of the code that holds it, for a batch of so many workgroups of this size.
+    ///
+    /// In a row of workgroups the lanes follow each other along x through all of them, then comes the next y: neighbours in memory are neighbours
+    /// in registers for as long as may be.
+    pub fn ids(&self, code: &Code, [width, height, depth]: [u32; 3], groups: u64) -> &Ids {
+        let (width, height, depth) = (width.max(1), height.max(1), depth.max(1));
+        let rows = height.saturating_mul(depth);
+        let group = width.saturating_mul(rows);
+        let most = if code.batching == Batching::Row && rows > 1 { (code.lanes / group).max(1) } else { 1 };
+        let slots = self.ids.get_or_init(|| (0..most).map(|_| OnceLock::new()).collect());
+        let groups = groups.clamp(1, u64::from(most)) as u32;
+        let along = if most > 1 { width * groups } else { group };
+        let make = || {
+            let asked = asked(code);
+            let table = |place: usize, of: &dyn Fn(u32, u32) -> u32| -> Vec<u32> {
+                let lanes = if asked[place] { code.lanes } else { 0 };
+                (0..lanes).map(|lane| of(lane / along, lane % along)).listed()
+            };
+            if most > 1 {
+                let index = |row: u32, at: u32| row * width + at % width;
+                Box::new([
+                    table(0, &|_, at| at % width),
+                    table(1, &|row, _| row % height),
+                    table(2, &|row, _| row / height),
+                    table(3, &index),
+                    table(4, &|_, at| at / width),
+                ])
+            } else {
+                Box::new([
+                    table(0, &|_, at| at % width),
+                    table(1, &|_, at| at / width % height),
+                    table(2, &|_, at| at / width / height),
+                    table(3, &|_, at| at),
+                    table(4, &|group, _| group),
+                ])
+            }
+        };
+        slots[groups as usize - 1].get_or_init(make)
+    }
+}
+
+/// Returns which of the ids a code asks for.
+fn asked(code: &Code) -> [bool; 5] {
+    let mut asked = [false; 5];
+    for instruction in &code.instructions {
+        let Op::Input(input) = instruction.op else { continue };
+        match input {
+            Input::LocalId(axis) => asked[usize::from(axis) % 3] = true,
+            Input::LocalIndex | Input::SubgroupId | Input::SubgroupInvocation => asked[3] = true,
+            Input::GroupInBatch | Input::Workgroup(_) => asked[4] = true,
+            _ => {}
+        }
+    }
+    asked
 }
 
 /// Vector operations run over a multiple of this many lanes, so that vectorised loops have no tail.

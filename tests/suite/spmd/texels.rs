@@ -30,7 +30,10 @@ fn image(workgroup: &str, access: &str, words: u32, word: u32) -> String {
 #[test]
 fn texels_are_loaded_by_their_coordinates() {
     let (width, height) = (83_usize, 37_usize);
-    for workgroup in ["64", "16, 16", "8, 8", "4, 4", "128, 2", "1"] {
+    // Rows of a workgroup begin anywhere in a block of lanes.
+    for workgroup in
+        ["64", "16, 16", "8, 8", "4, 4", "128, 2", "1", "5, 7", "12, 3", "3, 11", "2, 16", "1, 24", "33, 3"]
+    {
         for (words, word) in [(1_usize, 0_usize), (2, 0), (2, 1), (4, 3)] {
             for (base, missing) in [(0_usize, 0_usize), (5, 0), (5, 300)] {
                 let text = image(workgroup, "read", words as u32, word as u32);
@@ -39,14 +42,9 @@ fn texels_are_loaded_by_their_coordinates() {
                 let total = base + width * height * words - missing;
                 let texels: Vec<u32> = (0..total as u32).map(|i| i.wrapping_mul(2_654_435_761) | 1).collect();
                 let size = [width as u32, height as u32, base as u32, 0];
-                let (groups_x, groups_y) = match workgroup {
-                    "64" => (2, 40),
-                    "16, 16" => (7, 3),
-                    "8, 8" => (13, 5),
-                    "4, 4" => (25, 10),
-                    "128, 2" => (1, 20),
-                    _ => (100, 40),
-                };
+                let mut sides = workgroup.split(", ").map(|side| side.parse::<u32>().unwrap());
+                let groups_x = 100_u32.div_ceil(sides.next().unwrap_or(1));
+                let groups_y = 40_u32.div_ceil(sides.next().unwrap_or(1));
                 let run = Run::new(&text).buffer(&size).buffer(&texels).zeros(100 * 40 * 4);
                 let found = run.dispatch([groups_x, groups_y, 1]).read::<u32>(2);
                 let load = |x: i64, y: i64| {

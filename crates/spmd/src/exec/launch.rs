@@ -9,7 +9,7 @@ use web_time::Instant;
 use super::isa;
 use super::machine::{Batch, Limits, Machine, Resolved, ResolvedRows, padded, run};
 use super::shared::Shared;
-use crate::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Rows, Space, Strided, Tables};
+use crate::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Ids, Rows, Space, Strided};
 use crate::check::Corrupt;
 
 /// The bytes of one binding.
@@ -247,7 +247,9 @@ struct Plan<'a> {
     group_size: u32,
     groups_per_batch: u64,
     batches: u64,
-    tables: &'a Tables,
+    /// The ids of a whole batch, and of the last one of a row.
+    ids: [&'a Ids; 2],
+    constants: &'a [u64],
     table: &'static isa::Table,
 }
 
@@ -260,8 +262,10 @@ impl<'a> Plan<'a> {
             Batching::Linear => x.saturating_mul(y).saturating_mul(z).div_ceil(groups_per_batch),
             Batching::Row | Batching::Single => x.div_ceil(groups_per_batch).saturating_mul(y).saturating_mul(z),
         };
-        let tables = code.tables.get(code, program.workgroup_size);
-        Plan { program, code, launch, group_size, groups_per_batch, batches, tables, table: isa::best() }
+        let last = if x.is_multiple_of(groups_per_batch) { groups_per_batch } else { x % groups_per_batch };
+        let ids = [groups_per_batch, last].map(|groups| code.tables.ids(code, program.workgroup_size, groups));
+        let constants = code.tables.constants(code);
+        Plan { program, code, launch, group_size, groups_per_batch, batches, ids, constants, table: isa::best() }
     }
 
     /// Runs consecutive batches on this thread.
@@ -287,6 +291,7 @@ impl<'a> Plan<'a> {
                 scratch.workgroup_bytes().fill(0);
             }
             let n = groups as usize * self.group_size as usize;
+            let ids = self.ids[usize::from(groups < self.groups_per_batch)];
             let machine = Machine {
                 file,
                 n,
@@ -294,7 +299,7 @@ impl<'a> Plan<'a> {
                 lanes: self.code.lanes as usize,
                 accesses: &accesses,
                 rows: &rows,
-                batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: &self.tables.ids },
+                batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: ids },
             };
             // SAFETY: the program was checked; the file has its size; accesses lie within the bindings and scratch.
             unsafe { run(&machine, self.code, self.table, &watch)? };
@@ -351,7 +356,7 @@ impl<'a> Plan<'a> {
                 (bytes.as_mut_ptr(), bytes.len() as u64, false)
             }
             // Never written: `check` sees to it.
-            Space::Table => (self.tables.constants.as_ptr().cast_mut().cast(), self.code.table.len() as u64, false),
+            Space::Table => (self.constants.as_ptr().cast_mut().cast(), self.code.table.len() as u64, false),
             Space::Private { base, slots } => {
                 // SAFETY: the check saw that base and slots lie within the file.
                 let pointer = unsafe { scratch.file_words().as_mut_ptr().add(base as usize).cast::<u8>() };
