@@ -26,6 +26,7 @@
 //! After an error of a kernel the next request is read. What cannot be understood as a request ends the program, since nobody knows where the
 //! next one begins.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::time::Instant;
@@ -73,17 +74,50 @@ enum Bound {
     Sampler(Sampler),
 }
 
+/// The latest kernels, each parsed once.
+#[derive(Default)]
+struct Kernels(VecDeque<(Source, Kernel)>);
+
+/// A text, the entry point and the overrides.
+type Source = (String, Option<String>, Vec<(String, f64)>);
+
+/// The kernels that are kept.
+const KEPT: usize = 64;
+
+impl Kernels {
+    fn of(&mut self, request: &Request) -> Result<Kernel> {
+        let is_it =
+            |(text, entry, set): &Source| *text == request.kernel && *entry == request.entry && *set == request.set;
+        if let Some((_, kernel)) = self.0.iter().find(|(source, _)| is_it(source)) {
+            return Ok(kernel.clone());
+        }
+        let mut kernel = Kernel::from_wgsl(&request.kernel)?;
+        if let Some(entry) = &request.entry {
+            kernel = kernel.with_entry_point(entry)?;
+        }
+        for (name, value) in &request.set {
+            kernel = kernel.with_override(name, *value)?;
+        }
+        if self.0.len() >= KEPT {
+            self.0.pop_front();
+        }
+        let source = (request.kernel.clone(), request.entry.clone(), request.set.clone());
+        self.0.push_back((source, kernel.clone()));
+        Ok(kernel)
+    }
+}
+
 /// Answers requests from stdin until it ends.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] for input that is not a request; when stdout is closed; when no device opens any more.
 pub fn serve(global: &Global) -> Result<()> {
-    let mut engine = global.engine()?;
+    let (mut engine, mut kernels) = (global.engine()?, Kernels::default());
     let mut input = BufReader::new(std::io::stdin().lock());
     let mut output = std::io::stdout().lock();
     while let Some(request) = read(&mut input)? {
         let started = Instant::now();
-        let (head, contents) = match execute(&engine, &request) {
+        let (head, contents) = match execute(&engine, &mut kernels, &request) {
             Ok(written) => {
                 let places = written.iter().map(
                     |(given, bytes)| json!({ "group": given.group, "binding": given.binding, "bytes": bytes.len() }),
@@ -185,14 +219,8 @@ fn what(given: &Value) -> Result<What> {
 }
 
 /// The bindings that the kernel may write, with their bytes after the dispatch.
-fn execute<'a>(engine: &Engine, request: &'a Request) -> Result<Vec<(&'a Given, Vec<u8>)>> {
-    let mut kernel = Kernel::from_wgsl(&request.kernel)?;
-    if let Some(entry) = &request.entry {
-        kernel = kernel.with_entry_point(entry)?;
-    }
-    for (name, value) in &request.set {
-        kernel = kernel.with_override(name, *value)?;
-    }
+fn execute<'a>(engine: &Engine, kernels: &mut Kernels, request: &'a Request) -> Result<Vec<(&'a Given, Vec<u8>)>> {
+    let kernel = kernels.of(request)?;
     let reflection = kernel.reflection()?;
     let mut used = Vec::new();
     for given in &request.bindings {

@@ -337,46 +337,58 @@ impl Walk<'_> {
         Place { refused, ..place }
     }
 
-    fn block(&mut self, block: &Block, place: Place) {
+    /// Walks a block, and returns whether the function may end in it. What follows is under a condition then.
+    fn block(&mut self, block: &Block, mut place: Place) -> bool {
+        let mut may_end = false;
         for statement in block {
-            match statement {
+            let ends = match statement {
+                Statement::Return { .. } => true,
                 Statement::Block(block) => self.block(block, place),
                 Statement::If { accept, reject, .. } => {
                     self.needs.insert(Need::Conditions);
                     let place = Place { under_condition: true, ..place };
-                    self.block(accept, place);
                     let behind = self.behind(place, 1);
-                    self.block(reject, behind);
+                    self.block(accept, place) | self.block(reject, behind)
                 }
                 Statement::Switch { cases, .. } => {
                     self.needs.insert(Need::Switches);
                     self.longest = self.longest.max(cases.len() as u64);
-                    let place = self.behind(place, cases.len());
-                    for case in cases {
-                        self.block(&case.body, Place { under_condition: true, ..place });
-                    }
+                    let place = Place { under_condition: true, ..self.behind(place, cases.len()) };
+                    cases.iter().fold(false, |ends, case| self.block(&case.body, place) | ends)
                 }
                 Statement::Loop { body, continuing, .. } => {
                     self.needs.insert(Need::Loops);
                     let place = Place { in_loop: true, ..place };
-                    self.block(body, place);
-                    self.block(continuing, place);
+                    self.block(body, place) | self.block(continuing, place)
                 }
-                Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => {
-                    if place.in_loop {
-                        self.needs.insert(Need::BarriersInLoops);
-                    }
-                    if place.under_condition {
-                        self.needs.insert(Need::BarriersUnderConditions);
-                    }
+                other => {
+                    self.plain(other, place);
+                    false
                 }
-                Statement::Atomic { .. } => self.needs.insert(Need::Atomics),
-                Statement::SubgroupBallot { .. }
-                | Statement::SubgroupGather { .. }
-                | Statement::SubgroupCollectiveOperation { .. } => self.needs.insert(Need::Subgroups),
-                Statement::Call { function, .. } => self.calls.push((*function, place)),
-                _ => {}
+            };
+            may_end |= ends;
+            place.under_condition |= ends;
+        }
+        may_end
+    }
+
+    /// Notes what a statement without blocks needs.
+    fn plain(&mut self, statement: &Statement, place: Place) {
+        match statement {
+            Statement::ControlBarrier(_) | Statement::WorkGroupUniformLoad { .. } => {
+                if place.in_loop {
+                    self.needs.insert(Need::BarriersInLoops);
+                }
+                if place.under_condition {
+                    self.needs.insert(Need::BarriersUnderConditions);
+                }
             }
+            Statement::Atomic { .. } => self.needs.insert(Need::Atomics),
+            Statement::SubgroupBallot { .. }
+            | Statement::SubgroupGather { .. }
+            | Statement::SubgroupCollectiveOperation { .. } => self.needs.insert(Need::Subgroups),
+            Statement::Call { function, .. } => self.calls.push((*function, place)),
+            _ => {}
         }
         let _ = self.info;
     }

@@ -88,7 +88,8 @@ answers! {
     WorkgroupSums, WORKGROUP_SUMS, &[], [8, 1, 1],
         |_| words(8, |group| (0..128).map(|place| place * place + group).sum());
     BarriersInLoops, BARRIERS_IN_LOOPS, &[37], [1, 1, 1], |_| words(64, |place| (place + 37) % 64);
-    BarriersUnderConditions, BARRIERS_UNDER_CONDITIONS, &[1], [1, 1, 1], |_| words(64, |place| 163 - place);
+    BarriersUnderConditions, BARRIERS_UNDER_CONDITIONS, &[1], [1, 1, 1],
+        |_| words(64, |place| if place > 31 { 263 - place } else { 463 - place });
     Atomics, ATOMICS, &[], [4, 1, 1], |_| vec![32_640, 255, 0, u32::MAX, 8_320, 768];
     Subgroups, SUBGROUPS, &[], [1, 1, 1], |_| vec![31; 128];
     // 0.5, 1.0, 2.5 and 8.0 as halves.
