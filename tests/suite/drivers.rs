@@ -78,7 +78,10 @@ fn the_documentation_has_every_construct() {
     sorted.sort_unstable();
     assert_eq!(sorted, kernels);
     for (construct, wrong) in rows() {
-        assert!(wrong.iter().all(|device| ["llvmpipe", "llvmpipe on GL", "PoCL 3.1"].contains(device)), "{construct}: {wrong:?}");
+        assert!(
+            wrong.iter().all(|device| ["llvmpipe", "llvmpipe on GL", "PoCL 3.1"].contains(device)),
+            "{construct}: {wrong:?}"
+        );
     }
 }
 

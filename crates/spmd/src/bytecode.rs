@@ -151,7 +151,7 @@ impl OnceTables {
         })
     }
 
-    /// Returns the ids of the code that holds it, for a batch of so many workgroups of this size.
+    /// Returns the ids of the code that holds it, for a batch of `groups` workgroups of this size.
     ///
     /// In a row of workgroups the lanes follow each other along x through all of them, then comes the next y: neighbours in memory are neighbours
     /// in registers for as long as may be.

@@ -19,7 +19,7 @@ impl ResolvedRows {
         if is_there { index } else { u32::MAX }
     }
 
-    /// The index of the first of so many elements that follow each other in a row, if all exist.
+    /// The index of the first of `length` elements that follow each other in a row, if all exist.
     #[inline(always)]
     fn run(&self, x: u32, y: u32, length: usize) -> Option<u32> {
         let first = self.index(x, y);
