@@ -7,8 +7,8 @@ use crate::bytecode::{B_UNIFORM, Instr, LINEAR};
 
 /// Lanes that are looked at together.
 const BLOCK: usize = BLOCK_BYTES / 4;
-/// Runs of a block that are loaded one by one: more are too short.
-const MOST_RUNS: u32 = 4;
+/// A block with this many breaks is loaded lane by lane: its runs are too short.
+const MANY_BREAKS: u32 = 4;
 
 impl ResolvedRows {
     /// The index of an element that exists, or else one that no count is above.
@@ -86,7 +86,7 @@ pub(crate) unsafe fn texel<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
 #[inline(always)]
 fn block<I: Lanes>(rows: &ResolvedRows, xs: &[u32; BLOCK], ys: &[u32; BLOCK], d: &mut [u32; BLOCK]) {
     let breaks = breaks::<I>(xs, ys);
-    if rows.words != 1 || breaks.count_ones() >= MOST_RUNS {
+    if rows.words != 1 || breaks.count_ones() >= MANY_BREAKS {
         return rows.each(xs, ys, d);
     }
     if breaks == 0
