@@ -14,14 +14,18 @@ function isolated(response) {
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
 }
 
-async function answer(request) {
-  const store = await caches.open(STORE);
+/** A browser may keep nothing: its storage is blocked, or the disk is nearly full. The network answers then. */
+const nothing = () => undefined;
+
+async function answer(event) {
+  const { request } = event;
+  const store = await caches.open(STORE).catch(nothing);
   const fixed = new URL(request.url).pathname.includes("/assets/");
-  const known = await store.match(request);
+  const known = await store?.match(request).catch(nothing);
   if (fixed && known) return isolated(known);
   try {
     const response = await fetch(request);
-    if (response.ok) await store.put(request, response.clone());
+    if (response.ok && store) event.waitUntil(store.put(request, response.clone()).catch(nothing));
     return isolated(response);
   } catch (error) {
     if (known) return isolated(known);
@@ -31,5 +35,5 @@ async function answer(request) {
 
 self.addEventListener("fetch", (event) => {
   const { request } = event;
-  if (request.method === "GET" && new URL(request.url).origin === self.location.origin) event.respondWith(answer(request));
+  if (request.method === "GET" && new URL(request.url).origin === self.location.origin) event.respondWith(answer(event));
 });

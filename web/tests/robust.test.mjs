@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 import { brotliDecompressSync } from "node:zlib";
 import { WEB, serve, visitor } from "./browser.mjs";
 
@@ -134,6 +135,42 @@ test("robust: the second visit needs no network", async () => {
       assert.ok(server);
     },
   );
+});
+
+test("robust: on a disk that is nearly full the page works from the network", async () => {
+  await under(
+    async () => undefined,
+    async (page, url) => {
+      await page.goto(`${url}#field`);
+      await page.evaluate(() => navigator.serviceWorker.ready);
+      const session = await page.context().newCDPSession(page);
+      await session.send("Storage.overrideQuotaForOrigin", { origin: new URL(url).origin, quotaSize: 100_000 });
+      const refused = await page.evaluate(async () => (await caches.open("other")).put("/large", new Response(new Uint8Array(1_000_000))).catch(({ name }) => name));
+      assert.equal(refused, "QuotaExceededError");
+      const served = [];
+      page.on("response", (response) => response.fromServiceWorker() && served.push(response.url()));
+      // What the field did not need: the playground's scripts and its module, each larger than what may be kept.
+      await page.goto("about:blank");
+      await page.goto(`${url}#playground`);
+      await page.waitForSelector("#results[data-frames]", { timeout: 30_000 });
+      assert.ok(served.some((one) => one.endsWith(".wasm")), "the worker answered for the module");
+    },
+  );
+});
+
+test("robust: where the store is blocked, the service worker answers from the network", async () => {
+  const listeners = {};
+  const origin = "http://localhost";
+  const denied = async () => { throw new DOMException("denied", "SecurityError"); };
+  runInNewContext(readFileSync(join(WEB, "public", "service.js"), "utf8"), {
+    self: { addEventListener: (kind, listener) => (listeners[kind] = listener), location: { origin } },
+    caches: { open: denied },
+    fetch: async ({ url }) => new Response(`of ${url}`),
+    URL, Headers, Response,
+  });
+  let answer;
+  listeners.fetch({ request: { method: "GET", url: `${origin}/assets/a.wasm` }, respondWith: (given) => (answer = given), waitUntil: () => undefined });
+  assert.equal(await (await answer).text(), `of ${origin}/assets/a.wasm`);
 });
 
 test("robust: the CPU has threads where the page is isolated; elsewhere from the second visit on, and nothing is loaded twice", async () => {

@@ -107,15 +107,16 @@ impl Run {
             Err(error) => Some(error.to_string()),
         };
         self.not_run.extend(self.skipped().into_iter().map(|(what, why)| (format!("{}: {what}", stage.name), why)));
+        let room = free().map(|gigabytes| format!(", {gigabytes:.1} GB of the disk free")).unwrap_or_default();
         println!(
-            "== {}: {} s{}",
+            "== {}: {} s{room}{}",
             stage.name,
             took.as_secs(),
             wrong.as_ref().map(|wrong| format!(", failed: {wrong}")).unwrap_or_default()
         );
         self.ran.push((stage.name.clone(), took));
         let passed = wrong.is_none();
-        self.failed.extend(wrong.map(|wrong| (format!("{}: {wrong}", stage.name), reasons)));
+        self.failed.extend(wrong.map(|wrong| (format!("{}: {wrong}{room}", stage.name), reasons)));
         passed
     }
 
@@ -264,6 +265,14 @@ fn found(folder: &Path, name: &str) -> Option<PathBuf> {
     None
 }
 
+/// The disk's room where the tests run, in GB, where `df` says so: a browser on a disk that is nearly full keeps nothing.
+fn free() -> Option<f64> {
+    let output = Command::new("df").args(["-Pk", "."]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let kilobytes = text.lines().nth(1)?.split_whitespace().nth(3)?.parse::<f64>().ok()?;
+    Some(kilobytes * 1024.0 / 1e9)
+}
+
 fn absolute(path: &Path) -> String {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
 }
@@ -293,7 +302,7 @@ mod tests {
         assert!(!run.stage(&Stage::new("two", 1, "false; true")), "a command that fails ends its stage");
         assert!(!run.stage(&Stage::new("three", 1, "false | true")));
         assert!(run.stage(&Stage::new("four", 1, "true")));
-        let failed: Vec<_> = run.failed.iter().map(|(stage, _)| stage.as_str()).collect();
+        let failed: Vec<_> = run.failed.iter().filter_map(|(stage, _)| stage.split(", ").next()).collect();
         assert_eq!(failed, ["two: exit status: 1", "three: exit status: 1"]);
         assert_eq!(run.ran.len(), 4);
     }
