@@ -494,7 +494,8 @@ impl Lazy {
         let tensor = self.tensor(py)?;
         let Some(own) = self.engine.driver_stream() else { return Ok(None) };
         let kind = dlpack::driver_type(&self.engine.selected().device.backend);
-        match wait(py, &self.engine, tensor.driver_view_async(stream.unwrap_or(own.stream)))? {
+        // SAFETY: DLPack's protocol: whoever asks names a stream of the array's device, which lives.
+        match wait(py, &self.engine, unsafe { tensor.driver_view_async(stream.unwrap_or(own.stream)) })? {
             Some(view) => dlpack::exported(py, &self.shape, self.dtype, View::Driver(view), kind, versioned).map(Some),
             None => Ok(None),
         }

@@ -52,7 +52,8 @@ fn engine_on(vendor: &Vendor, context: &Arc<CudaContext>) -> Engine {
 /// The address of a tensor's memory.
 fn address(tensor: &Tensor) -> u64 {
     let own = tensor.engine().driver_stream().expect("shares memory").stream;
-    pollster::block_on(tensor.driver_view_async(own)).unwrap().expect("is of the driver").address()
+    // SAFETY: it is the device's own stream.
+    pollster::block_on(unsafe { tensor.driver_view_async(own) }).unwrap().expect("is of the driver").address()
 }
 
 /// The streams that an app may have: the default one, with which cudarc orders nothing, and one of its own.

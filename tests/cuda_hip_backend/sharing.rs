@@ -121,7 +121,8 @@ fn lent(vendor: &Vendor) {
     let x = Expr::from(&engine.tensor(&values).unwrap());
     for stream in [other.default_stream(), other.stream()] {
         let y = (&x * 2.0).eval().unwrap();
-        let view = pollster::block_on(y.driver_view_async(stream)).unwrap().expect("is of the driver");
+        // SAFETY: a default stream, or one that is destroyed below.
+        let view = pollster::block_on(unsafe { y.driver_view_async(stream) }).unwrap().expect("is of the driver");
         assert_eq!((view.bytes(), view.device()), (4 * COUNT as u64, 0));
         // The other library reads as soon as it has the view, and lets go of it as soon as its work is queued.
         let mut copies = vec![vec![0.0; COUNT]; 8];
@@ -141,7 +142,8 @@ fn lent(vendor: &Vendor) {
     // A stream that is gone is not asked.
     let gone = other.stream();
     let y = (&x * 2.0).eval().unwrap();
-    let view = pollster::block_on(y.driver_view_async(gone)).unwrap();
+    // SAFETY: it is gone only afterwards.
+    let view = pollster::block_on(unsafe { y.driver_view_async(gone) }).unwrap();
     other.destroy(gone);
     drop((view, y, x, engine));
     vendor.assert_clean();
@@ -167,7 +169,8 @@ fn imported(vendor: &Vendor) {
     // SAFETY: the memory lives until the end.
     let memory = unsafe { DriverMemory::new(address, 4 * COUNT as u64, Flag(is_free.clone())) };
     let x = pollster::block_on(engine.tensor_from_driver_memory_async(DType::F32, &[COUNT], memory)).unwrap();
-    let view = pollster::block_on(x.driver_view_async(own.stream)).unwrap().expect("is of the driver");
+    // SAFETY: it is the device's own stream.
+    let view = pollster::block_on(unsafe { x.driver_view_async(own.stream) }).unwrap().expect("is of the driver");
     assert_eq!(view.address(), address);
     drop(view);
     let y = (Expr::from(&x) * 2.0).eval().unwrap();

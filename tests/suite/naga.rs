@@ -159,6 +159,29 @@ fn reports_show_the_authors_text() {
     assert!(report.contains("let k = 4 / z; return unknown_name;"), "{report}");
 }
 
+/// A text for a preprocessor is told from a mistake, linked or not.
+#[test]
+fn templates_and_preprocessors_are_named() {
+    let [lines, placeholder] = ["WGSL has no lines that begin with `#`", "this is a template's placeholder"];
+    for (text, note) in [
+        ("#ifdef FAST\nconst k = 2.0;\n#endif", lines),
+        ("#include \"common.wgsl\"", lines),
+        ("#import bevy_pbr::mesh_view", lines),
+        ("@compute @workgroup_size({{WG}}, 1, 1) fn f() {}", placeholder),
+        ("@compute @workgroup_size(#{WG}) fn f() {}", placeholder),
+        ("const k = ${K};", placeholder),
+        ("{% if fast %} const k = 1; {% endif %}", placeholder),
+    ] {
+        let text = format!("{text}\n{ENTRY}");
+        let error = Kernel::from_wgsl(&text).unwrap_err().to_string();
+        assert!(error.contains(note), "{text}\n{error}");
+        let error = Kernel::linked(&cantus::link::Linker::new(), "main.wgsl", &text).unwrap_err().to_string();
+        assert!(error.contains(note), "linked: {text}\n{error}");
+    }
+    let error = Kernel::from_wgsl(&format!("const k = ;\n{ENTRY}")).unwrap_err().to_string();
+    assert!(!error.contains("note:"), "{error}");
+}
+
 /// Not every `let` becomes a variable: what is assigned to is an error.
 #[test]
 fn invalid_texts_stay_invalid() {

@@ -24,7 +24,8 @@ fn times(factor: f32) -> Vec<f32> {
 
 fn address(tensor: &Tensor) -> u64 {
     let own = tensor.engine().driver_stream().expect("shares memory").stream;
-    pollster::block_on(tensor.driver_view_async(own)).unwrap().expect("is of the driver").address()
+    // SAFETY: it is the device's own stream.
+    pollster::block_on(unsafe { tensor.driver_view_async(own) }).unwrap().expect("is of the driver").address()
 }
 
 fn streams(context: &Arc<CudaContext>) -> [Arc<CudaStream>; 3] {

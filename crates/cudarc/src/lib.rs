@@ -121,7 +121,9 @@ pub struct Lent<T> {
 /// as [`Tensor::to_bytes`].
 pub fn lend<T: Element>(tensor: &Tensor, stream: &Arc<CudaStream>) -> Result<Lent<T>> {
     let (own, device) = before::<T>(tensor, stream)?;
-    lent(tensor, stream, own, pollster::block_on(tensor.driver_view_async(device))?)
+    // SAFETY: `before` took it from this stream, which is of the tensor's device, and lives.
+    let view = pollster::block_on(unsafe { tensor.driver_view_async(device) })?;
+    lent(tensor, stream, own, view)
 }
 
 /// [`lend`], as a future.
@@ -130,7 +132,8 @@ pub fn lend<T: Element>(tensor: &Tensor, stream: &Arc<CudaStream>) -> Result<Len
 /// As [`lend`].
 pub async fn lend_async<T: Element>(tensor: &Tensor, stream: &Arc<CudaStream>) -> Result<Lent<T>> {
     let (own, device) = before::<T>(tensor, stream)?;
-    let view = tensor.driver_view_async(device).await?;
+    // SAFETY: as in `lend`.
+    let view = unsafe { tensor.driver_view_async(device) }.await?;
     lent(tensor, stream, own, view)
 }
 

@@ -21,9 +21,12 @@ pub trait Sharing: MaybeSend + MaybeSync {
 
     /// Lets a stream of the same device wait for everything submitted so far.
     ///
+    /// # Safety
+    /// The stream is one of this device's, and lives until this returns; or it is the number of one that always lives.
+    ///
     /// # Errors
     /// When the device failed.
-    fn lend(&self, stream: usize) -> Result<()>;
+    unsafe fn lend(&self, stream: usize) -> Result<()>;
 
     /// Lets what is submitted from now on wait for everything in that stream. Waits here for the whole device where the stream is none of those
     /// that always live: it may be gone by now.

@@ -153,7 +153,10 @@ fn not_linked(error: cantus_link::Error) -> Error {
         Link::Text { ref file, ref text, ref place, .. } => Error::InvalidWgsl {
             kernel: file.clone(),
             place: error::SourcePlace::of(text, place.clone()),
-            report: error.to_string(),
+            report: {
+                let note = text.get(place.start..).and_then(front::said::of_template);
+                format!("{error}{}", note.unwrap_or_default())
+            },
         },
         Link::Unreadable { path, reason } => Error::Unreadable { path, reason },
         other => Error::InvalidInput { what: "a kernel's package".to_owned(), reason: other.to_string() },

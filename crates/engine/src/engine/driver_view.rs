@@ -74,9 +74,13 @@ impl Tensor {
     /// `stream` waits for all work recorded so far: a handle of the driver's, or its number for a default stream (CUDA: 1 and 2; HIP: 0 and 2).
     /// Nothing waits for the device's own stream.
     ///
+    /// # Safety
+    /// The stream is one of the tensor's device, and lives until this ends; or it is the number of a default stream. The handle is given to the driver
+    /// as it is.
+    ///
     /// # Errors
     /// As [`Tensor::to_bytes_async`].
-    pub async fn driver_view_async(&self, stream: usize) -> Result<Option<DriverView>> {
+    pub async unsafe fn driver_view_async(&self, stream: usize) -> Result<Option<DriverView>> {
         let shared = &self.inner.engine;
         shared.check_computed(self)?;
         let Place { slot, buffer: Some(buffer), fate, .. } = self.settled(shared).await? else { return Ok(None) };
@@ -86,7 +90,8 @@ impl Tensor {
         let Some(address) = sharing.address(&buffer) else { return Ok(None) };
         let own = DriverStream { device: sharing.ordinal(), stream: sharing.stream() };
         if stream != own.stream {
-            sharing.lend(stream)?;
+            // SAFETY: the stream lives, and is the device's (this function's contract).
+            unsafe { sharing.lend(stream)? };
         }
         self.inner.note_shared();
         let view = DriverView { address, bytes: self.byte_len(), own, stream, slot, _buffer: buffer };

@@ -29,7 +29,7 @@ impl Sharing for StreamDevice {
         Some(own.address())
     }
 
-    fn lend(&self, stream: usize) -> Result<()> {
+    unsafe fn lend(&self, stream: usize) -> Result<()> {
         self.shared.health.check()?;
         // What is put into the stream meanwhile is waited for too.
         let waits =

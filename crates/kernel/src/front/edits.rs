@@ -189,7 +189,7 @@ impl Source {
         let place = error.labels().next().and_then(|(span, _)| self.place(span));
         let is_plain = self.edited.is_none() && !self.file.is_linked();
         let said = said::of_operands(error.message());
-        let report = if is_plain && said.is_none() && !report::has_long_lines(&self.text) {
+        let mut report = if is_plain && said.is_none() && !report::has_long_lines(&self.text) {
             error.emit_to_string_with_path(&self.text, &self.file)
         } else {
             let message = std::iter::once(said.as_deref().unwrap_or_else(|| error.message()))
@@ -199,6 +199,10 @@ impl Source {
             let labels = error.labels().map(|(span, label)| (self.span(span), label.to_owned()));
             self.emit(message, labels.collect())
         };
+        if !self.file.is_linked() {
+            let rest = place.and_then(|place| self.text.get(place.offset as usize..));
+            report.push_str(rest.and_then(said::of_template).unwrap_or_default());
+        }
         Error::InvalidWgsl { kernel: self.file.name.clone(), report, place }
     }
 

@@ -14,7 +14,7 @@ mod lex;
 mod parse;
 mod report;
 mod rewrite;
-mod said;
+pub(crate) mod said;
 mod tree;
 mod uniformity;
 
