@@ -17,6 +17,11 @@ function isolated(response) {
 /** A browser may keep nothing: its storage is blocked, or the disk is nearly full. The network answers then. */
 const nothing = () => undefined;
 
+async function forget() {
+  const store = await caches.open(STORE);
+  for (const request of await store.keys()) await store.delete(request);
+}
+
 async function answer(event) {
   const { request } = event;
   const store = await caches.open(STORE).catch(nothing);
@@ -25,6 +30,8 @@ async function answer(event) {
   if (fixed && known) return isolated(known);
   try {
     const response = await fetch(request);
+    // Another release: nobody asks for the older one's files again.
+    if (request.mode === "navigate" && response.ok && known && (await known.clone().text()) !== (await response.clone().text())) await forget().catch(nothing);
     if (response.ok && store) event.waitUntil(store.put(request, response.clone()).catch(nothing));
     return isolated(response);
   } catch (error) {

@@ -1,6 +1,7 @@
 // The page where something is missing: storage, a part of itself, SIMD, memory, the network. It is never blank, and says what is wrong.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { runInNewContext } from "node:vm";
@@ -135,6 +136,37 @@ test("robust: the second visit needs no network", async () => {
       assert.ok(server);
     },
   );
+});
+
+test("robust: of an older release nothing is kept", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "cantus-release-"));
+  const server = await serve(folder);
+  const { context, close } = await visitor(false);
+  try {
+    cpSync(join(WEB, "dist"), folder, { recursive: true });
+    const page = await context.newPage();
+    const kept = () => page.evaluate(async () => (await (await caches.open("cantus-1")).keys()).map(({ url }) => new URL(url).pathname));
+    const visit = async () => {
+      await page.goto("about:blank");
+      await page.goto(`${server.url}#field`);
+      await page.waitForFunction(() => navigator.serviceWorker.controller);
+    };
+    await visit();
+    await visit();
+    await page.evaluate(() => fetch("icon.svg"));
+    await page.waitForFunction(async () => (await (await caches.open("cantus-1")).keys()).some(({ url }) => url.endsWith("icon.svg")));
+    await visit();
+    assert.ok((await kept()).includes("/icon.svg"), "the same release keeps its files");
+    for (const coding of [".br", ".gz"]) rmSync(join(folder, `index.html${coding}`));
+    appendFileSync(join(folder, "index.html"), "<!-- another release -->");
+    await visit();
+    const after = await kept();
+    assert.ok(after.length > 0 && !after.includes("/icon.svg"), String(after));
+  } finally {
+    await close();
+    server.close();
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("robust: on a disk that is nearly full the page works from the network", async () => {
