@@ -19,6 +19,7 @@ pub const CASES: &[Case] = &[
     ("oversized_uniform_batch", oversized_uniform_batch),
     ("many_uniform_bindings", many_uniform_bindings),
     ("overrides", overrides),
+    ("workgroup_memory_is_zero", workgroup_memory_is_zero),
     ("copies", copies),
     ("unaligned_transfers", unaligned_transfers),
     ("large_transfer", large_transfer),
@@ -48,6 +49,67 @@ const ADD_ONE: &str = "
     fn add_one(@builtin(global_invocation_id) id: vec3u) {
         if id.x < arrayLength(&y) { y[id.x] += 1u; }
     }";
+
+/// Variables of many types, beside 16 KiB less what they take, which a workgroup before left full of ones. Folded and not.
+fn workgroup_memory_is_zero(found: &Found) {
+    let device = found.open();
+    let declared = "
+        struct Inner { a: vec3f, b: array<atomic<u32>, 3>, c: mat2x3f }
+        struct Place { @builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32 }
+        var<workgroup> scalar: i32;
+        var<workgroup> flag: bool;
+        var<workgroup> count: atomic<i32>;
+        var<workgroup> vectors: array<vec3u, 5>;
+        var<workgroup> nested: array<array<array<u32, 3>, 7>, 5>;
+        var<workgroup> inner: array<Inner, 4>;
+        var<workgroup> counts: array<atomic<u32>, 33>;
+        var<workgroup> large: array<u32, 3400>;
+        @group(0) @binding(0) var<storage, read_write> y: array<u32>;";
+    let full = device.compile(&format!(
+        "{declared}
+         @compute @workgroup_size(8, 3) fn full(place: Place) {{
+             scalar = -1; flag = true;
+             atomicStore(&count, -1);
+             for (var i = place.lane; i < 3400u; i += 24u) {{ large[i] = ~0u; }}
+             for (var i = place.lane; i < 105u; i += 24u) {{ nested[i / 21u][i / 3u % 7u][i % 3u] = ~0u; }}
+             for (var i = place.lane; i < 33u; i += 24u) {{ atomicStore(&counts[i], ~0u); }}
+             if place.lane < 5u {{ vectors[place.lane] = vec3u(~0u); }}
+             if place.lane < 12u {{
+                 inner[place.lane / 3u].a = vec3f(1.0);
+                 inner[place.lane / 3u].c = mat2x3f(1.0, 1.0, 1.0, 1.0, 1.0, 1.0);
+                 atomicStore(&inner[place.lane / 3u].b[place.lane % 3u], ~0u);
+             }}
+             workgroupBarrier();
+             y[place.group.x] = large[place.group.x % 3400u] & counts_all();
+         }}
+         fn counts_all() -> u32 {{ return atomicLoad(&counts[7]); }}"
+    ));
+    let read = device.compile(&format!(
+        "{declared}
+         @compute @workgroup_size(8, 3) fn read(place: Place) {{
+             var seen = u32(scalar) | u32(flag) | u32(atomicLoad(&count));
+             for (var i = 0u; i < 3400u; i++) {{ seen |= large[i]; }}
+             for (var i = 0u; i < 105u; i++) {{ seen |= nested[i / 21u][i / 3u % 7u][i % 3u]; }}
+             for (var i = 0u; i < 33u; i++) {{ seen |= atomicLoad(&counts[i]); }}
+             for (var i = 0u; i < 5u; i++) {{ seen |= vectors[i].x | vectors[i].y | vectors[i].z; }}
+             for (var i = 0u; i < 12u; i++) {{
+                 let c = inner[i / 3u].c[i % 2u];
+                 seen |= bitcast<u32>(inner[i / 3u].a[i % 3u]) | bitcast<u32>(c.x + c.y + c.z) | atomicLoad(&inner[i / 3u].b[i % 3u]);
+             }}
+             y[place.group.x * 24u + place.lane] = seen + 1u;
+         }}"
+    ));
+    for groups in [50_u32, 65_600] {
+        let ones = device.zeros(u64::from(groups) * 4);
+        device.run(&full, vec![whole(&ones)], [groups, 1, 1]).unwrap();
+        assert!(device.read::<u32>(&ones).iter().all(|&value| value == u32::MAX), "{groups} workgroups");
+        let groups = groups.min(100);
+        let y = device.zeros(u64::from(groups) * 96);
+        device.run(&read, vec![whole(&y)], [groups, 1, 1]).unwrap();
+        let found = device.read::<u32>(&y);
+        assert!(found.iter().all(|&value| value == 1), "{groups} workgroups: {found:?}");
+    }
+}
 
 fn description(found: &Found) {
     let info = &found.info;

@@ -13,6 +13,7 @@ pub const CASES: &[Case] = &[
     ("folded_barriers", folded_barriers),
     ("folded_subgroups", folded_subgroups),
     ("folded_overrides", folded_overrides),
+    ("folded_shifts", folded_shifts),
     ("folded_and_plain_in_one_batch", folded_and_plain),
     ("folded_group_uniform_barrier", folded_uniform_barrier),
     ("limits_of_folding", limits_of_folding),
@@ -173,6 +174,25 @@ fn folded_and_plain(found: &Found) {
     device.submit(batch).unwrap();
     let expected = (0..80_000_u32).map(|i| 2 * u32::from(i < 10) + 20 + 20 * u32::from(i < 70_000));
     assert!(device.read::<u32>(&y).into_iter().eq(expected));
+}
+
+/// The form that is folded is corrected as the plain one is.
+fn folded_shifts(found: &Found) {
+    let device = found.open();
+    let program = device.compile(
+        "@group(0) @binding(0) var<storage> by: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+         @compute @workgroup_size(1) fn shifted(@builtin(workgroup_id) group: vec3u) { y[group.x] = 3u << by[group.x % 100u]; }",
+    );
+    let by: Vec<u32> = (0..100).collect();
+    for count in [100_u32, 70_000] {
+        let (by, y) = (device.buffer("by", &by), device.zeros(u64::from(count) * 4));
+        device.run(&program, vec![whole(&by), whole(&y)], [count, 1, 1]).unwrap();
+        assert!(
+            device.read::<u32>(&y).into_iter().eq((0..count).map(|group| 3 << (group % 100 % 32))),
+            "{count} workgroups"
+        );
+    }
 }
 
 /// A barrier under a condition on the workgroup's id is uniform, and stays so.

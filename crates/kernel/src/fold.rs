@@ -103,16 +103,8 @@ fn fault(name: &str, message: &str) -> Error {
 }
 
 impl Folded {
-    /// The module.
-    #[cfg(not(target_arch = "wasm32"))]
-    #[cfg_attr(not(feature = "wgpu"), allow(dead_code, reason = "not every backend takes it without its validation"))]
-    #[doc(hidden)]
-    pub fn into_module(self) -> Module {
-        self.module
-    }
-
     /// The module, and what its validation found out.
-    #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+    #[cfg(all(any(feature = "vulkan", feature = "wgpu"), not(target_arch = "wasm32")))]
     #[doc(hidden)]
     pub fn into_parts(self) -> (Module, naga::valid::ModuleInfo) {
         (self.module, self.info)

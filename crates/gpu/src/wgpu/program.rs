@@ -10,6 +10,8 @@ use super::shared::Shared;
 use super::texture;
 use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+use crate::kernel::wgsl::Resolved;
 use crate::kernel::{Access, AddressSpace, Kernel, Reflection};
 use cantus_base::listed::{Listed, Ordered};
 
@@ -72,7 +74,11 @@ enum Shader {
         constants: Vec<(String, f64)>,
     },
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    Module(Box<naga::Module>),
+    Module {
+        module: Box<naga::Module>,
+        /// It sets its workgroup memory to zero itself.
+        is_zeroed: bool,
+    },
     /// SPIR-V, for Vulkan only.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     Spirv(Vec<u32>),
@@ -149,7 +155,10 @@ impl WgpuProgram {
         #[cfg(target_arch = "wasm32")]
         let shader = Shader::Text { wgsl: folded.to_wgsl()?, constants: Vec::new() };
         #[cfg(not(target_arch = "wasm32"))]
-        let shader = Shader::Module(Box::new(folded.into_module()));
+        let shader = {
+            let (module, info) = folded.into_parts();
+            amended(self.shared.device.adapter_info().backend, module, &info, 0)
+        };
         let (pipeline, caught) = Pipeline::start(&self.shared, &self.kernel, &self.reflection, Some(place), shader)?;
         match caught.now() {
             Ok(Some(error)) => Err(self.shared.compile_error(&error, &self.name)),
@@ -202,10 +211,16 @@ fn make_pipeline(
 ) -> wgpu::ComputePipeline {
     // The safe constructor: bounds, division and loop checks are all on.
     let checked = |source| device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(name), source });
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    let is_zeroed = matches!(shader, Shader::Module { is_zeroed: true, .. });
+    #[cfg(not(all(feature = "wgsl", not(target_arch = "wasm32"))))]
+    let is_zeroed = false;
     let (module, constants) = match shader {
         Shader::Text { wgsl, constants } => (checked(wgpu::ShaderSource::Wgsl(wgsl.into())), constants),
         #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-        Shader::Module(module) => (checked(wgpu::ShaderSource::Naga(std::borrow::Cow::Owned(*module))), Vec::new()),
+        Shader::Module { module, .. } => {
+            (checked(wgpu::ShaderSource::Naga(std::borrow::Cow::Owned(*module))), Vec::new())
+        }
         #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
         Shader::Spirv(words) => {
             let entry = wgpu::PassthroughShaderEntryPoint { name: name.into(), workgroup_size: (0, 0, 0) };
@@ -227,7 +242,7 @@ fn make_pipeline(
         entry_point: Some(name),
         compilation_options: wgpu::PipelineCompilationOptions {
             constants: &constants,
-            zero_initialize_workgroup_memory: true,
+            zero_initialize_workgroup_memory: !is_zeroed,
         },
         cache: None,
     })
@@ -351,14 +366,15 @@ fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
     })
 }
 
-/// The kernel as naga's module, overrides in force; `None` if only its text is available.
+/// A module as wgpu gets it, folded or not.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-pub(super) fn module(kernel: &Kernel, reflection: &Reflection) -> Result<Option<naga::Module>> {
-    let Some(parsed) = kernel.module_for_naga()? else { return Ok(None) };
-    let mut module = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
-    crate::kernel::amend::components::settle(&mut module);
-    crate::kernel::amend::shifts::settle(&mut module);
-    Ok(Some(module))
+fn amended(backend: wgpu::Backend, mut module: naga::Module, info: &naga::valid::ModuleInfo, entry: usize) -> Shader {
+    use crate::kernel::amend::{components, shifts, zeroed};
+    // Vulkan's drivers do it themselves.
+    let is_zeroed = backend != wgpu::Backend::Vulkan && zeroed::settle(&mut module, info, entry);
+    components::settle(&mut module);
+    shifts::settle(&mut module);
+    Shader::Module { module: Box::new(module), is_zeroed }
 }
 
 /// On Vulkan, the SPIR-V of a kernel with matrices; any other shader as it is.
@@ -369,15 +385,15 @@ fn passed_through(
     planned: &[(u32, Vec<Slot>)],
     shader: Shader,
 ) -> Result<Shader> {
-    let Shader::Module(module) = shader else { return Ok(shader) };
+    let Shader::Module { module, .. } = &shader else { return Ok(shader) };
     if !reflection.features.cooperative_matrix || shared.device.adapter_info().backend != wgpu::Backend::Vulkan {
-        return Ok(Shader::Module(module));
+        return Ok(shader);
     }
     let of_group = |(group, slots): &(u32, Vec<Slot>)| {
         let group = *group;
         slots.iter().zip(0..).map(move |(slot, place)| (group, slot.binding, place)).listed()
     };
-    let words = super::matrices::spirv(&module, &reflection.entry_point, planned.iter().flat_map(of_group));
+    let words = super::matrices::spirv(module, &reflection.entry_point, planned.iter().flat_map(of_group));
     let refused = |construct| needs::unsupported(reflection, &shared.info, construct, String::new());
     words.map(Shader::Spirv).map_err(refused)
 }
@@ -393,16 +409,26 @@ fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<S
         checked.map_err(|construct| needs::unsupported(reflection, &shared.info, construct, String::new()))?;
     }
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    if let Some(module) = module(kernel, reflection)? {
-        if shared.device.adapter_info().backend == wgpu::Backend::Gl {
-            crate::kernel::amend::check_glsl(&module).map_err(|construct| Error::Unsupported {
+    let backend = shared.device.adapter_info().backend;
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    let parsed = match kernel.module_for_naga()? {
+        None if reflection.workgroup_bytes > 0 && backend != wgpu::Backend::Vulkan => Some(kernel.parsed()?),
+        known => known,
+    };
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    if let Some(parsed) = parsed {
+        let Resolved { module, info, entry_point } =
+            parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
+        let shader = amended(backend, module.into_owned(), &info, entry_point);
+        if let (wgpu::Backend::Gl, Shader::Module { module, .. }) = (backend, &shader) {
+            crate::kernel::amend::check_glsl(module).map_err(|construct| Error::Unsupported {
                 kernel: reflection.entry_point.clone(),
                 device: shared.info.name.clone(),
                 construct,
                 report: String::new(),
             })?;
         }
-        return Ok(Shader::Module(Box::new(module)));
+        return Ok(shader);
     }
     let _ = (shared, reflection);
     #[cfg(all(feature = "wgsl", target_arch = "wasm32"))]
@@ -417,14 +443,19 @@ fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<S
 #[cfg(test)]
 mod tests {
     use super::super::matrices::spirv;
-    use super::module as module_of;
+    use super::{Shader, amended};
     use crate::kernel::Kernel;
 
     /// The module that wgpu's own compiler gets, resolved and amended.
     fn module(text: &str) -> naga::Module {
         let kernel = Kernel::from_wgsl(text).expect("is WGSL");
-        let reflection = kernel.reflection().expect("has one entry point");
-        module_of(&kernel, reflection).expect("resolves").expect("has text")
+        let parsed = kernel.module_for_naga().expect("parses").expect("has text");
+        let resolved = parsed.resolve(None, kernel.overrides()).expect("resolves");
+        let (module, entry) = (resolved.module.into_owned(), resolved.entry_point);
+        let Shader::Module { module, .. } = amended(wgpu::Backend::Vulkan, module, &resolved.info, entry) else {
+            panic!("another shader")
+        };
+        *module
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub(crate) mod sizes;
 mod spaces;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod tables;
+#[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+#[doc(hidden)]
+pub mod zeroed;
 
 #[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]

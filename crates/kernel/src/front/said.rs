@@ -40,7 +40,9 @@ pub(super) fn of_operands(message: &str) -> Option<String> {
 /// What a text is that a preprocessor or a template's engine was to read before a compiler, by what stands at an error's place.
 pub(crate) fn of_template(rest: &str) -> Option<&'static str> {
     if ["{{", "${", "#{", "{%", "<%"].iter().any(|open| rest.starts_with(open)) {
-        return Some("note: this is a template's placeholder: fill it in first, or declare an `override` for a number that is set later\n");
+        return Some(
+            "note: this is a template's placeholder: fill it in first, or declare an `override` for a number that is set later\n",
+        );
     }
     rest.starts_with('#').then_some(
         "note: WGSL has no lines that begin with `#`: run their preprocessor first, or write `import package::file::name;` and `@if(feature)`, as WESL does\n",
