@@ -41,7 +41,8 @@ pub struct Resolved<'a> {
     pub module: Cow<'a, Module>,
     #[doc(hidden)]
     pub info: Cow<'a, ModuleInfo>,
-    pub(crate) entry_point: usize,
+    #[doc(hidden)]
+    pub entry_point: usize,
 }
 
 /// Notes that a feature is needed.
