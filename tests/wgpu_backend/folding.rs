@@ -13,7 +13,7 @@ pub const CASES: &[Case] = &[
     ("folded_barriers", folded_barriers),
     ("folded_subgroups", folded_subgroups),
     ("folded_overrides", folded_overrides),
-    ("folded_shifts", folded_shifts),
+    ("folded_amendments", folded_amendments),
     ("folded_and_plain_in_one_batch", folded_and_plain),
     ("folded_group_uniform_barrier", folded_uniform_barrier),
     ("limits_of_folding", limits_of_folding),
@@ -176,22 +176,24 @@ fn folded_and_plain(found: &Found) {
     assert!(device.read::<u32>(&y).into_iter().eq(expected));
 }
 
-/// The form that is folded is corrected as the plain one is.
-fn folded_shifts(found: &Found) {
+/// The form that is folded is amended as the plain one is: an index beyond a vector takes its last component, a shift its number's remainder.
+fn folded_amendments(found: &Found) {
     let device = found.open();
     let program = device.compile(
-        "@group(0) @binding(0) var<storage> by: array<u32>;
+        "@group(0) @binding(0) var<storage> x: array<vec4u>;
          @group(0) @binding(1) var<storage, read_write> y: array<u32>;
-         @compute @workgroup_size(1) fn shifted(@builtin(workgroup_id) group: vec3u) { y[group.x] = 3u << by[group.x % 100u]; }",
+         @compute @workgroup_size(1) fn picked(@builtin(workgroup_id) group: vec3u) {
+             var i = 4u;
+             y[group.x] = x[0][i] + x[0][group.x % 9u] + (3u << (group.x % 100u));
+         }",
     );
-    let by: Vec<u32> = (0..100).collect();
+    let numbers = [1_u32, 20, 300, 4000];
+    let x = device.buffer("x", &numbers);
     for count in [100_u32, 70_000] {
-        let (by, y) = (device.buffer("by", &by), device.zeros(u64::from(count) * 4));
-        device.run(&program, vec![whole(&by), whole(&y)], [count, 1, 1]).unwrap();
-        assert!(
-            device.read::<u32>(&y).into_iter().eq((0..count).map(|group| 3 << (group % 100 % 32))),
-            "{count} workgroups"
-        );
+        let y = device.zeros(u64::from(count) * 4);
+        device.run(&program, vec![whole(&x), whole(&y)], [count, 1, 1]).unwrap();
+        let expected = |group: u32| (4000 + numbers[(group % 9).min(3) as usize]).wrapping_add(3 << (group % 100 % 32));
+        assert!(device.read::<u32>(&y).into_iter().eq((0..count).map(expected)), "{count} workgroups");
     }
 }
 
