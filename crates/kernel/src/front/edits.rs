@@ -146,6 +146,16 @@ impl Source {
         SourcePlace::of(&self.text, span.to_range()?)
     }
 
+    /// The author's text from a span of it on.
+    fn rest(&self, span: Span) -> Option<&str> {
+        #[cfg(feature = "link")]
+        if self.file.is_linked() {
+            let (origin, range) = self.file.origin(span)?;
+            return origin.text.get(range.start..);
+        }
+        self.text.get(span.to_range()?.start..)
+    }
+
     /// A message with places of the author's text marked, in naga's form. Those of a linked text are shown in their files.
     fn emit(&self, message: String, labels: Vec<(Span, String)>) -> String {
         #[cfg(feature = "link")]
@@ -199,10 +209,8 @@ impl Source {
             let labels = error.labels().map(|(span, label)| (self.span(span), label.to_owned()));
             self.emit(message, labels.collect())
         };
-        if !self.file.is_linked() {
-            let rest = place.and_then(|place| self.text.get(place.offset as usize..));
-            report.push_str(rest.and_then(said::of_template).unwrap_or_default());
-        }
+        let rest = error.labels().next().and_then(|(span, _)| self.rest(self.span(span)));
+        report.push_str(rest.and_then(said::of_template).unwrap_or_default());
         Error::InvalidWgsl { kernel: self.file.name.clone(), report, place }
     }
 
