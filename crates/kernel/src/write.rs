@@ -68,6 +68,8 @@ impl Kernel {
         super::wgsl::on_deep_stack(self.file(), || {
             let resolved = parsed.resolve(Some(&entry), self.overrides())?;
             let mut module = resolved.module.into_owned();
+            let by_all = matches!(language, Language::Msl | Language::Hlsl | Language::Glsl);
+            let is_zeroed = by_all && super::amend::zeroed::settle(&mut module, &resolved.info, resolved.entry_point);
             super::amend::sizes::settle(&mut module);
             if language != Language::Wgsl {
                 super::amend::shifts::settle(&mut module);
@@ -84,7 +86,7 @@ impl Kernel {
             let info = super::wgsl::validator(naga::valid::Capabilities::all())
                 .validate(&module)
                 .map_err(|error| fault(error.emit_to_string("")))?;
-            let job = Job { module: &module, info: &info, entry: &entry, places: &places };
+            let job = Job { module: &module, info: &info, entry: &entry, places: &places, is_zeroed };
             if has_matrices && !matches!(language, Language::Spirv | Language::Wgsl) {
                 return Err(fault(COOPERATIVE.to_owned()));
             }
@@ -141,6 +143,8 @@ struct Job<'a> {
     entry: &'a str,
     /// Group and binding to the place in the reflection.
     places: &'a BTreeMap<(u32, u32), usize>,
+    /// The module sets its workgroup memory to zero itself.
+    is_zeroed: bool,
 }
 
 impl Job<'_> {
@@ -198,6 +202,7 @@ impl Job<'_> {
             per_entry_point_map: std::iter::once((self.entry.to_owned(), resources)).mapped(),
             fake_missing_bindings: false,
             bounds_check_policies: BOUNDS,
+            zero_initialize_workgroup_memory: !self.is_zeroed,
             ..msl::Options::default()
         };
         let pipeline = msl::PipelineOptions {
@@ -216,6 +221,7 @@ impl Job<'_> {
         let mut options = hlsl::Options {
             shader_model: hlsl::ShaderModel::V6_6,
             fake_missing_bindings: false,
+            zero_initialize_workgroup_memory: !self.is_zeroed,
             ..hlsl::Options::default()
         };
         for (binding, register) in self.resources() {
@@ -260,7 +266,7 @@ impl Job<'_> {
             version,
             writer_flags: glsl::WriterFlags::empty(),
             binding_map: self.resources().mapped(),
-            zero_initialize_workgroup_memory: true,
+            zero_initialize_workgroup_memory: !self.is_zeroed,
         };
         let pipeline = glsl::PipelineOptions {
             shader_stage: ShaderStage::Compute,
