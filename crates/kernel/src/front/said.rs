@@ -37,7 +37,7 @@ pub(super) fn of_operands(message: &str) -> Option<String> {
     Some(known.unwrap_or_else(|| "an operator does not take operands of these types (convert them)".to_owned()))
 }
 
-/// What a text is that a preprocessor or a template's engine was to read before a compiler, by what stands at an error's place.
+/// Names a text for a preprocessor or a template's engine, by what stands at an error's place.
 pub(crate) fn of_template(rest: &str) -> Option<&'static str> {
     if ["{{", "${", "#{", "{%", "<%"].iter().any(|open| rest.starts_with(open)) {
         return Some(
