@@ -481,10 +481,19 @@ pub fn own_device(found: &Found) -> (wgpu::Device, wgpu::Queue) {
 fn prepared_kernel(found: &Found) {
     let device = found.open();
     let kernel = cantus::Kernel::from_wgsl(ADD_ONE).unwrap();
-    // Its text goes to wgpu as it is: naga's module is not at hand.
     let prepared = cantus::Kernel::from_prepared(&kernel.prepare().unwrap()).unwrap();
     let program = block_on(device.0.compile(&prepared)).unwrap();
     let y = device.buffer("y", &[41_u32]);
     device.run(&program, vec![whole(&y)], [1, 1, 1]).unwrap();
     assert_eq!(device.read::<u32>(&y), [42]);
+    // It is amended like any other.
+    let text = "
+        @group(0) @binding(0) var<storage> x: array<vec4u>;
+        @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(1) fn last() { var i = 4u; y[0] = x[0][i]; }";
+    let prepared = cantus::Kernel::from_wgsl(text).unwrap().prepare().unwrap();
+    let program = block_on(device.0.compile(&cantus::Kernel::from_prepared(&prepared).unwrap())).unwrap();
+    let x = device.buffer("x", &[1_u32, 2, 3, 4]);
+    device.run(&program, vec![whole(&x), whole(&y)], [1, 1, 1]).unwrap();
+    assert_eq!(device.read::<u32>(&y), [4]);
 }

@@ -1051,18 +1051,6 @@ impl Kernel {
         false
     }
 
-    /// Returns the parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
-    /// parsed otherwise.
-    #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
-    #[doc(hidden)]
-    pub fn module_for_naga(&self) -> Result<Option<&Arc<wgsl::Parsed>>> {
-        match self.inner.parsed.get() {
-            Some(parsed) => Ok(parsed.as_ref().ok()),
-            None if front::is_for_naga(&self.inner.wgsl) => Ok(None),
-            None => self.parsed().map(Some),
-        }
-    }
-
     /// Returns the text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
     #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
     #[doc(hidden)]

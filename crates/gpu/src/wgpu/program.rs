@@ -398,40 +398,28 @@ fn passed_through(
     words.map(Shader::Spirv).map_err(refused)
 }
 
-/// The naga module if there is one already, otherwise the text.
+/// The kernel as naga's module, overrides in force. wgpu is given no text here: what naga gets wrong is amended in the module.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
-    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    let resolved = kernel.parsed()?.resolve(Some(&reflection.entry_point), kernel.overrides())?;
+    let Resolved { module, info, entry_point } = resolved;
+    let refused = |construct| needs::unsupported(reflection, &shared.info, construct, String::new());
     if reflection.features.cooperative_matrix {
-        let parsed = kernel.parsed()?;
-        let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
         let (_, largest) = shared.info.capabilities.subgroup_sizes.unwrap_or((1, 1));
-        let checked = shared.matrices.check(&resolved.module, &resolved.info, (reflection.workgroup_size, largest));
-        checked.map_err(|construct| needs::unsupported(reflection, &shared.info, construct, String::new()))?;
+        shared.matrices.check(&module, &info, (reflection.workgroup_size, largest)).map_err(refused)?;
     }
-    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     let backend = shared.device.adapter_info().backend;
-    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    let parsed = match kernel.module_for_naga()? {
-        None if reflection.workgroup_bytes > 0 && backend != wgpu::Backend::Vulkan => Some(kernel.parsed()?),
-        known => known,
-    };
-    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    if let Some(parsed) = parsed {
-        let Resolved { module, info, entry_point } =
-            parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
-        let shader = amended(backend, module.into_owned(), &info, entry_point);
-        if let (wgpu::Backend::Gl, Shader::Module { module, .. }) = (backend, &shader) {
-            crate::kernel::amend::check_glsl(module).map_err(|construct| Error::Unsupported {
-                kernel: reflection.entry_point.clone(),
-                device: shared.info.name.clone(),
-                construct,
-                report: String::new(),
-            })?;
-        }
-        return Ok(shader);
+    let shader = amended(backend, module.into_owned(), &info, entry_point);
+    if let (wgpu::Backend::Gl, Shader::Module { module, .. }) = (backend, &shader) {
+        crate::kernel::amend::check_glsl(module).map_err(refused)?;
     }
-    let _ = (shared, reflection);
-    #[cfg(all(feature = "wgsl", target_arch = "wasm32"))]
+    Ok(shader)
+}
+
+/// The kernel's text, or that of its reproducible or limited form.
+#[cfg(not(all(feature = "wgsl", not(target_arch = "wasm32"))))]
+fn shader(_shared: &Shared, kernel: &Kernel, _reflection: &Reflection) -> Result<Shader> {
+    #[cfg(feature = "wgsl")]
     if let Some(wgsl) = kernel.rewritten_wgsl()? {
         return Ok(Shader::Text { wgsl, constants: Vec::new() });
     }
@@ -449,7 +437,7 @@ mod tests {
     /// The module that wgpu's own compiler gets, resolved and amended.
     fn module(text: &str) -> naga::Module {
         let kernel = Kernel::from_wgsl(text).expect("is WGSL");
-        let parsed = kernel.module_for_naga().expect("parses").expect("has text");
+        let parsed = kernel.parsed().expect("parses");
         let resolved = parsed.resolve(None, kernel.overrides()).expect("resolves");
         let (module, entry) = (resolved.module.into_owned(), resolved.entry_point);
         let Shader::Module { module, .. } = amended(wgpu::Backend::Vulkan, module, &resolved.info, entry) else {

@@ -140,9 +140,3 @@ pub(super) fn may_have_attributes(text: &str) -> bool {
 pub(super) fn may_be_collective(text: &str) -> bool {
     uniformity::may_be_collective(text)
 }
-
-/// Neither layouts nor constants of the text are such that naga alone could get them wrong.
-#[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]
-pub(super) fn is_for_naga(text: &str) -> bool {
-    !may_have_attributes(text) && Front::read(text).is_none_or(|front| rewrite::wrong(&front.0).is_empty())
-}
