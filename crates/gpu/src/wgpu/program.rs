@@ -69,10 +69,8 @@ pub(super) enum Source {
 
 /// The shader as wgpu is given it.
 enum Shader {
-    Text {
-        wgsl: String,
-        constants: Vec<(String, f64)>,
-    },
+    #[cfg(not(all(feature = "wgsl", not(target_arch = "wasm32"))))]
+    Text { wgsl: String, constants: Vec<(String, f64)> },
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     Module {
         module: Box<naga::Module>,
@@ -215,7 +213,8 @@ fn make_pipeline(
     let is_zeroed = matches!(shader, Shader::Module { is_zeroed: true, .. });
     #[cfg(not(all(feature = "wgsl", not(target_arch = "wasm32"))))]
     let is_zeroed = false;
-    let (module, constants) = match shader {
+    let (module, constants): (_, Vec<(String, f64)>) = match shader {
+        #[cfg(not(all(feature = "wgsl", not(target_arch = "wasm32"))))]
         Shader::Text { wgsl, constants } => (checked(wgpu::ShaderSource::Wgsl(wgsl.into())), constants),
         #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
         Shader::Module { module, .. } => {
