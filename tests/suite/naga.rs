@@ -84,6 +84,11 @@ fn directives() {
 }
 
 #[test]
+fn names_of_a_continuing_block() {
+    worked_around("fn f() { loop { var x = 1; continuing { var x = 2; break if x > 1; } } }");
+}
+
+#[test]
 fn names_at_run_time() {
     worked_around("fn f(y: i32) -> i32 { let z = 0; return y / z; }");
     worked_around("fn f() -> i32 { var a = array<i32, 2>(); let k = 5; return a[k]; }");

@@ -75,8 +75,10 @@ fn large_variables_and_constants() {
 #[test]
 fn extensions_by_name() {
     says!(format!("requires buffer_view;\n{OUT}"), Some(1), "\"buffer_view\"", "linear_indexing");
-    says!(format!("requires texture_formats_tier1;\n{OUT}"), Some(1), "\"texture_formats_tier1\"");
     for name in [
+        "readonly_and_readwrite_storage_textures",
+        "texture_and_sampler_let",
+        "texture_formats_tier1",
         "packed_4x8_integer_dot_product",
         "unrestricted_pointer_parameters",
         "pointer_composite_access",

@@ -129,6 +129,21 @@ fn features() -> Vec<Case> {
     let both = "override height: u32 = 3;\n@compute @workgroup_size(2, height)
         fn main(@builtin(workgroup_index) w: u32, @builtin(num_workgroups) n: vec3u, @builtin(global_invocation_index) i: u32,
                 @builtin(workgroup_id) id: vec3u) { out[i] = i * 10u + w + (n.x - 2u) + id.y; }";
+    // A continuing block is a scope of its own within the body's, a break's condition belongs to it, and so does what is within it.
+    let shadowed = "@compute @workgroup_size(1) fn main() {
+        var n = 0u; let v = 1000u;
+        loop {
+            let v = 10u + n; var w = v;
+            out[0] += v;
+            loop { let w = 1u; out[1] += w; continuing { n += 1u; let w = n; break if w > 2u; } }
+            continuing {
+                var v = w + 100u; v++;
+                { let w = v * 2u; out[2] += w; }
+                let w = n; n = w + 1u;
+                out[3] += v; break if v + w > 120u;
+            }
+        }
+        out[4] = v; }";
     // Each place once by its subgroup and its lane there, whichever invocations share one.
     let flat = "enable subgroups;\nvar<workgroup> sums: array<u32, 64>;\n@compute @workgroup_size(8, 4, 2)
         fn main(@builtin(local_invocation_id) l: vec3u, @builtin(global_invocation_id) g: vec3u, @builtin(subgroup_invocation_id) lane: u32,
@@ -139,6 +154,7 @@ fn features() -> Vec<Case> {
     // Rows of four invocations: two workgroups of two.
     let indexed: Vec<u32> = (0..12).map(|i| i * 10 + (i % 4) / 2).collect();
     vec![
+        Case::new("front.shadowed_in_continuing", shadowed).write("out", [40_u32, 5, 686, 343, 1000]),
         Case::new("front.swizzle_assignment", swizzle).write("out", [16_u32, 6, 7, 5]),
         Case::new("front.linear_indexing", linear).write("out", indexed.clone()).workgroups(2, 1, 1),
         Case::new("front.linear_indexing_beside_others", both).write("out", indexed).workgroups(2, 1, 1),

@@ -8,13 +8,16 @@ use super::rewrite::builtin;
 use super::tree::{DeclKind, ExprId, ExprKind, Function, Place, Stmt, StmtKind, Tree};
 
 /// Language extensions that work here, by themselves or by a rewriting.
-pub(super) const EXTENSIONS: [&str; 9] = [
+pub(super) const EXTENSIONS: [&str; 12] = [
+    "readonly_and_readwrite_storage_textures",
     "packed_4x8_integer_dot_product",
     "unrestricted_pointer_parameters",
     "pointer_composite_access",
     "uniform_buffer_standard_layout",
     "subgroup_id",
+    "texture_and_sampler_let",
     "subgroup_uniformity",
+    "texture_formats_tier1",
     "linear_indexing",
     "immediate_address_space",
     "swizzle_assignment",

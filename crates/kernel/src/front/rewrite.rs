@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::edits::Edit;
 use super::eval::Evaluator;
 use super::eval::value::Value;
-use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, StmtKind, Tree};
+use super::tree::{DeclId, DeclKind, ExprId, ExprKind, Operator, Place, StmtKind, Tree};
 use crate::behavior::Behavior;
 use cantus_base::listed::Listed;
 
@@ -81,6 +81,7 @@ pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
     edits.extend(minus);
     let constants = tree.constants();
     edits.extend(run_time_names(tree, &constants));
+    edits.extend(shadowed(tree));
     edits.extend(constant_builtins(tree, &constants));
     edits
 }
@@ -166,6 +167,41 @@ fn run_time_names(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
         decl.kind == DeclKind::Let && !decl.is_written && decl.init.is_some_and(|init| constants[init as usize])
     });
     lets.map(|decl| Edit { start: decl.keyword.start, end: decl.keyword.end, text: "var".to_owned() }).listed()
+}
+
+/// A `continuing` block's declaration of a name that its loop's body declares too: naga has one scope for both. It gets a name of its own.
+fn shadowed(tree: &Tree<'_>) -> Vec<Edit> {
+    let declared = |block| {
+        let StmtKind::Block(list) = tree.stmt(block).kind else { return Vec::new() };
+        let all = tree.list(list).iter().filter_map(|&id| match tree.stmt(id).kind {
+            StmtKind::Declare(decl) => Some(decl),
+            _ => None,
+        });
+        all.listed()
+    };
+    let name = |decl| tree.decl(decl).name.text(tree.text);
+    let mut names: HashMap<DeclId, String> = HashMap::new();
+    for stmt in &tree.stmts {
+        let StmtKind::Loop { body, continuing: Some(continuing), .. } = stmt.kind else { continue };
+        let outer: Vec<&str> = declared(body).into_iter().map(name).listed();
+        for decl in declared(continuing).into_iter().filter(|&decl| outer.contains(&name(decl))) {
+            let mut other = format!("{}_continuing", name(decl));
+            while tree.text.contains(&other) {
+                other.push('_');
+            }
+            names.insert(decl, other);
+        }
+    }
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let declared = names.iter().map(|(&decl, other)| (tree.decl(decl).name, other));
+    let used = tree.exprs.iter().filter_map(|expr| match expr.kind {
+        ExprKind::Name { name, local: Some(decl), .. } => Some((name, names.get(&decl)?)),
+        _ => None,
+    });
+    let renamed = |(place, other): (Place, &String)| Edit { start: place.start, end: place.end, text: other.clone() };
+    declared.chain(used).map(renamed).listed()
 }
 
 /// Calls in constant expressions that naga cannot evaluate, replaced by their values.
