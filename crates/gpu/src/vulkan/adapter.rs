@@ -39,9 +39,10 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// Makes the adapter count as a device with its own memory, and with the smallest limits.
+    /// Makes the adapter count as a device with its own memory, with the smallest limits, and whose driver does not set workgroup memory to zero.
     pub(super) fn treat_as_discrete(&mut self) {
         self.discrete = true;
+        self.support.zero_workgroup = false;
         emulation::smallest(&mut self.limits);
         let capabilities = &mut self.info.capabilities;
         capabilities.unified_memory = false;

@@ -108,13 +108,16 @@ impl Pipeline {
         folded: bool,
     ) -> Result<Self> {
         let name = reflection.entry_point.as_str();
-        let words = match crate::kernel::amend::shifts::settled(module) {
-            None => spirv(shared, reflection, module, info, folded)?,
-            Some(settled) => {
-                let (module, info) = settled.map_err(|report| unsupported(shared, reflection, report))?;
-                spirv(shared, reflection, &module, &info, folded)?
-            }
-        };
+        let refused = |construct| unsupported(shared, reflection, construct);
+        let mut options = shared.spirv.clone();
+        let zeroes = !shared.support.zero_workgroup && reflection.workgroup_bytes > 0;
+        let zeroes = zeroes.then(|| module.entry_points.iter().position(|entry| entry.name == name)).flatten();
+        let settled = crate::kernel::amend::settled(module, info, zeroes).transpose().map_err(refused)?;
+        let (module, info) = settled.as_ref().map_or((module, info), |settled| (&settled.module, &settled.info));
+        if settled.as_ref().is_some_and(|settled| settled.is_zeroed) {
+            options.zero_initialize_workgroup_memory = spv::ZeroInitializeWorkgroupMemoryMode::None;
+        }
+        let words = words(options, reflection, (module, info), folded).map_err(refused)?;
         let layout = shared.layout(&slots(shared, reflection, folded))?;
         let refused = |error| shared.health.refused(error, &format!("compiling {name}"));
         let device = &shared.raw.device;
@@ -160,17 +163,6 @@ fn slots(shared: &Shared, reflection: &Reflection, folded: bool) -> Vec<SlotKind
     let mut slots: Vec<_> = bindings.listed();
     slots.extend(counts);
     slots
-}
-
-fn spirv(
-    shared: &Shared,
-    reflection: &Reflection,
-    module: &naga::Module,
-    info: &naga::valid::ModuleInfo,
-    folded: bool,
-) -> Result<Vec<u32>> {
-    let words = words(shared.spirv.clone(), reflection, (module, info), folded);
-    words.map_err(|construct| unsupported(shared, reflection, construct))
 }
 
 /// SPIR-V, with the binding numbers of [`slots`].

@@ -21,7 +21,7 @@ pub(crate) mod sizes;
 mod spaces;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod tables;
-#[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 pub mod zeroed;
 
@@ -32,6 +32,37 @@ pub use emitted::check_glsl;
 pub(crate) use emitted::wgsl;
 
 use super::front::Attributes;
+
+/// A module for SPIR-V, checked again.
+#[cfg(feature = "vulkan")]
+#[doc(hidden)]
+pub struct Settled {
+    #[doc(hidden)]
+    pub module: naga::Module,
+    #[doc(hidden)]
+    pub info: naga::valid::ModuleInfo,
+    /// It sets its workgroup memory to zero itself.
+    #[doc(hidden)]
+    pub is_zeroed: bool,
+}
+
+/// Amends a module for SPIR-V; nothing where it is right as it is. `zeroes` is the entry point whose workgroup memory the driver does not set to zero.
+#[cfg(feature = "vulkan")]
+#[doc(hidden)]
+pub fn settled(
+    module: &naga::Module,
+    info: &naga::valid::ModuleInfo,
+    zeroes: Option<usize>,
+) -> Option<Result<Settled, String>> {
+    if zeroes.is_none() && !shifts::are_in(module) {
+        return None;
+    }
+    let mut module = module.clone();
+    let is_zeroed = zeroes.is_some_and(|entry_point| zeroed::settle(&mut module, info, entry_point));
+    shifts::settle(&mut module);
+    let info = super::wgsl::validator(naga::valid::Capabilities::all()).validate(&module);
+    Some(info.map(|info| Settled { module, info, is_zeroed }).map_err(|error| error.emit_to_string("")))
+}
 
 /// Puts a module right. An error is the reason why it cannot be run.
 pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Result<(), String> {
