@@ -14,7 +14,8 @@ use ash::vk;
 #[derive(Debug, Clone, Default)]
 pub struct Emulation {
     /// The device counts as one with memory of its own, whatever it has: tensors are not mapped, every transfer is staged, what is mapped is
-    /// not coherent (and wrong where a flush or an invalidation is missing), and limits are the smallest that WebGPU and Vulkan allow; the driver does not set workgroup memory to zero.
+    /// not coherent (and wrong where a flush or an invalidation is missing), and limits are the smallest that WebGPU and Vulkan allow;
+    /// the driver does not set workgroup memory to zero.
     pub discrete: bool,
     /// The most bytes of a storage binding.
     pub binding: Option<u32>,
