@@ -43,7 +43,7 @@ fi
 cp -r tests "$work/tests" && cp -r ../examples/python "$work/examples"
 # What `cantus new --kind python` makes.
 mkdir "$work/rod" && cp ../cli/templates/python/main.py ../cli/templates/rust/src/step.wgsl "$work/rod"
-cp ../docs/guide/src/python.md ../docs/guide/src/images.md ../docs/guide/src/data.md README.md ../site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
+cp ../docs/guide/src/python.md ../docs/guide/src/images.md ../docs/guide/src/data.md README.md ../docs/site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
 import re, time

@@ -188,7 +188,7 @@ pub fn parts() -> Vec<Part> {
         Part {
             name: "all_ahead",
             minutes: 8.0,
-            paths: &["crates/kernel/", "crates/spmd/", "native-fastpaths/cpu/", "build/", "tests/ahead/"],
+            paths: &["crates/kernel/", "crates/spmd/", "native-fastpaths/cpu/", "crates/build/", "tests/ahead/"],
             stages: vec![
                 stage("all random kernels compiled ahead", 45, &tests("--test ahead -- --random 500")),
                 stage(
@@ -421,10 +421,10 @@ pub fn ci() -> Vec<Stage> {
         stage(
             "the site in Chromium",
             15,
-            ". .ci/shell.sh; packages python3-venv; site/build.sh --quick; cd web; . ./node.sh; cd ..; node --test --test-concurrency=1 site/site.test.mjs",
+            ". .ci/shell.sh; packages python3-venv; docs/site/build.sh --quick; cd web; . ./node.sh; cd ..; node --test --test-concurrency=1 docs/site/site.test.mjs",
         ),
         stage("the Python package", 45, ". .ci/shell.sh; packages python3-venv; python/test.sh --quick"),
-        stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; serve/test.sh"),
+        stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; crates/serve/test.sh"),
         Stage {
             unless_after: Some(55),
             ..stage(
