@@ -51,7 +51,7 @@ done
 
 echo "the description, and answers to what schemathesis makes of it"
 examples=${CANTUS_EXAMPLES:-20}
-(cd "$work" && "$python/schemathesis" --config-file "$OLDPWD/serve/tests/schemathesis.toml" run "$address/openapi.json" --seed 1 --max-examples "$examples")
+(cd "$work" && "$python/schemathesis" --config-file "$OLDPWD/crates/serve/tests/schemathesis.toml" run "$address/openapi.json" --seed 1 --max-examples "$examples")
 
 echo "a client for Python"
 curl -sf "$address/openapi.json" -o "$work/openapi.json"
