@@ -1,78 +1,50 @@
-//! Links one shipped kernel with what it imports from `shaders/lib`, by WESL. Does not parse or check the result as
+//! Links one shipped kernel with what it imports from `shaders/lib`, as an app's kernels are linked. Does not parse or check the result as
 //! WGSL: that is naga's business.
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::path::Path;
 
-use wesl::syntax::{GlobalDeclaration, ModulePath, PathOrigin};
-use wesl::{Feature, ManglerKind, Wesl};
+use cantus::link::Linker;
 
-/// A result whose error may be: a missing file, a syntax error, an unknown import, a name declared twice.
+/// A result whose error may be: a missing file, an unknown import, an unknown feature.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// The folder of what shaders import.
+pub const LIBRARY: &str = "lib";
 
 /// The features that a shader may ask for with `@if`; any other name in a shader or in a call is an error.
 pub const FEATURES: &[&str] = &["native_math"];
 
-/// Plain WGSL of the kernel `shaders_dir/<kernel>.wgsl` (`kernel` as in `field/phi_pattern`): imports resolved, names
-/// kept, everything that the entry points don't reach left out. The kernel file's leading comment stays on top.
+/// Returns plain WGSL of the kernel `shaders_dir/<kernel>.wgsl` (`kernel` as in `field/phi_pattern`): the file whole, and what it reaches of
+/// the files that it imports.
 ///
 /// The same files and features give the same text.
 ///
 /// # Errors
-/// If a file is missing or is not WESL, a feature is unknown, or two linked modules declare the same name (names are
-/// not mangled, so that the result reads like the sources).
+/// If a file is missing, an import names nothing, or a feature is unknown.
 pub fn link(shaders_dir: &Path, kernel: &str, features: &[&str]) -> Result<String> {
-    link_as(shaders_dir, kernel, features, false)
-}
-
-/// As [`link`], of a file without an entry point, all of whose own declarations stay.
-///
-/// # Errors
-/// As [`link`].
-pub fn link_library(shaders_dir: &Path, library: &str, features: &[&str]) -> Result<String> {
-    link_as(shaders_dir, library, features, true)
-}
-
-fn link_as(shaders_dir: &Path, kernel: &str, features: &[&str], keep_root: bool) -> Result<String> {
-    let mut wesl = Wesl::new(shaders_dir);
-    wesl.set_mangler(ManglerKind::None).set_missing_feature_behavior(Feature::Error);
-    if keep_root {
-        let text = std::fs::read_to_string(shaders_dir.join(kernel).with_extension("wgsl"))?;
-        let names = text.lines().filter_map(|line| line.strip_prefix("fn ")?.split('(').next());
-        wesl.keep_declarations(names.map(str::to_owned).collect());
-    }
-    for feature in FEATURES {
-        wesl.set_feature(feature, features.contains(feature));
-    }
     if let Some(unknown) = features.iter().find(|feature| !FEATURES.contains(feature)) {
-        return Err(format!("no shader knows the feature `{unknown}`; there is: {}", FEATURES.join(", ")).into());
+        return Err(unknown_feature(unknown));
     }
-    let root = ModulePath::new(PathOrigin::Absolute, kernel.split('/').map(String::from).collect());
-    let linked = wesl.compile(&root).map_err(|error| format!("{kernel}: {error}"))?;
-
-    let mut names = HashSet::new();
-    let declared = linked.syntax.global_declarations.iter().filter_map(|declaration| name_of(declaration));
-    if let Some(twice) = declared.into_iter().find(|name| !names.insert(name.clone())) {
-        return Err(format!("{kernel}: `{twice}` is declared by two of the linked modules; rename one").into());
+    let mut linker = Linker::new();
+    for feature in FEATURES {
+        linker = linker.feature(feature, features.contains(feature));
     }
-
-    let source = std::fs::read_to_string(shaders_dir.join(kernel).with_extension("wgsl"))?;
-    let mut text = String::new();
-    for line in source.lines().take_while(|line| line.starts_with("//")) {
-        writeln!(text, "{line}")?;
+    // By their names below the folder, so that the text is the same wherever the folder is.
+    for entry in std::fs::read_dir(shaders_dir.join(LIBRARY))? {
+        let path = entry?.path();
+        let module = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let file = format!("{LIBRARY}/{module}.wgsl");
+        linker = linker.module(&format!("package::{LIBRARY}::{module}"), &file, &std::fs::read_to_string(&path)?);
     }
-    write!(text, "\n{}\n", linked.syntax.to_string().trim())?;
-    Ok(text)
+    let file = format!("{kernel}.wgsl");
+    let text = std::fs::read_to_string(shaders_dir.join(&file)).map_err(|error| format!("{file}: {error}"))?;
+    let linked = linker.link(&file, &text)?;
+    match linked.features().find(|feature| !FEATURES.contains(feature)) {
+        Some(unknown) => Err(unknown_feature(unknown)),
+        None => Ok(format!("{}\n", linked.text().trim())),
+    }
 }
 
-fn name_of(declaration: &GlobalDeclaration) -> Option<String> {
-    let ident = match declaration {
-        GlobalDeclaration::Declaration(declaration) => &declaration.ident,
-        GlobalDeclaration::TypeAlias(alias) => &alias.ident,
-        GlobalDeclaration::Struct(structure) => &structure.ident,
-        GlobalDeclaration::Function(function) => &function.ident,
-        GlobalDeclaration::Void | GlobalDeclaration::ConstAssert(_) => return None,
-    };
-    Some(ident.name().clone())
+fn unknown_feature(name: &str) -> Box<dyn std::error::Error + Send + Sync> {
+    format!("no shader knows the feature `{name}`; there is: {}", FEATURES.join(", ")).into()
 }

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use cantus::Kernel;
 
-use crate::link::{link, link_library};
+use crate::link::{LIBRARY, link};
 
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The folder of imports; every other folder holds a family of kernels.
-const LIBRARY: &str = "lib";
 /// The crate through which others have the texts.
 const CRATE: &str = "src";
 /// Kernels whose elements are expressions, or numbers of a field, put in at run time: no text on their own.
@@ -102,7 +100,7 @@ fn libraries(root: &Path) -> Outcome<Vec<Generated>> {
             let (family, name) = (stem(&family), stem(&file));
             let target = root.join("shaders/src/prepared").join(format!("{family}_{name}"));
             for (extension, features) in [("portable.wgsl", &[][..]), ("native.wgsl", &["native_math"][..])] {
-                let text = link_library(&shaders, &format!("{family}/{name}"), features)?;
+                let text = link(&shaders, &format!("{family}/{name}"), features)?;
                 generated.push(Generated { path: target.with_extension(extension), bytes: text.into_bytes() });
             }
         }

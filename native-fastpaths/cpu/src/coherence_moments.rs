@@ -27,7 +27,7 @@ const SHARED: usize = 2056;
 /// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "coherence_moments",
-    fingerprint: 0xf6ac25ef15c1c43b,
+    fingerprint: 0x9edb7654bf8ef78b,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 20), (0, 1, false, 4), (0, 2, true, 16)],

@@ -27,7 +27,7 @@ const SHARED: usize = 2048;
 /// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "coherence_neighbour_sum",
-    fingerprint: 0x9f7664886283fac0,
+    fingerprint: 0x3d396bc9ef94b2d7,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 24), (0, 1, false, 4), (0, 2, true, 4)],

@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "field",
-    fingerprint: 0xf8d69d5fc73243d4,
+    fingerprint: 0xb1f86484ac3b3da5,
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 24), (0, 1, false, 16), (0, 2, true, 4)],

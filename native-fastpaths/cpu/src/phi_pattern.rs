@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "phi_pattern",
-    fingerprint: 0x9af72aeb8a85412e,
+    fingerprint: 0xfbdc521267bcf719,
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 24), (0, 1, true, 4)],

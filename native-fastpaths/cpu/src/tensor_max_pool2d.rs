@@ -25,7 +25,7 @@ const LANES: usize = 64;
 /// The form that the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "pool2d",
-    fingerprint: 0xa546671150c3e29d,
+    fingerprint: 0x9851bb193c050f56,
     workgroup_size: [64, 1, 1],
     row: 64,
     bindings: &[(0, 0, false, 80), (0, 1, false, 4), (0, 2, true, 4)],

@@ -8,18 +8,15 @@
 // Formulae and a Pairwise Algorithm for Computing Sample Variances", 1979). What cancels is at most 32 (p - mean)^2, and (p - mean)^2 is itself a
 // part of the field's sum of squares: the relative error stays near 32 roundings, wherever p lies.
 
-@group(0) @binding(0)
-var<uniform> span: Span;
 
-@group(0) @binding(1)
-var<storage, read> values: array<f32>;
-
-@group(0) @binding(2)
-var<storage, read_write> partials: array<vec4f>;
+@group(0) @binding(0) var<uniform> span: Span;
+@group(0) @binding(1) var<storage, read> values: array<f32>;
+@group(0) @binding(2) var<storage, read_write> partials: array<vec4f>;
 
 var<workgroup> largest_bits: atomic<u32>;
 
-const INFINITY_BITS = 2139095040u;
+// Magnitudes as integers: they order like the floats, and no compiler can assume that NaN and infinity are absent.
+const INFINITY_BITS = 0x7f800000u;
 
 @compute @workgroup_size(256, 1, 1)
 fn coherence_moments(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -36,7 +33,7 @@ fn coherence_moments(@builtin(workgroup_id) group: vec3u, @builtin(local_invocat
         let end = min(block + ROWS, rows);
         for (var row = block; row < end; row++) {
             let value = values[start + row * LANES + lane];
-            largest = max(largest, bitcast<u32>(value) & 2147483647u);
+            largest = max(largest, bitcast<u32>(value) & 0x7fffffffu);
             let distance = (value - pivot) * span.factor;
             sum += distance;
             own += distance * distance;
@@ -47,11 +44,12 @@ fn coherence_moments(@builtin(workgroup_id) group: vec3u, @builtin(local_invocat
         mean += step * share;
         squares += max(own - sum * sum / count, 0.0) + step * step * (f32(block) * share);
     }
+    // What is left of the last workgroup's last row.
     var count = f32(rows);
     let rest = span.count - start - rows * LANES;
     if (rows < span.blocks * ROWS) & (lane < rest) {
         let value = values[start + rows * LANES + lane];
-        largest = max(largest, bitcast<u32>(value) & 2147483647u);
+        largest = max(largest, bitcast<u32>(value) & 0x7fffffffu);
         let step = (value - first) * span.factor - mean;
         let share = 1.0 / (count + 1.0);
         mean += step * share;
@@ -71,20 +69,19 @@ fn coherence_moments(@builtin(workgroup_id) group: vec3u, @builtin(local_invocat
     }
 }
 
+// lib/reduce.wgsl
 const LANES = 256u;
-
 const ROWS = 32u;
-
 struct Span {
+    // Number of values; a workgroup takes `blocks` times 8,192 of them. The number of workgroups is
+    // ceil(count / (8192 blocks)), at most 65,535.
     count: u32,
     blocks: u32,
     high: f32,
     factor: f32,
-    shift: f32
+    shift: f32,
 }
-
 var<workgroup> lanes: array<vec2f, LANES>;
-
 fn workgroup_sum(lane: u32, value: vec2f) -> vec2f {
     lanes[lane] = value;
     workgroupBarrier();

@@ -5,30 +5,30 @@
 // Workgroup (x, y) takes columns 1 + 256 x .. and rows 1 + 32 blocks y .., each invocation walking down one column.
 // `partials[y * columns of workgroups + x]` is its sum; the host adds them in f64.
 
+
 struct Sheet {
     width: u32,
     height: u32,
     blocks: u32,
     high: f32,
     factor: f32,
-    shift: f32
+    shift: f32,
 }
 
-@group(0) @binding(0)
-var<uniform> sheet: Sheet;
-
-@group(0) @binding(1)
-var<storage, read> values: array<f32>;
-
-@group(0) @binding(2)
-var<storage, read_write> partials: array<f32>;
+@group(0) @binding(0) var<uniform> sheet: Sheet;
+@group(0) @binding(1) var<storage, read> values: array<f32>;
+@group(0) @binding(2) var<storage, read_write> partials: array<f32>;
 
 fn z(index: u32) -> f32 {
     return (values[index] - sheet.high) * sheet.factor - sheet.shift;
 }
 
 @compute @workgroup_size(256, 1, 1)
-fn coherence_neighbour_sum(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn coherence_neighbour_sum(
+    @builtin(workgroup_id) group: vec3u,
+    @builtin(num_workgroups) groups: vec3u,
+    @builtin(local_invocation_index) lane: u32,
+) {
     let column = 1u + group.x * LANES + lane;
     let inside = column < sheet.width;
     let first = 1u + group.y * sheet.blocks * ROWS;
@@ -57,12 +57,10 @@ fn coherence_neighbour_sum(@builtin(workgroup_id) group: vec3u, @builtin(num_wor
     }
 }
 
+// lib/reduce.wgsl
 const LANES = 256u;
-
 const ROWS = 32u;
-
 var<workgroup> lanes: array<vec2f, LANES>;
-
 fn workgroup_sum(lane: u32, value: vec2f) -> vec2f {
     lanes[lane] = value;
     workgroupBarrier();

@@ -1,7 +1,7 @@
 //! `shaders/lib/math.wgsl`, function by function.
 
 use super::gpu::{self, Binding};
-use wesl::syntax::ModulePath;
+use cantus::link::Linker;
 
 /// A kernel that maps `accurate_*` over pairs.
 const PROBE: &str = "
@@ -18,13 +18,10 @@ fn probe(@builtin(global_invocation_id) id: vec3u) {
 }";
 
 fn probe(expression: &str) -> String {
-    let mut files = wesl::VirtualResolver::new();
-    let path = |text: &str| text.parse::<ModulePath>().unwrap();
-    files.add_module(path("package::lib::math"), include_str!("../../../shaders/lib/math.wgsl").into());
-    files.add_module(path("package::probe"), PROBE.replace("EXPRESSION", expression).into());
-    let mut wesl = wesl::Wesl::new(".").set_custom_resolver(files);
-    wesl.set_mangler(wesl::ManglerKind::None);
-    wesl.compile(&path("package::probe")).unwrap().to_string()
+    let library = include_str!("../../../shaders/lib/math.wgsl");
+    let linker = Linker::new().module("package::lib::math", "math.wgsl", library);
+    let linked = linker.link("probe.wgsl", &PROBE.replace("EXPRESSION", expression)).unwrap();
+    linked.text().to_string()
 }
 
 fn ulp(exact: f64) -> f64 {
