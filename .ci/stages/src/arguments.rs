@@ -1,14 +1,17 @@
 //! The command line.
 
 /// `--help`.
-pub const USAGE: &str = "Usage: ./test [--all | --turn | --part NAME | --style | --python | --sanitize | --threads | --soak MINUTES | --fuzz MINUTES | --coverage MINUTES | --list] [--window]
+pub const USAGE: &str = "Usage: ./test [--full | --all | --turn | --part NAME | --style | --python | --sanitize | --threads | --soak MINUTES | --fuzz MINUTES | --coverage MINUTES | --list] [--window]
 
 Builds and runs the tests. At the end it lists the time of each stage, what failed and what did not run. Random inputs and devices
 take turns: each run prints its turn, and CANTUS_TURN=N repeats one.
 
   --style            only what needs no build, in seconds: formatting of every workspace, spelling, words, workflows
-  --turn             the default, and the parts of --all that the last change touches (CI runs this): everything since CANTUS_BASE,
-                     or of the last four hours. Parts beyond CANTUS_PARTS minutes together (10) are listed as not run
+  --full             every case also on one device beside the processor, and what the default lists as not run: proofs beside other
+                     libraries, kernels compiled ahead, CUDA's and HIP's compilers, each backend alone, Python's types
+  --turn             the stages of --full with the default's share of devices, and the parts of --all: both where the change touches
+                     them (CI runs this): everything since CANTUS_BASE, or of the last four hours. Parts beyond CANTUS_PARTS minutes
+                     together (10) are listed as not run
   --all              everything: all random programs and shapes on every device, OpenCL in full, the baseline instruction set, NEON
                      under QEMU, SwiftShader, Vulkan as on a GPU with its own memory, CUDA and HIP for every architecture, the
                      sanitizers, the audits
@@ -25,7 +28,8 @@ take turns: each run prints its turn, and CANTUS_TURN=N repeats one.
   --help             this text
 
 Examples:
-  ./test                                    what a clone should pass
+  ./test                                    before a pull request: ten minutes on two cores, the program built
+  ./test --full                             what a clone should pass
   ./test --style                            before a commit
   ./test --part all_opencl                  one part
   CANTUS_TURN=512 ./test                    another run's turn
@@ -38,6 +42,7 @@ CI=true also installs the compilers of CUDA and HIP, and fails if something cann
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mode {
     Default,
+    Full,
     Turn,
     All,
     Part(String),
@@ -73,6 +78,7 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
                 found.window = true;
                 continue;
             }
+            "--full" => Mode::Full,
             "--turn" => Mode::Turn,
             "--all" => Mode::All,
             "--part" => Mode::Part(arguments.next().ok_or("--part wants a name; --list has them")?),

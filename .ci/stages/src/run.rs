@@ -11,7 +11,7 @@ use crate::table::{Part, Stage};
 /// The stages that have run so far.
 pub struct Run {
     began: Instant,
-    ran: Vec<(String, Duration)>,
+    ran: Vec<(String, Duration, Option<f64>)>,
     /// The stages that failed, and the lines of their output that say why.
     failed: Vec<(String, Vec<String>)>,
     not_run: Vec<(String, String)>,
@@ -86,7 +86,7 @@ impl Run {
     /// Runs a stage; whether it passed.
     pub fn stage(&mut self, stage: &Stage) -> bool {
         println!("\n== {}", stage.name);
-        let began = Instant::now();
+        let (began, spent) = (Instant::now(), processor_seconds());
         let mut command = Command::new("bash");
         command.args(["-euo", "pipefail", "-c", &stage.command]);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -114,7 +114,8 @@ impl Run {
             took.as_secs(),
             wrong.as_ref().map(|wrong| format!(", failed: {wrong}")).unwrap_or_default()
         );
-        self.ran.push((stage.name.clone(), took));
+        let processor = processor_seconds().zip(spent).map(|(now, before)| now - before);
+        self.ran.push((stage.name.clone(), took, processor));
         let passed = wrong.is_none();
         self.failed.extend(wrong.map(|wrong| (format!("{}: {wrong}{room}", stage.name), reasons)));
         passed
@@ -161,10 +162,11 @@ impl Run {
     /// The summary: stages with their seconds, what did not run, what failed.
     pub fn end(self) -> ExitCode {
         if !self.ran.is_empty() {
-            println!("\nstages:");
+            println!("\nstages, their seconds, and those of a processor:");
         }
-        for (name, took) in &self.ran {
-            println!("{:5} s  {name}", took.as_secs());
+        for (name, took, processor) in &self.ran {
+            let processor = processor.map(|seconds| format!("{seconds:5.0} s")).unwrap_or_default();
+            println!("{:5} s {processor:>7}  {name}", took.as_secs());
         }
         if !self.not_run.is_empty() {
             println!("\nnot run:");
@@ -248,6 +250,15 @@ fn descendants(of: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
+/// The processor's seconds of all processes that have ended below this one, where the system has `/proc`: another program beside the tests
+/// changes them little. The system counts in hundredths.
+fn processor_seconds() -> Option<f64> {
+    let line = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, rest) = line.rsplit_once(')')?;
+    let mut ended = rest.split_whitespace().skip(13).map_while(|field| field.parse::<f64>().ok());
+    Some((ended.next()? + ended.next()?) / 100.0)
+}
+
 /// The file of this name below a folder.
 fn found(folder: &Path, name: &str) -> Option<PathBuf> {
     let mut entries: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().collect();
@@ -305,6 +316,16 @@ mod tests {
         let failed: Vec<_> = run.failed.iter().filter_map(|(stage, _)| stage.split(", ").next()).collect();
         assert_eq!(failed, ["two: exit status: 1", "three: exit status: 1"]);
         assert_eq!(run.ran.len(), 4);
+    }
+
+    #[test]
+    fn the_processor_is_counted() {
+        let mut run = run();
+        assert!(run.stage(&Stage::new("one", 1, "for i in $(seq 200000); do :; done")));
+        let (_, took, processor) = &run.ran[0];
+        if let Some(seconds) = processor {
+            assert!(*seconds > 0.05 && *seconds < took.as_secs_f64() + 1.0, "{seconds} of {took:?}");
+        }
     }
 
     #[test]

@@ -13,11 +13,39 @@ pub struct Stage {
     pub needed: bool,
     /// The minutes after which a part in rotation waits for its next turn: a run that is cut off says nothing at all.
     pub unless_after: Option<u64>,
+    /// What the stage stands on; CI leaves it out where the change touches none of it. Empty: it always runs. See `reach.rs`.
+    pub on: &'static [&'static str],
+    /// Which of several stages that take turns it is, and the folder whose change asks for it in any turn.
+    pub turn: Option<Turn>,
+}
+
+/// One of several that take turns.
+#[derive(Clone, Copy)]
+pub struct Turn {
+    pub number: u64,
+    pub of: u64,
+    pub folder: &'static str,
 }
 
 impl Stage {
     pub fn new(name: &str, minutes: u64, command: &str) -> Self {
-        Self { name: name.to_owned(), minutes, command: command.to_owned(), needed: false, unless_after: None }
+        Self {
+            name: name.to_owned(),
+            minutes,
+            command: command.to_owned(),
+            needed: false,
+            unless_after: None,
+            on: &[],
+            turn: None,
+        }
+    }
+
+    fn on(self, on: &'static [&'static str]) -> Self {
+        Self { on, ..self }
+    }
+
+    fn by_turns(self, number: u64, of: u64, folder: &'static str) -> Self {
+        Self { turn: Some(Turn { number, of, folder }), ..self }
     }
 }
 
@@ -31,79 +59,106 @@ pub struct Part {
     pub stages: Vec<Stage>,
 }
 
-impl Part {
-    pub fn is_touched_by(&self, path: &str) -> bool {
-        self.paths.iter().any(|start| path.starts_with(start))
-    }
-}
-
-/// Cargo's arguments for all tests: one set of features and one profile, so that nothing is compiled twice.
+/// Cargo's arguments for all tests: one set of features and one profile, so that nothing is compiled twice. The oracles of proofs, 54
+/// packages, are those of one program.
 const WORKSPACE: &str = "--locked --workspace --exclude cantus-benches --exclude cantus-example-ahead --exclude cantus-example-typed --features $CANTUS_FEATURES";
 
 fn tests(arguments: &str) -> String {
-    format!("cargo test {WORKSPACE} {arguments}")
+    format!("cargo test {WORKSPACE} --exclude cantus-zk-tests {arguments}")
 }
 
-/// The test programs of `./test`, and the minutes that each may take.
-const PROGRAMS: [(&str, u64, &str); 13] = [
-    ("suite", 30, ""),
-    ("zk", 15, ""),
-    ("tensor_ops", 45, ""),
+/// The library and what tests it from outside.
+const LIBRARY: &[&str] = &["cantus-tests"];
+
+/// The test programs of the quick circle, the minutes that each may take, their arguments, and what they stand on.
+const PROGRAMS: [(&str, u64, &str, &[&str]); 11] = [
+    ("suite", 30, "", LIBRARY),
+    ("tensor_ops", 45, "", LIBRARY),
     // Vulkan under its validation layers, where they are installed.
-    ("conformance", 20, ""),
-    ("random_kernels", 15, ""),
-    ("ahead", 20, "-- --random 60"),
-    ("opencl_backend", 10, ""),
-    ("cuda_hip_backend", 20, ""),
-    ("vulkan_backend", 10, ""),
-    ("wgpu_backend", 10, ""),
-    ("data", 5, ""),
-    ("linked", 5, ""),
-    ("cli", 20, ""),
+    ("conformance", 20, "", LIBRARY),
+    ("random_kernels", 15, "", LIBRARY),
+    ("opencl_backend", 10, "", LIBRARY),
+    ("cuda_hip_backend", 20, "", LIBRARY),
+    ("vulkan_backend", 10, "", LIBRARY),
+    ("wgpu_backend", 10, "", LIBRARY),
+    ("data", 5, "", &["cantus-data"]),
+    ("linked", 5, "", &["cantus-kernel", "cantus-link"]),
+    ("cli", 20, "", &["cantus-cli"]),
 ];
 
+/// How much `./test` runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Circle {
+    /// What a change is tested with before it is shown to others: everything on the processor, drivers by a share of the cases.
+    Quick,
+    /// Every case on one device beside the processor too, and what needs more to be built.
+    Full,
+    /// The stages of the whole circle, with the quick one's share of drivers: CI, where the next turn takes another share.
+    Ci,
+}
+
 /// Returns the stages of `./test`.
-pub fn default(window: bool, turn: u64) -> Vec<Stage> {
+pub fn circle(circle: Circle, window: bool, turn: u64) -> Vec<Stage> {
     let stage = Stage::new;
+    let share = if circle == Circle::Full { "" } else { "CANTUS_TESTS=quick " };
+    let beyond = if circle == Circle::Quick { "" } else { " --test=ahead" };
     let named: String = PROGRAMS.iter().map(|(name, ..)| format!(" --test={name}")).collect();
     let window = if window { " --test=view" } else { "" };
     let mut stages = vec![
-        Stage { needed: true, ..stage("build", 40, &tests(&format!("--no-run --bins{named}{window}"))) },
+        Stage { needed: true, ..stage("build", 40, &tests(&format!("--no-run --bins{named}{beyond}{window}"))) },
         stage("unit tests of the library", 10, &tests("--lib --no-fail-fast")),
         stage("unit tests of the programs, generated code is fresh", 15, &tests("--bins --no-fail-fast")),
     ];
-    for (name, minutes, arguments) in PROGRAMS {
+    for (name, minutes, arguments, on) in PROGRAMS {
         let validated = if name == "conformance" { "CANTUS_VALIDATION=1 " } else { "" };
-        stages.push(stage(name, minutes, &format!("{validated}{}", tests(&format!("--test {name} {arguments}")))));
+        let command = format!("{share}{validated}{}", tests(&format!("--test {name} {arguments}")));
+        stages.push(stage(name, minutes, &command).on(on));
     }
-    stages.push(stage(
-        "a quarter of the kernels on Vulkan, as on a GPU with memory of its own",
-        10,
-        &discrete("--test conformance -- --device 'vulkan: '"),
-    ));
     stages.push(stage("documentation's code", 10, &tests("--doc --no-fail-fast")));
+    if circle != Circle::Quick {
+        stages.extend(beyond_the_circle(turn));
+    }
+    if !window.is_empty() {
+        stages.push(stage("the window", 15, ".ci/view").on(&["cantus-cli"]));
+    }
+    stages
+}
+
+/// Returns what `./test --full` adds, and `./test` lists as not run.
+pub fn beyond_the_circle(turn: u64) -> Vec<Stage> {
+    let stage = Stage::new;
+    let mut stages = vec![
+        stage("proofs beside other libraries", 20, &format!("cargo test {WORKSPACE} --test zk"))
+            .on(&["cantus-zk-tests"]),
+        stage("kernels compiled ahead", 20, &tests("--test ahead -- --random 60")).on(&["cantus-build", "tests/"]),
+        stage(
+            "a quarter of the kernels on Vulkan, as on a GPU with memory of its own",
+            10,
+            &discrete("--test conformance -- --device 'vulkan: '"),
+        )
+        .on(&["cantus-gpu"]),
+    ];
     let (cuda, hip) = (["sm_75", "sm_90", "compute_90"], ["gfx90a", "gfx1030", "gfx1100", "gfx1201"]);
     for architecture in [cuda.get(turn as usize % 3), hip.get(turn as usize % 4)].into_iter().flatten() {
-        stages
-            .push(compiles(&format!("every kernel compiles for {architecture}"), &format!("--device {architecture}")));
+        let name = format!("every kernel compiles for {architecture}");
+        stages.push(compiles(&name, &format!("--device {architecture}")).on(&["cantus-verify"]));
     }
     stages.extend([
-        stage("types of the Python package", 10, ".ci/part types"),
+        stage("types of the Python package", 10, ".ci/part types").on(&["python/"]),
         stage(
             "the library alone, without naga",
             10,
             "cargo clippy --locked --package cantus --no-default-features --features cpu --lib -- --deny warnings",
-        ),
+        )
+        .on(&["cantus"]),
         stage(
             "each backend alone",
             12,
             "for backend in wgpu vulkan opencl cuda hip pjrt ascend; do cargo clippy --locked --package cantus \
              --no-default-features --features $backend --lib -- --deny warnings || exit 1; done",
-        ),
+        )
+        .on(&["cantus"]),
     ]);
-    if !window.is_empty() {
-        stages.push(stage("the window", 15, ".ci/view"));
-    }
     stages
 }
 
@@ -390,6 +445,9 @@ pub fn style() -> Vec<Stage> {
     ]
 }
 
+/// What the page is made of.
+const PAGE: &[&str] = &["web/Cargo.toml", "web/", "docs/"];
+
 /// Returns CI's stages around `./test`.
 pub fn ci() -> Vec<Stage> {
     let stage = Stage::new;
@@ -400,7 +458,8 @@ pub fn ci() -> Vec<Stage> {
             "tests, stages",
             5,
             "CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/stages cargo test --quiet --locked --manifest-path .ci/stages/Cargo.toml",
-        ),
+        )
+        .on(&[".ci/stages/"]),
         stage(
             "clippy",
             30,
@@ -409,22 +468,30 @@ pub fn ci() -> Vec<Stage> {
         stage("the README's tests", 180, "./test --turn --window"),
         stage("one wgpu and one naga beside an app's own", 10, ".ci/standalone --resolve"),
         stage("documentation", 10, &format!("RUSTDOCFLAGS='--deny warnings' {documented}")),
-        stage("the page and the npm package", 40, "web/build.sh --quick"),
         stage("what is published, packed", 10, "cargo xtask packages"),
+        // The page and the wheel are the library once more, each by its own compiler: they take turns.
+        stage("the page and the npm package", 40, "web/build.sh --quick").on(PAGE).by_turns(0, 2, "web/"),
         // The program as ./test built it. A browser on a busy machine is held up now and then: what fails twice has failed.
         stage(
             "the page in Chromium",
             40,
             "export CANTUS=$(realpath \"${CARGO_TARGET_DIR:-target}\")/debug/cantus; web/test.sh || { echo 'once more'; web/test.sh; }",
-        ),
+        )
+        .on(PAGE)
+        .by_turns(0, 2, "web/"),
         // From the page as it is built.
         stage(
             "the site in Chromium",
             15,
             ". .ci/shell.sh; packages python3-venv; docs/site/build.sh --quick; cd web; . ./node.sh; cd ..; node --test --test-concurrency=1 docs/site/site.test.mjs",
-        ),
-        stage("the Python package", 45, ". .ci/shell.sh; packages python3-venv; python/test.sh --quick"),
-        stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; crates/serve/test.sh"),
+        )
+        .on(PAGE)
+        .by_turns(0, 2, "web/"),
+        stage("the Python package", 45, ". .ci/shell.sh; packages python3-venv; python/test.sh --quick")
+            .on(&["python/Cargo.toml", "python/", "docs/guide/src/", "examples/python/"])
+            .by_turns(1, 2, "python/"),
+        stage("the service", 40, ". .ci/shell.sh; packages python3-venv curl openssl faketime procps; crates/serve/test.sh")
+            .on(&["cantus-serve"]),
         Stage {
             unless_after: Some(55),
             ..stage(
@@ -440,7 +507,11 @@ pub fn ci() -> Vec<Stage> {
 /// `--list`.
 pub fn list() {
     println!("stages of ./test:");
-    for stage in default(true, 0) {
+    for stage in circle(Circle::Quick, true, 0) {
+        println!("  {}", stage.name);
+    }
+    println!("\nwhat --full adds, beside a larger share of the devices:");
+    for stage in beyond_the_circle(0) {
         println!("  {}", stage.name);
     }
     println!("\nparts of --all, the minutes that each takes on two cores, and the paths whose change calls for it:");

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::reach::Change;
 use crate::run::Run;
 use crate::table;
 
@@ -13,17 +14,13 @@ pub fn turn() -> u64 {
 }
 
 /// Runs the parts whose paths the change touches, from another one with each turn; what doesn't fit into the time is listed.
-pub fn touched_parts(turn: u64, run: &mut Run) {
-    let base = std::env::var("CANTUS_BASE").ok().or_else(|| git(&["rev-list", "-1", "--before=4 hours ago", "HEAD"]));
-    // Without a history everything counts as touched.
-    let changed =
-        base.filter(|base| !base.trim().is_empty()).and_then(|base| git(&["diff", "--name-only", base.trim(), "HEAD"]));
+pub fn touched_parts(change: &Change, turn: u64, run: &mut Run) {
     let mut left = std::env::var("CANTUS_PARTS").ok().and_then(|text| text.parse().ok()).unwrap_or(10.0);
     let mut parts = table::parts();
     let first = turn as usize % parts.len().max(1);
     parts.rotate_left(first);
     for part in parts {
-        if changed.as_deref().is_some_and(|changed| !changed.lines().any(|path| part.is_touched_by(path))) {
+        if !change.touches(part.paths) {
             run.left_out(part.name, "the change touches nothing of it");
         } else if part.minutes > left {
             run.left_out(
@@ -37,7 +34,8 @@ pub fn touched_parts(turn: u64, run: &mut Run) {
     }
 }
 
-fn git(arguments: &[&str]) -> Option<String> {
+/// The output of git, where it says something.
+pub fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
