@@ -11,6 +11,7 @@ mod dropped;
 mod embedding;
 mod fallback;
 mod from_wgpu;
+mod functions;
 mod graph;
 mod group;
 mod hostile;

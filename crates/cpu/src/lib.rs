@@ -61,8 +61,6 @@ mod windows;
 #[cfg(target_arch = "x86_64")]
 mod words;
 
-#[cfg(feature = "zk")]
-use cantus_algebra as algebra;
 #[allow(unused_imports, reason = "which rooms are named depends on the features")]
 use cantus_base::{error, tensor, threads};
 use cantus_device as backend;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::fault::Fault;
 use super::floats::Floats;
 use super::memory::Keeper;
-use crate::backend::native::{FunctionShape, NativeOperation};
+use crate::backend::native::{Function, NativeOperation, Threads};
 use crate::spmd::Limits;
 use crate::threads;
 use cantus_base::listed::Listed;
@@ -14,8 +14,6 @@ use cantus_base::listed::Listed;
 pub(super) const COPIES_PAY: usize = 1 << 15;
 pub(super) const GATHERS_PAY: usize = 1 << 14;
 pub(super) const SCANS_PAY: usize = 1 << 16;
-/// Bytes of the same, of a function.
-const FUNCTIONS_PAY: usize = 1 << 13;
 
 /// The work of an operation, and the work from which a second thread pays, in one unit of the operation's own.
 pub(super) struct Work {
@@ -77,12 +75,10 @@ fn own(operation: &NativeOperation) -> Option<Box<dyn Operation>> {
         #[cfg(not(all(feature = "fft", not(target_arch = "wasm32"))))]
         NativeOperation::Fft(_) => return None,
         NativeOperation::Attention(shape) => Box::new(shape.clone()),
-        NativeOperation::Function(shape) => Box::new(shape.clone()),
+        NativeOperation::Function(function) => Box::new(function.clone()),
         // Its own kernels are quicker than the operations that a graph cuts them into.
         #[cfg(feature = "graph")]
         NativeOperation::Graph(_) => return None,
-        #[cfg(feature = "zk")]
-        NativeOperation::Zk(operation) => Box::new(operation.clone()),
     })
 }
 
@@ -142,21 +138,22 @@ pub(super) fn unlike() -> Fault {
     Fault::from("its bindings are not those of the kernel")
 }
 
-impl Operation for FunctionShape {
+impl Operation for Function {
     fn sizes(&self) -> Option<Vec<usize>> {
         Some(self.sizes().iter().map(|bytes| bytes.div_ceil(4)).listed())
     }
 
     fn work(&self) -> Work {
-        Work { size: self.sizes().iter().copied().max().unwrap_or(0), pays: FUNCTIONS_PAY }
+        let size = if self.threads() == Threads::One { 0 } else { usize::MAX };
+        Work { size, pays: 1 }
     }
 
     fn runs_anywhere(&self) -> bool {
-        false
+        self.threads() == Threads::Any
     }
 
     fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
-        let (limits, sizes) = (call.limits, FunctionShape::sizes(self));
+        let (limits, sizes) = (call.limits, Function::sizes(self));
         let ([inputs @ .., y], [sizes @ .., size]) = (bindings, sizes) else { return Err(unlike()) };
         limits.begin().check()?;
         // SAFETY: `Native::run` checked that the bindings hold that many bytes, and nothing writes to them while the function runs.
@@ -165,37 +162,9 @@ impl Operation for FunctionShape {
         let inputs: Vec<&[u8]> = inputs.iter().zip(sizes).map(bytes).listed();
         // SAFETY: it holds as many bytes, and is a tensor of its own, which nothing else touches.
         let result = unsafe { std::slice::from_raw_parts_mut(y.start().cast::<u8>(), *size) };
-        FunctionShape::run(self, &inputs, result);
-        Ok(limits.begin().check()?)
-    }
-}
-
-/// Words are numbers of 32 bits, as floats are.
-#[cfg(feature = "zk")]
-impl Operation for crate::algebra::Operation {
-    fn serves(&self) -> bool {
-        self.sizes().is_some()
-    }
-
-    fn sizes(&self) -> Option<Vec<usize>> {
-        self.sizes()
-    }
-
-    fn work(&self) -> Work {
-        Work { size: usize::MAX, pays: 0 }
-    }
-
-    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
-        let ([inputs @ .., output], limits) = (bindings, call.limits) else { return Err(unlike()) };
-        // SAFETY: each binding has that many words, and nothing writes to the inputs.
-        let words = |binding: &Floats| unsafe { std::slice::from_raw_parts(binding.start().cast::<u32>(), binding.1) };
-        let inputs: Vec<&[u32]> = inputs.iter().map(words).collect();
-        // SAFETY: it has that many words, and is a tensor of its own, which nothing else touches.
-        let output = unsafe { std::slice::from_raw_parts_mut(output.start().cast::<u32>(), output.1) };
-        limits.begin().check()?;
-        let result = self.run(&inputs, output, &|| limits.begin().check().is_err());
+        let outcome = Function::run(self, &inputs, result, &|| limits.begin().check().is_err());
         // What was stopped is told first.
         limits.begin().check()?;
-        result.map_err(Fault::Misfit)
+        outcome.map_err(Fault::Misfit)
     }
 }

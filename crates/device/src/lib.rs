@@ -6,6 +6,7 @@
 mod chain;
 #[doc(hidden)]
 pub mod detached;
+mod function;
 mod info;
 pub mod native;
 #[doc(hidden)]
@@ -18,8 +19,6 @@ mod refusal;
 mod sharing;
 mod texture;
 
-#[cfg(feature = "zk")]
-use cantus_algebra as algebra;
 use cantus_base::{error, tensor};
 #[cfg(feature = "graph")]
 use cantus_graph as graph;
@@ -180,10 +179,10 @@ impl OpenOptions {
 ///
 /// An app adds its own with [`Registry::register`]. In this library a backend is:
 ///
-/// 1. a folder here, named like the backend: `mod.rs` (this trait), `device.rs` ([`Device`]), `queue.rs` (batches), `program.rs` (kernels),
+/// 1. a folder in `crates/gpu/src`, named like the backend: `mod.rs` (this trait), `device.rs` ([`Device`]), `queue.rs` (batches), `program.rs` (kernels),
 ///    `memory.rs` (buffers, over a [`Pool`]) and `shared.rs` (what these share), in this order: none imports from one before it;
 /// 2. its feature, which turns on the internal features of what it shares with others (`_device`: checks, needs, health);
-/// 3. its module below, and one line in [`Registry::with_defaults`].
+/// 3. its module in `crates/gpu/src/lib.rs`, and one line in [`Registry::with_defaults`] (`crates/engine/src/backend/registry.rs`).
 ///
 /// The conformance suite runs every kernel on every device that the registry finds.
 pub trait Backend: MaybeSend + MaybeSync {

@@ -2,6 +2,7 @@
 //! computed; [`super::Device::native`] says whether the device takes one.
 
 pub use super::chain::{ElementsShape, One, ReduceShape, Roll, RowFunction, Step, Two};
+pub use super::function::{Function, Stop, Threads};
 
 use crate::tensor::DType;
 
@@ -44,14 +45,11 @@ pub enum NativeOperation {
     Fft(FftShape),
     /// Bindings: queries, keys, values, and the means of values.
     Attention(AttentionShape),
-    /// Bindings: the inputs, and the result.
-    Function(FunctionShape),
+    /// A function that an app or a crate defines. Bindings: the inputs, and the result.
+    Function(Function),
     /// Bindings: the graph's arguments, and its one result.
     #[cfg(feature = "graph")]
     Graph(std::sync::Arc<crate::graph::Graph>),
-    /// Bindings: as the operation says.
-    #[cfg(feature = "zk")]
-    Zk(crate::algebra::Operation),
 }
 
 impl NativeOperation {
@@ -472,58 +470,6 @@ impl AttentionShape {
     #[must_use]
     pub fn flops(&self) -> u64 {
         product_of(2, &[self.query.offsets.len(), self.queries, self.keys, self.depth.saturating_add(self.width)])
-    }
-}
-
-/// A function of contiguous tensors in the host's memory, for devices that compute there.
-#[derive(Clone)]
-pub struct FunctionShape {
-    /// Bytes of each input, and of the result.
-    sizes: Vec<usize>,
-    function: std::sync::Arc<Function>,
-}
-
-/// Computes the bytes of the result from those of the inputs.
-type Function = dyn Fn(&[&[u8]], &mut [u8]) + Send + Sync;
-
-impl FunctionShape {
-    /// Creates a function of inputs with these sizes in bytes; the last size is the result's.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn new(sizes: Vec<usize>, function: std::sync::Arc<Function>) -> Self {
-        Self { sizes, function }
-    }
-
-    /// Bytes of each input, and of the result.
-    #[must_use]
-    pub fn sizes(&self) -> &[usize] {
-        &self.sizes
-    }
-
-    /// Computes the result.
-    pub fn run(&self, inputs: &[&[u8]], result: &mut [u8]) {
-        (self.function)(inputs, result);
-    }
-}
-
-impl std::fmt::Debug for FunctionShape {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FunctionShape").field("sizes", &self.sizes).finish_non_exhaustive()
-    }
-}
-
-impl PartialEq for FunctionShape {
-    fn eq(&self, other: &Self) -> bool {
-        self.sizes == other.sizes && std::sync::Arc::ptr_eq(&self.function, &other.function)
-    }
-}
-
-impl Eq for FunctionShape {}
-
-impl std::hash::Hash for FunctionShape {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.sizes.hash(state);
-        std::ptr::hash(std::sync::Arc::as_ptr(&self.function), state);
     }
 }
 

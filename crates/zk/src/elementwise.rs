@@ -3,10 +3,10 @@
 use super::kernel::{form_for, kernel};
 use super::tensor::FieldTensor;
 use crate::algebra::{Elementwise, FieldKind, Operation, PrimeField};
-use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use crate::native::native;
 use cantus_base::listed::Listed;
 
 const MAP: (&str, &str) = ("field_map", cantus_shaders::zk::FIELD_MAP);
@@ -55,13 +55,12 @@ impl<F: PrimeField> FieldTensor<F> {
         let operation = Operation::Elementwise { field: F::KIND, function, count, steps };
         let both = [self.tensor(), other.tensor()];
         let inputs = if function.is_binary() { &both[..] } else { &both[..1] };
-        let native = NativeOperation::Zk(operation);
         let (name, body) = kernel_of(function);
-        if let Some(result) = engine.native(native, inputs, (DType::U32, &words), name).await? {
+        if let Some(result) = native(&engine, operation, inputs, &words, name).await? {
             return Ok(Self::of(result));
         }
         let kernel = kernel(MAP, F::KIND, form_for(self.tensor()), body)?;
-        let result = engine.output(Some(self.tensor()), DType::U32, &words, name).await?;
+        let result = engine.output_async(Some(self.tensor()), DType::U32, &words, name).await?;
         engine
             .dispatch(&kernel)
             .label(name)
@@ -180,7 +179,7 @@ impl<F: PrimeField> FieldTensor<F> {
         };
         let both = [self.tensor(), other.unwrap_or(self).tensor()];
         let inputs = if other.is_some() { &both[..] } else { &both[..1] };
-        if let Some(result) = engine.native(NativeOperation::Zk(operation), inputs, (DType::U32, &words), name).await? {
+        if let Some(result) = native(&engine, operation, inputs, &words, name).await? {
             return Ok(Self::of(result));
         }
         let mut current = self.tensor().clone();
@@ -195,7 +194,7 @@ impl<F: PrimeField> FieldTensor<F> {
             };
             let kernel = kernel(SUM, F::KIND, form_for(&current), functions)?;
             let shape = if stretches == 1 { words.clone() } else { vec![rows, stretches, F::WORDS] };
-            let sums = engine.output(Some(&current), DType::U32, &shape, name).await?;
+            let sums = engine.output_async(Some(&current), DType::U32, &shape, name).await?;
             let mut dispatch = engine
                 .dispatch(&kernel)
                 .label(name)
@@ -247,8 +246,7 @@ async fn by_exponent(
     if count == 0 {
         return nothing(&engine, shape).await;
     }
-    let native = NativeOperation::Zk(operation);
-    if let Some(result) = engine.native(native, &[elements], (DType::U32, shape), frame.0).await? {
+    if let Some(result) = native(&engine, operation, &[elements], shape, frame.0).await? {
         return Ok(result);
     }
     let limbs: Vec<u32> = exponent.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).chain([0]).listed();
@@ -257,7 +255,7 @@ async fn by_exponent(
     let run = if frame.0 == INVERSE.0 { RUN.min(count) } else { 1 };
     let exponent = engine.tensor_async(&limbs).await?;
     let kernel = kernel(frame, field, form_for(elements), "")?;
-    let result = engine.output(Some(elements), DType::U32, shape, frame.0).await?;
+    let result = engine.output_async(Some(elements), DType::U32, shape, frame.0).await?;
     let mut dispatch = engine
         .dispatch(&kernel)
         .set("sizes.count", word(count)?)

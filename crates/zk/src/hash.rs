@@ -7,10 +7,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::elementwise::word;
 use crate::Kernel;
 use crate::algebra::{HashFunction, KECCAK_LANES, KECCAK_ROUNDS, Operation};
-use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use crate::native::native;
 use cantus_base::listed::Listed;
 
 const BLOCKS: &str = cantus_shaders::zk::HASH_BLOCKS;
@@ -128,12 +128,12 @@ pub async fn hash_async(engine: &Engine, function: HashFunction, messages: &[&[u
     }
     let total = starts.last().copied().unwrap_or(0) as usize;
     let (blocks, starts) = (engine.tensor_async(&blocks).await?, engine.tensor_async(&starts).await?);
-    let native = NativeOperation::Zk(Operation::Hash { function, count, blocks: total });
-    if let Some(digests) = engine.native(native, &[&blocks, &starts], (DType::U32, &[count, 8]), "hash_blocks").await? {
+    let operation = Operation::Hash { function, count, blocks: total };
+    if let Some(digests) = native(engine, operation, &[&blocks, &starts], &[count, 8], "hash_blocks").await? {
         return Ok(digests);
     }
     let kernel = kernel("hash_blocks", function)?;
-    let digests = engine.output(Some(&blocks), DType::U32, &[count, 8], "hash_blocks").await?;
+    let digests = engine.output_async(Some(&blocks), DType::U32, &[count, 8], "hash_blocks").await?;
     let dispatch = engine.dispatch(&kernel).set("count", word(count)?).bind("blocks", &blocks).bind("starts", &starts);
     dispatch.bind("y", &digests).invocations(count).run_async().await?;
     Ok(digests)
@@ -142,12 +142,12 @@ pub async fn hash_async(engine: &Engine, function: HashFunction, messages: &[&[u
 /// The digest of each pair of digests: `[2 n, 8]` becomes `[n, 8]`.
 async fn pairs(digests: &Tensor, function: HashFunction) -> Result<Tensor> {
     let (engine, count) = (digests.engine(), digests.len() / 16);
-    let native = NativeOperation::Zk(Operation::HashPairs { function, count });
-    if let Some(parents) = engine.native(native, &[digests], (DType::U32, &[count, 8]), "hash_pairs").await? {
+    let operation = Operation::HashPairs { function, count };
+    if let Some(parents) = native(&engine, operation, &[digests], &[count, 8], "hash_pairs").await? {
         return Ok(parents);
     }
     let kernel = kernel("hash_pairs", function)?;
-    let parents = engine.output(Some(digests), DType::U32, &[count, 8], "hash_pairs").await?;
+    let parents = engine.output_async(Some(digests), DType::U32, &[count, 8], "hash_pairs").await?;
     let dispatch = engine.dispatch(&kernel).set("count", word(count)?).bind("x", digests).bind("y", &parents);
     dispatch.invocations(count).run_async().await?;
     Ok(parents)

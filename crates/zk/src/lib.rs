@@ -28,6 +28,7 @@ mod form;
 mod hash;
 mod kernel;
 mod msm;
+mod native;
 mod ntt;
 mod points;
 mod polynomial;
@@ -36,8 +37,7 @@ mod tensor;
 
 use cantus_algebra as algebra;
 use cantus_base::{error, tensor as host};
-use cantus_device as backend;
-use cantus_engine::engine;
+use cantus_engine::{backend, engine};
 use cantus_kernel::Kernel;
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -8,10 +8,10 @@ use super::kernel::{form_for, kernel};
 use super::points::{PointTensor, point_kernel, points_of, run_on_the_host, scalar_values};
 use super::tensor::FieldTensor;
 use crate::algebra::{Affine, Curve, Field, MsmPlan, Operation, Projective, combine_windows, window_bits};
-use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use crate::native::native;
 use cantus_base::listed::Listed;
 
 const DIGITS: (&str, &str) = ("msm_digits", cantus_shaders::zk::MSM_DIGITS);
@@ -110,10 +110,9 @@ async fn row<C: Curve>(scalars: &Tensor, first: usize, points: &PointTensor<C>) 
         return Ok(Affine::INFINITY);
     }
     let operation = Operation::Msm { curve: C::KIND, count, first };
-    let native = NativeOperation::Zk(operation.clone());
     let words = C::KIND.point_words();
     let inputs = [points.tensor(), scalars];
-    if let Some(sum) = engine.native(native, &inputs, (DType::U32, &[words]), "multi_scalar_mul").await? {
+    if let Some(sum) = native(&engine, operation.clone(), &inputs, &[words], "multi_scalar_mul").await? {
         return one_point(&sum.to_vec_async::<u32>().await?);
     }
     let form = form_for(points.tensor());
@@ -173,7 +172,7 @@ async fn bindable(tensor: &Tensor, [first, count, words]: [usize; 3], limit: u64
     if tensor.byte_len() <= limit {
         return Ok((tensor.clone(), first));
     }
-    let part = tensor.engine().words(tensor, first * words, &[count, words], "multi_scalar_mul").await?;
+    let part = tensor.engine().words_async(tensor, first * words, &[count, words], "multi_scalar_mul").await?;
     Ok((part, 0))
 }
 
@@ -224,7 +223,7 @@ impl<C: Curve> Part<'_, C> {
             return Ok(Projective::INFINITY);
         }
         let cursors = self.engine.tensor_async(&starts).await?;
-        let entries = self.engine.output(Some(&self.points), DType::U32, &[total as usize], "msm_digits").await?;
+        let entries = self.engine.output_async(Some(&self.points), DType::U32, &[total as usize], "msm_digits").await?;
         self.digits(plan, &values, &cursors, Some(&entries)).await?;
         // Sums of a few terms, then of a few sums, until each bucket has one.
         let mut pieces: Vec<(u32, u32)> = starts.into_iter().zip(counts).listed();
@@ -298,7 +297,7 @@ impl<C: Curve> Part<'_, C> {
         let list = self.engine.tensor_from_async(tasks.as_flattened(), &[tasks.len(), 3]).await?;
         let (field, _) = C::KIND.base();
         let near = Some(&self.points);
-        let result = self.engine.output(near, DType::U32, &[tasks.len(), 3 * field.words()], SUMS.0).await?;
+        let result = self.engine.output_async(near, DType::U32, &[tasks.len(), 3 * field.words()], SUMS.0).await?;
         let mut dispatch =
             self.engine.dispatch(&kernel).set("count", word(tasks.len())?).bind("tasks", &list).bind("y", &result);
         if let Some(entries) = entries {
@@ -319,7 +318,7 @@ impl<C: Curve> Part<'_, C> {
         let places = self.engine.tensor_async(&places).await?;
         let kernel = self.kernel(WEIGH, "")?;
         let (field, _) = C::KIND.base();
-        let result = self.engine.output(Some(sums), DType::U32, &[2 * runs, 3 * field.words()], WEIGH.0).await?;
+        let result = self.engine.output_async(Some(sums), DType::U32, &[2 * runs, 3 * field.words()], WEIGH.0).await?;
         self.engine
             .dispatch(&kernel)
             .set("sizes.count", word(runs)?)

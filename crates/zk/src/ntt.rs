@@ -4,10 +4,10 @@ use super::elementwise::word;
 use super::kernel::{form_for, kernel};
 use super::tensor::FieldTensor;
 use crate::algebra::{Operation, PrimeField, powers};
-use crate::backend::native::NativeOperation;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::host::DType;
+use crate::native::native;
 
 const NTT: (&str, &str) = ("ntt", cantus_shaders::zk::NTT);
 
@@ -66,8 +66,8 @@ impl<F: PrimeField> FieldTensor<F> {
         let (engine, rows) = (self.tensor().engine(), self.len() / length);
         let shift_words = bytemuck::cast_slice::<F, u32>(&[shift]).to_vec();
         let operation = Operation::Ntt { field: F::KIND, rows, log, inverse, shift: shift_words };
-        let (native, words) = (NativeOperation::Zk(operation), self.tensor().shape());
-        if let Some(result) = engine.native(native, &[self.tensor()], (DType::U32, words), "ntt").await? {
+        let words = self.tensor().shape();
+        if let Some(result) = native(&engine, operation, &[self.tensor()], words, "ntt").await? {
             return Ok(Self::of(result));
         }
         let base = if inverse { root.inverse().unwrap_or(root) } else { root };
@@ -86,7 +86,7 @@ impl<F: PrimeField> FieldTensor<F> {
         for pass in 0..log {
             let target = match spare.take() {
                 Some(spare) => spare,
-                None => engine.output(Some(&current), DType::U32, words, "ntt").await?,
+                None => engine.output_async(Some(&current), DType::U32, words, "ntt").await?,
             };
             engine
                 .dispatch(&kernel)

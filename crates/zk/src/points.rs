@@ -9,10 +9,10 @@ use super::tensor::{Check, FieldTensor};
 #[doc(hidden)]
 use crate::Kernel;
 use crate::algebra::{Affine, Coordinate, Curve, CurveKind, Field, Operation, PointEncoding, PointFunction};
-use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
+use crate::native::native;
 use cantus_base::listed::Listed;
 
 const POINT: &str = cantus_shaders::zk::POINT;
@@ -93,7 +93,7 @@ pub(super) async fn scalar_values<C: Curve>(
     );
     let kernel = kernel(VALUES, field, form_for(scalars), &functions)?;
     let offset = engine.tensor_async(offset).await?;
-    let values = engine.output(Some(scalars), DType::U32, &[words + 1, count], "scalar_values").await?;
+    let values = engine.output_async(Some(scalars), DType::U32, &[words + 1, count], "scalar_values").await?;
     let mut dispatch = engine
         .dispatch(&kernel)
         .set("sizes.count", word(count)?)
@@ -240,9 +240,8 @@ impl<C: Curve> PointTensor<C> {
         }
         let operation = Operation::Points { curve: C::KIND, function, count };
         let inputs: Vec<&Tensor> = [Some(&self.tensor), other].into_iter().flatten().listed();
-        let native = NativeOperation::Zk(operation.clone());
         let (shape, name) = (self.tensor.shape(), function.name());
-        if let Some(result) = engine.native(native, &inputs, (DType::U32, shape), name).await? {
+        if let Some(result) = native(&engine, operation.clone(), &inputs, shape, name).await? {
             return Ok(Self::of(result));
         }
         let form = form_for(&self.tensor);
@@ -266,7 +265,7 @@ impl<C: Curve> PointTensor<C> {
         let kernel = kernel?;
         let (field, degree) = C::KIND.base();
         let shape = [count, 3 * degree * field.words()];
-        let result = engine.output(Some(&self.tensor), DType::U32, &shape, name).await?;
+        let result = engine.output_async(Some(&self.tensor), DType::U32, &shape, name).await?;
         if let (PointFunction::Scale, Some(scalars)) = (function, other) {
             let words = C::Scalar::WORDS;
             let values = scalar_values::<C>(scalars, [0, count], &vec![0; words + 1], None).await?;
@@ -359,11 +358,11 @@ async fn normalized<C: Curve>(points: &Tensor, form: LimbForm) -> Result<PointTe
         });
     };
     let (heights_of, normalize) = (heights_of?, normalize?);
-    let heights = engine.output(Some(points), DType::U32, &[count, field.words()], HEIGHTS.0).await?;
+    let heights = engine.output_async(Some(points), DType::U32, &[count, field.words()], HEIGHTS.0).await?;
     let dispatch = engine.dispatch(&heights_of).set("count", word(count)?).bind("a", points).bind("y", &heights);
     dispatch.invocations(count).run_async().await?;
     let inverses = super::elementwise::inverses(field, &heights).await?;
-    let result = engine.output(Some(points), DType::U32, &[count, C::KIND.point_words()], NORMALIZE.0).await?;
+    let result = engine.output_async(Some(points), DType::U32, &[count, C::KIND.point_words()], NORMALIZE.0).await?;
     let dispatch = engine.dispatch(&normalize).set("count", word(count)?).bind("a", points);
     dispatch.bind("inverse", &inverses).bind("y", &result).invocations(count).run_async().await?;
     Ok(PointTensor::of(result))

@@ -4,9 +4,9 @@ use super::elementwise::word;
 use super::kernel::{form_for, kernel};
 use super::tensor::FieldTensor;
 use crate::algebra::{Operation, Poseidon2, PrimeField};
-use crate::backend::native::NativeOperation;
 use crate::error::{Error, Result};
 use crate::host::DType;
+use crate::native::native;
 use cantus_base::listed::Listed;
 
 const FRAME: (&str, &str) = ("poseidon2", cantus_shaders::zk::POSEIDON2);
@@ -71,8 +71,7 @@ impl<F: PrimeField> FieldTensor<F> {
             return Ok(Self::of(engine.zeros_of_async(DType::U32, &words).await?));
         }
         let operation = Operation::Poseidon2 { field: F::KIND, width, rows, length, rate, out };
-        let native = NativeOperation::Zk(operation);
-        if let Some(result) = engine.native(native, &[self.tensor()], (DType::U32, &words), FRAME.0).await? {
+        if let Some(result) = native(&engine, operation, &[self.tensor()], &words, FRAME.0).await? {
             return Ok(Self::of(result));
         }
         let power = match poseidon.exponent() {
@@ -87,7 +86,7 @@ impl<F: PrimeField> FieldTensor<F> {
         );
         let kernel = kernel(FRAME, F::KIND, form_for(self.tensor()), &functions)?;
         let constants = Self::from_elements_async(&engine, &constants).await?;
-        let result = engine.output(Some(self.tensor()), DType::U32, &words, FRAME.0).await?;
+        let result = engine.output_async(Some(self.tensor()), DType::U32, &words, FRAME.0).await?;
         word(rows * length)?;
         engine
             .dispatch(&kernel)

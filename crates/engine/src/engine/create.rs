@@ -108,13 +108,27 @@ impl Engine {
         Ok(tensor)
     }
 
-    /// Creates a tensor whose every element the next kernel writes, on the device where `near` is, or where creating it is quickest. For
-    /// shipped operations, which are tested to write it whole.
-    #[doc(hidden)]
-    pub async fn output(&self, near: Option<&Tensor>, dtype: DType, shape: &[usize], label: &str) -> Result<Tensor> {
+    /// Creates a tensor for a kernel to write: on the device where `near` is, or without it on the one that computes its elements soonest. It saves the
+    /// pass over memory by which [`Engine::zeros_async`] clears it: every element is unspecified until a kernel writes it. `label` and the shape name it
+    /// in errors.
+    ///
+    /// # Errors
+    /// [`Error::AnotherEngine`] if `near` belongs to another engine, [`Error::InvalidSize`] for a shape of more bytes than can be counted,
+    /// [`Error::MemoryLimit`], [`Error::OutOfMemory`], or the device's failure when no other device takes it.
+    pub async fn output_async(
+        &self,
+        near: Option<&Tensor>,
+        dtype: DType,
+        shape: &[usize],
+        label: &str,
+    ) -> Result<Tensor> {
+        let elements = byte_count(shape, dtype)? / dtype.bytes() as u64;
         let slot = match near {
-            Some(tensor) => tensor.place().slot,
-            None => self.shared.place(Work { elements: shape.iter().product::<usize>() as u64, bytes: 0 }).await,
+            Some(tensor) => {
+                self.check_own(tensor)?;
+                tensor.place().slot
+            }
+            None => self.shared.place(Work { elements, bytes: 0 }).await,
         };
         let tensor = self
             .create(slot, dtype, shape, Contents::Overwritten, format!("{label} {}", unnamed(dtype, shape)).into())
@@ -124,11 +138,28 @@ impl Engine {
         Ok(tensor)
     }
 
-    /// Returns a copy of consecutive words of a tensor of u32, on its device: for kernels that cannot bind it whole.
-    #[cfg(feature = "zk")]
-    #[doc(hidden)]
-    pub async fn words(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
-        let part = self.output(Some(tensor), DType::U32, shape, label).await?;
+    /// Returns a copy of consecutive elements of a tensor of u32, from `first` on, on its device, as a tensor of this shape. It is for kernels that cannot
+    /// bind the tensor whole ([`Limits::storage_binding_bytes`](crate::backend::Limits::storage_binding_bytes)). `label` names the copy in errors.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for another dtype, [`Error::InvalidSize`] if the tensor ends before the copy does, else as [`Engine::output_async`]
+    /// and [`Tensor::read_at_async`].
+    pub async fn words_async(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
+        self.check_own(tensor)?;
+        if tensor.dtype() != DType::U32 {
+            return Err(Error::InvalidInput {
+                what: format!("words of the tensor {} of {}", tensor.label(), tensor.dtype()),
+                reason: "only tensors of u32 have words (make one of u32)".to_owned(),
+            });
+        }
+        let count = byte_count(shape, DType::U32)? / DType::U32.bytes() as u64;
+        if (tensor.len() as u64).checked_sub(count).is_none_or(|last| first as u64 > last) {
+            return Err(Error::InvalidSize {
+                what: format!("{count} words from {first} on"),
+                reason: format!("the tensor {} has {}", tensor.label(), tensor.len()),
+            });
+        }
+        let part = self.output_async(Some(tensor), DType::U32, shape, label).await?;
         if self.shared.copy_words(tensor, first, &part)? {
             return Ok(part);
         }
@@ -137,6 +168,15 @@ impl Engine {
         tensor.read_at_async(first, &mut words).await?;
         part.write_async(&words).await?;
         Ok(part)
+    }
+
+    /// Refuses a tensor of another engine.
+    pub(super) fn check_own(&self, tensor: &Tensor) -> Result<()> {
+        if Arc::ptr_eq(&tensor.inner.engine, &self.shared) {
+            Ok(())
+        } else {
+            Err(Error::AnotherEngine { tensor: tensor.label().to_owned() })
+        }
     }
 
     pub(super) async fn create(
@@ -253,6 +293,45 @@ impl Engine {
     /// As the asynchronous form.
     pub fn zeros<T: Element>(&self, shape: &[usize]) -> Result<Tensor> {
         crate::engine::blocking::block_on(self.zeros_async::<T>(shape))
+    }
+
+    /// [`Engine::output_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_u32, 2, 3])?;
+    /// let y = engine.output(Some(&x), cantus::DType::U32, &[3], "squares")?;
+    /// let square = cantus::Kernel::from_wgsl(
+    ///     "@group(0) @binding(0) var<storage> x: array<u32>;
+    ///      @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+    ///      @compute @workgroup_size(1) fn square(@builtin(workgroup_id) id: vec3u) { y[id.x] = x[id.x] * x[id.x]; }",
+    /// )?;
+    /// engine.dispatch(&square).bind("x", &x).bind("y", &y).workgroups(3).run()?;
+    /// assert_eq!(y.to_vec::<u32>()?, [1, 4, 9]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn output(&self, near: Option<&Tensor>, dtype: DType, shape: &[usize], label: &str) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.output_async(near, dtype, shape, label))
+    }
+
+    /// [`Engine::words_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let words = engine.tensor(&[1_u32, 2, 3, 4, 5])?;
+    /// let part = engine.words(&words, 1, &[2, 2], "part")?;
+    /// assert_eq!((part.shape(), part.to_vec::<u32>()?), (&[2, 2][..], vec![2, 3, 4, 5]));
+    /// assert!(engine.words(&words, 2, &[2, 2], "part").is_err());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn words(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.words_async(tensor, first, shape, label))
     }
 
     /// [`Engine::zeros_of_async`], blocking.

@@ -95,10 +95,22 @@ impl Engine {
         Ok(program.is_ok_and(|(program, _)| program.is_taken_over(words, [x, y, z])))
     }
 
-    /// Runs an operation on tensors by the means of the device where the largest of them is; `None` where that device has
-    /// none. `dtype` and `shape` are the result's.
-    #[doc(hidden)]
-    pub async fn native(
+    /// Runs an operation on tensors by a device's own means: a library of its vendor's, or the processor's own code. `None` if the device has none for
+    /// it; then the caller dispatches a kernel. [`Function`](crate::backend::native::Function) has an example in which the app defines the operation.
+    ///
+    /// The device is the one where the largest input is, or the one that makes new tensors if there are no inputs; other inputs are moved there. `operation`
+    /// states all sizes, and its variant says what the inputs are, in which order. They are read as contiguous and row-major. `like` is the dtype and the
+    /// shape of the result; its bytes beyond those that the operation writes are unspecified. `label` names the work in metrics, profiles and errors,
+    /// followed by `(native)`.
+    ///
+    /// The result is also `None` if the engine runs kernels only ([`Builder::native`](super::Builder::native), the reproducible mode), if the device
+    /// has failed, and if it has no memory left for the result.
+    ///
+    /// # Errors
+    /// [`Error::AnotherEngine`] for inputs of another engine, [`Error::InvalidInput`] for an operation with several results, else as
+    /// [`Engine::output_async`], and those of a transfer if an input is moved. What is found wrong when the operation runs (a tensor
+    /// that is smaller than its sizes state, an error of its function) is returned when the result is read.
+    pub async fn native_async(
         &self,
         operation: NativeOperation,
         inputs: &[&Tensor],
@@ -108,7 +120,7 @@ impl Engine {
         Ok(self.natives(operation, inputs, &[like], label).await?.and_then(|mut results| results.pop()))
     }
 
-    /// [`Engine::native`] of an operation with as many results as there are dtypes and shapes.
+    /// [`Engine::native_async`] of an operation with as many results as there are dtypes and shapes.
     pub(crate) async fn natives(
         &self,
         operation: NativeOperation,
@@ -116,12 +128,16 @@ impl Engine {
         likes: &[(DType, &[usize])],
         label: &str,
     ) -> Result<Option<Vec<Tensor>>> {
+        if operation.results() != likes.len() {
+            return Err(Error::InvalidInput {
+                what: format!("the native operation {label}"),
+                reason: format!("it has {} results, and {} are described", operation.results(), likes.len()),
+            });
+        }
         let shared = self.shared();
         let (span, flops) = (shared.profiler.begin(), operation.flops());
         for tensor in inputs {
-            if !Arc::ptr_eq(&tensor.inner.engine, shared) {
-                return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
-            }
+            self.check_own(tensor)?;
         }
         let largest = inputs.iter().max_by_key(|tensor| tensor.byte_len());
         let slot = largest.map_or_else(|| shared.primary(), |tensor| tensor.place().slot);
@@ -137,7 +153,7 @@ impl Engine {
         }
         let mut outputs = Vec::with_capacity(likes.len());
         for &(dtype, shape) in likes {
-            outputs.push(self.output(largest.copied(), dtype, shape, label).await?);
+            outputs.push(self.output_async(largest.copied(), dtype, shape, label).await?);
         }
         let _still = shared.moves.hold();
         let mut effect = Effect::default();
@@ -167,6 +183,35 @@ impl Engine {
     }
 }
 
+/// The blocking form.
+#[cfg(not(target_arch = "wasm32"))]
+impl Engine {
+    /// [`Engine::native_async`], blocking.
+    ///
+    /// ```
+    /// use cantus::backend::native::{NativeOperation, Number, SortShape};
+    /// let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[5_u32, 7, 6])?;
+    /// let shape = SortShape { rows: 1, length: 3, keep: 2, number: Number::U32, descending: true };
+    /// // The keys of the two greatest elements, and their places.
+    /// let sorted = engine.native(NativeOperation::Sort(shape), &[&x], (cantus::DType::U32, &[2, 2]), "greatest two")?;
+    /// assert_eq!(sorted.map(|sorted| sorted.to_vec::<u32>()).transpose()?, Some(vec![!7, 1, !6, 2]));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn native(
+        &self,
+        operation: NativeOperation,
+        inputs: &[&Tensor],
+        like: (DType, &[usize]),
+        label: &str,
+    ) -> Result<Option<Tensor>> {
+        crate::engine::blocking::block_on(self.native_async(operation, inputs, like, label))
+    }
+}
+
 /// Element-wise sums of float32 tensors of one shape, one of each device, by a library of the devices' vendor; `None` where there is none.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 pub(crate) async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
@@ -177,7 +222,8 @@ pub(crate) async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tens
         if !shared.takes_native() {
             return Ok(None);
         }
-        let sum = Engine::from_shared(shared.clone()).output(Some(part), DType::F32, part.shape(), "all_sum").await?;
+        let sum =
+            Engine::from_shared(shared.clone()).output_async(Some(part), DType::F32, part.shape(), "all_sum").await?;
         let place = part.place();
         shared.settle(&place.slot).await;
         let (from, to) = (part.live_place()?, sum.live_place()?);
@@ -200,7 +246,6 @@ pub(crate) async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tens
     }
 }
 
-#[cfg(feature = "zk")]
 impl super::Shared {
     /// Copies words of a tensor to another one of the same device, which it fills; `false` where they are on several.
     pub(super) fn copy_words(&self, source: &Tensor, first: usize, target: &Tensor) -> Result<bool> {
@@ -210,6 +255,8 @@ impl super::Shared {
         if !Arc::ptr_eq(&from.slot, &to.slot) {
             return Ok(false);
         }
+        // A trace has no copies.
+        self.spoil_trace();
         self.note_used(source);
         target.inner.note_written();
         let (source_offset, bytes) = (4 * first as u64, target.byte_len());

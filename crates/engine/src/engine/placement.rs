@@ -149,7 +149,7 @@ fn measure(shared: &Shared, slot: &Arc<Slot>) -> BoxFuture<'static, Result<Cost>
 
 /// The field kernel over a square, whatever its parameters are.
 async fn small_field(engine: &Engine, side: usize) -> Result<Tensor> {
-    let values = engine.output(None, DType::F32, &[side, side], FIELD.name()).await?;
+    let values = engine.output_async(None, DType::F32, &[side, side], FIELD.name()).await?;
     let side = side as u32;
     let mut dispatch = engine.dispatch(FIELD.kernel()?).bind("values", &values);
     for member in ["grid.width", "grid.height", "grid.tile_width", "grid.tile_height"] {

@@ -73,7 +73,7 @@ impl<'a> Sheet<'a> {
     ) -> Result<Vec<f32>> {
         let total: u64 = groups.sides().iter().product();
         let shape = [usize::try_from(total).unwrap_or(usize::MAX), parts];
-        let partials = self.engine.output(Some(self.values), DType::F32, &shape, kernel.name()).await?;
+        let partials = self.engine.output_async(Some(self.values), DType::F32, &shape, kernel.name()).await?;
         let dispatch = self.engine.dispatch(kernel.kernel()?).bind("values", self.values).bind("partials", &partials);
         let dispatch = settings.iter().fold(dispatch, |dispatch, (path, value)| dispatch.set(path, value.clone()));
         dispatch.workgroups(groups).run_async().await?;

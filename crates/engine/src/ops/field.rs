@@ -300,12 +300,14 @@ impl Wave {
         #[cfg(feature = "graph")]
         if engine.takes_graphs() {
             let operation = NativeOperation::Graph(self.graph(part)?.shared());
-            if let Some(output) = engine.native(operation, &[], (DType::F32, &shape), self.kernel().name()).await? {
+            if let Some(output) =
+                engine.native_async(operation, &[], (DType::F32, &shape), self.kernel().name()).await?
+            {
                 return Ok(output);
             }
         }
         let kernel = self.kernel().kernel()?;
-        let output = engine.output(None, DType::F32, &shape, self.kernel().name()).await?;
+        let output = engine.output_async(None, DType::F32, &shape, self.kernel().name()).await?;
         let dispatch = engine.dispatch(kernel).bind("values", &output);
         let dispatch = dispatch
             .set("grid.width", part.width)

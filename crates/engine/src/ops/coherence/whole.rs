@@ -28,7 +28,7 @@ pub(super) async fn moments(sheet: &Sheet<'_>, factor: f32) -> Result<Option<Opt
     if !launch.is_taken_over(&sheet.engine).await? {
         return Ok(None);
     }
-    let y = sheet.engine.output(Some(sheet.values), DType::F32, &[4], "coherence").await?;
+    let y = sheet.engine.output_async(Some(sheet.values), DType::F32, &[4], "coherence").await?;
     launch.run(&sheet.engine, &y).await?;
     let &[mean, squares, largest, neighbours] = y.to_vec_async::<f32>().await?.as_slice() else { return Ok(None) };
     if largest < 0.0 {

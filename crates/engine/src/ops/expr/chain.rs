@@ -528,7 +528,7 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
     }
     let shape = views.shape(steps).to_bytes(typed.dtype.bytes());
     let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
-    engine.native(NativeOperation::Elements(shape), &tensors, (typed.dtype, &typed.shape), "elementwise").await
+    engine.native_async(NativeOperation::Elements(shape), &tensors, (typed.dtype, &typed.shape), "elementwise").await
 }
 
 /// Results of a kernel, at most.
@@ -605,7 +605,7 @@ pub(in crate::ops) async fn rows(
     }
     let operation = NativeOperation::Elements(views.shape(steps).after_rows(function, before));
     let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
-    engine.native(operation, &tensors, (DType::F32, shape), label).await
+    engine.native_async(operation, &tensors, (DType::F32, shape), label).await
 }
 
 /// A reduction of the axes from `from` on by the device's own means, where it has some. `shape` is the result's.
@@ -632,7 +632,7 @@ pub(in crate::ops) async fn reduced(
     }
     let Some((operation, tensors)) = found else { return Ok(None) };
     let tensors: Vec<&Tensor> = tensors.iter().listed();
-    engine.native(NativeOperation::Reduce(operation), &tensors, (typed.dtype, shape), "reduce").await
+    engine.native_async(NativeOperation::Reduce(operation), &tensors, (typed.dtype, shape), "reduce").await
 }
 
 /// The reduction with as many axes behind the others as may be.

@@ -222,7 +222,7 @@ async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
                 return Ok(None);
             }
             let operation = NativeOperation::Random(RandomShape { count, seed: *seed, uniform });
-            match engine.native(operation, &[], (typed.dtype, &typed.shape), "random").await? {
+            match engine.native_async(operation, &[], (typed.dtype, &typed.shape), "random").await? {
                 Some(tensor) => Ok(Some(tensor)),
                 None => random(engine, typed, *seed, uniform).await.map(Some),
             }
@@ -245,7 +245,7 @@ async fn random(engine: &Engine, typed: &Typed, seed: u64, uniform: bool) -> Res
     };
     let body =
         format!("\nfn number(bits: u32) -> {dtype} {{ return {number}; }}\n\n{}", cantus_shaders::tensor::RANDOM);
-    let output = engine.output(None, typed.dtype, &typed.shape, "random").await?;
+    let output = engine.output_async(None, typed.dtype, &typed.shape, "random").await?;
     let workgroups = [count.div_ceil(4).div_ceil(64), 1, 1];
     Composed { name: "random", writer: &writer, output: dtype, body: &body, workgroups, flops: 0, rounds: 10 }
         .run(engine, &output)
@@ -258,7 +258,7 @@ async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -
     let is_whole = view.offset == 0 && view.strides == contiguous(&typed.shape) && inner.shape == typed.shape;
     let Some(tensor) = view.source.tensor().filter(|_| is_whole && typed.count() > 0) else { return Ok(None) };
     let operation = NativeOperation::Convert(ConvertShape::new(typed.count(), inner.dtype, typed.dtype));
-    engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "cast").await
+    engine.native_async(operation, &[&tensor], (typed.dtype, &typed.shape), "cast").await
 }
 
 /// The elements of a view one behind the other.
@@ -268,7 +268,7 @@ pub(in crate::ops) async fn copied(engine: &Engine, typed: &Typed, view: &View) 
         return Ok(None);
     };
     let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset).of_bytes(bytes));
-    engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "copy").await
+    engine.native_async(operation, &[&tensor], (typed.dtype, &typed.shape), "copy").await
 }
 
 /// A roll by copies of runs, on a processor.
@@ -279,7 +279,7 @@ async fn straight(engine: &Engine, typed: &Typed) -> Result<Option<Tensor>> {
     let Some(tensor) = rolled.source.tensor() else { return Ok(None) };
     let operation = rolled.copy(&typed.shape, bytes);
     let parts = vec![&tensor; operation.parts.len()];
-    engine.native(NativeOperation::Assemble(operation), &parts, (typed.dtype, &typed.shape), "roll").await
+    engine.native_async(NativeOperation::Assemble(operation), &parts, (typed.dtype, &typed.shape), "roll").await
 }
 
 /// The expression with its rolls copied beforehand, for a processor that cannot read them as they are.
@@ -322,7 +322,7 @@ async fn gathered(
     let from = CopyShape::new(&typed.shape, &view.strides, view.offset).of_bytes(bytes);
     let places = CopyShape::new(&typed.shape, &strides, places.offset);
     let operation = NativeOperation::Gather(GatherShape::new(from, places, along, index.dtype == DType::I32));
-    engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
+    engine.native_async(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
 }
 
 /// The least number of elements for which inputs that are read across their order are transposed first.
@@ -467,7 +467,7 @@ pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutu
         let typed = narrowed(engine, &typed, MOST_TENSORS).await?;
         let mut inputs = Vec::new();
         emit::tensors(&typed, &mut inputs);
-        let output = engine.output(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
+        let output = engine.output_async(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
         if !typed.shape.contains(&0) {
             let (writer, body, workgroups) = elementwise(&typed)?;
             let launch = Composed {

@@ -118,7 +118,7 @@ impl<'a> Call<'a> {
 
     /// A tensor for the result, near what the writer's kernel reads.
     pub(in crate::ops) async fn output(&self, writer: &Writer, dtype: DType, name: &str) -> Result<Tensor> {
-        self.engine.output(writer.tensors().first(), dtype, &self.of.shape, name).await
+        self.engine.output_async(writer.tensors().first(), dtype, &self.of.shape, name).await
     }
 
     /// Computes the epilogue over a result that came from something other than our kernels.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::butterfly::{ROOT, pass, radices, smooth};
 use crate::backend::BoxFuture;
-use crate::backend::native::{FftShape, FunctionShape, NativeOperation};
+use crate::backend::native::{FftShape, Function, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
@@ -55,10 +55,13 @@ impl Halves {
         let roots: Vec<Parts> = (0..=half).map(|k| root(k, half)).collect();
         // Numbers of a row before and after.
         let [length, count] = if inverse { [half + 1, half] } else { [half, half + 1] };
-        let function = move |inputs: &[&[u8]], result: &mut [u8]| {
+        let sizes = vec![4 * floats, 4 * results];
+        NativeOperation::Function(Function::new([half, usize::from(inverse)], sizes, move |_, inputs, result, _| {
             let from = inputs.first().and_then(|bytes| bytemuck::try_cast_slice::<u8, Parts>(bytes).ok());
             // A buffer of floats lies as floats do.
-            let (Some(from), Ok(to)) = (from, bytemuck::try_cast_slice_mut::<u8, Parts>(result)) else { return };
+            let (Some(from), Ok(to)) = (from, bytemuck::try_cast_slice_mut::<u8, Parts>(result)) else {
+                return Err("floats are not aligned".to_owned());
+            };
             let rows = (TASK / count).max(1);
             threads::each_chunk(to, rows * count, |task, to| {
                 let from = from.chunks_exact(length).skip(task * rows);
@@ -66,8 +69,8 @@ impl Halves {
                     halves_of_row(from, to, &roots, inverse);
                 }
             });
-        };
-        NativeOperation::Function(FunctionShape::new(vec![4 * floats, 4 * results], Arc::new(function)))
+            Ok(())
+        }))
     }
 }
 
@@ -126,7 +129,7 @@ impl Operation for Halves {
                 let numbers = compute(call.engine, &input).await?;
                 let function = self.function(input.count(), product(&call.of.shape));
                 let like = (DType::F32, &*call.of.shape);
-                if let Some(result) = call.engine.native(function, &[&numbers], like, "fft_real").await? {
+                if let Some(result) = call.engine.native_async(function, &[&numbers], like, "fft_real").await? {
                     return call.followed(result).await;
                 }
             }
@@ -162,7 +165,7 @@ impl Transform {
             return Ok(None);
         }
         let numbers = compute(call.engine, input).await?;
-        call.engine.native(operation, &[&numbers], (DType::F32, &input.shape), "fft").await
+        call.engine.native_async(operation, &[&numbers], (DType::F32, &input.shape), "fft").await
     }
 }
 
@@ -209,7 +212,7 @@ async fn by_radices(engine: &Engine, input: &Arc<Typed>, radices: &[usize], inve
         writer.function("element", &from, shape, &groups(rank), None)?;
         let to = match spare.take() {
             Some(spare) => spare,
-            None => engine.output(writer.tensors().first(), DType::F32, shape, "fft").await?,
+            None => engine.output_async(writer.tensors().first(), DType::F32, shape, "fft").await?,
         };
         let body = pass(radix, number == 0);
         let workgroups = [product(&[rows, length / radix]).div_ceil(64), 1, 1];

@@ -21,7 +21,7 @@ use super::expr::node::Typed;
 use super::expr::operation::{Call, Operation};
 use super::expr::shape::product;
 use crate::backend::BoxFuture;
-use crate::backend::native::{FunctionShape, NativeOperation};
+use crate::backend::native::{Function, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::evaluate::compute;
@@ -122,15 +122,14 @@ impl Host {
     fn function(&self, of: &Deferred) -> NativeOperation {
         let sizes = self.inputs.iter().map(|input| input.count() * input.dtype.bytes());
         let sizes = sizes.chain([product(&of.shape) * of.dtype.bytes()]).listed();
-        let (compute, dtypes, dtype) =
-            (self.compute.clone(), self.inputs.iter().map(|input| input.dtype).listed(), of.dtype);
-        let function = move |inputs: &[&[u8]], result: &mut [u8]| {
-            let values = inputs.iter().zip(&dtypes).map(|(bytes, &dtype)| Values::read(bytes, dtype)).try_listed();
-            // Its dtypes were checked when it was recorded.
-            let values: Vec<Values> = values.unwrap_or_default();
-            compute(values).write(dtype, result);
-        };
-        NativeOperation::Function(FunctionShape::new(sizes, Arc::new(function)))
+        let dtypes = self.inputs.iter().map(|input| input.dtype).listed();
+        let (compute, parameters) = (self.compute.clone(), (self.name, self.key.clone(), dtypes, of.dtype));
+        let function = Function::new(parameters, sizes, move |(_, _, dtypes, dtype), inputs, result, _| {
+            let values = inputs.iter().zip(dtypes).map(|(bytes, &dtype)| Values::read(bytes, dtype)).try_listed();
+            compute(values.map_err(|error| error.to_string())?).write(*dtype, result);
+            Ok(())
+        });
+        NativeOperation::Function(function)
     }
 }
 
@@ -152,7 +151,7 @@ impl Operation for Host {
             }
             let like = (call.of.dtype, &*call.of.shape);
             let all = tensors.iter().listed();
-            if let Some(result) = call.engine.native(self.function(call.of), &all, like, self.name).await? {
+            if let Some(result) = call.engine.native_async(self.function(call.of), &all, like, self.name).await? {
                 return call.followed(result).await;
             }
             let mut values = Vec::with_capacity(self.inputs.len());

@@ -53,7 +53,7 @@ impl Operation for BothSides {
                 // What was given may be read elsewhere too.
                 let to = match spare.take() {
                     Some(spare) => spare,
-                    None => call.engine.output(Some(&from), DType::F32, shape, "eigh").await?,
+                    None => call.engine.output_async(Some(&from), DType::F32, shape, "eigh").await?,
                 };
                 Composed {
                     name: "eigh_jacobi",

@@ -76,7 +76,7 @@ impl Assemble {
         }
         let tensors: Vec<&Tensor> = tensors.iter().listed();
         let operation = NativeOperation::Assemble(AssembleShape::new(shape, parts));
-        call.engine.native(operation, &tensors, (call.of.dtype, shape), "assemble").await
+        call.engine.native_async(operation, &tensors, (call.of.dtype, shape), "assemble").await
     }
 
     async fn assemble(&self, call: Call<'_>) -> Result<Tensor> {
@@ -100,7 +100,7 @@ impl Assemble {
                 None => {
                     let mut inputs = Vec::new();
                     tensors(&part, &mut inputs);
-                    call.engine.output(inputs.first(), call.of.dtype, &call.of.shape, "assemble").await?
+                    call.engine.output_async(inputs.first(), call.of.dtype, &call.of.shape, "assemble").await?
                 }
             };
             place(call.engine, &part, at, &target).await?;
@@ -108,7 +108,7 @@ impl Assemble {
         }
         match output {
             Some(output) => Ok(output),
-            None => call.engine.output(None, call.of.dtype, &call.of.shape, "assemble").await,
+            None => call.engine.output_async(None, call.of.dtype, &call.of.shape, "assemble").await,
         }
     }
 }

@@ -109,7 +109,7 @@ impl Attend {
         }
         let tensors: Vec<&Tensor> = tensors.iter().listed();
         let operation = NativeOperation::Attention(shape);
-        call.engine.native(operation, &tensors, (DType::F32, &call.of.shape), "attention").await
+        call.engine.native_async(operation, &tensors, (DType::F32, &call.of.shape), "attention").await
     }
 }
 

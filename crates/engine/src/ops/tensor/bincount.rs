@@ -38,7 +38,7 @@ impl Operation for Bincount {
             if call.engine.has_native(&operation) {
                 let numbers = compute(call.engine, &input).await?;
                 let like = (DType::U32, &*call.of.shape);
-                if let Some(counts) = call.engine.native(operation, &[&numbers], like, "bincount").await? {
+                if let Some(counts) = call.engine.native_async(operation, &[&numbers], like, "bincount").await? {
                     return call.followed(counts).await;
                 }
             }
@@ -97,7 +97,9 @@ impl Operation for Histogram {
                 let numbers = compute(call.engine, &self.input).await?;
                 let edges = compute(call.engine, &self.edges).await?;
                 let like = (DType::U32, &*call.of.shape);
-                if let Some(counts) = call.engine.native(operation, &[&numbers, &edges], like, "histogram").await? {
+                if let Some(counts) =
+                    call.engine.native_async(operation, &[&numbers, &edges], like, "histogram").await?
+                {
                     return Ok(counts);
                 }
             }

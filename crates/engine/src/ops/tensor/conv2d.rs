@@ -88,7 +88,7 @@ impl Conv2d {
         if x.dtype() == DType::F32 && w.dtype() == DType::F32 {
             let operation = NativeOperation::Conv2d(shape);
             if let Some(result) =
-                call.engine.native(operation, &[&x, &w], (DType::F32, &call.of.shape), "conv2d").await?
+                call.engine.native_async(operation, &[&x, &w], (DType::F32, &call.of.shape), "conv2d").await?
             {
                 return call.followed(result).await;
             }

@@ -199,7 +199,7 @@ impl Operation for Places {
             // Signed ones from the length below 0 on are counted from 0: what is beyond either end is too great.
             let more = if self.axis.is_signed { self.axis.length } else { 0 };
             let own = NativeOperation::Greatest(GreatestShape::new(given.len(), more as u32));
-            let greatest = match engine.native(own, &[&given], (DType::U32, &[]), "greatest").await? {
+            let greatest = match engine.native_async(own, &[&given], (DType::U32, &[]), "greatest").await? {
                 Some(greatest) => greatest,
                 None => {
                     let words = Typed::new(Node::Cast(read.clone()), read.shape.clone(), DType::U32);

@@ -150,7 +150,7 @@ impl Operation for Resample {
             if call.engine.has_native(&operation) {
                 let input = compute(call.engine, &self.input).await?;
                 let like = (DType::F32, &*call.of.shape);
-                if let Some(images) = call.engine.native(operation, &[&input], like, "interpolate").await? {
+                if let Some(images) = call.engine.native_async(operation, &[&input], like, "interpolate").await? {
                     return Ok(images);
                 }
             }

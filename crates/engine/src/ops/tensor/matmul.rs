@@ -147,7 +147,7 @@ async fn by_device(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 
     };
     let (Some((left, x)), Some((right, y))) = (lies(&a), lies(&b)) else { return Ok(None) };
     let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right, dtype: a.dtype });
-    engine.native(operation, &[&x, &y], (of.dtype, &of.shape), "matmul").await
+    engine.native_async(operation, &[&x, &y], (of.dtype, &of.shape), "matmul").await
 }
 
 /// The product as a sum of products of parts of k: a device with many cores has more to do at a time.

@@ -1,10 +1,8 @@
 //! Results whose size is known only once they are computed: places of what is not 0, elements under a mask, distinct elements. Each waits for
 //! one number from the device.
 
-use std::sync::Arc;
-
 use super::create::arange;
-use crate::backend::native::{FunctionShape, NativeOperation};
+use crate::backend::native::{Function, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::expr::node::Expr;
@@ -118,7 +116,8 @@ async fn steps_of(engine: &Engine, counts: &Tensor, total: usize) -> Result<Opti
     if total == 0 || !engine.is_processors() {
         return Ok(None);
     }
-    let function = |inputs: &[&[u8]], result: &mut [u8]| {
+    let sizes = vec![size_of::<u32>() * counts.len(), size_of::<u32>() * total];
+    let function = Function::new((), sizes, |(), inputs, result, _| {
         let (mut before, mut places) = (0, result.chunks_exact_mut(size_of::<u32>()));
         let counts = inputs.iter().flat_map(|input| input.as_chunks::<4>().0).map(|bytes| u32::from_ne_bytes(*bytes));
         for (place, count) in counts.enumerate() {
@@ -127,10 +126,9 @@ async fn steps_of(engine: &Engine, counts: &Tensor, total: usize) -> Result<Opti
                 places.next().into_iter().for_each(|to| to.copy_from_slice(&(place as u32).to_ne_bytes()));
             }
         }
-    };
-    let sizes = vec![size_of::<u32>() * counts.len(), size_of::<u32>() * total];
-    let operation = NativeOperation::Function(FunctionShape::new(sizes, Arc::new(function)));
-    engine.native(operation, &[counts], (DType::U32, &[total]), "nonzero").await
+        Ok(())
+    });
+    engine.native_async(NativeOperation::Function(function), &[counts], (DType::U32, &[total]), "nonzero").await
 }
 
 /// The last element of counts, or 0 without one.

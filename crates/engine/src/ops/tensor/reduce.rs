@@ -177,7 +177,7 @@ impl Reduce {
             return Ok(None);
         }
         let elements = compute(call.engine, &self.input).await?;
-        call.engine.native(operation, &[&elements], (DType::U32, &call.of.shape), "reduce").await
+        call.engine.native_async(operation, &[&elements], (DType::U32, &call.of.shape), "reduce").await
     }
 
     /// The functions that a reduction's kernel takes.

@@ -51,7 +51,7 @@ impl Scan {
             return Ok(None);
         }
         let rows = compute(call.engine, input).await?;
-        call.engine.native(operation, &[&rows], (input.dtype, &input.shape), "scan").await
+        call.engine.native_async(operation, &[&rows], (input.dtype, &input.shape), "scan").await
     }
 }
 
@@ -141,7 +141,7 @@ fn scanned<'a>(
         let all = product(&[rows, length.saturating_add(totals)]);
         word(all)?;
         let writer = written(groups)?;
-        let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
+        let output = engine.output_async(writer.tensors().first(), dtype, &[all], "scan").await?;
         launch(&writer, groups).run(engine, &output).await?;
         let part = |offset: usize, width: usize| {
             let view = View { source: Source::Tensor(output.clone()), offset, strides: vec![width, 1] };

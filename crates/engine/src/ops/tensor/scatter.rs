@@ -157,7 +157,8 @@ impl Operation for Directly {
                 let places = compute(call.engine, &index).await?;
                 let values = compute(call.engine, &self.values).await?;
                 let like = (self.into.dtype, &*call.of.shape);
-                if let Some(result) = call.engine.native(operation, &[&into, &places, &values], like, "scatter").await?
+                if let Some(result) =
+                    call.engine.native_async(operation, &[&into, &places, &values], like, "scatter").await?
                 {
                     return Ok(result);
                 }

@@ -69,7 +69,7 @@ impl Sort {
         let near = writer.tensors().first().cloned();
         let frame = for_length(FIRST, length.div_ceil(parts), engine.shared().machine(near.as_ref()));
         let body = format!("{functions}\nconst KEEP = {}u;\n{frame}", self.keep);
-        let found = engine.output(near.as_ref(), DType::U32, shape, "topk").await?;
+        let found = engine.output_async(near.as_ref(), DType::U32, shape, "topk").await?;
         let workgroups = [parts, rows, 1];
         Composed {
             name: "first_of_rows",
@@ -96,7 +96,7 @@ impl Sort {
             return Ok(None);
         }
         let rows = compute(call.engine, input).await?;
-        call.engine.native(operation, &[&rows], (DType::U32, &call.of.shape), "sort").await
+        call.engine.native_async(operation, &[&rows], (DType::U32, &call.of.shape), "sort").await
     }
 }
 
@@ -176,7 +176,7 @@ impl Operation for Sort {
             let body = format!("{order}\n{BLOCKS}");
             let full: Vec<usize> = input.shape.iter().copied().chain([2]).listed();
             let first = writer.tensors().first().cloned();
-            let mut sorted = call.engine.output(first.as_ref(), DType::U32, &full, "sort").await?;
+            let mut sorted = call.engine.output_async(first.as_ref(), DType::U32, &full, "sort").await?;
             let workgroups = [length.div_ceil(BLOCK), rows, 1];
             Composed {
                 name: "sort_blocks",
@@ -194,7 +194,7 @@ impl Operation for Sort {
             while width < length {
                 let target = match spare.take() {
                     Some(spare) => spare,
-                    None => call.engine.output(Some(&sorted), DType::U32, &full, "sort").await?,
+                    None => call.engine.output_async(Some(&sorted), DType::U32, &full, "sort").await?,
                 };
                 merge(call.engine, [rows, length, width], &sorted, &target).await?;
                 spare = Some(std::mem::replace(&mut sorted, target));

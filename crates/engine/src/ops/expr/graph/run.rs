@@ -25,7 +25,7 @@ pub(in crate::ops) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) ->
                 Ok((graph, tensors)) => {
                     let inputs: Vec<&Tensor> = tensors.iter().listed();
                     let operation = NativeOperation::Graph(graph.shared());
-                    return engine.native(operation, &inputs, (typed.dtype, &typed.shape), "graph").await;
+                    return engine.native_async(operation, &inputs, (typed.dtype, &typed.shape), "graph").await;
                 }
                 Err((_, Some(missing))) if !is_of(typed, &missing) => {
                     missing.compute(engine).await?;
