@@ -19,6 +19,7 @@ mod library;
 mod math_accuracy;
 mod misuse;
 mod naga;
+mod paths;
 mod pjrt;
 mod readme;
 mod reproducible;

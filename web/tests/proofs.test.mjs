@@ -1,4 +1,4 @@
-// Sums of multiples in the page: the package's example beside arkworks' point, which tests/suite/zk/page.rs computes again.
+// Sums of multiples in the page: the package's example beside arkworks' point, which tests/zk/page.rs computes again.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

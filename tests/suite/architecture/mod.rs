@@ -141,12 +141,14 @@ fn every_file_is_parsed() {
     let mut missed = Vec::new();
     for (name, source) in crates() {
         let parsed: BTreeSet<_> = source.modules.iter().map(|module| module.file.clone()).collect();
-        let mut open = vec![sources(name)];
+        let (mut open, program) = (vec![sources(name)], sources(name).join("main.rs"));
         while let Some(folder) = open.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     open.push(path);
+                } else if path == program {
+                    // A program beside the library is a crate of its own.
                 } else if path.extension().is_some_and(|extension| extension == "rs") && !parsed.contains(&path) {
                     missed.push(path);
                 }

@@ -1,4 +1,4 @@
-//! Checks that the driver does not make itself, before anything is queued: this device's side of `backend/checks`.
+//! Checks that the driver does not make itself, before anything is queued: this device's side of `gpu/src/checks.rs`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Checks that Vulkan does not make itself, before anything is recorded: this device's side of `backend/checks`.
+//! Checks that Vulkan does not make itself, before anything is recorded: this device's side of `gpu/src/checks.rs`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Checks for everything that wgpu would refuse, made before anything is recorded: this device's side of
-//! `backend/checks`.
+//! `gpu/src/checks.rs`.
 
 use std::sync::Arc;
 
