@@ -54,7 +54,7 @@ fn files_that_cannot_be_read_are_named_with_what_is_wrong() {
         let run = format!("run k.wgsl --in x=none.{suffix} --in y=y.npy --workgroups 1");
         place.refuse(&run, 2, &[&format!("cannot read none.{suffix}: there is no such file")]);
     }
-    let said = place.run_plain("compile softmax --target plan --shape -3x5").stderr;
+    let said = place.run_plain("compile softmax --target stablehlo --shape -3x5").stderr;
     assert!(said.contains("-3x5") && !said.contains("tip:"), "{said}");
     let mut command = place.command();
     command.args(["devices"]).env("CANTUS_PJRT_PLUGIN", "/no/such/plugin.so");

@@ -6,7 +6,6 @@
 
 mod build;
 mod parse;
-pub mod plan;
 mod simulate;
 mod stablehlo;
 
@@ -19,7 +18,7 @@ use std::sync::Arc;
 #[cfg(feature = "pjrt")]
 #[doc(hidden)]
 pub use parse::reused_input;
-pub use simulate::{Precision, Timeline};
+pub use simulate::Precision;
 
 use crate::tensor::DType;
 
@@ -327,7 +326,7 @@ impl Graph {
         self.nodes.iter().map(|node| self.node_flops(node)).fold(0, u64::saturating_add)
     }
 
-    pub(crate) fn node_flops(&self, node: &Node) -> u64 {
+    fn node_flops(&self, node: &Node) -> u64 {
         let count = node.count() as u64;
         let operand = |place: usize| node.operands.get(place).map(|value| self.node(*value));
         match &node.op {

@@ -1,7 +1,5 @@
 //! A graph computed on the processor, node by node: what an author sees before having a device, and what tests compare devices with.
 
-use std::time::Duration;
-
 use half::{bf16, f16};
 
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary};
@@ -15,16 +13,8 @@ pub enum Precision {
     /// Computes in float32.
     #[default]
     Full,
-    /// Every float32 is rounded to bf16, as on devices whose tiles hold bf16.
+    /// Every float32 is rounded to bf16, as on devices that compute in bf16.
     Bf16,
-}
-
-/// The times of a simulated run on a device of a plan: see [`super::plan`].
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Timeline {
-    /// The operation, when it begins and how long it takes by the cost model.
-    pub steps: Vec<(String, Duration, Duration)>,
 }
 
 /// Values of one kind. What is narrower than a word is in the kind that it widens to.

@@ -7,7 +7,6 @@ mod programs;
 
 use std::path::Path;
 
-use cantus::graph::plan::{self, Machine, Partition};
 use cantus::graph::{Graph, Precision};
 use cantus::{DType, Tensor};
 use programs::{Program, cpu};
@@ -175,42 +174,7 @@ fn text_that_is_none_of_ours_is_refused() {
     }
 }
 
-/// Each tile belongs to one block, and no core has two blocks.
-#[test]
-fn partitions_cover_each_tile_once() {
-    for (rows, columns, cores) in [(1, 1, 1), (8, 8, 64), (3, 5, 7), (64, 1, 10), (1, 40, 64), (100, 30, 72)] {
-        for by in [Partition::Golden, Partition::Plain] {
-            let blocks = plan::partition([rows, columns], cores, by);
-            let mut owners = vec![None; rows * columns];
-            for block in &blocks {
-                assert!(block.core < cores);
-                for row in block.rows.clone() {
-                    for column in block.columns.clone() {
-                        let owner = &mut owners[row * columns + column];
-                        assert!(owner.replace(block.core).is_none());
-                    }
-                }
-            }
-            assert!(owners.iter().all(Option::is_some), "{rows} x {columns} over {cores}");
-            let mut used: Vec<usize> = blocks.iter().map(|block| block.core).collect();
-            used.sort_unstable();
-            used.dedup();
-            assert_eq!(used.len(), blocks.len());
-        }
-    }
-}
-
-#[test]
-fn a_plan_tells_both_partitions() {
-    let x = cantus::ops::rand(cpu(), &[256, 256], 1).eval().unwrap();
-    let (graph, _) = x.matmul(&x).graph().unwrap();
-    let text = plan::describe(&graph, &Machine::default(), Precision::Bf16);
-    assert!(text.contains("Dot [256, 256]") && text.contains("8 x 8") && text.contains("GOLDEN"), "{text}");
-    let timeline = plan::timeline(&graph, &Machine::default(), Partition::Golden);
-    assert_eq!(timeline.steps.len(), 1);
-}
-
-/// In tiles of bf16 a product is near, and not the same.
+/// In bf16 a product is near, and not the same.
 #[test]
 fn bf16_is_simulated() {
     let x = cantus::ops::rand(cpu(), &[64, 64], 1).eval().unwrap();

@@ -117,7 +117,7 @@ fn used_once(candidate: &Candidate, program: &str) -> Option<()> {
     plugin::initialise(plugin).ok()?;
     let client = create(candidate, plugin).ok()?;
     let device = *shared::devices(&client).ok()?.first()?;
-    Pjrt::new(client, device, false, Attempts::none()).use_once(program)
+    Pjrt::new(client, device, Attempts::none()).use_once(program)
 }
 
 /// The file as it is now.

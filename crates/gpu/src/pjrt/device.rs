@@ -43,6 +43,5 @@ pub(super) fn open(
     info.name = format!("{title} (PJRT)");
     info.driver = format!("{} by {} {}", info.driver, platform.0, platform.1);
     info.memory_bytes = shared::memory(plugin, device);
-    let simulated = matches!(candidate.source, Source::Simulator(_));
-    Ok(ValueDevice::new("cantus pjrt", info, Pjrt::new(client, (device, id), simulated, attempts), options))
+    Ok(ValueDevice::new("cantus pjrt", info, Pjrt::new(client, (device, id), attempts), options))
 }

@@ -7,7 +7,6 @@ use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramTex
 use super::event::Event;
 use super::plugin::Owned;
 use super::shared::{Landing, Pjrt, nested};
-use crate::graph::plan::{self, Machine, Partition};
 use crate::graph::{Graph, Value};
 use crate::tensor::DType;
 use crate::values::{Fetched, Ran, Run, Target};
@@ -175,10 +174,5 @@ impl Target for Pjrt {
     /// Within a client.
     fn take(&self, other: &Self, value: &Arc<Owned>) -> Option<Result<Arc<Owned>, Fault>> {
         Arc::ptr_eq(&self.client, &other.client).then(|| self.copy_here(value))
-    }
-
-    fn cost(&self, graph: &Graph) -> Option<std::time::Duration> {
-        let steps = || plan::timeline(graph, &Machine::default(), Partition::Golden).steps;
-        self.simulated.then(|| steps().iter().map(|(_, _, time)| *time).sum())
     }
 }

@@ -43,8 +43,6 @@ pub(super) struct Pjrt {
     device: *mut c_void,
     /// The plugin's number for it.
     pub(super) id: i64,
-    /// True if times are those of the cost model.
-    pub(super) simulated: bool,
     pub(super) attempts: Arc<Attempts>,
 }
 
@@ -54,13 +52,8 @@ unsafe impl Send for Pjrt {}
 unsafe impl Sync for Pjrt {}
 
 impl Pjrt {
-    pub(super) fn new(
-        client: Arc<Owned>,
-        (device, id): (*mut c_void, i64),
-        simulated: bool,
-        attempts: Attempts,
-    ) -> Self {
-        Self { plugin: client.plugin, client, device, id, simulated, attempts: Arc::new(attempts) }
+    pub(super) fn new(client: Arc<Owned>, (device, id): (*mut c_void, i64), attempts: Attempts) -> Self {
+        Self { plugin: client.plugin, client, device, id, attempts: Arc::new(attempts) }
     }
 
     pub(super) fn to_device(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> Result<Arc<Owned>, Fault> {

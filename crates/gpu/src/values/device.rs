@@ -8,8 +8,8 @@ use super::shared::{Compiled, Shared};
 use super::target::{Fault, FaultKind, Target};
 use crate::backend::native::NativeOperation;
 use crate::backend::{
-    BoxFuture, Buffer, Command, CommandList, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions,
-    Program, Recording, Refusal, padded, ready,
+    BoxFuture, Buffer, Command, CommandList, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Program,
+    Recording, Refusal, padded, ready,
 };
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -26,8 +26,6 @@ pub(crate) struct ValueDevice<T: Target> {
     programs: Mutex<Programs<T>>,
     /// Why the last graph was none for it.
     refused: Mutex<Option<String>>,
-    profile: bool,
-    times: Mutex<Vec<KernelTime>>,
     shared: Arc<Shared<T>>,
 }
 
@@ -37,13 +35,7 @@ impl<T: Target> ValueDevice<T> {
         let shared = Arc::new(Shared::new(thread, info, target, options));
         let at_work = Arc::downgrade(&shared);
         shared.health.watch_over(at_work);
-        Self {
-            programs: Mutex::default(),
-            refused: Mutex::default(),
-            profile: options.profile,
-            times: Mutex::default(),
-            shared,
-        }
+        Self { programs: Mutex::default(), refused: Mutex::default(), shared }
     }
 
     fn program(&self, graph: &Arc<Graph>) -> Option<Arc<Compiled<T>>> {
@@ -69,17 +61,6 @@ impl<T: Target> ValueDevice<T> {
         tracing::debug!(device = %self.shared.info.name, "a graph was refused: {reason}");
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         None
-    }
-
-    /// Notes what the cost model says of a simulated device.
-    fn note_times(&self, batch: &[Command]) {
-        for command in batch.iter().filter(|_| self.profile) {
-            let Command::Dispatch(dispatch) = command else { continue };
-            let found = (&*dispatch.program as &dyn std::any::Any).downcast_ref::<Compiled<T>>();
-            let Some(time) = found.and_then(|program| self.shared.target.cost(&program.graph)) else { continue };
-            let label = dispatch.label.clone();
-            self.times.lock().unwrap_or_else(PoisonError::into_inner).push(KernelTime { label, start: None, time });
-        }
     }
 }
 
@@ -155,7 +136,6 @@ impl<T: Target> Device for ValueDevice<T> {
     }
 
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
-        self.note_times(&batch);
         ready(self.shared.submit(batch))
     }
 
@@ -167,7 +147,6 @@ impl<T: Target> Device for ValueDevice<T> {
         if let Some(list) = CommandList::of(&**recording) {
             return self.submit(list.0.clone());
         }
-        self.note_times(Shared::<T>::commands(&**recording).unwrap_or_default());
         ready(self.shared.replay(&**recording))
     }
 
@@ -205,9 +184,5 @@ impl<T: Target> Device for ValueDevice<T> {
             let error = self.shared.error(&fault, "giving back memory", 0);
             tracing::warn!(device = %self.shared.info.name, "{error}");
         }
-    }
-
-    fn take_times(&self) -> Vec<KernelTime> {
-        std::mem::take(&mut *self.times.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

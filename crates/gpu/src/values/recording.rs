@@ -139,11 +139,6 @@ impl<T: Target> Shared<T> {
         Ok(Arc::new(ValueRecording { kept, all, commands: batch.to_vec(), shared: self.clone() }))
     }
 
-    /// The commands of a recording that is no list of them.
-    pub(super) fn commands(recording: &dyn Recording) -> Option<&[Command]> {
-        (recording as &dyn Any).downcast_ref::<ValueRecording<T>>().map(|own| &*own.commands)
-    }
-
     /// Starts a recording behind all that was started.
     pub(super) fn replay(&self, recording: &dyn Recording) -> Result<(), Refusal> {
         let own = (recording as &dyn Any).downcast_ref::<ValueRecording<T>>();

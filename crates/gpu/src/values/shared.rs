@@ -36,7 +36,6 @@ impl<T: Target> OnDevice<T> {
 pub(super) struct Compiled<T: Target> {
     owner: Arc<Shared<T>>,
     pub(super) program: Arc<T::Program>,
-    pub(super) graph: Arc<Graph>,
     pub(super) inputs: Vec<(DType, Vec<usize>)>,
     pub(super) output: (DType, Vec<usize>),
 }
@@ -53,7 +52,6 @@ impl<T: Target> Compiled<T> {
         Some(program.map(|program| Self {
             owner: owner.clone(),
             program: Arc::new(program),
-            graph: graph.clone(),
             inputs,
             output: ty(*output),
         }))

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::graph::Graph;
 use crate::tensor::DType;
@@ -153,11 +152,6 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
 
     /// Takes a value of another device here; `None` where that goes by the host alone.
     fn take(&self, _other: &Self, _value: &Self::Value) -> Option<Result<Self::Value, Self::Fault>> {
-        None
-    }
-
-    /// Returns a cost model's time for a run, if it is simulated.
-    fn cost(&self, _graph: &Graph) -> Option<Duration> {
         None
     }
 
