@@ -9,26 +9,23 @@ use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
-use super::health::Health;
-#[cfg(any(feature = "vulkan", feature = "opencl", feature = "_cuda_hip", feature = "_values"))]
 use crate::backend::DeviceKind;
 use crate::error::{Error, Result};
+use crate::health::Health;
 
 /// The longest wait in a driver that takes a limit: short enough to notice that the device is gone, long enough not to waste processor
 /// time.
-#[cfg(any(feature = "vulkan", feature = "wgpu"))]
-pub(super) const SLICE: Duration = Duration::from_millis(50);
+pub const SLICE: Duration = Duration::from_millis(50);
 
 /// Returns how long the caller itself polls before it sleeps: most kernels and small transfers are done by then, and a change of threads costs
 /// as much. On an H100 to be woken by the driver took 50 to 110 microseconds; where the processor does the work, or shares its power with what
 /// does, looking takes from it.
-#[cfg(any(feature = "vulkan", feature = "opencl", feature = "_cuda_hip", feature = "_values"))]
-pub(super) fn look(kind: DeviceKind) -> Duration {
+pub fn look(kind: DeviceKind) -> Duration {
     Duration::from_micros(if kind == DeviceKind::DiscreteGpu { 400 } else { 30 })
 }
 
 /// A point in a queue.
-pub(super) trait Awaited: Send + Sync + 'static {
+pub trait Awaited: Send + Sync + 'static {
     /// The driver's error.
     type Fault: Send;
 
@@ -44,7 +41,7 @@ pub(super) trait Awaited: Send + Sync + 'static {
 
 /// The outcome of a wait.
 #[derive(Debug)]
-pub(super) enum Ended<F> {
+pub enum Ended<F> {
     /// The queue has passed the point.
     Passed,
     /// The time limit passed first. The device counts as lost.
@@ -57,7 +54,7 @@ pub(super) enum Ended<F> {
 
 impl<F> Ended<F> {
     /// Returns the result for the caller. `what` was waited for; `fault` makes the error of a driver's failure.
-    pub(super) fn result(self, health: &Health, what: &str, fault: impl FnOnce(F) -> Error) -> Result<()> {
+    pub fn result(self, health: &Health, what: &str, fault: impl FnOnce(F) -> Error) -> Result<()> {
         match self {
             Self::Passed => Ok(()),
             Self::Late => Err(health.timeout_error(what)),
@@ -67,8 +64,7 @@ impl<F> Ended<F> {
     }
 }
 
-#[doc(hidden)]
-pub struct Watch<E: Awaited> {
+struct Watch<E: Awaited> {
     /// The number of its submission.
     number: u64,
     event: Arc<E>,
@@ -103,7 +99,7 @@ struct Threads {
 }
 
 /// Waits for the points of one device's queue.
-pub(super) struct Waiter<E: Awaited> {
+pub struct Waiter<E: Awaited> {
     name: &'static str,
     look: Duration,
     shared: Arc<Shared<E>>,
@@ -112,7 +108,7 @@ pub(super) struct Waiter<E: Awaited> {
 
 impl<E: Awaited> Waiter<E> {
     /// `name` names the device's threads; a caller polls for [`look`].
-    pub(super) fn new(name: &'static str, health: Arc<Health>, look: Duration) -> Self {
+    pub fn new(name: &'static str, health: Arc<Health>, look: Duration) -> Self {
         let watches = Mutex::new(Watches { list: Vec::new(), closing: false });
         Self {
             name,
@@ -123,7 +119,7 @@ impl<E: Awaited> Waiter<E> {
     }
 
     /// Waits for the event behind the submission of that number, not longer than until the deadline: then the device is given up.
-    pub(super) async fn wait(&self, number: u64, event: Arc<E>, deadline: Option<Instant>) -> Ended<E::Fault> {
+    pub async fn wait(&self, number: u64, event: Arc<E>, deadline: Option<Instant>) -> Ended<E::Fault> {
         let start = Instant::now();
         loop {
             if let Some(found) = end_of(&*event) {

@@ -1,7 +1,6 @@
 //! Vendors' libraries, loaded at run time.
 
 use std::error::Error as _;
-#[cfg(any(feature = "_cuda_hip", feature = "ascend"))]
 use std::ffi::c_void;
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use libloading::{Error, Library};
 ///
 /// # Safety
 /// Its initialisers are run: it is a vendor's under its own name, or one that the user names.
-pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
+pub unsafe fn load(path: &Path) -> Result<Library, String> {
     // SAFETY: the library's initialisers may run: it is a vendor's, or the user's choice (this function's contract).
     unsafe { Library::new(path) }.map_err(|error| reason(path, &error))
 }
@@ -20,16 +19,14 @@ pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
 ///
 /// # Safety
 /// `F` is the type of that function.
-#[cfg(feature = "_cuda_hip")]
-pub(super) unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
+pub unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
     // SAFETY: the address is the function's, which has type `F` (this function's contract); sizes agree.
     address(library, name).map(|address| unsafe { std::mem::transmute_copy(&address) })
 }
 
 /// An address in a library. The search is the same for all types of functions, of which there are dozens.
-#[cfg(any(feature = "_cuda_hip", feature = "ascend"))]
-pub(super) fn address(library: &Library, name: &str) -> Option<*mut c_void> {
+pub fn address(library: &Library, name: &str) -> Option<*mut c_void> {
     // SAFETY: only the address is taken.
     let found = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
     Some(*found).filter(|address| !address.is_null())

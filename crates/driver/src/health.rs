@@ -15,9 +15,9 @@ use crate::backend::detached::{self, AtWork};
 use crate::error::{Error, Result};
 
 /// A device's state of health. Threads and callbacks share it.
-pub(crate) struct Health {
+pub struct Health {
     /// The device's name, for errors.
-    pub(crate) device: String,
+    pub device: String,
     lost: OnceLock<String>,
     /// The work that is held when a time limit passes, until it has ended.
     #[cfg(not(target_arch = "wasm32"))]
@@ -31,7 +31,7 @@ pub(crate) struct Health {
 
 impl Health {
     /// Creates the health of a device whose batches and transfers have a time limit.
-    pub(crate) fn new(device: String, timeout: Option<Duration>) -> Self {
+    pub fn new(device: String, timeout: Option<Duration>) -> Self {
         Self {
             device,
             lost: OnceLock::new(),
@@ -46,29 +46,25 @@ impl Health {
 
     /// Names what is to be held when a time limit passes: everything that the device's work may touch.
     #[cfg(not(target_arch = "wasm32"))]
-    #[cfg_attr(
-        not(any(feature = "_device", feature = "_values")),
-        expect(dead_code, reason = "who has no memory of the device's leaves nothing behind")
-    )]
-    pub(crate) fn watch_over(&self, device: Weak<dyn AtWork>) {
+    pub fn watch_over(&self, device: Weak<dyn AtWork>) {
         // Once, when the device is opened.
         let _ = self.at_work.set(device);
     }
 
     /// Returns the time by which work that starts now must end.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
     }
 
     /// The error for work that was not finished by then.
-    pub(crate) fn timeout_error(&self, what: &str) -> Error {
+    pub fn timeout_error(&self, what: &str) -> Error {
         let limit = self.timeout.unwrap_or_default().as_millis();
         let milliseconds = u64::try_from(limit).unwrap_or(u64::MAX);
         Error::Timeout { what: what.to_owned(), device: self.device.clone(), milliseconds }
     }
 
     /// Marks the device as lost. The first reason is kept.
-    pub(crate) fn lose(&self, reason: &str) {
+    pub fn lose(&self, reason: &str) {
         if self.lost.set(reason.to_owned()).is_ok() {
             tracing::warn!(device = %self.device, reason, "device lost");
         }
@@ -76,7 +72,7 @@ impl Health {
 
     /// Marks the device as lost because it missed a time limit. Its work may never end: whatever that may touch is held from now on, and
     /// whoever used the device goes on.
-    pub(crate) fn overdue(&self) {
+    pub fn overdue(&self) {
         self.lose("it did not finish within the time limit");
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(device) = self.at_work.get().and_then(Weak::upgrade)
@@ -86,24 +82,24 @@ impl Health {
         }
     }
 
-    pub(crate) fn is_lost(&self) -> bool {
+    /// Returns whether the device is lost.
+    pub fn is_lost(&self) -> bool {
         self.lost.get().is_some()
     }
 
     /// The error of a lost device.
-    pub(crate) fn lost_error(&self) -> Error {
+    pub fn lost_error(&self) -> Error {
         let reason = self.lost.get().map_or("it does not answer", String::as_str);
         Error::DeviceLost { device: self.device.clone(), reason: reason.to_owned() }
     }
 
     /// Keeps an error that came outside of any call.
-    #[cfg(feature = "wgpu")]
-    pub(crate) fn complain(&self, message: String) {
+    pub fn complain(&self, message: String) {
         self.complaints.lock().unwrap_or_else(PoisonError::into_inner).push(message);
     }
 
     /// Fails when the device is lost, or with the errors that came outside of any call (once).
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         if self.is_lost() {
             return Err(self.lost_error());
         }

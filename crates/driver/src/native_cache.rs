@@ -17,13 +17,13 @@ const MARK: &[u8; 8] = b"CANTUS01";
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The inputs that compiled code depends on: source, options, device, driver, compiler.
-pub(super) struct Key {
+pub struct Key {
     /// All parts, each with its length.
     text: Vec<u8>,
 }
 
 /// The cache of one backend.
-pub(super) struct NativeCache {
+pub struct NativeCache {
     /// `None`: nothing is kept.
     folder: Option<PathBuf>,
     warned: AtomicBool,
@@ -31,7 +31,7 @@ pub(super) struct NativeCache {
 
 impl NativeCache {
     /// The cache of a backend within the user's cache folder. What is too much is removed.
-    pub(super) fn open(folder: Option<&Path>, backend: &str) -> Self {
+    pub fn open(folder: Option<&Path>, backend: &str) -> Self {
         let folder = crate::private_folder::open(
             folder.map(|folder| folder.join("kernels").join(backend)),
             "compiled kernels are not cached",
@@ -43,7 +43,7 @@ impl NativeCache {
     }
 
     /// The key of these parts; this library's version is one of them.
-    pub(super) fn key(&self, parts: &[&str]) -> Key {
+    pub fn key(&self, parts: &[&str]) -> Key {
         let mut text = Vec::new();
         for part in parts.iter().chain(&[env!("CARGO_PKG_VERSION")]) {
             text.extend((part.len() as u64).to_le_bytes());
@@ -58,7 +58,7 @@ impl NativeCache {
     }
 
     /// The code that was kept for the key, if it is there and whole.
-    pub(super) fn get(&self, key: &Key) -> Option<Vec<u8>> {
+    pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
         let bytes = fs::read(self.path(key)?).ok()?;
         let rest = bytes.strip_prefix(MARK)?;
         let (sum, rest) = rest.split_first_chunk::<8>()?;
@@ -71,7 +71,7 @@ impl NativeCache {
     }
 
     /// Keeps code. A folder that cannot be written is a warning, once.
-    pub(super) fn put(&self, key: &Key, code: &[u8]) {
+    pub fn put(&self, key: &Key, code: &[u8]) {
         let Some(path) = self.path(key) else { return };
         if let Err(error) = write(&path, key, code)
             && !self.warned.swap(true, Ordering::Relaxed)
