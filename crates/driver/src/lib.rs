@@ -1,4 +1,4 @@
-//! What backends behind a driver share, whichever its API: vendors' libraries, waiting for queues, a device's health, compiled code on disk.
+//! Parts that backends behind a driver share: vendors' libraries, waiting for queues, a device's health, compiled code on disk.
 
 pub mod health;
 #[cfg(all(feature = "library", not(target_arch = "wasm32")))]

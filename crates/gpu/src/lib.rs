@@ -1,4 +1,4 @@
-//! The backends for devices behind a driver, each loaded at run time: wgpu, Vulkan, OpenCL, CUDA and HIP, PJRT, Ascend.
+//! The backends for devices behind a driver, each loaded at run time: wgpu, Vulkan, OpenCL, CUDA and HIP.
 
 #[cfg(feature = "_device")]
 mod checks;
@@ -10,19 +10,13 @@ mod in_flight;
 mod matrices;
 #[cfg(feature = "_gpu")]
 mod nodes;
-#[cfg(all(feature = "_values", not(target_arch = "wasm32")))]
-mod values;
 
-#[cfg(all(feature = "ascend", not(target_arch = "wasm32")))]
-pub mod ascend;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
 pub mod cuda;
 #[cfg(all(feature = "hip", not(target_arch = "wasm32")))]
 pub mod hip;
 #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
 pub mod opencl;
-#[cfg(all(feature = "pjrt", not(target_arch = "wasm32")))]
-pub mod pjrt;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 pub mod vulkan;
 #[cfg(feature = "wgpu")]
@@ -34,16 +28,15 @@ use cantus_base::{deep_stack, error, fnv, tensor};
 #[allow(unused_imports, reason = "which rooms are named depends on the features")]
 use cantus_base::{files, private_folder};
 use cantus_device as backend;
-#[cfg(feature = "_wait")]
+#[allow(unused_imports, reason = "which rooms are named depends on the features")]
 use cantus_driver::health;
-#[cfg(all(any(feature = "_cuda_hip", feature = "_values"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_cuda_hip", not(target_arch = "wasm32")))]
 use cantus_driver::library;
-#[cfg(all(any(feature = "_native", feature = "pjrt"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 use cantus_driver::native_cache;
-#[cfg(all(feature = "_wait", not(target_arch = "wasm32")))]
+#[cfg(not(target_arch = "wasm32"))]
+#[allow(unused_imports, reason = "which rooms are named depends on the features")]
 use cantus_driver::wait;
-#[cfg(feature = "_values")]
-use cantus_graph as graph;
 use cantus_kernel as kernel;
 #[cfg(feature = "_native")]
 use cantus_translate as translate;
