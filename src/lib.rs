@@ -64,8 +64,8 @@
 //! | `monitor` | engines that can be watched: [`engine::Builder::publish`], `engine::published` | |
 //! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
-//! The rows up to `hip` are the default. `cargo tree` counts 108 packages on Linux then, 12 of them parts of Cantus. There are 44 without features, 52
-//! with `cpu`, 68 with `wgsl` and `cpu`, and 100 with `wgpu` as well. Drivers' libraries are loaded at run time.
+//! The rows up to `hip` are the default. `cargo tree` counts 109 packages on Linux then, 13 of them parts of Cantus. There are 44 without features, 52
+//! with `cpu`, 68 with `wgsl` and `cpu`, and 101 with `wgpu` as well. Drivers' libraries are loaded at run time.
 
 #![warn(missing_debug_implementations)]
 
@@ -73,6 +73,9 @@
 #[doc(hidden)]
 pub mod testing;
 
+#[cfg(feature = "graph")]
+pub mod graph;
+pub mod ops;
 pub mod typed;
 
 #[doc(inline)]
@@ -84,10 +87,7 @@ pub use cantus_engine::group;
 #[doc(inline)]
 pub use cantus_engine::stream;
 #[doc(inline)]
-pub use cantus_engine::{backend, engine, ops};
-#[cfg(feature = "graph")]
-#[doc(inline)]
-pub use cantus_graph as graph;
+pub use cantus_engine::{backend, engine};
 #[doc(inline)]
 pub use cantus_kernel as kernel;
 #[cfg(feature = "link")]

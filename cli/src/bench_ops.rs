@@ -1,7 +1,7 @@
 //! The operations that `cantus bench` times: a row for each operation. Functions of elements come from the library's
 //! own table.
 
-use cantus::graph::Graph;
+use cantus::graph::{Graph, ToGraph as _};
 use cantus::ops::{self, Attention, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};
 use cantus::{DType, Engine, Error, Result, Tensor};
 

@@ -76,9 +76,8 @@ fn own(operation: &NativeOperation) -> Option<Box<dyn Operation>> {
         NativeOperation::Fft(_) => return None,
         NativeOperation::Attention(shape) => Box::new(shape.clone()),
         NativeOperation::Function(function) => Box::new(function.clone()),
-        // Its own kernels are quicker than the operations that a graph cuts them into.
-        #[cfg(feature = "graph")]
-        NativeOperation::Graph(_) => return None,
+        // It has kernels.
+        NativeOperation::Expression(_) => return None,
     })
 }
 

@@ -47,9 +47,8 @@ pub enum NativeOperation {
     Attention(AttentionShape),
     /// A function that an app or a crate defines. Bindings: the inputs, and the result.
     Function(Function),
-    /// Bindings: the graph's arguments, and its one result.
-    #[cfg(feature = "graph")]
-    Graph(std::sync::Arc<crate::graph::Graph>),
+    /// Bindings: the expression's arguments, and its result.
+    Expression(std::sync::Arc<crate::expression::Expression>),
 }
 
 impl NativeOperation {
@@ -73,8 +72,7 @@ impl NativeOperation {
             Self::Reduce(shape) => shape.elements.operations(1),
             Self::Scan(shape) => product_of(1, &[shape.rows, shape.length]),
             Self::Fft(shape) => product_of(5, &[shape.rows, shape.length, shape.length.max(1).ilog2() as usize]),
-            #[cfg(feature = "graph")]
-            Self::Graph(graph) => graph.flops(),
+            Self::Expression(expression) => expression.flops(),
             _ => 0,
         }
     }

@@ -19,8 +19,6 @@ use cantus_base::tensor::{self, DType};
 use cantus_base::threads;
 #[cfg(not(target_arch = "wasm32"))]
 use cantus_base::{files, folders};
-#[cfg(feature = "graph")]
-use cantus_graph as graph;
 use cantus_kernel::{self as kernel};
 
 pub use engine::{Engine, Tensor};

@@ -141,7 +141,8 @@ fn places(shape: &[usize], strides: &[usize], offset: usize) -> Vec<usize> {
     all
 }
 
-fn contiguous(shape: &[usize]) -> Vec<usize> {
+/// Distances between neighbours along each axis of contiguous elements.
+pub(super) fn contiguous(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis];

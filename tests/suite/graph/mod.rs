@@ -7,7 +7,7 @@ mod programs;
 
 use std::path::Path;
 
-use cantus::graph::{Graph, Precision};
+use cantus::graph::{Graph, Precision, ToGraph as _};
 use cantus::{DType, Tensor};
 use programs::{Program, cpu};
 
@@ -171,6 +171,60 @@ fn products_carry_their_precision() {
 fn text_that_is_none_of_ours_is_refused() {
     for text in ["module @x {\n  %0 = \"stablehlo.fft\"(%1) : (tensor<4xf32>) -> tensor<4xf32>\n}", "\u{0}", "%0 = "] {
         assert!(Graph::from_stablehlo(text).is_err(), "{text}");
+    }
+}
+
+/// Expressions are plain data: those that no engine makes are refused.
+#[test]
+fn malformed_expressions_are_refused() {
+    use cantus::backend::expression::{Expression, Node, Part};
+    use cantus::backend::native::{Combination, RowFunction};
+    let node = |part: Part, operands: &[usize], shape: &[usize]| Node {
+        part,
+        operands: operands.to_vec(),
+        shape: shape.to_vec(),
+        dtype: DType::F32,
+    };
+    let view = |offset, strides: &[usize]| Part::View { offset, strides: strides.to_vec() };
+    let gather = |step, length| Part::Gather { offset: 0, strides: vec![1], step, length };
+    let x = node(Part::Argument(0), &[], &[4, 3]);
+    let whole = Expression { nodes: vec![x.clone(), node(view(0, &[3, 1]), &[0], &[4, 3])] };
+    assert_eq!(Graph::of("whole", &whole).unwrap().inputs().len(), 1);
+    let function = |text: &str| Part::Function(text.into());
+    let kernel = |text: &str| Part::Kernel { text: text.into(), uniforms: Vec::new() };
+    let sum = |from| Part::Reduce { by: Combination::Sum, from };
+    let refused = [
+        node(Part::Argument(2), &[], &[4, 3]),
+        node(Part::Select, &[0, 0], &[4, 3]),
+        node(Part::Select, &[0, 0, 0], &[4, 2]),
+        node(Part::Select, &[0, 1, 0], &[4, 3]),
+        node(Part::Select, &[0, 7, 0], &[4, 3]),
+        node(function("fn element(x: f32) -> f32 { return x; }"), &[0], &[3]),
+        node(function("fn element(x: f32) -> f32 { return x; }"), &[], &[4, 3]),
+        node(function("fn other(x: f32) -> f32 { return x; }"), &[0], &[4, 3]),
+        node(function("fn element(x: f32) -> f32 { return"), &[0], &[4, 3]),
+        node(kernel("fn element() {}"), &[], &[4, 3]),
+        node(kernel("@compute @workgroup_size(1) fn main() {}"), &[], &[4]),
+        node(view(1, &[3, 1]), &[0], &[4, 3]),
+        node(view(usize::MAX, &[3, 1]), &[0], &[4, 3]),
+        node(view(0, &[usize::MAX, 1]), &[0], &[4, 3]),
+        node(view(0, &[1]), &[0], &[4, 3]),
+        node(view(0, &[1, 1]), &[0], &[0, 3]),
+        node(gather(1, 0), &[0, 0], &[3]),
+        node(gather(5, 4), &[0, 0], &[3]),
+        node(sum(3), &[0], &[4]),
+        node(sum(1), &[0], &[3]),
+        node(sum(1), &[], &[4]),
+        node(Part::Find { least: true, from: 9 }, &[0], &[4]),
+        node(Part::Rows(RowFunction::Softmax), &[0], &[4, 4]),
+        node(Part::Product, &[0, 0], &[4, 3]),
+        node(Part::Product, &[0], &[4, 3]),
+    ];
+    assert!(Graph::of("nothing", &Expression::default()).is_err());
+    for last in refused {
+        let expression = Expression { nodes: vec![x.clone(), last] };
+        let made = Graph::of("malformed", &expression);
+        assert!(matches!(made, Err(cantus::Error::Unsupported { .. })), "{:?}", expression.nodes);
     }
 }
 

@@ -5,13 +5,11 @@ use std::ops::Range;
 use std::str::FromStr;
 
 #[cfg(feature = "graph")]
+use crate::backend::expression::{self, Expression};
+#[cfg(feature = "graph")]
 use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
-#[cfg(feature = "graph")]
-use crate::graph::Graph;
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::mapped;
 use crate::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -260,46 +258,37 @@ impl Wave {
         }
     }
 
-    /// The part as an operation graph: the kernel's own text, with an id for each element.
+    /// The part as plain data: the kernel's own text, with an id for each element.
     #[cfg(feature = "graph")]
-    fn graph(&self, part: Part) -> Result<Graph> {
+    fn described(&self, part: Part) -> Expression {
         let text = match self {
             Self::Field { .. } => cantus_shaders::prepared::FIELD,
             Self::Phi => cantus_shaders::prepared::PHI_PATTERN,
         };
-        let uniforms = |path: &str, _: DType| {
-            Some(match (path, self) {
-                ("grid.width", _) => f64::from(part.width),
-                ("grid.height", _) => f64::from(part.height),
-                ("grid.first_row", _) => f64::from(part.first_row),
-                ("grid.first_column", _) => f64::from(part.first_column),
-                ("grid.tile_width", _) => f64::from(part.columns),
-                ("grid.tile_height", _) => f64::from(part.rows),
-                ("wave.number.0", Self::Field { number, .. }) => f64::from(number[0]),
-                ("wave.number.1", Self::Field { number, .. }) => f64::from(number[1]),
-                ("wave.phase", Self::Field { phase, .. }) => f64::from(*phase),
-                _ => return None,
-            })
-        };
-        let name = self.kernel().name();
-        let mut graph = Graph::new(name);
-        let shape = [part.rows as usize, part.columns as usize];
-        let lowered = mapped(&mut graph, text, shape, &uniforms).and_then(|item| item.one());
-        let value = lowered.map_err(|refused| Error::Unsupported {
-            kernel: name.to_owned(),
-            device: "operation graphs".to_owned(),
-            construct: refused.to_string(),
-            report: String::new(),
-        })?;
-        graph.output(value);
-        Ok(graph.pruned())
+        let mut uniforms = vec![
+            ("grid.width", f64::from(part.width)),
+            ("grid.height", f64::from(part.height)),
+            ("grid.first_row", f64::from(part.first_row)),
+            ("grid.first_column", f64::from(part.first_column)),
+            ("grid.tile_width", f64::from(part.columns)),
+            ("grid.tile_height", f64::from(part.rows)),
+        ];
+        if let Self::Field { number: [high, low], phase } = self {
+            let wave = [("wave.number.0", *high), ("wave.number.1", *low), ("wave.phase", *phase)];
+            uniforms.extend(wave.map(|(path, number)| (path, f64::from(number))));
+        }
+        let uniforms = uniforms.into_iter().map(|(path, number)| (path, number.to_bits())).listed();
+        let kernel = expression::Part::Kernel { text: text.into(), uniforms };
+        let mut expression = Expression::default();
+        expression.push(kernel, Vec::new(), &[part.rows as usize, part.columns as usize], DType::F32);
+        expression
     }
 
     async fn compute(&self, engine: &Engine, part: Part) -> Result<Tensor> {
         let shape = [part.rows as usize, part.columns as usize];
         #[cfg(feature = "graph")]
         if engine.takes_graphs() {
-            let operation = NativeOperation::Graph(self.graph(part)?.shared());
+            let operation = NativeOperation::Expression(self.described(part).into());
             if let Some(output) =
                 engine.native_async(operation, &[], (DType::F32, &shape), self.kernel().name()).await?
             {
@@ -448,29 +437,24 @@ pub async fn field_part_async(
     Wave::field(params)?.compute(engine, part).await
 }
 
-/// Returns [`field_async`] as an operation graph without arguments.
-///
-/// ```
-/// use cantus::ops::field::{FieldParams, field_graph};
-/// let graph = field_graph(&FieldParams::new(53, 37))?;
-/// assert_eq!(graph.shape(graph.outputs()[0]), [37, 53]);
-/// # Ok::<_, cantus::Error>(())
-/// ```
+/// Returns [`field_async`] as plain data without arguments, for devices that take no kernels.
 ///
 /// # Errors
 /// As [`field_async`].
 #[cfg(feature = "graph")]
-pub fn field_graph(params: &FieldParams) -> Result<Graph> {
-    Wave::field(params)?.graph(Part::whole(params.width, params.height)?)
+#[doc(hidden)]
+pub fn field_described(params: &FieldParams) -> Result<Expression> {
+    Ok(Wave::field(params)?.described(Part::whole(params.width, params.height)?))
 }
 
-/// Returns [`phi_pattern_async`] as an operation graph without arguments.
+/// Returns [`phi_pattern_async`] as plain data without arguments.
 ///
 /// # Errors
 /// As [`phi_pattern_async`].
 #[cfg(feature = "graph")]
-pub fn phi_pattern_graph(width: usize, height: usize) -> Result<Graph> {
-    Wave::Phi.graph(Part::whole(width, height)?)
+#[doc(hidden)]
+pub fn phi_pattern_described(width: usize, height: usize) -> Result<Expression> {
+    Ok(Wave::Phi.described(Part::whole(width, height)?))
 }
 
 /// Computes [`field_async`] in tiles, row of tiles by row of tiles, and passes each to `sink` on the host. Memory stays bounded for any grid.

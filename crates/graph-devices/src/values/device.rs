@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::memory::{Held, ValueBuffer};
 use super::shared::{Compiled, Shared};
 use super::target::{Fault, FaultKind, Target};
+use crate::backend::expression::Expression;
 use crate::backend::native::NativeOperation;
 use crate::backend::{
     BoxFuture, Buffer, Command, CommandList, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Program,
@@ -18,11 +19,11 @@ use crate::kernel::Kernel;
 /// Programs kept, at most.
 const KEPT: usize = 1024;
 
-type Programs<T> = HashMap<Arc<Graph>, Option<Arc<Compiled<T>>>>;
+type Programs<T> = HashMap<Arc<Expression>, Option<Arc<Compiled<T>>>>;
 
 /// A device of operations, opened.
 pub(crate) struct ValueDevice<T: Target> {
-    /// Programs by graph, then by shape; `None` for graphs that the device cannot run.
+    /// Programs by expression; `None` for those that the device cannot run.
     programs: Mutex<Programs<T>>,
     /// Why the last graph was none for it.
     refused: Mutex<Option<String>>,
@@ -38,22 +39,25 @@ impl<T: Target> ValueDevice<T> {
         Self { programs: Mutex::default(), refused: Mutex::default(), shared }
     }
 
-    fn program(&self, graph: &Arc<Graph>) -> Option<Arc<Compiled<T>>> {
+    fn program(&self, expression: &Arc<Expression>) -> Option<Arc<Compiled<T>>> {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = programs.get(graph) {
+        if let Some(known) = programs.get(expression) {
             return known.clone();
         }
-        let program = match Compiled::new(&self.shared, graph) {
-            Some(Ok(program)) => Some(Arc::new(program)),
-            None => self.refuse("a graph of several results".to_owned()),
-            Some(Err(fault)) if fault.kind() == FaultKind::Missing => self.refuse(fault.to_string()),
-            // Another time it may.
-            Some(Err(fault)) => return self.refuse(fault.to_string()),
+        let program = match Graph::of("expression", expression) {
+            Ok(graph) => match Compiled::new(&self.shared, &graph.shared()) {
+                Some(Ok(program)) => Some(Arc::new(program)),
+                None => self.refuse("a graph of several results".to_owned()),
+                Some(Err(fault)) if fault.kind() == FaultKind::Missing => self.refuse(fault.to_string()),
+                // Another time it may.
+                Some(Err(fault)) => return self.refuse(fault.to_string()),
+            },
+            Err(error) => self.refuse(error.to_string()),
         };
         if programs.len() >= KEPT {
             programs.clear();
         }
-        programs.insert(graph.clone(), program.clone());
+        programs.insert(expression.clone(), program.clone());
         program
     }
 
@@ -167,7 +171,9 @@ impl<T: Target> Device for ValueDevice<T> {
 
     fn native(&self, operation: &NativeOperation) -> Option<Arc<dyn Program>> {
         match operation {
-            NativeOperation::Graph(graph) => self.program(graph).map(|program| program as Arc<dyn Program>),
+            NativeOperation::Expression(expression) => {
+                self.program(expression).map(|program| program as Arc<dyn Program>)
+            }
             _ => None,
         }
     }

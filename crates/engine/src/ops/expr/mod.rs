@@ -4,10 +4,10 @@ pub(super) mod again;
 pub(super) mod chain;
 mod common;
 pub(super) mod deferred;
+#[cfg(feature = "graph")]
+mod described;
 pub(super) mod emit;
 pub(super) mod evaluate;
-#[cfg(feature = "graph")]
-pub(super) mod graph;
 mod library;
 pub(super) mod methods;
 pub(super) mod node;

@@ -6,9 +6,9 @@ use super::again::Words;
 use super::deferred::Deferred;
 use super::emit::{self, Group, Writer};
 use super::evaluate::{compute, kernel, narrowed};
-#[cfg(feature = "graph")]
-use super::graph::{Item, Lowering, Refused};
 use super::node::Typed;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::{Engine, Extent, Tensor};
@@ -68,11 +68,10 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
     /// Computes it into a new tensor.
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>>;
 
-    /// The operation in a graph, for devices that take no kernels: its result in its own shape, as it is computed with.
+    /// The operation on its inputs as plain data, for devices that take no kernels.
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        let _ = lowering;
-        Err(Refused::Operation)
+    fn part(&self) -> Option<Part> {
+        None
     }
 }
 

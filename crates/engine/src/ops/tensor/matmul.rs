@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::reduce::{Fold, Reduce};
 use crate::backend::BoxFuture;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::{MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
@@ -12,8 +14,6 @@ use crate::ops::elementwise::{Binary, Unary};
 use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, resolve};
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
@@ -390,14 +390,8 @@ impl Operation for Matmul {
     }
 
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
-        if !is_float(self.a.dtype) {
-            return Err(Refused::Operation);
-        }
-        let (a, b) = (lowering.single(&self.a)?, lowering.single(&self.b)?);
-        let product = lowering.graph.dot(a, b);
-        let shaped = self.vector.as_ref().map(|shape| lowering.graph.reshape(product, shape));
-        Ok(Item::One(shaped.unwrap_or(product)))
+    fn part(&self) -> Option<Part> {
+        is_float(self.a.dtype).then_some(Part::Product)
     }
 }
 

@@ -6,25 +6,21 @@ use std::sync::Arc;
 use super::rows::for_length;
 use super::sort::number;
 use crate::backend::BoxFuture;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::{Combination, FindShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-#[cfg(feature = "graph")]
-use crate::graph;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
 use crate::ops::expr::chain;
 use crate::ops::expr::deferred::Deferred;
 use crate::ops::expr::emit::{self, Writer, word};
 use crate::ops::expr::evaluate::compute;
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-#[cfg(feature = "graph")]
-use crate::ops::expr::shape::contiguous;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::tune::{Job, Machine, Variant};
@@ -294,51 +290,17 @@ impl Operation for Reduce {
     }
 
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        let axes: Vec<usize> = (self.from..self.input.shape.len()).listed();
-        let fold = match self.fold {
-            Fold::Sum => graph::Fold::Sum,
-            Fold::Prod => graph::Fold::Prod,
-            Fold::Max => graph::Fold::Max,
-            Fold::Min => graph::Fold::Min,
-            Fold::Argmax | Fold::Argmin => return self.found(lowering, &axes),
+    fn part(&self) -> Option<Part> {
+        let from = self.from;
+        let by = match self.fold {
+            Fold::Sum => Combination::Sum,
+            _ if self.input.dtype.kind() == Kind::Complex => return None,
+            Fold::Prod => Combination::Product,
+            Fold::Max => Combination::Greatest,
+            Fold::Min => Combination::Least,
+            Fold::Argmax | Fold::Argmin => return Some(Part::Find { least: self.fold == Fold::Argmin, from }),
         };
-        let x = lowering.whole(&self.input)?;
-        if matches!(x, Item::Many(_)) && self.fold != Fold::Sum {
-            return Err(Refused::Operation);
-        }
-        Ok(x.each(&mut |x| lowering.graph.reduce(fold, x, &axes)))
-    }
-}
-
-#[cfg(feature = "graph")]
-impl Reduce {
-    /// The least place among those whose element is the best; NaN is better than all.
-    fn found(&self, lowering: &mut Lowering, axes: &[usize]) -> Result<Item, Refused> {
-        use graph::{Binary as Two, Compare};
-        let x = lowering.single(&self.input)?;
-        let (shape, graph) = (&self.input.shape, &mut lowering.graph);
-        let fold = if self.fold == Fold::Argmax { graph::Fold::Max } else { graph::Fold::Min };
-        let best = graph.reduce(fold, x, axes);
-        let kept: Vec<usize> = (0..self.from).listed();
-        let best = graph.broadcast(best, &kept, shape);
-        let (same, nan, all) = (
-            graph.compare(Compare::Eq, x, best),
-            graph.compare(Compare::Ne, x, x),
-            graph.compare(Compare::Ne, best, best),
-        );
-        let nan = graph.binary(Two::And, nan, all);
-        let is_best = graph.binary(Two::Or, same, nan);
-        let strides = contiguous(&shape[self.from..]);
-        let mut place = graph.constant(0, DType::U32);
-        for (&axis, stride) in axes.iter().zip(strides) {
-            let (along, stride) = (graph.iota(axis, DType::U32, shape), graph.integer(stride as i64, DType::U32));
-            let step = graph.binary(Two::Multiply, along, stride);
-            place = graph.binary(Two::Add, place, step);
-        }
-        let none = graph.integer(i64::from(u32::MAX), DType::U32);
-        let places = graph.select(is_best, place, none);
-        Ok(Item::One(graph.reduce(graph::Fold::Min, places, axes)))
+        Some(Part::Reduce { by, from })
     }
 }
 

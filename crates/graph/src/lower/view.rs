@@ -1,8 +1,8 @@
 //! Strided views as operations: slices, reshapes, transposes and repetitions where they can say it, a gather where they cannot.
 
-use crate::graph::{Binary, Graph, Value};
-use crate::ops::expr::shape::{contiguous, product};
+use crate::simulate::contiguous;
 use crate::tensor::DType;
+use crate::{Binary, Graph, Value};
 use cantus_base::listed::{Listed, Ordered};
 
 /// An axis of a view that moves in what is read.
@@ -39,6 +39,11 @@ pub(super) fn viewed(graph: &mut Graph, source: Value, offset: usize, strides: &
         return graph.reshape(turned, shape);
     }
     graph.broadcast(turned, &axes, shape)
+}
+
+/// The number of elements of a shape.
+fn product(shape: &[usize]) -> usize {
+    shape.iter().product()
 }
 
 /// A value with one axis.

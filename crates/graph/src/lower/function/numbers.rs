@@ -3,8 +3,8 @@
 use naga::{BinaryOperator, MathFunction, ScalarKind};
 
 use super::{Inliner, Item, Lowered, refused};
-use crate::graph::{Binary, Compare, Unary, Value};
 use crate::tensor::DType;
+use crate::{Binary, Compare, Unary, Value};
 
 pub(super) fn dtype(kind: ScalarKind, bytes: u8) -> Lowered<DType> {
     Ok(match (kind, bytes) {

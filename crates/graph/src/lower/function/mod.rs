@@ -12,14 +12,14 @@ use naga::{
 };
 
 use self::numbers::dtype;
-use super::Refused;
-use crate::graph::{Binary, Compare, Graph, Unary, Value};
+use super::{Lowered, Refused, refused};
 use crate::tensor::DType;
+use crate::{Binary, Compare, Graph, Unary, Value};
 use cantus_base::listed::Listed;
 
 /// A value of WGSL: a number of each element, or several.
 #[derive(Debug, Clone)]
-pub(in crate::ops) enum Item {
+pub(super) enum Item {
     One(Value),
     Many(Vec<Self>),
     Place(Place),
@@ -27,7 +27,7 @@ pub(in crate::ops) enum Item {
 
 /// A variable, or a part of one.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct Place {
+pub(super) struct Place {
     root: Root,
     path: Vec<u32>,
 }
@@ -38,19 +38,13 @@ enum Root {
     Global(Handle<GlobalVariable>),
 }
 
-type Lowered<T> = Result<T, Refused>;
-
-fn refused<T>(what: impl Into<String>) -> Lowered<T> {
-    Err(Refused::Because(what.into()))
-}
-
 /// The longest loop that is unrolled.
 const LONGEST: usize = 256;
 /// Nodes that one function may become.
 const MOST_NODES: usize = 20_000;
 
 impl Item {
-    pub(in crate::ops) fn one(&self) -> Lowered<Value> {
+    pub(super) fn one(&self) -> Lowered<Value> {
         match self {
             Self::One(value) => Ok(*value),
             _ => refused("a vector where a number is expected"),
@@ -58,7 +52,7 @@ impl Item {
     }
 
     /// Applies a function to every number.
-    pub(in crate::ops) fn each(&self, f: &mut impl FnMut(Value) -> Value) -> Self {
+    pub(super) fn each(&self, f: &mut impl FnMut(Value) -> Value) -> Self {
         match self {
             Self::One(value) => Self::One(f(*value)),
             Self::Many(parts) => Self::Many(parts.iter().map(|part| part.each(f)).listed()),
@@ -67,7 +61,7 @@ impl Item {
     }
 
     /// Applies a function to the numbers of two items, of which one may be a single number.
-    fn with(&self, other: &Self, f: &mut impl FnMut(Value, Value) -> Lowered<Value>) -> Lowered<Self> {
+    pub(super) fn with(&self, other: &Self, f: &mut impl FnMut(Value, Value) -> Lowered<Value>) -> Lowered<Self> {
         Ok(match (self, other) {
             (Self::One(a), Self::One(b)) => Self::One(f(*a, *b)?),
             (Self::Many(a), Self::Many(b)) => Self::Many(a.iter().zip(b).map(|(a, b)| a.with(b, f)).try_listed()?),
@@ -128,7 +122,7 @@ struct Frame<'a> {
 }
 
 /// Constants of a kernel's uniforms by their path, such as `grid.width` or `wave.number.0`.
-pub(in crate::ops) type Uniforms<'a> = dyn Fn(&str, DType) -> Option<f64> + 'a;
+pub(super) type Uniforms<'a> = dyn Fn(&str, DType) -> Option<f64> + 'a;
 
 struct Inliner<'a> {
     module: &'a Module,
@@ -598,7 +592,7 @@ fn parsed(text: &str) -> Lowered<Arc<Module>> {
     if let Some(known) = MODULES.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
         return Ok(known.clone());
     }
-    let module = naga::front::wgsl::parse_str(text).map_err(|error| Refused::Because(error.message().to_owned()))?;
+    let module = naga::front::wgsl::parse_str(text).map_err(|error| Refused(error.message().to_owned()))?;
     let module = Arc::new(module);
     let mut modules = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
     if modules.len() >= KEPT {
@@ -609,7 +603,7 @@ fn parsed(text: &str) -> Lowered<Arc<Module>> {
 }
 
 /// Returns the result of the function `name` of a text for these arguments.
-pub(in crate::ops) fn called(graph: &mut Graph, text: &str, name: &str, arguments: Vec<Item>) -> Lowered<Item> {
+pub(super) fn called(graph: &mut Graph, text: &str, name: &str, arguments: Vec<Item>) -> Lowered<Item> {
     let module = parsed(text)?;
     let Some((_, function)) = module.functions.iter().find(|(_, function)| function.name.as_deref() == Some(name))
     else {
@@ -623,12 +617,7 @@ pub(in crate::ops) fn called(graph: &mut Graph, text: &str, name: &str, argument
 }
 
 /// Returns the elements that the invocations of a kernel store, one each, at the place of their id in a result of rows and columns.
-pub(in crate::ops) fn mapped(
-    graph: &mut Graph,
-    text: &str,
-    shape: [usize; 2],
-    uniforms: &Uniforms<'_>,
-) -> Lowered<Item> {
+pub(super) fn mapped(graph: &mut Graph, text: &str, shape: [usize; 2], uniforms: &Uniforms<'_>) -> Lowered<Item> {
     let module = parsed(text)?;
     let Some(entry) = module.entry_points.first() else { return refused("no entry point") };
     let (row, column) = (graph.iota(0, DType::U32, &shape), graph.iota(1, DType::U32, &shape));
