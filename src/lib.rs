@@ -62,7 +62,6 @@
 //! | `linalg` | factorisations and linear systems on the CPU by `faer`, in float64 | `cpu` |
 //! | `zk` | finite fields, curves, multi-scalar multiplication and transforms for zero-knowledge proofs | `wgsl` |
 //! | `monitor` | engines that can be watched: [`engine::Builder::publish`], `engine::published` | |
-//! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
 //! The rows up to `hip` are the default. `cargo tree` counts 108 packages on Linux then, 12 of them parts of Cantus. There are 44 without features, 52
 //! with `cpu`, 68 with `wgsl` and `cpu`, and 100 with `wgpu` as well. Drivers' libraries are loaded at run time.

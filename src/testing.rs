@@ -35,15 +35,6 @@ pub fn evaluate_twice(engine: &crate::Engine) {
     crate::ops::evaluate_twice(engine);
 }
 
-/// As [`Kernel::ahead`](crate::Kernel::ahead), for a module that finds `math` and `rt` under `root`; `bare` leaves the static out.
-///
-/// # Errors
-/// As [`Kernel::ahead`](crate::Kernel::ahead).
-#[cfg(feature = "ahead")]
-pub fn ahead_within(kernel: &crate::Kernel, source: &str, root: &str, bare: bool) -> crate::Result<String> {
-    kernel.ahead_within(source, root, bare)
-}
-
 /// Returns the values of overrides as a compiled form takes them.
 ///
 /// # Errors

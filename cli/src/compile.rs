@@ -264,7 +264,7 @@ fn make(kernel: &Kernel, target: Target, arguments: &Arguments) -> Result<Vec<u8
         Target::C => source(Dialect::Host),
         Target::Ptx => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
         Target::Cubin => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
-        Target::Rust => kernel.ahead(&arguments.kernel).map(String::into_bytes),
+        Target::Rust => cantus_build::rust(kernel, &arguments.kernel).map(String::into_bytes),
         // Resolved by the caller.
         Target::All | Target::Stablehlo | Target::Plan => Ok(Vec::new()),
     }

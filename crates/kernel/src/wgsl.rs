@@ -25,7 +25,8 @@ use cantus_base::listed::{Listed, Ordered};
 #[doc(hidden)]
 pub struct Parsed {
     pub(super) source: Source,
-    pub(crate) module: Module,
+    #[doc(hidden)]
+    pub module: Module,
     pub(crate) info: ModuleInfo,
     features: Features,
     /// The sizes of workgroups that were laid out in a row, as written, by entry point.
@@ -404,7 +405,19 @@ impl Parsed {
             Some((known.name.clone()?, literal))
         });
         let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
-        on_deep_stack(&self.source.file, || Self::parse(&File::named(&self.source.file), &text, &|_| ())).ok()
+        on_deep_stack(&self.source.file, || self.with_text(&text)).ok()
+    }
+
+    /// Returns the text that naga read.
+    #[doc(hidden)]
+    pub fn text(&self) -> &str {
+        self.source.for_naga()
+    }
+
+    /// Parses another text in place of this one, on this stack.
+    #[doc(hidden)]
+    pub fn with_text(&self, text: &str) -> Result<Self> {
+        Self::parse(&File::named(&self.source.file), text, &|_| ())
     }
 
     /// Returns its demands on a driver and on a device.
@@ -574,49 +587,6 @@ impl Parsed {
         })
     }
 
-    /// Rust for the entry point; `root` and `source` as in [`crate::ahead`].
-    #[cfg(feature = "ahead")]
-    pub(crate) fn ahead(
-        &self,
-        entry: Option<&str>,
-        overrides: &BTreeMap<String, f64>,
-        options: &crate::ahead::write::Options,
-    ) -> Result<String> {
-        on_deep_stack(&self.source.file, || {
-            let arguments = super::arguments::find(self);
-            let parsed = arguments.parsed.as_ref().unwrap_or(self);
-            let is_fixed = |name: &str| !arguments.names.iter().any(|known| known == name);
-            let fixed = overrides.iter().filter(|(name, _)| is_fixed(name));
-            let fixed: BTreeMap<String, f64> = fixed.map(|(name, value)| (name.clone(), *value)).mapped();
-            let resolved = parsed.resolve(entry, &fixed)?;
-            let name = resolved.module.entry_points[resolved.entry_point].name.clone();
-            let refuse = |construct: String, report: String| Error::Unsupported {
-                kernel: name.clone(),
-                device: "the generator of Rust".to_owned(),
-                construct,
-                report,
-            };
-            // Those that this entry point uses.
-            let info = resolved.info.get_entry_point(resolved.entry_point);
-            let is_used = |variable: &str| {
-                let mut variables = resolved.module.global_variables.iter();
-                variables.any(|(handle, known)| known.name.as_deref() == Some(variable) && !info[handle].is_empty())
-            };
-            let pairs = arguments.names.iter().cloned().zip(arguments.variables.iter().cloned());
-            let (names, variables): (Vec<String>, Vec<String>) = pairs.filter(|(_, name)| is_used(name)).unzip();
-            let flat = spmd::flat(&resolved.module, &resolved.info, resolved.entry_point, &variables);
-            let flat = flat.map_err(|unsupported| {
-                let report = unsupported.span.map(|span| parsed.report(span, &unsupported.construct));
-                refuse(unsupported.construct.clone(), report.unwrap_or_default())
-            })?;
-            let values = overrides.iter().filter(|(name, _)| !names.contains(name));
-            let values = values.map(|(name, value)| (name.as_str(), *value));
-            let fingerprint = crate::ahead::fingerprint(&self.source.text, &name, values);
-            crate::ahead::write::rust(&flat, &name, fingerprint, &names, options)
-                .map_err(|refusal| refuse(refusal.0, String::new()))
-        })
-    }
-
     #[cfg(feature = "translate")]
     pub(crate) fn translate(
         &self,
@@ -656,8 +626,9 @@ impl Parsed {
         })
     }
 
-    /// The source with a span marked, in naga's form.
-    fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
+    /// Returns the source with a span marked, in naga's form.
+    #[doc(hidden)]
+    pub fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
         let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
         self.source.report("not supported on this device".to_owned(), span, label.to_owned())
     }
@@ -795,7 +766,8 @@ fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
 }
 
 /// naga recurses over nested source. A failure of that is an error of the text.
-pub(super) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+#[doc(hidden)]
+pub fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     deep_stack::run("cantus-wgsl", work).unwrap_or_else(|failure| Err(failed(file, &failure)))
 }
 
@@ -809,7 +781,8 @@ fn failed(file: &str, failure: &Failure) -> Error {
     Error::InvalidWgsl { kernel: file.to_owned(), report, place: None }
 }
 
-pub(super) fn override_name(found: &naga::Override) -> String {
+#[doc(hidden)]
+pub fn override_name(found: &naga::Override) -> String {
     match (found.id, &found.name) {
         (Some(id), _) => id.to_string(),
         (None, Some(name)) => name.clone(),
@@ -837,6 +810,7 @@ fn address_space(space: naga::AddressSpace) -> Option<AddressSpace> {
     }
 }
 
-pub(super) fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
+#[doc(hidden)]
+pub fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
     module.types[handle].inner.scalar().and_then(Scalar::of)
 }

@@ -3,9 +3,9 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::Register;
-use crate::bytecode::{Convert, FULL, Input, Instr, Op, Space};
 use cantus_base::listed::Listed;
+use cantus_spmd::Register;
+use cantus_spmd::bytecode::{Convert, FULL, Input, Instr, Op, Space};
 
 use super::affine::Step;
 use super::analysis::{Ty, is_trig, merges, sources, target};

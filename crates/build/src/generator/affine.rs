@@ -1,7 +1,7 @@
 //! Values that are `base + lane.x * step`: indices, mostly. They are kept as base and steps, computed once for the chunk.
 
-use crate::bytecode::{Input, Instr, Int2, LINEAR, Op};
-use crate::{Class, Flat, Register};
+use cantus_spmd::bytecode::{Input, Instr, Int2, LINEAR, Op};
+use cantus_spmd::{Class, Flat, Register};
 
 use super::analysis::{Ty, target};
 use super::names::literal;

@@ -1,7 +1,7 @@
 //! Each operation on registers as an expression of Rust.
 
-use crate::Register;
-use crate::bytecode::{Compare, Convert, Float, Float2, Instr, Int, Int2, IntCompare, Op};
+use cantus_spmd::Register;
+use cantus_spmd::bytecode::{Compare, Convert, Float, Float2, Instr, Int, Int2, IntCompare, Op};
 
 use super::analysis::Ty;
 

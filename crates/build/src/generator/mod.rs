@@ -1,12 +1,15 @@
-//! The generator: a flattened entry point in, Rust out.
+//! The generator of Rust: a kernel in, a module for [`cantus_spmd::ahead`] out.
 //!
+//! `entry` runs it: `arguments` finds the overrides that come with the launch, and the executor's lowering gives the flattened entry point.
 //! `control` finds blocks and loops again, `affine` what is base + step * lane, `plan` cuts the rest into regions, `look` finds what
 //! those need around them; `flow` writes blocks and jumps, `region`, `prefix`, `rows`, `store` and `special` the loops over lanes, `op`
 //! the operations in them, `file` what is around it all.
 
 mod affine;
 mod analysis;
+mod arguments;
 mod control;
+mod entry;
 mod file;
 mod flow;
 mod look;
@@ -21,23 +24,20 @@ mod store;
 
 use rustc_hash::FxHashSet;
 
-use crate::bytecode::{Count, Input, Instr, Op, Space, Strided};
-use crate::{Class, Flat, Register};
 use cantus_base::listed::Listed;
+use cantus_spmd::bytecode::{Count, Input, Instr, Op, Space, Strided};
+use cantus_spmd::{Class, Flat, Register};
 
 use affine::Affine;
 use analysis::{Ty, target};
 use control::Interval;
-#[doc(hidden)]
-pub use file::{Options, rust};
+pub use entry::{rust, rust_within};
 use names::{element, literal};
 use op::Operands;
 use plan::Item;
 
 /// The reason why a kernel is left to the executor.
-#[derive(Clone, Debug)]
-#[doc(hidden)]
-pub struct Refusal(pub String);
+struct Refusal(String);
 
 impl Refusal {
     fn new(reason: &str) -> Self {
@@ -50,7 +50,7 @@ const MAX_INSTRUCTIONS: usize = 6_000;
 /// The most stack that the lanes of one call may take.
 const MAX_STACK: u64 = 512 << 10;
 
-pub(super) struct Writer<'a> {
+struct Writer<'a> {
     flat: &'a Flat,
     types: Vec<Ty>,
     affine: Vec<Option<Affine>>,
@@ -86,7 +86,7 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Writes the body of the function that runs chunks.
-    pub(super) fn body(flat: &'a Flat) -> Result<String, Refusal> {
+    fn body(flat: &'a Flat) -> Result<String, Refusal> {
         if flat.instructions.len() > MAX_INSTRUCTIONS {
             return Err(Refusal::new("a kernel of more than 6000 operations"));
         }

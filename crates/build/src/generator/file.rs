@@ -2,15 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::Flat;
 use cantus_base::listed::Listed;
+use cantus_spmd::Flat;
 
 use super::{Refusal, Writer};
 
 /// Options for writing a file.
-#[derive(Clone, Debug)]
-#[doc(hidden)]
-pub struct Options {
+pub(super) struct Options {
     /// The path of the module that holds `math`, `rt` and `Compiled`: `cantus::ahead`, or `crate::ahead` within.
     pub root: String,
     /// The origin of the WGSL.
@@ -22,12 +20,11 @@ pub struct Options {
 /// Rust for one entry point.
 ///
 /// `fingerprint` is what the compiled form is matched by; `arguments` are the overrides that come with the launch.
-#[doc(hidden)]
-pub fn rust(
+pub(super) fn rust(
     flat: &Flat,
     name: &str,
     fingerprint: u64,
-    arguments: &[String],
+    arguments: &[&str],
     options: &Options,
 ) -> Result<String, Refusal> {
     let body = Writer::body(flat)?;
@@ -68,7 +65,7 @@ fn head(name: &str, Options { root, source, bare }: &Options) -> String {
 }
 
 /// Constants and tables of the kernel.
-fn constants(out: &mut String, flat: &Flat, arguments: &[String]) {
+fn constants(out: &mut String, flat: &Flat, arguments: &[&str]) {
     let lanes = match flat.row {
         Some(lanes) => lanes,
         None => flat.workgroup_size.iter().product(),
@@ -96,7 +93,7 @@ fn constants(out: &mut String, flat: &Flat, arguments: &[String]) {
 }
 
 /// The static that names the kernel.
-fn kernel(out: &mut String, flat: &Flat, name: &str, fingerprint: u64, arguments: &[String]) {
+fn kernel(out: &mut String, flat: &Flat, name: &str, fingerprint: u64, arguments: &[&str]) {
     let bindings: Vec<String> = flat
         .bindings
         .iter()

@@ -1,8 +1,8 @@
 //! Names of registers and places, and constants as text.
 
-use crate::bytecode::{Element, Space};
-use crate::{Class, Flat, Register};
 use cantus_base::listed::Listed;
+use cantus_spmd::bytecode::{Element, Space};
+use cantus_spmd::{Class, Flat, Register};
 
 use super::analysis::Ty;
 

@@ -3,9 +3,9 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::bytecode::{FULL, IntCompare, Op};
-use crate::{Class, Register};
 use cantus_base::listed::Listed;
+use cantus_spmd::bytecode::{FULL, IntCompare, Op};
+use cantus_spmd::{Class, Register};
 
 use super::affine::Step;
 use super::analysis::{Ty, is_trig, sources, target};

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use naga::{Expression, Function, Handle, MathFunction, Override};
 
-use super::Scalar;
-use super::wgsl::{Parsed, override_name, scalar_of_type};
-use crate::flow::operands;
+use cantus_base::flow::operands;
 use cantus_base::listed::Listed;
+use cantus_kernel::Scalar;
+use cantus_kernel::wgsl::{Parsed, override_name, scalar_of_type};
 
 /// A module in which overrides are variables, and these, in the order of the launch's arguments.
 pub(super) struct Arguments {
     /// `None` where no override is one.
     pub parsed: Option<Parsed>,
-    /// The names that [`super::Kernel::with_override`] takes.
+    /// The names that [`cantus_kernel::Kernel::with_override`] takes.
     pub names: Vec<String>,
     /// The variables' names in the text.
     pub variables: Vec<String>,
@@ -74,7 +74,7 @@ fn rewritten(parsed: &Parsed, overrides: &[Handle<Override>]) -> Option<Parsed> 
     let group =
         parsed.module.global_variables.iter().filter_map(|(_, variable)| variable.binding.map(|b| b.group)).max();
     let group = group.map_or(0, |group| group.saturating_add(1));
-    let source = parsed.source.for_naga();
+    let source = parsed.text();
     let mut declarations: BTreeMap<usize, (usize, String)> = BTreeMap::new();
     for (binding, handle) in overrides.iter().enumerate() {
         let found = &parsed.module.overrides[*handle];
@@ -104,7 +104,7 @@ fn rewritten(parsed: &Parsed, overrides: &[Handle<Override>]) -> Option<Parsed> 
         done = end;
     }
     text.push_str(source.get(done..)?);
-    Parsed::parse(&crate::front::File::named(&parsed.source.file), &text, &|_| ()).ok()
+    parsed.with_text(&text).ok()
 }
 
 /// Returns where the `@id(…)` at the end of a text begins.

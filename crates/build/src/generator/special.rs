@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::bytecode::{A_UNIFORM, Atomic, Collective, FULL, Fold, Gather, Instr, Number, Op, Scan, Space};
-use crate::{Class, atomic_operation};
+use cantus_spmd::bytecode::{A_UNIFORM, Atomic, Collective, FULL, Fold, Gather, Instr, Number, Op, Scan, Space};
+use cantus_spmd::{Class, atomic_operation};
 
 use super::analysis::{Ty, target};
 use super::op::{Operands, cast};

@@ -1,9 +1,11 @@
 //! The analysis of a flattened entry point's registers: their types in Rust, and where they are used.
 
-use crate::bytecode::{A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op};
-use crate::shape::Width;
-use crate::{Class, Flat, Register};
 use cantus_base::listed::Listed;
+use cantus_spmd::bytecode::{
+    A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op,
+};
+use cantus_spmd::shape::Width;
+use cantus_spmd::{Class, Flat, Register};
 
 /// A register's type in the generated code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

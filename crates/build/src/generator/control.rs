@@ -1,8 +1,8 @@
 //! Turns jumps into Rust's blocks and loops: `'block: { … break 'block … }` and `'loop: loop { … }`.
 
-use crate::Flat;
-use crate::bytecode::{Instr, Op};
 use cantus_base::listed::{Listed, Ordered};
+use cantus_spmd::Flat;
+use cantus_spmd::bytecode::{Instr, Op};
 
 use super::Refusal;
 use super::analysis::is_special;

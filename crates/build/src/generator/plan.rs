@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::bytecode::{D_UNIFORM, Float, Float2, Op, Space};
-use crate::{Class, Flat, Register};
 use cantus_base::listed::Listed;
+use cantus_spmd::bytecode::{D_UNIFORM, Float, Float2, Op, Space};
+use cantus_spmd::{Class, Flat, Register};
 
 use super::analysis::{is_heavy, is_scalar, is_special, is_trig, merges, sources, target};
 

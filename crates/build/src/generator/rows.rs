@@ -3,9 +3,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::bytecode::{A_UNIFORM, Convert, IntCompare, LINEAR, Op};
-use crate::{Class, Register};
 use cantus_base::listed::Listed;
+use cantus_spmd::bytecode::{A_UNIFORM, Convert, IntCompare, LINEAR, Op};
+use cantus_spmd::{Class, Register};
 
 use super::Writer;
 use super::affine::{Step, linear_index};

@@ -1,7 +1,7 @@
 //! Blocks, loops and jumps as Rust has them.
 
-use crate::Register;
-use crate::bytecode::{Instr, Op};
+use cantus_spmd::Register;
+use cantus_spmd::bytecode::{Instr, Op};
 
 use super::analysis::Ty;
 use super::control::Interval;

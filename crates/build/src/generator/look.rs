@@ -3,8 +3,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::bytecode::{Instr, Int2, Op, Space};
-use crate::{Class, Register};
+use cantus_spmd::bytecode::{FULL, Instr, Int2, Op, Space};
+use cantus_spmd::{Class, Register};
 
 use super::Writer;
 use super::analysis::{self, is_special, sources, target};
@@ -65,7 +65,7 @@ impl Writer<'_> {
     fn look_at(&mut self, position: usize, i: &Instr) {
         let flat = self.flat;
         let mask = i.m;
-        if mask != crate::bytecode::FULL {
+        if mask != FULL {
             let looks = matches!(i.op, Op::JumpNone | Op::JumpAny)
                 || (i.op == Op::Store && !matches!(self.access(i).space, Space::Private { .. }))
                 || is_special(i.op);

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::bytecode::{A_UNIFORM, Count, Element, FULL, Instr, Space};
-use crate::{Class, Register};
+use cantus_spmd::bytecode::{A_UNIFORM, Count, Element, FULL, Instr, Space};
+use cantus_spmd::{Class, Register};
 
 use super::affine::Step;
 use super::analysis::Ty;
