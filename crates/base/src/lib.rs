@@ -45,6 +45,7 @@ pub mod listed;
 pub mod private_folder;
 pub mod reflection;
 pub mod tensor;
+pub mod texels;
 pub mod texture;
 #[doc(hidden)]
 pub mod threads;

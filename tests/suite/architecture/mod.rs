@@ -17,6 +17,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
     (
         "base",
         &[
+            &["texels"],
             &["tensor", "config"],
             &[
                 "reflection",

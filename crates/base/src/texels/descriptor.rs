@@ -1,7 +1,7 @@
 //! Descriptions of textures: their axes, sizes and levels.
 
 use crate::error::{Error, Result};
-use cantus_base::texture::TextureFormat;
+use crate::texture::TextureFormat;
 
 /// Texels along a side of a texture, at most.
 const MAX_SIDE: u32 = 1 << 15;
@@ -112,37 +112,74 @@ impl TextureDescriptor {
         }
     }
 
-    /// Texels of a level in one layer (in all slices of a block), samples counted.
-    pub(super) fn layer_texels(&self, level: u32) -> u64 {
+    /// Returns the texels of a level in one layer (in all slices of a block), samples counted.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn layer_texels(&self, level: u32) -> u64 {
         let [width, height, depth] = self.level_size(level);
         let slices = if self.dimension == TextureDimension::D3 { depth } else { 1 };
         u64::from(width) * u64::from(height) * u64::from(slices) * u64::from(self.samples)
     }
 
-    pub(super) fn layers(&self) -> u32 {
+    /// Returns the number of layers: 1 for a block.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn layers(&self) -> u32 {
         if self.dimension == TextureDimension::D3 { 1 } else { self.size[2] }
     }
 
-    pub(super) fn level_texels(&self, level: u32) -> u64 {
+    /// Returns the texels of a level in all layers, samples counted.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn level_texels(&self, level: u32) -> u64 {
         self.layer_texels(level) * u64::from(self.layers())
     }
 
-    pub(super) fn texels(&self) -> u64 {
+    /// Returns the texels of all levels and layers, samples counted.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn texels(&self) -> u64 {
         (0..self.levels).fold(0, |sum, level| sum + self.level_texels(level))
     }
 
-    /// The word where a level begins.
-    pub(super) fn level_offset(&self, level: u32) -> u64 {
+    /// Returns the word where a level begins.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn level_offset(&self, level: u32) -> u64 {
         (0..level).fold(0, |sum, level| sum + self.level_texels(level)) * u64::from(self.format.words())
     }
 
-    /// Returns the bytes of all levels as [`Engine::texture_from_bytes`] takes them, without padding.
+    /// Returns the words of a level's row whose bytes are padded to an alignment, and the rows of all its layers or slices.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn padded_rows(&self, level: u32, alignment: u64) -> (u64, u64) {
+        let [width, height, depth] = self.level_size(level);
+        let row = (u64::from(width) * u64::from(self.format.bytes())).next_multiple_of(alignment) / 4;
+        (row, u64::from(height) * u64::from(depth))
+    }
+
+    /// Returns the word where a level begins if rows are padded to an alignment.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn padded_offset(&self, level: u32, alignment: u64) -> u64 {
+        (0..level).fold(0, |sum, level| {
+            let (row, rows) = self.padded_rows(level, alignment);
+            sum + row * rows
+        })
+    }
+
+    /// Returns the bytes of all levels as `Engine::texture_from_bytes` takes them, without padding.
     #[must_use]
     pub fn byte_len(&self) -> u64 {
         self.texels() * u64::from(self.format.bytes())
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// Checks that there is such a texture.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] names the side, the levels or the samples.
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<()> {
         let fault = |reason: String| {
             let [width, height, depth] = self.size;
             let what = format!("a texture of {width} x {height} x {depth} {}", self.format);
