@@ -128,24 +128,9 @@ pub fn untaken(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body's format is not supported", detail)
 }
 
-fn dtype(dtype: safetensors::Dtype) -> Option<DTypeName> {
-    use safetensors::Dtype;
-    Some(match dtype {
-        Dtype::BOOL => DTypeName::Bool,
-        Dtype::I8 => DTypeName::I8,
-        Dtype::U8 => DTypeName::U8,
-        Dtype::I16 => DTypeName::I16,
-        Dtype::U16 => DTypeName::U16,
-        Dtype::I32 => DTypeName::I32,
-        Dtype::U32 => DTypeName::U32,
-        Dtype::I64 => DTypeName::I64,
-        Dtype::U64 => DTypeName::U64,
-        Dtype::F16 => DTypeName::F16,
-        Dtype::BF16 => DTypeName::Bf16,
-        Dtype::F32 => DTypeName::F32,
-        Dtype::F64 => DTypeName::F64,
-        _ => return None,
-    })
+/// The format's names are the library's in capitals.
+fn dtype(theirs: safetensors::Dtype) -> Option<DTypeName> {
+    theirs.to_string().to_lowercase().parse().ok().and_then(DTypeName::of)
 }
 
 /// Returns the media type of the answer that the caller accepts.

@@ -212,7 +212,7 @@ pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> i
         [side] => format!("({side},)"),
         sides => format!("({})", sides.iter().map(usize::to_string).listed().join(", ")),
     };
-    let mut text = format!("{{'descr': '{order}{}', 'fortran_order': False, 'shape': {sides}, }}", code(dtype));
+    let mut text = format!("{{'descr': '{order}{}', 'fortran_order': False, 'shape': {sides}, }}", dtype.numpy_code());
     // NumPy leaves room for the first length to grow in place, and begins the elements at a multiple of 64 bytes.
     if let Some(first) = shape.first() {
         text.push_str(&" ".repeat(21_usize.saturating_sub(first.to_string().len())));
@@ -230,28 +230,6 @@ pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> i
 /// The first bytes of a file in the format's first version.
 const MAGIC: &[u8; 8] = b"\x93NUMPY\x01\x00";
 
-/// NumPy's code of a dtype, without the byte order. It has none for bf16: the package `ml_dtypes` writes two bytes of no type, which
-/// `array.view(ml_dtypes.bfloat16)` reads.
-fn code(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "b1",
-        DType::I8 => "i1",
-        DType::U8 => "u1",
-        DType::I16 => "i2",
-        DType::U16 => "u2",
-        DType::BF16 => "V2",
-        DType::Complex64 => "c8",
-        DType::Complex128 => "c16",
-        DType::F16 => "f2",
-        DType::F32 => "f4",
-        DType::F64 => "f8",
-        DType::I32 => "i4",
-        DType::U32 => "u4",
-        DType::I64 => "i8",
-        DType::U64 => "u8",
-    }
-}
-
 /// The bytes of a number: a complex one is two.
 fn swapped_bytes(dtype: DType) -> usize {
     if dtype.kind() == Kind::Complex { dtype.bytes() / 2 } else { dtype.bytes() }
@@ -264,7 +242,7 @@ fn element(descriptor: Option<&str>) -> Result<(DType, bool), String> {
         Some((order @ ("<" | ">" | "=" | "|"), rest)) => (order, rest),
         _ => ("=", text),
     };
-    let Some(dtype) = DType::ALL.iter().copied().find(|&dtype| code(dtype) == rest) else {
+    let Some(dtype) = DType::ALL.iter().copied().find(|&dtype| dtype.numpy_code() == rest) else {
         return Err(foreign(&format!("dtype '{}'", text.escape_default())));
     };
     let swapped = match order {

@@ -21,30 +21,36 @@ const LEAST_BLOCK: usize = 1 << 16;
 /// Elements that a merge hands on at a time.
 const MERGED: usize = 1 << 18;
 
-/// An element's place in the order: NaN last, whatever its sign.
-fn key(dtype: DType, bytes: &[u8]) -> u64 {
-    fn float(bits: u64, sign: u64, infinity: u64) -> u64 {
-        match bits {
-            bits if bits & !sign > infinity => u64::MAX,
-            // Zeros of both signs are equal.
-            bits if bits & !sign == 0 => sign,
-            bits if bits & sign != 0 => !bits & (sign | (sign - 1)),
-            bits => bits | sign,
-        }
+/// The order of a dtype's elements: NaN last, whatever its sign.
+#[derive(Clone, Copy)]
+struct Order {
+    kind: Kind,
+    /// The bits of infinity, for floats.
+    infinity: u64,
+}
+
+impl Order {
+    fn of(dtype: DType) -> Self {
+        Self { kind: dtype.kind(), infinity: dtype.float_bits(f64::INFINITY).unwrap_or_default() }
     }
-    let mut word = [0; 8];
-    let (start, end) = if cfg!(target_endian = "little") { (0, bytes.len()) } else { (8 - bytes.len(), 8) };
-    word[start..end].copy_from_slice(bytes);
-    let bits = u64::from_ne_bytes(word);
-    let sign = 1_u64 << (8 * bytes.len() - 1);
-    match dtype {
-        DType::F16 => float(bits, sign, 0x7c00),
-        DType::BF16 => float(bits, sign, 0x7f80),
-        DType::F32 => float(bits, sign, 0x7f80_0000),
-        DType::F64 => float(bits, sign, 0x7ff0_0000_0000_0000),
-        DType::I8 | DType::I16 | DType::I32 | DType::I64 => bits ^ sign,
-        DType::Bool => u64::from(bits != 0),
-        _ => bits,
+
+    /// An element's place.
+    fn key(self, bytes: &[u8]) -> u64 {
+        let mut word = [0; 8];
+        let (start, end) = if cfg!(target_endian = "little") { (0, bytes.len()) } else { (8 - bytes.len(), 8) };
+        word[start..end].copy_from_slice(bytes);
+        let bits = u64::from_ne_bytes(word);
+        let sign = 1_u64 << (8 * bytes.len() - 1);
+        match self.kind {
+            Kind::Float if bits & !sign > self.infinity => u64::MAX,
+            // Zeros of both signs are equal.
+            Kind::Float if bits & !sign == 0 => sign,
+            Kind::Float if bits & sign != 0 => !bits & (sign | (sign - 1)),
+            Kind::Float => bits | sign,
+            Kind::Signed => bits ^ sign,
+            Kind::Bool => u64::from(bits != 0),
+            Kind::Unsigned | Kind::Complex => bits,
+        }
     }
 }
 
@@ -168,11 +174,12 @@ impl Runs {
             runs.push(Run { next: begin * size as u64, end: end * size as u64, held: Vec::new(), place: 0 });
             begin = end;
         }
+        let order = Order::of(self.dtype);
         let mut heap = BinaryHeap::with_capacity(runs.len());
         for (number, run) in runs.iter_mut().enumerate() {
             run.fill(&source, block).map_err(|error| self.fault(&error))?;
             if let Some(element) = run.element(size) {
-                heap.push(Reverse((key(self.dtype, element), number)));
+                heap.push(Reverse((order.key(element), number)));
             }
         }
         let mut merged = Vec::with_capacity(MERGED * size);
@@ -196,7 +203,7 @@ impl Runs {
                 run.fill(&source, block).map_err(|error| self.fault(&error))?;
             }
             match run.element(size) {
-                Some(element) => *least = Reverse((key(self.dtype, element), number)),
+                Some(element) => *least = Reverse((order.key(element), number)),
                 None => {
                     PeekMut::pop(least);
                 }

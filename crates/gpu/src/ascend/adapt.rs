@@ -13,13 +13,13 @@ fn plain(dtype: DType) -> Result<DType, Fault> {
     match dtype {
         DType::U32 => Ok(DType::I32),
         DType::Bool | DType::I8 | DType::U8 | DType::I16 | DType::I32 | DType::I64 => Ok(dtype),
-        DType::F16 | DType::BF16 | DType::F32 => Ok(dtype),
+        _ if float(dtype) => Ok(dtype),
         _ => Err(Fault::refused(format!("{dtype} is no dtype of its matrix and vector cores"))),
     }
 }
 
 fn float(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16 | DType::F32)
+    dtype.is_half() || dtype == DType::F32
 }
 
 struct Adapted<'a> {

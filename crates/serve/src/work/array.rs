@@ -10,70 +10,33 @@ use utoipa::ToSchema;
 use crate::job::Shape;
 use crate::problem::Problem;
 
-/// A dtype's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DTypeName {
-    Bool,
-    I8,
-    U8,
-    I16,
-    U16,
-    I32,
-    U32,
-    I64,
-    U64,
-    F16,
-    Bf16,
-    F32,
-    F64,
-    Complex64,
-    Complex128,
-}
-
-impl DTypeName {
-    /// The library's dtype.
-    pub fn dtype(self) -> DType {
-        match self {
-            Self::Bool => DType::Bool,
-            Self::I8 => DType::I8,
-            Self::U8 => DType::U8,
-            Self::I16 => DType::I16,
-            Self::U16 => DType::U16,
-            Self::I32 => DType::I32,
-            Self::U32 => DType::U32,
-            Self::I64 => DType::I64,
-            Self::U64 => DType::U64,
-            Self::F16 => DType::F16,
-            Self::Bf16 => DType::BF16,
-            Self::F32 => DType::F32,
-            Self::F64 => DType::F64,
-            Self::Complex64 => DType::Complex64,
-            Self::Complex128 => DType::Complex128,
+macro_rules! names {
+    ($($name:ident = $dtype:ident),*) => {
+        /// A dtype's name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+        #[serde(rename_all = "lowercase")]
+        pub enum DTypeName {
+            $($name,)*
         }
-    }
 
-    /// The name of the library's dtype.
-    pub fn of(dtype: DType) -> Option<Self> {
-        const ALL: [DTypeName; 15] = [
-            DTypeName::Bool,
-            DTypeName::I8,
-            DTypeName::U8,
-            DTypeName::I16,
-            DTypeName::U16,
-            DTypeName::I32,
-            DTypeName::U32,
-            DTypeName::I64,
-            DTypeName::U64,
-            DTypeName::F16,
-            DTypeName::Bf16,
-            DTypeName::F32,
-            DTypeName::F64,
-            DTypeName::Complex64,
-            DTypeName::Complex128,
-        ];
-        ALL.into_iter().find(|name| name.dtype() == dtype)
-    }
+        impl DTypeName {
+            /// The library's dtype.
+            pub fn dtype(self) -> DType {
+                match self {
+                    $(Self::$name => DType::$dtype,)*
+                }
+            }
+
+            /// The name of the library's dtype.
+            pub fn of(dtype: DType) -> Option<Self> {
+                [$(Self::$name),*].into_iter().find(|name| name.dtype() == dtype)
+            }
+        }
+    };
+}
+names! {
+    Bool = Bool, I8 = I8, U8 = U8, I16 = I16, U16 = U16, I32 = I32, U32 = U32, I64 = I64, U64 = U64, F16 = F16, Bf16 = BF16, F32 = F32,
+    F64 = F64, Complex64 = Complex64, Complex128 = Complex128
 }
 
 /// A tensor in JSON.
@@ -360,29 +323,15 @@ impl Output {
     pub fn safetensors(&self) -> Result<Vec<u8>, Problem> {
         use safetensors::tensor::{Dtype, TensorView};
         let (dtype, shape) = file_dtype(&self.shape);
-        let dtype = match dtype {
-            DType::Bool => Dtype::BOOL,
-            DType::I8 => Dtype::I8,
-            DType::U8 => Dtype::U8,
-            DType::I16 => Dtype::I16,
-            DType::U16 => Dtype::U16,
-            DType::I32 => Dtype::I32,
-            DType::U32 => Dtype::U32,
-            DType::I64 => Dtype::I64,
-            DType::U64 => Dtype::U64,
-            DType::F16 => Dtype::F16,
-            DType::BF16 => Dtype::BF16,
-            DType::F32 => Dtype::F32,
-            DType::F64 => Dtype::F64,
-            other => {
-                return Err(Problem::new(
-                    axum::http::StatusCode::NOT_ACCEPTABLE,
-                    "not-acceptable",
-                    "the result cannot have this form",
-                    format!("safetensors cannot hold {other}: accept application/x-npy"),
-                ));
-            }
-        };
+        // The format's names are the library's in capitals.
+        let dtype: Dtype = serde_json::from_value(dtype.name().to_uppercase().into()).map_err(|_| {
+            Problem::new(
+                axum::http::StatusCode::NOT_ACCEPTABLE,
+                "not-acceptable",
+                "the result cannot have this form",
+                format!("safetensors cannot hold {dtype}: accept application/x-npy"),
+            )
+        })?;
         let view = TensorView::new(dtype, shape, &self.bytes).map_err(|_| Problem::internal())?;
         safetensors::serialize([("result", view)], None).map_err(|_| Problem::internal())
     }

@@ -286,7 +286,7 @@ fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -
 fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut Vec<Tensor>) -> Option<()> {
     let mut typed = epilogue.typed;
     if let Node::Cast(inner) = &typed.node
-        && matches!(typed.dtype, DType::F16 | DType::BF16)
+        && typed.dtype.is_half()
     {
         shape.result = typed.dtype;
         typed = inner;
