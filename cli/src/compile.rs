@@ -11,6 +11,7 @@ use cantus::translate::{Dialect, OpenClFeatures, Options};
 use cantus::{Engine, Error, Kernel, Result};
 use clap::{Args, ValueEnum};
 
+use super::global::Global;
 use super::output::OutputFile;
 use super::parse::{Assignment, Size};
 
@@ -147,7 +148,7 @@ impl Target {
 ///
 /// # Errors
 /// As the library; [`Error::Unsupported`] when the language cannot express the kernel.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let code = match (arguments.target, arguments.types) {
         (Some(target @ (Target::Stablehlo | Target::Plan)), _) => of_operation(target, arguments)?,
         (Some(Target::All), _) => return every(&read_kernel(arguments)?, arguments),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use cantus::{Error, Result};
 use clap::{Args, ValueEnum};
 
+use super::global::Global;
 use super::{output, report};
 
 /// Create a folder with a small app: a Rust or Python program, a window, a page, or a simulation for `cantus job`
@@ -109,7 +110,7 @@ const SOURCES: Option<&str> =
 ///
 /// # Errors
 /// [`Error::InvalidInput`] for a name that is none, or sources that aren't there; [`Error::Io`] when the folder cannot be made.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let folder = &arguments.folder;
     let name = name(folder)?;
     let cantus = match arguments.kind {
