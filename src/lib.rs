@@ -76,13 +76,13 @@ pub mod testing;
 pub mod typed;
 
 #[doc(inline)]
-pub use cantus_base::{config, error, tensor};
+pub use cantus_base::{config, error};
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 #[doc(inline)]
 pub use cantus_engine::group;
 #[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
 #[doc(inline)]
-pub use cantus_engine::stream;
+pub use cantus_stream as stream;
 #[doc(inline)]
 pub use cantus_engine::{backend, engine, ops};
 #[cfg(feature = "graph")]
@@ -103,6 +103,14 @@ pub use cantus_translate as translate;
 #[cfg(feature = "zk")]
 #[doc(inline)]
 pub use cantus_zk as zk;
+
+/// The parts of a tensor, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
+pub mod tensor {
+    pub use cantus_base::tensor::*;
+    #[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
+    #[doc(inline)]
+    pub use cantus_npy as npy;
+}
 
 #[cfg(feature = "wgsl")]
 pub use cantus_base::texture::{AddressMode, CompareFunction, FilterMode, Sampler, TextureFormat};

@@ -7,8 +7,6 @@ pub mod engine;
 pub mod group;
 pub mod ops;
 mod shipped;
-#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
-pub mod stream;
 
 use cantus_base::config::{self, Config};
 use cantus_base::error::{self, Error};

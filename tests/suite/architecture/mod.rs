@@ -33,7 +33,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["listed"],
         ],
     ),
-    ("engine", &[&["stream", "group"], &["ops"], &["engine"], &["backend", "shipped"]]),
+    ("engine", &[&["group"], &["ops"], &["engine"], &["backend", "shipped"]]),
 ];
 
 /// The sources of a crate.

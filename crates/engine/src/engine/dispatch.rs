@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::profile::Span;
+use super::profile::Begun;
 use super::relocate::{ATTEMPTS, contended, relocate};
 use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
@@ -843,7 +843,7 @@ impl Plan<'_> {
         slot: &Arc<Slot>,
         program: &Arc<dyn Program>,
         fell_back: bool,
-        span: Span,
+        span: Begun,
     ) -> Result<Recorded> {
         let _still = shared.moves.hold();
         let Located { bindings, bytes, effect } = match self.located(slot)? {

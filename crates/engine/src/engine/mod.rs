@@ -52,7 +52,7 @@ pub use event::{Event, EventKind};
 pub use host::HostView;
 
 pub use metrics::MetricRow;
-pub use profile::{Profile, ProfileRow};
+pub use profile::{Profile, ProfileRow, Span};
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
 pub use publish::{
     DeviceFigures, Figures, KernelFigures, PublishedEvent, publish_as, publish_folder, published, published_in,

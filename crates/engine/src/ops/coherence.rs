@@ -25,7 +25,7 @@ const PARTIALS: u64 = 4096;
 const IN_RANGE: RangeInclusive<f64> = 1.0 / (1_u64 << 30) as f64..=(1_u64 << 40) as f64;
 
 /// A checked field: two axes, float32, at least one value, and a number of values that 32 bits can count.
-pub(crate) struct Sheet<'a> {
+pub struct Sheet<'a> {
     engine: Engine,
     values: &'a Tensor,
     width: u32,
@@ -34,7 +34,11 @@ pub(crate) struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    pub(crate) fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
+    /// Checks a field.
+    ///
+    /// # Errors
+    /// As [`coherence_async`].
+    pub fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
         let what = || format!("the coherence of the tensor {}", values.label());
         if values.dtype() != DType::F32 {
             return Err(Error::InvalidInput {
@@ -195,7 +199,7 @@ impl Moments {
 }
 
 /// The coherence of a field that comes in sheets of whole rows, read twice.
-pub(crate) struct Coherence {
+pub struct Coherence {
     /// The field, for errors.
     what: String,
     count: f64,
@@ -212,25 +216,31 @@ enum Reading {
 }
 
 impl Coherence {
-    pub(crate) fn new(what: String, [height, width]: [u64; 2]) -> Self {
+    /// Begins with a field of that height and width, which errors call `what`.
+    #[must_use]
+    pub fn new(what: String, [height, width]: [u64; 2]) -> Self {
         let narrow = width < 2 || height < 2;
         let reading = Reading::Moments(Moments::default());
         Self { what, count: width as f64 * height as f64, narrow, reading }
     }
 
     /// The result, after the last reading.
-    pub(crate) fn value(&self) -> Option<f32> {
+    #[must_use]
+    pub fn value(&self) -> Option<f32> {
         if let Reading::Done(value) = self.reading { Some(value) } else { None }
     }
 
     /// Returns whether sheets need the row before their own: the first row of a sheet counts as such. The field's own first one has none.
-    #[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
-    pub(crate) fn compares_rows(&self) -> bool {
+    #[must_use]
+    pub fn compares_rows(&self) -> bool {
         matches!(self.reading, Reading::Neighbours { .. })
     }
 
     /// Takes the next sheet of this reading.
-    pub(crate) async fn add(&mut self, sheet: &Sheet<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`coherence_async`].
+    pub async fn add(&mut self, sheet: &Sheet<'_>) -> Result<()> {
         match &mut self.reading {
             Reading::Moments(moments) => {
                 let whole = self.count == f64::from(sheet.count);
@@ -243,7 +253,10 @@ impl Coherence {
     }
 
     /// All sheets were taken: on to the next reading, or to the end.
-    pub(crate) fn end_of_reading(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`coherence_async`].
+    pub fn end_of_reading(&mut self) -> Result<()> {
         self.reading = match self.reading {
             Reading::Moments(Moments { mean, squares, neighbours, .. }) => {
                 let deviation = (squares / self.count).sqrt();

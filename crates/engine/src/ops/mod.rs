@@ -19,6 +19,8 @@ mod tune;
 
 pub use crate::shipped::{ShippedKernel, kernels};
 pub use coherence::coherence_async;
+#[doc(hidden)]
+pub use coherence::{Coherence, Sheet};
 #[cfg(feature = "wgsl")]
 pub use elementwise::{Binary, Unary};
 #[cfg(feature = "wgsl")]

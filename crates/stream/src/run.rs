@@ -108,9 +108,9 @@ impl Stream {
         let (send, results) = sync_channel::<Done>(1);
         let take = |checkpoint: &mut Option<Checkpoint>, state: &mut dyn State| -> Result<()> {
             for done in results {
-                let span = engine.shared().profiler().begin();
+                let span = engine.span();
                 state.take(&done)?;
-                engine.shared().profiler().end(span, || "stream: write".to_owned(), done.rows as u64 * row_bytes);
+                span.end("stream: write", done.rows as u64 * row_bytes);
                 let rows = done.first + done.rows as u64;
                 if let Some(checkpoint) = checkpoint.as_mut().filter(|checkpoint| checkpoint.is_due()) {
                     checkpoint.save(rows, state.save()?, done.carry.as_ref())?;

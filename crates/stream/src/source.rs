@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::tensor::npy::Described;
+use crate::npy::Described;
 use crate::tensor::{DType, Element};
 
 /// A source of rows, in order: an array whose first axis may be longer than any memory.
@@ -137,7 +137,7 @@ impl Npy {
     /// Opens a file. An array in Fortran order must have one axis, because its rows are not contiguous.
     ///
     /// # Errors
-    /// As [`crate::tensor::npy::read`]; [`Error::InvalidInput`] for Fortran order, [`Error::InvalidSize`] for rows without elements.
+    /// As [`crate::npy::read`]; [`Error::InvalidInput`] for Fortran order, [`Error::InvalidSize`] for rows without elements.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let unreadable = |error: std::io::Error| Error::unreadable(&path, &error);

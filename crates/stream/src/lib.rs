@@ -38,10 +38,14 @@ pub use self::sink::{NpyFile, Rows, Sink};
 pub use self::source::{Bytes, Generated, Items, Npy, Reader, Source};
 
 use self::feed::{Cut, Feed};
-use crate::engine::{Engine, Tensor};
-use crate::error::{Error, Result};
-use crate::ops::Expr;
+use self::engine::{Engine, Tensor};
+use self::error::{Error, Result};
+use self::ops::Expr;
 use cantus_base::listed::Listed;
+use cantus_base::{error, files, tensor};
+use cantus_device as backend;
+use cantus_engine::{engine, ops};
+use cantus_npy as npy;
 
 /// The progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

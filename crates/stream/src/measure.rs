@@ -11,7 +11,7 @@ use crate::engine::blocking::block_on;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::Expr;
-use crate::ops::coherence::{Coherence, Sheet};
+use crate::ops::{Coherence, Sheet};
 use crate::tensor::{DType, Kind};
 
 /// Elements that a device adds up by itself: few enough for exact sums of halves of whole numbers.

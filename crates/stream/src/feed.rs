@@ -8,6 +8,7 @@ use super::source::{Source, row_bytes, too_short};
 use crate::backend::{DeviceKind, HostMemory};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
+use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
 /// Chunks on the host at a time: one being read, one that waits, one in use and one whose last use has not ended.
@@ -115,7 +116,7 @@ pub(super) struct Feed {
     pieces: Receiver<Result<Option<Piece>>>,
     /// All was read, or reading failed.
     ended: bool,
-    kinds: Vec<(crate::DType, Vec<usize>)>,
+    kinds: Vec<(DType, Vec<usize>)>,
     /// All rows, where known.
     pub(super) rows: Option<u64>,
     /// Bytes of a row of all sources together.
@@ -252,7 +253,7 @@ impl Reading {
     fn piece(&mut self, place: &mut Place) -> Result<Option<Piece>> {
         let wanted = place.core + (self.chunk_rows + self.cut.after) as u64;
         let missing = if place.ended { 0 } else { usize::try_from(wanted - place.end).unwrap_or(usize::MAX) };
-        let span = self.engine.shared().profiler().begin();
+        let span = self.engine.span();
         let mut parts = Vec::with_capacity(self.sources.len());
         let mut found: Option<usize> = None;
         let mut total = 0;
@@ -270,7 +271,7 @@ impl Reading {
             }
             parts.push(room);
         }
-        self.engine.shared().profiler().end(span, || "stream: read ahead".to_owned(), total as u64);
+        span.end("stream: read ahead", total as u64);
         let found = found.unwrap_or(0);
         place.end += found as u64;
         place.ended |= found < missing;

@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use super::dtype::{DType, Kind, names};
-use crate::error::{Error, Result};
-use crate::listed::Listed;
+use cantus_base::error::{Error, Result};
+use cantus_base::files;
+use cantus_base::listed::Listed;
+use cantus_base::tensor::{DType, Kind, byte_count, dtype_names};
 
 /// NumPy's own limit on a header: what is longer is not one.
 const HEADER_BYTES: usize = 10_000;
@@ -180,14 +181,14 @@ fn read_sized(mut reader: impl Read, path: &Path, held: u64) -> Result<Array> {
 /// [`Error::InvalidSize`] if `bytes` does not fit the shape, [`Error::Io`] if the file cannot be written.
 pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
-    let expected = super::byte_count(shape, dtype)?;
+    let expected = byte_count(shape, dtype)?;
     if expected != bytes.len() as u64 {
         return Err(Error::InvalidSize {
             what: format!("the shape {}", Shape(shape)),
             reason: format!("it takes {expected} bytes of {dtype}, {} were given", bytes.len()),
         });
     }
-    let written = crate::files::write_whole(path, |file| {
+    let written = files::write_whole(path, |file| {
         write_header(file, dtype, shape)?;
         file.write_all(bytes)
     });
@@ -276,7 +277,7 @@ fn element(descriptor: Option<&str>) -> Result<(DType, bool), String> {
 }
 
 fn foreign(what: &str) -> String {
-    format!("it holds {what}, which is not one of {} (convert it in NumPy: array.astype(\"float32\"))", names())
+    format!("it holds {what}, which is not one of {} (convert it in NumPy: array.astype(\"float32\"))", dtype_names())
 }
 
 enum HeaderFault {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::files::Temporary;
-use crate::tensor::{DType, Element, npy};
+use crate::npy;
+use crate::tensor::{DType, Element};
 use cantus_base::listed::Listed;
 
 /// Rows of a result, on the host.
