@@ -51,6 +51,7 @@
 //! | `vulkan` | Vulkan directly | `wgsl` and 3 |
 //! | `opencl` | OpenCL 1.2 and later | `wgsl` and 5 |
 //! | `cuda`, `hip` | NVIDIA and AMD GPUs through their own libraries | `wgsl` and 1 |
+//! | `field` | pictures of a wave and of a spiral, and their coherence: [`ops::field`], [`ops::coherence()`] | 1 |
 //! | `config` | settings from a TOML file | +6 |
 //! | `npy` | NumPy's `.npy` files | +13 |
 //! | `stream` | data larger than memory, chunk by chunk | `npy` and `wgsl` |
@@ -64,7 +65,7 @@
 //! | `monitor` | engines that can be watched: [`engine::Builder::publish`], `engine::published` | |
 //! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
-//! The rows up to `hip` are the default. `cargo tree` counts 108 packages on Linux then, 12 of them parts of Cantus. There are 44 without features, 52
+//! The rows up to `field` are the default. `cargo tree` counts 108 packages on Linux then, 12 of them parts of Cantus. There are 44 without features, 52
 //! with `cpu`, 68 with `wgsl` and `cpu`, and 100 with `wgpu` as well. Drivers' libraries are loaded at run time.
 
 #![warn(missing_debug_implementations)]
@@ -73,21 +74,20 @@
 #[doc(hidden)]
 pub mod testing;
 
+#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
+pub mod stream;
 pub mod typed;
 
 #[doc(inline)]
 pub use cantus_base::{config, error};
-#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 #[doc(inline)]
-pub use cantus_engine::group;
-#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
-#[doc(inline)]
-pub use cantus_stream as stream;
-#[doc(inline)]
-pub use cantus_engine::{backend, engine, ops};
+pub use cantus_engine::{backend, engine};
 #[cfg(feature = "graph")]
 #[doc(inline)]
 pub use cantus_graph as graph;
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+#[doc(inline)]
+pub use cantus_group as group;
 #[doc(inline)]
 pub use cantus_kernel as kernel;
 #[cfg(feature = "link")]
@@ -104,8 +104,19 @@ pub use cantus_translate as translate;
 #[doc(inline)]
 pub use cantus_zk as zk;
 
+/// Operations on tensors. Each checks its inputs, names its kernels and runs them; none knows which device it runs on.
+pub mod ops {
+    #[doc(inline)]
+    pub use cantus_engine::ops::*;
+    #[cfg(all(feature = "field", not(target_arch = "wasm32")))]
+    pub use cantus_field::coherence;
+    #[cfg(feature = "field")]
+    pub use cantus_field::{ShippedKernel, coherence_async, field, kernels};
+}
+
 /// The parts of a tensor, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
 pub mod tensor {
+    #[doc(inline)]
     pub use cantus_base::tensor::*;
     #[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
     #[doc(inline)]

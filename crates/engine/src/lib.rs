@@ -3,10 +3,7 @@
 
 pub mod backend;
 pub mod engine;
-#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-pub mod group;
 pub mod ops;
-mod shipped;
 
 use cantus_base::config::{self, Config};
 use cantus_base::error::{self, Error};

@@ -1,23 +1,7 @@
-//! Data larger than a device's memory, or the machine's: computed chunk by chunk, while the next one is read and the one before is written.
+//! Streams: data larger than a device's memory, or the machine's, computed chunk by chunk. Apps use `cantus::stream`, whose page explains them.
 //!
-//! ```
-//! use cantus::{Engine, stream::{Npy, NpyFile, Stream}};
-//!
-//! # let engine = Engine::builder().backend("cpu").build()?;
-//! # let folder = tempfile::tempdir().expect("a folder");
-//! # std::env::set_current_dir(&folder).expect("is there");
-//! # engine.tensor_from(&(0..6000).map(|value| value as f32).collect::<Vec<_>>(), &[2000, 3])?.to_npy("large.npy")?;
-//! let total = Stream::new(&engine, Npy::open("large.npy")?).sum()?;
-//! let scaled = Stream::new(&engine, Npy::open("large.npy")?).memory(256 << 20).checkpoint("scaled.checkpoint");
-//! scaled.map(|chunk| Ok((chunk.tensor() * (1.0 / total)).sqrt()), NpyFile::new("scaled.npy"))?;
-//! # assert_eq!(total, 17_997_000.0);
-//! # Ok::<_, cantus::Error>(())
-//! ```
-//!
-//! A stream is an array whose first axis may be longer than any memory; a chunk is some of its rows, on the engine's device. A thread reads ahead,
-//! the caller's thread uploads and records the work, another one downloads and writes: each waits for the others only when their few chunks are
-//! all in use. Where the device computes in the host's memory nothing is uploaded: it reads what was read. Profiles show the parts as
-//! `stream: read ahead`, uploads, kernels, and `stream: write`.
+//! A thread reads ahead (`feed`), the caller's thread uploads and records the work, another one downloads and writes (`run`): each waits for the
+//! others only when their few chunks are all in use.
 
 mod checkpoint;
 mod feed;
@@ -33,13 +17,13 @@ use std::time::Duration;
 
 pub use self::feed::Chunk;
 pub use self::matmul::matmul;
-pub use self::measure::{Summary, coherence};
+pub use self::measure::Summary;
 pub use self::sink::{NpyFile, Rows, Sink};
-pub use self::source::{Bytes, Generated, Items, Npy, Reader, Source};
+pub use self::source::{Again, Bytes, Generated, Items, Npy, Reader, Source};
 
-use self::feed::{Cut, Feed};
 use self::engine::{Engine, Tensor};
 use self::error::{Error, Result};
+use self::feed::{Cut, Feed};
 use self::ops::Expr;
 use cantus_base::listed::Listed;
 use cantus_base::{error, files, tensor};

@@ -1,17 +1,16 @@
-//! Numbers of a whole stream: sums, extremes, moments, histograms, coherence. Devices sum parts of chunks; the host puts them together in
+//! Numbers of a whole stream: sums, extremes, moments, histograms. Devices sum parts of chunks; the host puts them together in
 //! float64 and whole numbers.
 
 use serde::{Deserialize, Serialize};
 
-use super::feed::{Chunk, Cut, Feed};
+use super::Stream;
+use super::feed::Chunk;
 use super::run::{Done, State, packed, unpacked};
-use super::source::{Again, Source};
-use super::{Progress, Stream};
+use super::source::Source;
+use crate::engine::Tensor;
 use crate::engine::blocking::block_on;
-use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::Expr;
-use crate::ops::{Coherence, Sheet};
 use crate::tensor::{DType, Kind};
 
 /// Elements that a device adds up by itself: few enough for exact sums of halves of whole numbers.
@@ -421,65 +420,5 @@ impl State for Counts {
         }
         self.0 = counts;
         Ok(())
-    }
-}
-
-/// Computes [`crate::ops::coherence`] of a field that may be larger than memory: rows of float32 (float16 and float64 are converted), read twice.
-/// `memory` is as in [`Stream::memory`]; `progress` counts the rows of both readings.
-///
-/// ```
-/// use cantus::{Engine, ops, stream::{self, Npy}};
-///
-/// # let engine = Engine::builder().backend("cpu").build()?;
-/// # let folder = tempfile::tempdir().expect("a folder");
-/// # let path = folder.path().join("field.npy");
-/// let field = ops::field::field(&engine, &ops::field::FieldParams::new(200, 100))?;
-/// field.to_npy(&path)?;
-/// let streamed = stream::coherence(&engine, Npy::open(&path)?, None, |_| ())?;
-/// assert!((streamed - ops::coherence(&engine, &field)?).abs() < 1e-6);
-/// # Ok::<_, cantus::Error>(())
-/// ```
-///
-/// # Errors
-/// Those of the source, which must know its number of rows and be readable twice, and of the operation.
-pub fn coherence(
-    engine: &Engine,
-    source: impl Source + 'static,
-    memory: Option<u64>,
-    mut progress: impl FnMut(Progress),
-) -> Result<f32> {
-    let name = source.name();
-    let (dtype, row, rows) = (source.dtype(), source.row().to_vec(), source.rows());
-    let wrong = |reason: String| Error::InvalidInput { what: name.clone(), reason };
-    if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
-        return Err(wrong(format!("its elements are {dtype}; a field is of floats (array.astype(\"float32\"))")));
-    }
-    let (&[width], Some(height)) = (row.as_slice(), rows) else {
-        return Err(wrong(format!("its rows are {row:?}; a field has two axes, rows and columns, of a known length")));
-    };
-    if height == 0 {
-        return Err(Error::InvalidSize { what: name, reason: "it has no rows".to_owned() });
-    }
-    let mut coherence = Coherence::new(name, [height, width as u64]);
-    let source = Again::new(source);
-    let mut reading = 0;
-    loop {
-        if let Some(value) = coherence.value() {
-            return Ok(value);
-        }
-        // The last reading compares rows with those before them.
-        let before = usize::from(coherence.compares_rows());
-        let cut = Cut { memory, before, ..Cut::default() };
-        let mut feed = Feed::new(engine, vec![source.rewound()?], &cut)?;
-        while let Some(chunk) = feed.next()? {
-            let values = chunk.tensor();
-            let values = if dtype == DType::F32 { values.clone() } else { values.cast(DType::F32).eval()? };
-            let sheet = Sheet::checked(engine, &values)?;
-            block_on(coherence.add(&sheet))?;
-            let rows = reading * height + chunk.first_row() + chunk.rows() as u64;
-            progress(Progress { rows, of: Some(2 * height), bytes: rows.saturating_mul(feed.row_bytes as u64) });
-        }
-        coherence.end_of_reading()?;
-        reading += 1;
     }
 }

@@ -516,8 +516,22 @@ impl<T: Element + bytemuck::Pod, F: FnMut(u64, &mut [T]) + Send> Source for Gene
     }
 }
 
-/// A source that is read several times, by one reader after the other.
-pub(super) struct Again {
+/// A source that is read several times, by one stream after the other.
+///
+/// ```
+/// use cantus::{Engine, stream::{Again, Bytes, Stream}};
+///
+/// # let engine = Engine::builder().backend("cpu").build()?;
+/// let again = Again::new(Bytes::new(vec![1, 2, 3, 6], cantus::DType::U8, &[])?);
+/// let mean = Stream::new(&engine, again.rewound()?).mean()?;
+/// let far = |chunk: &cantus::stream::Chunk| Ok((chunk.tensor().cast(cantus::DType::F32) - mean).abs());
+/// let mut distances = Vec::new();
+/// Stream::new(&engine, again.rewound()?)
+///     .map(far, |rows: cantus::stream::Rows<'_>| Ok(distances.extend(rows.to_vec::<f32>()?)))?;
+/// assert_eq!(distances, [2.0, 1.0, 0.0, 3.0]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
+pub struct Again {
     source: Arc<Mutex<Box<dyn Source>>>,
     dtype: DType,
     row: Vec<usize>,
@@ -526,7 +540,8 @@ pub(super) struct Again {
 }
 
 impl Again {
-    pub(super) fn new(source: impl Source + 'static) -> Self {
+    /// Takes a source that can begin anew ([`Source::rewind`]).
+    pub fn new(source: impl Source + 'static) -> Self {
         let (dtype, row, rows) = (source.dtype(), source.row().to_vec(), source.rows());
         let name = source.name();
         Self { source: Arc::new(Mutex::new(Box::new(source))), dtype, row, rows, name }
@@ -536,11 +551,20 @@ impl Again {
         self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The source from its first row on, for the next reader: the one before is done.
-    pub(super) fn rewound(&self) -> Result<Box<dyn Source>> {
+    /// Returns the source from its first row on, for the next stream. The one before must have ended: both read the same source.
+    ///
+    /// # Errors
+    /// As [`Source::rewind`].
+    pub fn rewound(&self) -> Result<Box<dyn Source>> {
         self.lock().rewind()?;
         let (source, row, name) = (self.source.clone(), self.row.clone(), self.name.clone());
         Ok(Box::new(Self { source, dtype: self.dtype, row, rows: self.rows, name }))
+    }
+}
+
+impl std::fmt::Debug for Again {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Again").field("name", &self.name).field("rows", &self.rows).finish_non_exhaustive()
     }
 }
 

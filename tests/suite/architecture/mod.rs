@@ -33,7 +33,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
             &["listed"],
         ],
     ),
-    ("engine", &[&["group"], &["ops"], &["engine"], &["backend", "shipped"]]),
+    ("engine", &[&["ops"], &["engine"], &["backend"]]),
 ];
 
 /// The sources of a crate.

@@ -74,7 +74,7 @@ pub use uniform::Value;
 
 use fate::Fate;
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-pub(crate) use native::sum_over_devices;
+pub use native::sum_over_devices;
 pub(crate) use placement::Work;
 pub(crate) use slot::Slot;
 use tensor::Place;
@@ -332,9 +332,20 @@ impl Engine {
         }
     }
 
+    /// Records an event of the selected device in [`Engine::events`]: for what spreads work over several engines.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// engine.record_event(cantus::engine::EventKind::FellBack, "rows 0 to 99 of another engine, which failed");
+    /// # assert!(engine.events().iter().any(|event| event.message.starts_with("rows 0 to 99")));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn record_event(&self, kind: EventKind, message: &str) {
+        self.shared.events.push(kind, &self.selected().device.name, message);
+    }
+
     /// Returns whether two handles are of one engine.
     #[cfg(feature = "wgsl")]
-    #[doc(hidden)]
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)

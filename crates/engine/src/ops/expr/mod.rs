@@ -23,5 +23,8 @@ pub(super) mod view;
 pub use again::evaluate_twice;
 #[cfg(feature = "_test")]
 pub use evaluate::{composed, forget_composed};
+#[cfg(feature = "graph")]
+pub use graph::graph_of_kernel;
 pub use node::Expr;
+pub use operation::taken_over;
 pub use operators::Operand;

@@ -7,7 +7,7 @@ mod view;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(in crate::ops) use function::{Item, mapped};
+pub(in crate::ops) use function::Item;
 pub(in crate::ops) use run::{computed, operation};
 
 use super::deferred::Deferred;
@@ -16,6 +16,7 @@ use super::node::{Node, RandomKind, Source, Typed, View};
 use super::number::{converted, scalar};
 use super::shape::product;
 use crate::engine::Tensor;
+use crate::error::Error;
 use crate::graph::{Binary, Compare, Graph, Unary, Value};
 use crate::ops::elementwise;
 use crate::tensor::{DType, Kind};
@@ -54,6 +55,29 @@ pub(in crate::ops) struct Lowering {
     depth: usize,
     /// An operation without a form, to be computed before.
     pub(in crate::ops) missing: Option<Arc<Deferred>>,
+}
+
+/// Returns a kernel's WGSL as an operation graph without arguments: each invocation stores one element, at the place of its id in a result of rows
+/// and columns. `uniforms` gives the value of each member of its uniforms.
+///
+/// # Errors
+/// [`Error::Unsupported`] for what a graph has no form of.
+pub fn graph_of_kernel(
+    name: &str,
+    text: &str,
+    shape: [usize; 2],
+    uniforms: &dyn Fn(&str, DType) -> Option<f64>,
+) -> crate::error::Result<Graph> {
+    let mut graph = Graph::new(name);
+    let lowered = function::mapped(&mut graph, text, shape, uniforms).and_then(|item| item.one());
+    let value = lowered.map_err(|refused| Error::Unsupported {
+        kernel: name.to_owned(),
+        device: "operation graphs".to_owned(),
+        construct: refused.to_string(),
+        report: String::new(),
+    })?;
+    graph.output(value);
+    Ok(graph.pruned())
 }
 
 /// Operations in a row that one graph holds: lowering recurses.

@@ -25,7 +25,7 @@ const PARTIALS: u64 = 4096;
 const IN_RANGE: RangeInclusive<f64> = 1.0 / (1_u64 << 30) as f64..=(1_u64 << 40) as f64;
 
 /// A checked field: two axes, float32, at least one value, and a number of values that 32 bits can count.
-pub struct Sheet<'a> {
+pub(crate) struct Sheet<'a> {
     engine: Engine,
     values: &'a Tensor,
     width: u32,
@@ -34,11 +34,7 @@ pub struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    /// Checks a field.
-    ///
-    /// # Errors
-    /// As [`coherence_async`].
-    pub fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
+    pub(crate) fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
         let what = || format!("the coherence of the tensor {}", values.label());
         if values.dtype() != DType::F32 {
             return Err(Error::InvalidInput {
@@ -199,7 +195,7 @@ impl Moments {
 }
 
 /// The coherence of a field that comes in sheets of whole rows, read twice.
-pub struct Coherence {
+pub(crate) struct Coherence {
     /// The field, for errors.
     what: String,
     count: f64,
@@ -217,30 +213,25 @@ enum Reading {
 
 impl Coherence {
     /// Begins with a field of that height and width, which errors call `what`.
-    #[must_use]
-    pub fn new(what: String, [height, width]: [u64; 2]) -> Self {
+    pub(crate) fn new(what: String, [height, width]: [u64; 2]) -> Self {
         let narrow = width < 2 || height < 2;
         let reading = Reading::Moments(Moments::default());
         Self { what, count: width as f64 * height as f64, narrow, reading }
     }
 
     /// The result, after the last reading.
-    #[must_use]
-    pub fn value(&self) -> Option<f32> {
+    pub(crate) fn value(&self) -> Option<f32> {
         if let Reading::Done(value) = self.reading { Some(value) } else { None }
     }
 
     /// Returns whether sheets need the row before their own: the first row of a sheet counts as such. The field's own first one has none.
-    #[must_use]
-    pub fn compares_rows(&self) -> bool {
+    #[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
+    pub(crate) fn compares_rows(&self) -> bool {
         matches!(self.reading, Reading::Neighbours { .. })
     }
 
     /// Takes the next sheet of this reading.
-    ///
-    /// # Errors
-    /// As [`coherence_async`].
-    pub async fn add(&mut self, sheet: &Sheet<'_>) -> Result<()> {
+    pub(crate) async fn add(&mut self, sheet: &Sheet<'_>) -> Result<()> {
         match &mut self.reading {
             Reading::Moments(moments) => {
                 let whole = self.count == f64::from(sheet.count);
@@ -253,10 +244,7 @@ impl Coherence {
     }
 
     /// All sheets were taken: on to the next reading, or to the end.
-    ///
-    /// # Errors
-    /// As [`coherence_async`].
-    pub fn end_of_reading(&mut self) -> Result<()> {
+    pub(crate) fn end_of_reading(&mut self) -> Result<()> {
         self.reading = match self.reading {
             Reading::Moments(Moments { mean, squares, neighbours, .. }) => {
                 let deviation = (squares / self.count).sqrt();

@@ -1,7 +1,7 @@
 //! Several devices that share one piece of work, by strips of rows.
 //!
 //! ```
-//! use cantus::{Engine, group::Group, ops::field::FieldParams};
+//! use cantus::{Engine, group::Group, ops::field::{FieldParams, GroupField}};
 //!
 //! let cpu = || Engine::builder().backend("cpu").build();
 //! let group = Group::new([cpu()?, cpu()?])?; // or Group::open(&["cuda:0", "cuda:1", "cpu"])
@@ -14,7 +14,7 @@
 //! The plan gives each member a run of rows by the speed that it had at such work before, at first all the same. A member that has done its own
 //! strips takes those that another would be late with, so a wrong plan costs little. One that fails is left out for the rest of the run: the
 //! others do its strips, each noted as [`EventKind::FellBack`] in the events of the engine that does it. A device that hangs fails when the
-//! time limit of its engine passes ([`crate::engine::Builder::timeout`]).
+//! time limit of its engine passes ([`engine::Builder::timeout`]).
 //!
 //! Inputs and results are in the host's memory, and each member has a thread that waits for it, so there are no groups on the web.
 
@@ -28,14 +28,15 @@ use std::time::{Duration, Instant};
 
 pub use self::plan::{Done, Part, Plan, Share};
 
+use self::engine::{Engine, EventKind, Tensor};
+use self::error::{Error, Result};
 use self::queue::{Queue, Strip};
-use crate::config::Fallback;
-use crate::engine::{Engine, EventKind, Tensor};
-use crate::error::{Error, Result};
-use crate::ops::Expr;
-use crate::ops::field::{FieldParams, field_part_async};
-use crate::tensor::{DType, Element};
+use cantus_base::config::Fallback;
+use cantus_base::error;
 use cantus_base::listed::Listed;
+use cantus_base::tensor::{DType, Element};
+use cantus_engine::engine;
+use cantus_engine::ops::Expr;
 
 /// Devices that work together.
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// As [`Group::new`] and [`crate::engine::Builder::build`]; [`Error::InvalidInput`] for an index that is not a number.
+    /// As [`Group::new`] and [`engine::Builder::build`]; [`Error::InvalidInput`] for an index that is not a number.
     pub fn open(devices: &[impl AsRef<str>]) -> Result<Self> {
         let open = |name: &str| {
             let (backend, index) = device_name(name)?;
@@ -107,41 +108,48 @@ impl Group {
         &self.members
     }
 
-    /// Returns the plan that [`Group::field`] would follow now.
-    #[must_use]
-    pub fn field_plan(&self, params: &FieldParams) -> Plan {
-        let (width, height) = params.size();
-        self.plan("field", height, width)
-    }
-
-    /// Computes [`crate::ops::field::field`]: height times width values, row-major.
+    /// Computes `rows` rows of `row` elements. `work` computes the rows that it is given on the engine that it is given. `name` says what work it
+    /// is: members have a speed for each name, which the next plan uses.
+    ///
+    /// ```
+    /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
+    /// let squares = group.generate("squares", (1000, 1), |engine, rows| {
+    ///     let row = cantus::ops::arange(engine, rows.start as f64, rows.end as f64, 1.0, cantus::DType::F32)?;
+    ///     (&row * &row).eval()
+    /// })?;
+    /// assert_eq!(squares.values[30], 900.0_f32);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`crate::ops::field::field`]; the first failure if every member failed.
-    pub fn field(&self, params: &FieldParams) -> Result<Done<Vec<f32>>> {
-        let (width, height) = params.size();
-        let mut values = zeros(elements("the field", &[height, width])?)?;
-        Ok(self.field_into(params, &mut values)?.map(|()| values))
+    /// [`Error::InvalidSize`] for more elements than can be counted, [`Error::OutOfMemory`] without memory for them; the first failure if every
+    /// member failed. A strip of another dtype or length than its rows have is such a failure.
+    pub fn generate<T: Element + Send>(
+        &self,
+        name: &'static str,
+        (rows, row): (usize, usize),
+        work: impl Fn(&Engine, Range<usize>) -> Result<Tensor> + Sync,
+    ) -> Result<Done<Vec<T>>> {
+        let mut values = zeros(elements(name, &[rows, row])?)?;
+        Ok(self.generate_into(name, (rows, row), &mut values, work)?.map(|()| values))
     }
 
-    /// Computes [`Group::field`] into existing memory. For one field after another, this avoids allocating new pages.
+    /// Computes [`Group::generate`] into existing memory. For one result after another, this avoids allocating new pages.
     ///
     /// # Errors
-    /// As [`Group::field`], and [`Error::InvalidSize`] if `values` has another length. After an error some rows may be written.
-    pub fn field_into(&self, params: &FieldParams, values: &mut [f32]) -> Result<Done<()>> {
-        let (width, height) = params.size();
-        let elements = elements("the field", &[height, width])?;
+    /// As [`Group::generate`], and [`Error::InvalidSize`] if `values` has another length. After an error some rows may be written.
+    pub fn generate_into<T: Element + Send>(
+        &self,
+        name: &'static str,
+        (rows, row): (usize, usize),
+        values: &mut [T],
+        work: impl Fn(&Engine, Range<usize>) -> Result<Tensor> + Sync,
+    ) -> Result<Done<()>> {
+        let elements = elements(name, &[rows, row])?;
         if values.len() != elements {
-            return Err(size("the field", &format!("it has {elements} values, and room for {}", values.len())));
+            return Err(size(name, &format!("it has {elements} values, and room for {}", values.len())));
         }
-        let work = |engine: &Engine, rows: Range<usize>| {
-            crate::engine::blocking::block_on(field_part_async(engine, params, rows, 0..width))
-        };
-        // Without a strip nobody would refuse it.
-        if let (0, Some(engine)) = (elements, self.members.first()) {
-            work(engine, 0..0)?;
-        }
-        self.rows("field", (height, width), values, work)
+        self.run(name, (rows, row), values, |_, rows| rows.len() * row, |_, engine, rows| work(engine, rows))
     }
 
     /// Applies `work` to each strip of `values`, which have `shape`. `work` is a chain of operations in which each row depends only on itself and
@@ -182,7 +190,7 @@ impl Group {
         };
         let mut into = room(values.len())?;
         into.extend_from_slice(values);
-        Ok(self.rows("map", (rows, row), &mut into, work)?.map(|()| into))
+        Ok(self.generate_into("map", (rows, row), &mut into, work)?.map(|()| into))
     }
 
     /// Returns the product of `a`, `[rows, inner]`, and `b`, `[inner, columns]`. Each member multiplies blocks of rows of `a` by `b`, which it gets once.
@@ -239,7 +247,7 @@ impl Group {
     /// # Errors
     /// The first failure if every member failed.
     pub fn sum(&self, values: &[f32]) -> Result<Done<f64>> {
-        let plan = self.plan("sum", values.len(), 1);
+        let plan = self.plan("sum", (values.len(), 1));
         let mut sums = zeros(plan.strips().count())?;
         let work = |_: usize, engine: &Engine, rows: Range<usize>| {
             strip_of(engine, values, &rows, &[])?.sum(&[], false).eval()
@@ -268,7 +276,7 @@ impl Group {
             return Err(fault("it takes one tensor of each member"));
         }
         for (part, engine) in parts.iter().zip(&self.members) {
-            if !part.is_of(engine) {
+            if !part.engine().is(engine) {
                 return Err(fault("a tensor belongs to another member than its position says"));
             }
             if part.dtype() != DType::F32 || part.shape() != parts[0].shape() {
@@ -276,7 +284,7 @@ impl Group {
             }
         }
         if !parts[0].is_empty()
-            && let Some(sums) = crate::engine::blocking::block_on(crate::engine::sum_over_devices(parts))?
+            && let Some(sums) = engine::blocking::block_on(engine::sum_over_devices(parts))?
         {
             return Ok(sums);
         }
@@ -287,8 +295,10 @@ impl Group {
         self.members.iter().map(|engine| engine.tensor_from(&sum, parts[0].shape())).try_listed()
     }
 
-    fn plan(&self, work: &'static str, rows: usize, row: usize) -> Plan {
-        let speeds = self.speeds.lock().unwrap_or_else(PoisonError::into_inner).get(work).cloned();
+    /// Returns the plan that work of that name ([`Group::generate`]) on `rows` rows of `row` elements would follow now.
+    #[must_use]
+    pub fn plan(&self, name: &str, (rows, row): (usize, usize)) -> Plan {
+        let speeds = self.speeds.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         let unknown = || vec![None; self.members.len()];
         Plan::new(self.names(), &speeds.unwrap_or_else(unknown), (rows, row), self.strip_rows)
     }
@@ -296,17 +306,6 @@ impl Group {
     fn names(&self) -> Vec<String> {
         let devices = self.members.iter().map(|engine| &engine.selected().device);
         devices.map(|device| format!("{} {} ({})", device.backend, device.index, device.name)).listed()
-    }
-
-    /// Work whose result has a row for each row.
-    fn rows<T: Element + Send>(
-        &self,
-        name: &'static str,
-        (rows, row): (usize, usize),
-        into: &mut [T],
-        work: impl Fn(&Engine, Range<usize>) -> Result<Tensor> + Sync,
-    ) -> Result<Done<()>> {
-        self.run(name, (rows, row), into, |_, rows| rows.len() * row, |_, engine, rows| work(engine, rows))
     }
 
     /// Plans, runs a thread for each member, and remembers their speeds.
@@ -318,7 +317,7 @@ impl Group {
         length: impl Fn(usize, &Range<usize>) -> usize,
         work: impl Fn(usize, &Engine, Range<usize>) -> Result<Tensor> + Sync,
     ) -> Result<Done<()>> {
-        let plan = self.plan(name, rows, row);
+        let plan = self.plan(name, (rows, row));
         let mut rest = into;
         let mut strips = Vec::new();
         for (owner, rows) in plan.strips() {
@@ -404,7 +403,7 @@ impl Group {
         if let Some(failed) = strip.failed.and_then(|member| self.members.get(member)) {
             let (from, rows) = (&failed.selected().device.name, &strip.rows);
             let message = format!("{name}: rows {} to {} of {from}, which failed", rows.start, rows.end);
-            engine.shared().note(EventKind::FellBack, &engine.selected().device.name, &message);
+            engine.record_event(EventKind::FellBack, &message);
         }
     }
 }
@@ -432,9 +431,9 @@ fn elements(what: &str, shape: &[usize]) -> Result<usize> {
 }
 
 /// The result's memory.
-fn zeros(elements: usize) -> Result<Vec<f32>> {
+fn zeros<T: Element>(elements: usize) -> Result<Vec<T>> {
     let mut values = room(elements)?;
-    values.resize(elements, 0.0);
+    values.resize(elements, T::zeroed());
     Ok(values)
 }
 

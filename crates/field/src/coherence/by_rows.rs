@@ -3,8 +3,8 @@
 use super::{Centre, Moments};
 use crate::engine::Tensor;
 use crate::error::Result;
-use crate::ops::Expr;
 use cantus_base::listed::Listed;
+use cantus_engine::ops::Expr;
 
 /// Returns whether the field lies on such a device.
 pub(super) fn serves(values: &Tensor) -> bool {

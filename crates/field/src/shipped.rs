@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::error::Result;
-use crate::kernel::Kernel;
+use cantus_kernel::Kernel;
 
 /// A kernel that comes with the library.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl ShippedKernel {
     /// The kernel, read from its prepared form once.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidInput`] when the prepared form is of another version of the library.
+    /// [`crate::error::Error::InvalidInput`] when the prepared form is of another version of the library.
     pub fn kernel(&self) -> Result<&Kernel> {
         self.kernel.get_or_init(|| Kernel::from_prepared(self.prepared)).as_ref().map_err(Clone::clone)
     }

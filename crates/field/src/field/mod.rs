@@ -1,126 +1,31 @@
 //! The field family's pictures: a damped spiral wave, and the golden-ratio spiral.
 
+mod frequency;
+#[cfg(all(feature = "group", not(target_arch = "wasm32")))]
+mod group;
+
 use std::f64::consts::TAU;
 use std::ops::Range;
-use std::str::FromStr;
 
-#[cfg(feature = "graph")]
-use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
-#[cfg(feature = "graph")]
-use crate::graph::Graph;
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::mapped;
 use crate::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
 use crate::tensor::DType;
-use cantus_base::listed::Listed;
+#[cfg(feature = "graph")]
+use cantus_engine::backend::native::NativeOperation;
+#[cfg(feature = "graph")]
+use cantus_engine::ops::graph_of_kernel;
+#[cfg(feature = "graph")]
+use cantus_graph::Graph;
+
+pub use self::frequency::Frequency;
+#[cfg(all(feature = "group", not(target_arch = "wasm32")))]
+pub use self::group::GroupField;
 
 /// φ, the golden ratio.
 const PHI: f64 = 1.618_033_988_749_895;
 /// φ^φ
 const PHI_PHI: f64 = 2.178_457_567_937_599_5;
-
-/// A frequency in Hz: one of the six named ones, or any positive finite number.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub enum Frequency {
-    /// 528 Hz
-    Love,
-    /// 432 Hz
-    Unity,
-    /// 594 Hz
-    Cascade,
-    /// 672 Hz
-    Truth,
-    /// 720 Hz
-    Vision,
-    /// 768 Hz
-    Oneness,
-    /// Any other: positive and finite.
-    Hertz(f64),
-}
-
-impl Frequency {
-    const NAMED: [(&'static str, Self, f64); 6] = [
-        ("love", Self::Love, 528.0),
-        ("unity", Self::Unity, 432.0),
-        ("cascade", Self::Cascade, 594.0),
-        ("truth", Self::Truth, 672.0),
-        ("vision", Self::Vision, 720.0),
-        ("oneness", Self::Oneness, 768.0),
-    ];
-
-    /// Returns the frequency in Hz.
-    ///
-    /// ```
-    /// use cantus::ops::field::Frequency;
-    ///
-    /// assert_eq!(Frequency::Love.hertz(), 528.0);
-    /// assert_eq!(Frequency::Hertz(440.0).hertz(), 440.0);
-    /// # Ok::<_, cantus::Error>(())
-    /// ```
-    #[must_use]
-    pub fn hertz(self) -> f64 {
-        if let Self::Hertz(hertz) = self {
-            return hertz;
-        }
-        Self::NAMED.iter().find(|(_, frequency, _)| *frequency == self).map_or(f64::NAN, |(_, _, hertz)| *hertz)
-    }
-
-    /// Returns the names, with their values in Hz.
-    ///
-    /// ```
-    /// use cantus::ops::field::Frequency;
-    ///
-    /// assert!(Frequency::names().any(|pair| pair == ("unity", 432.0)));
-    /// # Ok::<_, cantus::Error>(())
-    /// ```
-    pub fn names() -> impl Iterator<Item = (&'static str, f64)> {
-        Self::NAMED.iter().map(|(name, _, hertz)| (*name, *hertz))
-    }
-
-    fn checked(self) -> Result<f64> {
-        let hertz = self.hertz();
-        if hertz.is_finite() && hertz > 0.0 {
-            return Ok(hertz);
-        }
-        Err(Error::InvalidInput {
-            what: format!("the frequency {hertz}"),
-            reason: "it must be a positive finite number of Hz".to_owned(),
-        })
-    }
-}
-
-impl FromStr for Frequency {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let lower = text.to_ascii_lowercase();
-        if let Some((_, frequency, _)) = Self::NAMED.iter().find(|(name, _, _)| *name == lower) {
-            return Ok(*frequency);
-        }
-        match text.parse::<f64>() {
-            Ok(hertz) if hertz.is_finite() && hertz > 0.0 => Ok(Self::Hertz(hertz)),
-            _ => {
-                let names: Vec<String> = Self::names().map(|(name, hertz)| format!("{name} ({hertz})")).listed();
-                Err(Error::InvalidInput {
-                    what: format!("the frequency \"{text}\""),
-                    reason: format!("it is neither a positive number of Hz nor one of {}", names.join(", ")),
-                })
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Frequency {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match Self::NAMED.iter().find(|(_, frequency, _)| frequency == self) {
-            Some((name, _, hertz)) => write!(f, "{name} ({hertz} Hz)"),
-            None => write!(f, "{} Hz", self.hertz()),
-        }
-    }
-}
 
 /// The parameters of [`field`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -150,12 +55,6 @@ impl FieldParams {
     pub fn time(mut self, time: f64) -> Self {
         self.time = time;
         self
-    }
-
-    /// Width and height.
-    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    pub(crate) fn size(&self) -> (usize, usize) {
-        (self.width, self.height)
     }
 }
 
@@ -281,18 +180,7 @@ impl Wave {
                 _ => return None,
             })
         };
-        let name = self.kernel().name();
-        let mut graph = Graph::new(name);
-        let shape = [part.rows as usize, part.columns as usize];
-        let lowered = mapped(&mut graph, text, shape, &uniforms).and_then(|item| item.one());
-        let value = lowered.map_err(|refused| Error::Unsupported {
-            kernel: name.to_owned(),
-            device: "operation graphs".to_owned(),
-            construct: refused.to_string(),
-            report: String::new(),
-        })?;
-        graph.output(value);
-        Ok(graph.pruned())
+        graph_of_kernel(self.kernel().name(), text, [part.rows as usize, part.columns as usize], &uniforms)
     }
 
     async fn compute(&self, engine: &Engine, part: Part) -> Result<Tensor> {
@@ -557,7 +445,7 @@ mod blocking {
         rows: Range<usize>,
         columns: Range<usize>,
     ) -> Result<Tensor> {
-        pollster::block_on(super::field_part_async(engine, params, rows, columns))
+        crate::engine::blocking::block_on(super::field_part_async(engine, params, rows, columns))
     }
 
     /// [`super::field_tiles_async`], blocking.
