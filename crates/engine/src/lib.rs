@@ -7,8 +7,6 @@ pub mod ops;
 
 use cantus_base::config::{self, Config};
 use cantus_base::error::{self, Error};
-#[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
-use cantus_base::private_folder;
 use cantus_base::tensor::{self, DType};
 #[cfg(all(feature = "linalg", not(target_arch = "wasm32")))]
 use cantus_base::threads;

@@ -51,12 +51,13 @@ pub use driver_view::{DriverStream, DriverView};
 pub use event::{Event, EventKind};
 pub use host::HostView;
 
-pub use metrics::MetricRow;
-pub use profile::{Profile, ProfileRow, Span};
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
-pub use publish::{
+#[doc(inline)]
+pub use cantus_publish::{
     DeviceFigures, Figures, KernelFigures, PublishedEvent, publish_as, publish_folder, published, published_in,
 };
+pub use metrics::MetricRow;
+pub use profile::{Profile, ProfileRow, Span};
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
@@ -139,7 +140,7 @@ pub(crate) struct Shared {
     unseen: places::Unseen,
     /// The thread that publishes figures, if any.
     #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
-    publisher: std::sync::OnceLock<publish::Publisher>,
+    publisher: std::sync::OnceLock<cantus_publish::Publisher>,
 }
 
 impl Engine {
