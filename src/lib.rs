@@ -75,8 +75,13 @@ pub mod testing;
 
 pub mod typed;
 
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub use cantus_base::files;
 #[doc(inline)]
 pub use cantus_base::{config, error, tensor};
+#[doc(hidden)]
+pub use cantus_base::{fnv, memory};
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 #[doc(inline)]
 pub use cantus_engine::group;

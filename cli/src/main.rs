@@ -34,6 +34,7 @@ mod pattern;
 mod picture;
 mod progress;
 mod report;
+mod room;
 mod run;
 #[cfg(feature = "top")]
 mod top;
@@ -187,7 +188,13 @@ fn run(cli: Cli) -> ExitCode {
         log::hush_drivers();
     }
     log::begin(cli.global.verbose);
+    output::refuse_large_files();
+    if cli.global.quiet {
+        report::be_quiet();
+    }
     let global = &cli.global;
+    // What the settings say wrongly is told by the subcommand that needs them.
+    room::limit(global.told().ok().and_then(|told| told.memory_limit));
     let result = match cli.command {
         Command::Devices(arguments) => devices::run(global, &arguments),
         Command::Field(arguments) => field::run(global, &arguments),
@@ -266,9 +273,17 @@ fn hint(error: &Error, global: &Global) -> Option<&'static str> {
         Error::MemoryLimit { .. } => Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit"),
         Error::Stalled { .. } => Some("CANTUS_STALL_MS=MS raises the limit, CANTUS_STALL_MS=0 removes it"),
         Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
-        Error::EntryPoint { .. } => Some("--entry NAME chooses the entry point"),
-        Error::Override { .. } => Some("--set NAME=VALUE sets an override"),
-        Error::Binding { .. } => Some("--in and --out bind storage, --set NAME=VALUE sets uniforms"),
+        Error::EntryPoint { available, .. } if available.len() > 1 => Some("--entry NAME chooses the entry point"),
+        Error::Override { reason, .. } if reason.contains("no value was set") => {
+            Some("--set NAME=VALUE sets an override")
+        }
+        // Other faults of a binding are of what was given to it.
+        Error::Binding { reason, .. } if reason.starts_with("nothing was bound") => {
+            Some("--in NAME=FILE fills a binding, --out NAME=DTYPE[SHAPE] makes one of zeros")
+        }
+        Error::Binding { reason, .. } if reason.contains(" was not set") || reason.starts_with("nothing was set") => {
+            Some("--set NAME=VALUE or NAME.MEMBER=VALUE sets a uniform")
+        }
         _ => None,
     }
 }

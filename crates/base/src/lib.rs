@@ -40,6 +40,8 @@ pub mod fragment;
 pub mod instructions;
 #[doc(hidden)]
 pub mod listed;
+#[doc(hidden)]
+pub mod memory;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 pub mod private_folder;
