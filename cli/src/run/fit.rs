@@ -9,6 +9,7 @@ use cantus::{DType, Error, Result};
 use super::job::{Source, Step};
 use super::shown;
 use crate::parse::{self, NamedFile, Shape};
+use crate::room;
 
 /// The binding of that name.
 pub fn found<'a>(step: &'a Step, name: &str, flag: &str) -> Result<&'a Binding> {
@@ -92,7 +93,7 @@ pub fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
 /// The bytes of a file, as the binding's numbers where it has one kind of them.
 pub fn read_raw(reflection: &Reflection, binding: &Binding, path: &Path) -> Result<Array> {
     let file = shown(path);
-    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
+    let bytes = room::read(path)?;
     let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::U32);
     let (found, least) = (bytes.len() as u64, binding.layout.min_bytes());
     if found < least {

@@ -6,6 +6,7 @@ use cantus::{DType, Engine, Error, Result, Sampler, Texture, TextureDescriptor, 
 
 use super::contents::{self, Input};
 use super::job::Step;
+use super::pixels::Pixels;
 use super::shown;
 use crate::output;
 
@@ -30,8 +31,8 @@ impl Image {
         let pixels = match &input.source {
             contents::Source::File(path, tensor) => match output::extension(path).as_str() {
                 "png" | "jpg" | "jpeg" => {
-                    let (pixels, width, height) = contents::pixels(path)?;
-                    Array::new(DType::U8, &[height, width, 4], pixels.concat())?
+                    let Pixels { rgba, width, height } = Pixels::read(path, 4)?;
+                    Array::new(DType::U8, &[height, width, 4], rgba)?
                 }
                 "npy" | "safetensors" => contents::read_numbers(path, tensor.as_deref(), &input.name)?,
                 _ => return Err(fault(format!("{} is not a .png, .jpg or .npy", shown(path)))),

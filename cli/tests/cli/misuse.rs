@@ -76,7 +76,11 @@ fn entry_points() {
 fn bindings_missing_superfluous_and_twice() {
     let place = place();
     let rest = format!("{SET} --workgroups 1");
-    place.refuse(&format!("run k.wgsl --in x=x.npy {rest}"), 2, &["\"y\"", "array<f32>", "--in and --out"]);
+    place.refuse(
+        &format!("run k.wgsl --in x=x.npy {rest}"),
+        2,
+        &["\"y\"", "array<f32>", "--in NAME=FILE", "--out NAME="],
+    );
     place.refuse(&format!("run k.wgsl {INPUTS} --in z=x.npy {rest}"), 2, &["--in", "\"z\"", "x: array<f32>"]);
     place.refuse(&format!("run k.wgsl {INPUTS} --out z=f32[8] {rest}"), 2, &["--out", "\"z\""]);
     place.refuse(&format!("run k.wgsl {INPUTS} --in x=y.npy {rest}"), 2, &["\"x\"", "second time"]);
@@ -326,7 +330,7 @@ fn memory_and_time_limits() {
         }",
     );
     let whole = "--memory-limit 64KiB run double.wgsl --in x=f.npy --workgroups 4096 -o x=g.npy";
-    place.refuse(whole, 1, &["memory limit of 64.0 KiB", "--memory-limit"]);
+    place.refuse(whole, 2, &["f.npy", "1.0 MiB", "memory limit of 64.0 KiB", "--stream x", "--memory-limit"]);
     for limit in ["0", "-1", "lots", "1XB"] {
         place.refuse(&format!("--memory-limit {limit} coherence f.npy"), 2, &["512MB"]);
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 use super::dtype::{DType, Kind, names};
 use crate::error::{Error, Result};
 use crate::listed::Listed;
+use crate::memory;
 
 /// NumPy's own limit on a header: what is longer is not one.
 const HEADER_BYTES: usize = 10_000;
@@ -60,7 +61,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Array> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::unreadable(path, &error))?;
     let held = file.metadata().map_err(|error| Error::unreadable(path, &error))?.len();
-    read_sized(BufReader::new(file), path, held)
+    read_where(BufReader::new(file), path, held, |_| Ok(()))
 }
 
 /// Reads the contents of a `.npy` file from any reader; `name` is for errors.
@@ -79,8 +80,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Array> {
 /// # Errors
 /// As [`read`].
 pub fn read_from(reader: impl Read, name: impl AsRef<Path>) -> Result<Array> {
-    // It grows as bytes come: a header may claim anything.
-    read_sized(reader, name.as_ref(), 1 << 16)
+    // It grows as bytes come, and that may fail: a header may claim anything.
+    read_where(reader, name.as_ref(), 1 << 16, |_| Ok(()))
 }
 
 /// The header of a `.npy` file, and the sizes that follow from it.
@@ -150,24 +151,31 @@ impl Described {
     }
 }
 
-/// Reads what holds about `held` bytes.
-fn read_sized(mut reader: impl Read, path: &Path, held: u64) -> Result<Array> {
+/// As [`read_from`] what holds about `held` bytes, if `fits` agrees to the header: nothing is allocated for the elements before.
+///
+/// # Errors
+/// As [`read_from`], and those of `fits`.
+#[doc(hidden)]
+pub fn read_where(
+    mut reader: impl Read,
+    path: &Path,
+    held: u64,
+    fits: impl FnOnce(&Described) -> Result<()>,
+) -> Result<Array> {
     let described = Described::read(&mut reader, path)?;
-    let Some(expected) = usize::try_from(described.bytes).ok().filter(|&bytes| bytes < isize::MAX as usize) else {
-        return Err(Error::InvalidInput {
-            what: path.display().to_string(),
-            reason: format!("its shape {} exceeds what this system can address", Shape(&described.shape)),
-        });
-    };
+    fits(&described)?;
+    let what = path.display().to_string();
     // Room is taken for what the file holds, not for what its header claims.
-    let mut bytes = Vec::with_capacity(usize::try_from(held).map_or(expected, |held| expected.min(held)));
-    reader.take(expected as u64 + 1).read_to_end(&mut bytes).map_err(|error| Error::unreadable(path, &error))?;
-    if bytes.len() != expected {
+    let expected = described.bytes;
+    let mut bytes = memory::vec(&what, usize::try_from(expected.min(held)).unwrap_or(usize::MAX))?;
+    reader.take(expected + 1).read_to_end(&mut bytes).map_err(|error| Error::unreadable(path, &error))?;
+    if bytes.len() as u64 != expected {
         return Err(described.wrong_length(path, bytes.len() as u64));
     }
     described.order(&mut bytes);
     if described.fortran {
-        bytes = row_major(&bytes, &described.shape, described.dtype.bytes());
+        let ordered = memory::vec(&what, bytes.len())?;
+        bytes = row_major(&bytes, &described.shape, described.dtype.bytes(), ordered);
     }
     Ok(Array { dtype: described.dtype, shape: described.shape, bytes })
 }
@@ -391,15 +399,14 @@ fn read_header(reader: &mut impl Read) -> Result<Header, HeaderFault> {
     std::str::from_utf8(&text).ok().and_then(Header::parse).ok_or_else(unreadable)
 }
 
-/// Elements of `size` bytes in Fortran order, put into row-major order.
-fn row_major(bytes: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
+/// Elements of `size` bytes in Fortran order, put into row-major order in `ordered`, which has room for them.
+fn row_major(bytes: &[u8], shape: &[usize], size: usize, mut ordered: Vec<u8>) -> Vec<u8> {
     let mut strides = Vec::with_capacity(shape.len());
     let mut stride = size;
     for side in shape {
         strides.push(stride);
         stride *= side;
     }
-    let mut ordered = Vec::with_capacity(bytes.len());
     let mut index = vec![0; shape.len()];
     let mut offset = 0;
     while ordered.len() < bytes.len() {

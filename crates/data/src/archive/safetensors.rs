@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use cantus::{DType, Error, Result};
+use cantus::{DType, Error, Result, memory};
 use safetensors::tensor::{Dtype, Metadata};
 
-use super::{Entry, Found, Place, Source, fault, too_large};
+use super::{Entry, Found, Place, Source, fault};
 use crate::HostArray;
 
 /// The header's length, before the header.
@@ -53,11 +53,8 @@ pub(super) fn array<R: Read + Seek>(
     (dtype, shape, bytes): (DType, &[usize], u64),
     path: &Path,
 ) -> Result<HostArray> {
-    let room = usize::try_from(bytes).ok().and_then(|bytes| {
-        let mut room = Vec::new();
-        room.try_reserve_exact(bytes).ok().map(|()| room)
-    });
-    let mut room = room.ok_or_else(|| too_large(path, dtype, shape))?;
+    let what = format!("{}, its array {dtype}{shape:?}", path.display());
+    let mut room = memory::vec(&what, usize::try_from(bytes).unwrap_or(usize::MAX))?;
     let read = reader.seek(SeekFrom::Start(start)).and_then(|_| reader.take(bytes).read_to_end(&mut room));
     let read = read.map_err(|error| Error::unreadable(path, &error))?;
     if read as u64 != bytes {
