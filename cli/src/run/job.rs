@@ -13,6 +13,7 @@ use super::fit::{
 };
 use super::textures::{self, Image};
 use super::{Given, Outcome, shown};
+use crate::output;
 use crate::parse::{Assignment, Elements, Invocations, NamedFile, NamedTensor, Shape};
 use crate::progress::Computed;
 
@@ -176,7 +177,8 @@ impl Job {
             return Ok(());
         }
         unbound(&self.step, &self.tensors, &input.name, "--in")?;
-        self.tensors.push(Source::read(&self.step, &self.tensors, &input.name, &input.name, &input.source)?);
+        let read = Source::read(&self.step, &self.tensors, &input.name, &input.name, &input.source);
+        self.tensors.push(read.map_err(|error| by_chunks(error, input))?);
         Ok(())
     }
 
@@ -466,6 +468,11 @@ impl Step {
         &self.reflection
     }
 
+    /// Returns the kernel's text, with what it imports.
+    pub fn wgsl(&self) -> &str {
+        self.kernel.wgsl()
+    }
+
     /// Sets the amount to an invocation for each element of a shape: along as many axes as workgroups have. The vectors of a binding that has
     /// that name count as one element each.
     ///
@@ -574,6 +581,14 @@ impl Source {
         }
     }
 
+    /// The bytes of what was read or made; none of zeros.
+    pub fn values(&self) -> &[u8] {
+        match &self.contents {
+            Contents::Values(array) | Contents::Raw(array) => &array.bytes,
+            Contents::Zeros(..) => &[],
+        }
+    }
+
     /// Returns whether it is bytes in WGSL's layout.
     pub fn is_raw(&self) -> bool {
         matches!(self.contents, Contents::Raw(_))
@@ -599,6 +614,18 @@ impl Source {
             }
             Contents::Zeros(dtype, shape) => engine.zeros_of(*dtype, shape),
         }
+    }
+}
+
+/// A file that memory does not hold may be read chunk by chunk.
+fn by_chunks(error: Error, input: &contents::Input) -> Error {
+    match (error, &input.source) {
+        (Error::InvalidSize { what, reason }, contents::Source::File(path, None))
+            if output::extension(path) == "npy" =>
+        {
+            Error::InvalidSize { what, reason: format!("{reason} (--stream {} reads it in chunks)", input.name) }
+        }
+        (error, _) => error,
     }
 }
 

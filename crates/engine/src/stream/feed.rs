@@ -122,6 +122,8 @@ pub(super) struct Feed {
     pub(super) row_bytes: usize,
     /// Rows of a chunk, at most.
     pub(super) chunk_rows: usize,
+    /// The end of the last chunk that was taken.
+    done: u64,
 }
 
 impl Feed {
@@ -155,7 +157,12 @@ impl Feed {
         };
         let read = move || reading.run(&send);
         cantus_base::threads::spawn("cantus stream".to_owned(), Box::new(read)).map_err(|error| no_thread(&error))?;
-        Ok(Self { engine: engine.clone(), pieces, ended: false, kinds, rows, row_bytes, chunk_rows })
+        Ok(Self { engine: engine.clone(), pieces, ended: false, kinds, rows, row_bytes, chunk_rows, done: cut.first })
+    }
+
+    /// Returns the end of the last chunk that was taken, in rows.
+    pub(super) fn done(&self) -> u64 {
+        self.done
     }
 
     /// The next chunk, on the device.
@@ -171,6 +178,7 @@ impl Feed {
         });
         self.ended = !matches!(piece, Ok(Some(_)));
         let Some(Piece { parts, first, rows, before, after }) = piece? else { return Ok(None) };
+        self.done = first + rows as u64;
         let mut tensors = Vec::with_capacity(parts.len());
         for ((room, bytes), (dtype, row)) in parts.into_iter().zip(&self.kinds) {
             let shape: Vec<usize> = std::iter::once(before + rows + after).chain(row.iter().copied()).listed();

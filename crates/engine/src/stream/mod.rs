@@ -9,6 +9,7 @@
 //! # engine.tensor_from(&(0..6000).map(|value| value as f32).collect::<Vec<_>>(), &[2000, 3])?.to_npy("large.npy")?;
 //! let total = Stream::new(&engine, Npy::open("large.npy")?).sum()?;
 //! let scaled = Stream::new(&engine, Npy::open("large.npy")?).memory(256 << 20).checkpoint("scaled.checkpoint");
+//! let scaled = scaled.named(format!("square roots of parts of {total}"));
 //! scaled.map(|chunk| Ok((chunk.tensor() * (1.0 / total)).sqrt()), NpyFile::new("scaled.npy"))?;
 //! # assert_eq!(total, 17_997_000.0);
 //! # Ok::<_, cantus::Error>(())
@@ -63,6 +64,8 @@ pub struct Stream {
     sources: Vec<Box<dyn Source>>,
     cut: Cut,
     checkpoint: Option<(PathBuf, Duration)>,
+    /// The app's name of its work.
+    name: String,
     progress: Option<Box<dyn FnMut(Progress) + Send>>,
 }
 
@@ -81,6 +84,7 @@ impl Stream {
             sources: vec![Box::new(source)],
             cut: Cut::default(),
             checkpoint: None,
+            name: String::new(),
             progress: None,
         }
     }
@@ -150,9 +154,28 @@ impl Stream {
     }
 
     /// Writes the progress to a file every five seconds, and continues from there if the file exists, also in another process. The file is removed at
-    /// the end. A run continues only with the same sources; the caller promises that the work is the same.
+    /// the end. A run continues only with the same sources, operation, overlap and chunks, and with the name that [`Stream::named`] gave the work. Rust
+    /// cannot compare closures: without a name the caller promises that the work is the same. One process at a time works on a checkpoint.
     pub fn checkpoint(mut self, path: impl Into<PathBuf>) -> Self {
         self.checkpoint = Some((path.into(), Duration::from_secs(5)));
+        self
+    }
+
+    /// Names the work for checkpoints: a run continues only from a checkpoint of that name. It says everything that the result depends on besides the
+    /// sources, such as a digest of a kernel and the values of its settings.
+    ///
+    /// ```no_run
+    /// use cantus::{Engine, stream::{Npy, NpyFile, Stream}};
+    ///
+    /// let engine = Engine::new()?;
+    /// let gain = 2.5_f32;
+    /// let rows = Stream::new(&engine, Npy::open("large.npy")?);
+    /// let rows = rows.checkpoint("scaled.checkpoint").named(format!("scaled by {gain}"));
+    /// rows.map(|chunk| Ok(chunk.tensor() * gain), NpyFile::new("scaled.npy"))?;
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn named(mut self, work: impl Into<String>) -> Self {
+        self.name = work.into();
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::sync_channel;
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, Identity};
 use super::feed::{Chunk, Feed, no_thread};
 use super::sink::{Rows, Sink};
 use super::{Progress, Stream};
@@ -87,23 +87,32 @@ impl Stream {
         mut work: impl FnMut(&Chunk, Option<&Tensor>) -> Result<(Vec<Tensor>, Option<Tensor>)>,
         state: &mut impl State,
     ) -> Result<Option<Tensor>> {
-        let Self { engine, sources, mut cut, checkpoint, mut progress } = self;
+        let Self { engine, sources, mut cut, checkpoint, name, mut progress } = self;
         let mut carry = carry;
-        let mut checkpoint = checkpoint.map(|path| {
-            let sources: Vec<String> = sources.iter().map(|source| source.identity()).listed();
-            Checkpoint::new(path, format!("{what} of {}", sources.join(", ")))
-        });
+        let mut checkpoint = checkpoint.map(Checkpoint::new).transpose()?;
+        let saved = checkpoint.as_ref().map(Checkpoint::load).transpose()?.flatten();
+        if let Some(saved) = &saved {
+            cut.first = saved.next;
+            // On another device, or with another limit, chunks would be others.
+            cut.rows = cut.rows.or(usize::try_from(saved.identity.chunk_rows).ok());
+        }
+        let names: Vec<String> = sources.iter().map(|source| source.identity()).listed();
+        let mut feed = Feed::new(&engine, sources, &cut)?;
+        let identity = Identity {
+            sources: names.join(", "),
+            work: format!("{what} {name}"),
+            overlap: (cut.before as u64, cut.after as u64),
+            chunk_rows: feed.chunk_rows as u64,
+        };
         if let Some(checkpoint) = &checkpoint {
-            let saved = checkpoint.load()?;
+            if let Some(saved) = &saved {
+                checkpoint.compare(&saved.identity, &identity)?;
+            }
             state.load(saved.as_ref().map(|saved| saved.state.as_slice()))?;
-            if let Some(saved) = saved {
-                cut.first = saved.next;
-                if let (Some(like), Some(bytes)) = (&carry, &saved.carry) {
-                    carry = Some(checkpoint.restore(&engine, like, bytes)?);
-                }
+            if let (Some(like), Some(bytes)) = (&carry, saved.as_ref().and_then(|saved| saved.carry.as_ref())) {
+                carry = Some(checkpoint.restore(&engine, like, bytes)?);
             }
         }
-        let mut feed = Feed::new(&engine, sources, &cut)?;
         let (of, row_bytes) = (feed.rows, feed.row_bytes as u64);
         let (send, results) = sync_channel::<Done>(1);
         let take = |checkpoint: &mut Option<Checkpoint>, state: &mut dyn State| -> Result<()> {
@@ -113,7 +122,7 @@ impl Stream {
                 engine.shared().profiler().end(span, || "stream: write".to_owned(), done.rows as u64 * row_bytes);
                 let rows = done.first + done.rows as u64;
                 if let Some(checkpoint) = checkpoint.as_mut().filter(|checkpoint| checkpoint.is_due()) {
-                    checkpoint.save(rows, state.save()?, done.carry.as_ref())?;
+                    checkpoint.save(&identity, rows, state.save()?, done.carry.as_ref())?;
                 }
                 if let Some(progress) = &mut progress {
                     progress(Progress { rows, of, bytes: rows.saturating_mul(row_bytes) });
@@ -145,6 +154,10 @@ impl Stream {
         });
         taken?;
         recorded?;
+        // Killed between the next two, a run finds that all is done.
+        if let Some(checkpoint) = &mut checkpoint {
+            checkpoint.save(&identity, feed.done(), state.save()?, carry.as_ref())?;
+        }
         state.end()?;
         if let Some(checkpoint) = checkpoint {
             checkpoint.remove();
@@ -203,6 +216,12 @@ struct Sinking<'a> {
     rows: u64,
 }
 
+impl Sinking<'_> {
+    fn marks(&mut self) -> Result<Vec<u64>> {
+        self.sinks.iter_mut().map(|sink| sink.mark()).try_listed()
+    }
+}
+
 impl State for Sinking<'_> {
     fn take(&mut self, done: &Done) -> Result<()> {
         for (output, sink) in done.outputs.iter().zip(&mut self.sinks) {
@@ -218,12 +237,18 @@ impl State for Sinking<'_> {
 
     fn save(&mut self) -> Result<Vec<u8>> {
         self.sinks.iter_mut().try_for_each(|sink| sink.settle())?;
-        packed(&self.rows)
+        packed(&(self.rows, self.marks()?))
     }
 
     fn load(&mut self, saved: Option<&[u8]>) -> Result<()> {
-        self.rows = saved.map(unpacked).transpose()?.unwrap_or(0);
-        self.sinks.iter_mut().try_for_each(|sink| sink.resume(self.rows))
+        let (rows, marks): (u64, Option<Vec<u64>>) =
+            saved.map(unpacked).transpose()?.map_or((0, None), |(rows, marks)| (rows, Some(marks)));
+        self.rows = rows;
+        self.sinks.iter_mut().try_for_each(|sink| sink.resume(rows))?;
+        match marks {
+            Some(marks) if marks != self.marks()? => Err(damaged("the rows written so far are not those of that run")),
+            _ => Ok(()),
+        }
     }
 
     fn end(&mut self) -> Result<()> {

@@ -1,10 +1,12 @@
 //! Destinations of rows: files, functions.
 
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{BufWriter, Read as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::files::Temporary;
+use crate::fnv::Fnv;
 use crate::tensor::{DType, Element, npy};
 use cantus_base::listed::Listed;
 
@@ -60,6 +62,14 @@ pub trait Sink: Send {
         Ok(())
     }
 
+    /// Returns what tells the rows written so far from others: it is kept in the checkpoint, and compared after [`Sink::resume`].
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    fn mark(&mut self) -> Result<u64> {
+        Ok(0)
+    }
+
     /// Called first, where the stream has a checkpoint: goes on after the first `rows` rows, which an earlier run wrote. What that wrote beyond is
     /// dropped.
     ///
@@ -94,46 +104,39 @@ pub struct NpyFile {
     path: PathBuf,
     lasting: bool,
     open: Option<Open>,
+    /// An earlier run has left the whole file under its own name.
+    complete: bool,
 }
 
 #[derive(Debug)]
 struct Open {
-    file: BufWriter<Part>,
+    file: BufWriter<Temporary>,
     dtype: DType,
     row: Vec<usize>,
     rows: u64,
-}
-
-struct Part(Temporary);
-
-impl std::fmt::Debug for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Part")
-    }
-}
-
-impl Write for Part {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.file().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.file().flush()
-    }
 }
 
 impl NpyFile {
     /// Creates a sink for a file. Nothing is written until the first rows come.
     #[must_use]
     pub fn new(path: impl AsRef<Path>) -> Self {
-        Self { path: path.as_ref().to_owned(), lasting: false, open: None }
+        Self { path: path.as_ref().to_owned(), lasting: false, open: None, complete: false }
     }
 
+    /// Beside its place behind links, where it can be renamed to.
     fn part(&self) -> PathBuf {
+        let place = crate::files::target(&self.path).unwrap_or_else(|_| self.path.clone());
         let mut name = std::ffi::OsString::from(".");
-        name.push(self.path.file_name().unwrap_or_default());
+        name.push(place.file_name().unwrap_or_default());
         name.push(".part");
-        self.path.with_file_name(name)
+        place.with_file_name(name)
+    }
+
+    /// Returns whether an earlier run has given the file its own name, and was ended before it removed the checkpoint.
+    fn is_complete(&self, rows: u64) -> bool {
+        let file = File::open(&self.path).ok();
+        let described = file.and_then(|mut file| npy::Described::read(&mut file, &self.path).ok());
+        described.is_some_and(|described| described.shape.first().is_some_and(|&own| own as u64 == rows))
     }
 
     fn fault(&self, error: &std::io::Error) -> Error {
@@ -159,19 +162,23 @@ impl NpyFile {
         let file = temporary.file();
         file.set_len(0)?;
         file.write_all(&Self::header(dtype, row, 0)?)?;
-        Ok(Open { file: BufWriter::with_capacity(1 << 16, Part(temporary)), dtype, row: row.to_vec(), rows: 0 })
+        Ok(Open { file: BufWriter::with_capacity(1 << 16, temporary), dtype, row: row.to_vec(), rows: 0 })
+    }
+
+    fn gone(file: PathBuf, rows: u64) -> Error {
+        Error::InvalidInput {
+            what: file.display().to_string(),
+            reason: format!(
+                "it is not the file of the earlier run, with at least {rows} rows (remove the checkpoint to start again)"
+            ),
+        }
     }
 
     /// Opens an earlier run's result, cut off after the first `rows` rows.
     fn again(&self, rows: u64) -> Result<Open> {
         let part = self.part();
         let fault = |error: std::io::Error| Error::unreadable(&part, &error);
-        let gone = || Error::InvalidInput {
-            what: part.display().to_string(),
-            reason: format!(
-                "it is not the file of the earlier run, with at least {rows} rows (remove the checkpoint to start again)"
-            ),
-        };
+        let gone = || Self::gone(part.clone(), rows);
         if !part.exists() {
             return Err(gone());
         }
@@ -186,14 +193,14 @@ impl NpyFile {
             return Err(gone());
         }
         file.set_len(length).and_then(|()| file.seek(SeekFrom::End(0))).map_err(fault)?;
-        let file = BufWriter::with_capacity(1 << 16, Part(temporary));
+        let file = BufWriter::with_capacity(1 << 16, temporary);
         Ok(Open { file, dtype: described.dtype, row, rows })
     }
 
     /// The header for all rows that were written, and the file's own name.
     fn complete(&self, open: Open) -> std::io::Result<()> {
         let header = Self::header(open.dtype, &open.row, open.rows)?;
-        let Part(mut temporary) = open.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let mut temporary = open.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         let file = temporary.file();
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&header)?;
@@ -205,6 +212,7 @@ impl Sink for NpyFile {
     fn write(&mut self, rows: Rows<'_>) -> Result<()> {
         let mut open = match self.open.take() {
             Some(open) => open,
+            None if self.complete => return Err(Self::gone(self.path.clone(), rows.first)),
             None => self.begin(rows.dtype, rows.row).map_err(|error| self.fault(&error))?,
         };
         if open.dtype != rows.dtype || open.row != rows.row {
@@ -221,13 +229,33 @@ impl Sink for NpyFile {
 
     fn settle(&mut self) -> Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        let settled = open.file.flush().and_then(|()| open.file.get_mut().0.file().sync_data());
+        let settled = open.file.flush().and_then(|()| open.file.get_mut().file().sync_data());
         settled.map_err(|error| self.fault(&error))
+    }
+
+    fn mark(&mut self) -> Result<u64> {
+        let path = self.path.clone();
+        let unreadable = |error: std::io::Error| Error::unreadable(&path, &error);
+        let mut own = None;
+        let file = match &mut self.open {
+            Some(open) => {
+                open.file.flush().map_err(unreadable)?;
+                open.file.get_mut().file()
+            }
+            None if self.complete => own.insert(File::open(&path).map_err(unreadable)?),
+            None => return Ok(0),
+        };
+        // Not the header, whose count of rows is written last.
+        file.rewind().map_err(unreadable)?;
+        npy::Described::read(file, &path)?;
+        let from = file.stream_position().map_err(unreadable)?;
+        mark_of(file, from).map_err(unreadable)
     }
 
     fn resume(&mut self, rows: u64) -> Result<()> {
         self.lasting = true;
-        self.open = if rows > 0 { Some(self.again(rows)?) } else { None };
+        self.complete = rows > 0 && !self.part().exists() && self.is_complete(rows);
+        self.open = if rows > 0 && !self.complete { Some(self.again(rows)?) } else { None };
         Ok(())
     }
 
@@ -237,4 +265,17 @@ impl Sink for NpyFile {
             None => Ok(()),
         }
     }
+}
+
+/// Bytes of a file that its mark is made of.
+const MARKED: u64 = 1 << 20;
+
+/// Returns a checksum of the length and the last bytes behind `from` of a file that was flushed, and leaves its place at the end.
+pub(super) fn mark_of(file: &mut File, from: u64) -> std::io::Result<u64> {
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(MARKED).max(from)))?;
+    let mut last = Vec::new();
+    file.take(MARKED).read_to_end(&mut last)?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(Fnv::new().with(&length.to_le_bytes()).with(&last).value())
 }

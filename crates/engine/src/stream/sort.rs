@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use super::feed::Chunk;
 use super::run::{Contents, Done, State, packed, unpacked};
+use super::sink::mark_of;
 use super::{Progress, Rows, Sink, Stream};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
@@ -108,24 +109,12 @@ impl Stream {
 /// Sorted runs, one after the other in a file.
 struct Runs {
     dtype: DType,
-    file: Option<BufWriter<Part>>,
+    file: Option<BufWriter<Temporary>>,
     folder: PathBuf,
     /// The file's name, where it outlives the process.
     lasting: Option<PathBuf>,
     /// The end of each run, in elements.
     ends: Vec<u64>,
-}
-
-struct Part(Temporary);
-
-impl Write for Part {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.file().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 impl Runs {
@@ -147,7 +136,7 @@ impl Runs {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => BufWriter::new(Part(self.open()?)),
+            None => BufWriter::new(self.open()?),
         };
         file.write_all(bytes)?;
         self.file = Some(file);
@@ -161,7 +150,7 @@ impl Runs {
         let mut file = file.transpose().map_err(|error| self.fault(&error))?;
         let share = usize::try_from(memory / 2).unwrap_or(usize::MAX) / self.ends.len().max(1);
         let block = share.clamp(LEAST_BLOCK, 8 << 20) / size * size;
-        let source = Mutex::new(file.as_mut().map(|part| part.0.file()));
+        let source = Mutex::new(file.as_mut().map(|part| part.file()));
         let mut begin = 0;
         let mut runs = Vec::with_capacity(self.ends.len());
         for &end in &self.ends {
@@ -258,14 +247,17 @@ impl State for Runs {
     fn save(&mut self) -> Result<Vec<u8>> {
         let settled = self.file.as_mut().map_or(Ok(()), |file| {
             file.flush()?;
-            file.get_mut().0.file().sync_data()
+            file.get_mut().file().sync_data()
         });
         settled.map_err(|error| self.fault(&error))?;
-        packed(&self.ends)
+        let mark = self.file.as_mut().map_or(Ok(0), |file| mark_of(file.get_mut().file(), 0));
+        packed(&(&self.ends, mark.map_err(|error| self.fault(&error))?))
     }
 
     fn load(&mut self, saved: Option<&[u8]>) -> Result<()> {
-        self.ends = saved.map(unpacked).transpose()?.unwrap_or_default();
+        let saved: Option<(Vec<u64>, u64)> = saved.map(unpacked).transpose()?;
+        let mark = saved.as_ref().map(|(_, mark)| *mark).filter(|mark| *mark != 0);
+        self.ends = saved.map(|(ends, _)| ends).unwrap_or_default();
         let length = self.ends.last().copied().unwrap_or(0).saturating_mul(self.dtype.bytes() as u64);
         let sorted = self.ends.is_sorted_by(|a, b| a < b);
         let opened = self.open().and_then(|mut temporary| {
@@ -276,8 +268,13 @@ impl State for Runs {
                 ));
             }
             file.set_len(length)?;
-            file.seek(SeekFrom::End(0))?;
-            Ok(BufWriter::new(Part(temporary)))
+            let own = mark_of(file, 0)?;
+            if mark.is_some_and(|mark| mark != own) {
+                return Err(std::io::Error::other(
+                    "the sorted runs are not those of the earlier run (remove the checkpoint to start again)",
+                ));
+            }
+            Ok(BufWriter::new(temporary))
         });
         self.file = Some(opened.map_err(|error| self.fault(&error))?);
         Ok(())
