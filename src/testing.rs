@@ -81,6 +81,13 @@ pub fn recall(
     remembered::recall(folder, name)
 }
 
+/// Returns the text of a file of the cache folder, whose checksum fits these lines.
+#[cfg(not(target_arch = "wasm32"))]
+#[must_use]
+pub fn sealed(lines: &str) -> String {
+    crate::engine::remembered::sealed(lines)
+}
+
 /// Returns the compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.
 #[cfg(all(any(feature = "opencl", feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 #[must_use]

@@ -18,7 +18,7 @@ use cantus_base::tensor::{self, DType};
 #[cfg(all(feature = "linalg", not(target_arch = "wasm32")))]
 use cantus_base::threads;
 #[cfg(not(target_arch = "wasm32"))]
-use cantus_base::{files, folders};
+use cantus_base::{files, fnv, folders};
 #[cfg(feature = "graph")]
 use cantus_graph as graph;
 use cantus_kernel::{self as kernel};

@@ -70,6 +70,8 @@ pub use needs::Need;
 #[doc(hidden)]
 pub use needs::Needs;
 pub use prepared::PREPARED_VERSION;
+#[doc(hidden)]
+pub use prepared::seal;
 #[cfg(feature = "writers")]
 pub use write::Language;
 

@@ -108,6 +108,11 @@ impl Attempts {
             else {
                 continue;
             };
+            // Its name is that of its contents: what has changed since is no program that was tried.
+            if self.path(program, BEGUN).as_deref() != Some(&*path) {
+                let _ = fs::remove_file(&path);
+                continue;
+            }
             let tried = survives(program);
             if let (Err(how), Some(refused)) = (&tried, self.path(program, REFUSED)) {
                 tracing::warn!("a program is not given to its PJRT plugin any more, because it {how}");
@@ -141,6 +146,8 @@ mod tests {
         }
         other.settle(|_| panic!("it is another plugin's"));
         assert_eq!(count(), 3);
+        let damaged = one.path("whole", BEGUN).expect("has a folder");
+        fs::write(damaged, "one\nwhale").expect("is written");
         let tried = |program: &str| if program == "bad" { Err("ended it by signal 6".to_owned()) } else { Ok(()) };
         one.settle(tried);
         one.settle(|_| panic!("it was tried"));
