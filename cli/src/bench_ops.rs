@@ -19,7 +19,7 @@ pub enum Made {
 }
 
 /// Makes what an operation takes.
-type Prepare = Box<dyn Fn(&Engine, Size) -> Result<Made>>;
+type Prepare = Box<dyn Fn(&Engine, Size) -> Result<Made> + Send + Sync>;
 
 /// A count that depends on width and height.
 type Count = fn(f64, f64) -> f64;
@@ -38,7 +38,7 @@ pub struct Op {
 }
 
 impl Op {
-    pub fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Made> + 'static) -> Self {
+    pub fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Made> + Send + Sync + 'static) -> Self {
         let prepare = Box::new(prepare);
         Self { name, usual: true, sides: [256, 1024, 4096], elements: None, flops: None, prepare }
     }

@@ -592,7 +592,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
             Setting::Tensor(tensor) | Setting::Raw(tensor) => bound = Some(tensor),
             #[cfg(feature = "wgsl")]
             Setting::Texture(_) | Setting::Sampler(_) => {
-                return Err(format!("it is a {}: bind a tensor to it", binding.layout));
+                return Err(format!("its type is {}: bind a tensor to it", binding.layout));
             }
             _ if binding.space == AddressSpace::Storage => {
                 return Err("it is a storage binding: bind a tensor to it".to_owned());
@@ -615,7 +615,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         (None, None) if binding.space == AddressSpace::Uniform => {
             Err(format!("nothing was set; it is a uniform {}", binding.layout))
         }
-        (None, None) => Err(format!("nothing was bound; it is a {}", binding.layout)),
+        (None, None) => Err(format!("nothing was bound; its type is {}", binding.layout)),
     }
 }
 
