@@ -27,6 +27,7 @@ const ORDERS: &[(&str, &[&[&str]])] = &[
                 "folders",
                 "fragment",
                 "instructions",
+                "memory",
                 "private_folder",
             ],
             &["error", "threads", "texture"],
