@@ -268,7 +268,10 @@ fn hint(error: &Error, global: &Global) -> Option<&'static str> {
         Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
         Error::EntryPoint { .. } => Some("--entry NAME chooses the entry point"),
         Error::Override { .. } => Some("--set NAME=VALUE sets an override"),
-        Error::Binding { .. } => Some("--in and --out bind storage, --set NAME=VALUE sets uniforms"),
+        // Of what textures and samplers take, the error says it.
+        Error::Binding { reason, .. } if !reason.contains("texture") && !reason.contains("sampler") => {
+            Some("--in and --out bind storage, --set NAME=VALUE sets uniforms")
+        }
         _ => None,
     }
 }

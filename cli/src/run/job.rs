@@ -9,7 +9,8 @@ use cantus::{DType, Engine, Error, Kernel, Result, Sampler, Tensor, Texture};
 
 use super::contents;
 use super::fit::{
-    check_dtype, check_file, conversion, fault, found, known, near, read_raw, results, shape_of, sides, spread, unbound,
+    check_dtype, check_file, conversion, fault, found, known, near, parts, read_raw, results, shape_of, sides, spread,
+    unbound,
 };
 use super::textures::{self, Image};
 use super::{Given, Outcome, shown};
@@ -80,11 +81,7 @@ impl Amount {
         };
         let mut shape: Vec<usize> =
             counts.iter().rev().map(|&count| count as usize).skip_while(|&count| count == 1).collect();
-        if let Layout::Array { element, .. } = &binding.layout
-            && let Layout::Vector(parts, _) = **element
-        {
-            shape.push(parts.into());
-        }
+        shape.extend(parts(&binding.layout));
         shape
     }
 }
@@ -473,10 +470,8 @@ impl Step {
     /// [`Error::InvalidSize`] for `what` when a side is too long.
     pub fn run_for_each(&mut self, binding: &str, mut shape: Vec<usize>, what: &str) -> Result<()> {
         let reflection = &self.reflection;
-        if let Some((_, Binding { layout: Layout::Array { element, .. }, .. })) = reflection.binding(binding)
-            && let Layout::Vector(parts, _) = **element
-            && shape.last() == Some(&usize::from(parts))
-        {
+        let parts = reflection.binding(binding).and_then(|(_, binding)| parts(&binding.layout));
+        if parts.is_some() && shape.last().copied() == parts {
             shape.pop();
         }
         let axes = reflection.workgroup_size.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
@@ -626,7 +621,10 @@ fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec
         let value = match setting.value.as_str() {
             "true" => Some(1.0),
             "false" => Some(0.0),
-            text => text.parse::<f64>().ok(),
+            text => match text.strip_prefix("0x") {
+                Some(digits) => u32::from_str_radix(digits, 16).ok().map(f64::from),
+                None => text.parse::<f64>().ok(),
+            },
         };
         // A value that is no number is tried as NaN, which no override takes: the error says whether there is one at all.
         match kernel.with_override(&setting.name, value.unwrap_or(f64::NAN)) {

@@ -629,6 +629,9 @@ fn check_fit(binding: &Binding, tensor: &Tensor, raw: bool) -> Result<(), String
     {
         return Err(format!("the shader has {}, the tensor's elements are {}", binding.layout, tensor.dtype()));
     }
+    if !raw && let Some(reason) = binding.layout.misread(tensor.shape()) {
+        return Err(format!("{reason} (bind_raw takes bytes as they are)"));
+    }
     // Memory of a tensor is whole words.
     let bytes = if packed { tensor.byte_len().next_multiple_of(4) } else { tensor.byte_len() };
     let least = binding.layout.min_bytes();

@@ -1,7 +1,7 @@
 //! Descriptions of textures: their axes, sizes and levels.
 
 use crate::error::{Error, Result};
-use cantus_base::texture::TextureFormat;
+use cantus_base::texture::{TextureFormat, ViewDimension};
 
 /// Texels along a side of a texture, at most.
 const MAX_SIDE: u32 = 1 << 15;
@@ -62,6 +62,37 @@ impl TextureDescriptor {
     #[must_use]
     pub fn new_3d(format: TextureFormat, width: u32, height: u32, depth: u32) -> Self {
         Self::new(TextureDimension::D3, format, [width, height, depth])
+    }
+
+    /// Creates a texture for a variable of that dimension, from its sides with the slowest first: depth or layers, height, width. `None` for another
+    /// number of sides, and for cubes whose layers are not sixes.
+    ///
+    /// ```
+    /// use cantus::kernel::ViewDimension;
+    /// use cantus::{TextureDescriptor, TextureFormat};
+    /// let block = TextureDescriptor::for_view(ViewDimension::D3, TextureFormat::R32Float, &[2, 3, 4]);
+    /// assert_eq!(block.unwrap().size, [4, 3, 2]);
+    /// assert!(TextureDescriptor::for_view(ViewDimension::Cube, TextureFormat::R32Float, &[5, 8, 8]).is_none());
+    /// ```
+    #[must_use]
+    pub fn for_view(view: ViewDimension, format: TextureFormat, sides: &[usize]) -> Option<Self> {
+        let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+        Some(match (view, sides) {
+            (ViewDimension::D1, &[width]) => Self::new_1d(format, side(width)),
+            (ViewDimension::D2, &[height, width]) => Self::new_2d(format, side(width), side(height)),
+            (ViewDimension::D3, &[depth, height, width]) => {
+                Self::new_3d(format, side(width), side(height), side(depth))
+            }
+            (ViewDimension::D2Array | ViewDimension::Cube | ViewDimension::CubeArray, &[layers, height, width]) => {
+                let fits = match view {
+                    ViewDimension::Cube => layers == 6,
+                    ViewDimension::CubeArray => layers.is_multiple_of(6),
+                    _ => true,
+                };
+                fits.then(|| Self::new_2d(format, side(width), side(height)).with_layers(side(layers)))?
+            }
+            _ => return None,
+        })
     }
 
     /// Sets the number of layers. A cube has six: +x, -x, +y, -y, +z, -z.

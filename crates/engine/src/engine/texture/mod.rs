@@ -228,12 +228,25 @@ impl Engine {
         bytes: &[u8],
         format: TextureFormat,
     ) -> Result<Texture> {
+        self.texture_from_pixels_as_async(ViewDimension::D2, dtype, shape, bytes, format).await
+    }
+
+    /// Creates a texture for a variable of that dimension, from an array's bytes, row-major: width; height x width; depth or layers x height x width;
+    /// with the channels as the last axis where there are several. A cube has six layers.
+    ///
+    /// # Errors
+    /// As [`Engine::texture_from_array_async`].
+    pub async fn texture_from_pixels_as_async(
+        &self,
+        view: ViewDimension,
+        dtype: DType,
+        shape: &[usize],
+        bytes: &[u8],
+        format: TextureFormat,
+    ) -> Result<Texture> {
         let fault = |reason: String| Error::InvalidInput { what: format!("the image {dtype}{shape:?}"), reason };
-        let (height, width, channels) = match *shape {
-            [height, width] => (height, width, 1),
-            [height, width, channels] => (height, width, channels),
-            _ => return Err(fault("its shape is not height x width x channels".to_owned())),
-        };
+        let (sides, channels) =
+            view.sides_and_channels(shape).ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
         if channel_dtype(format) != Some(dtype) {
             let wanted = channel_dtype(format).map_or_else(
                 || "bytes that hold several channels (texture_from_bytes)".to_owned(),
@@ -246,8 +259,8 @@ impl Engine {
         if channels != wanted && !is_colour {
             return Err(fault(format!("{format} has {wanted} channels")));
         }
-        let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-        let descriptor = TextureDescriptor::new_2d(format, side(width), side(height));
+        let descriptor = TextureDescriptor::for_view(view, format, sides)
+            .ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
         descriptor.check()?;
         let mut pixels = bytes.to_vec();
         if is_colour {
@@ -300,6 +313,13 @@ impl Engine {
         /// # Errors
         /// As the asynchronous form.
         texture_from_pixels = texture_from_pixels_async(dtype: DType, shape: &[usize], bytes: &[u8], format: TextureFormat) -> Texture;
+        /// [`Engine::texture_from_pixels_as_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        texture_from_pixels_as = texture_from_pixels_as_async(
+            view: ViewDimension, dtype: DType, shape: &[usize], bytes: &[u8], format: TextureFormat
+        ) -> Texture;
     }
 
     /// [`Engine::texture_from_array_async`], blocking.
