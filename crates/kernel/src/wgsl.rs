@@ -171,15 +171,20 @@ impl Parsed {
             return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
         };
         // A text that naga takes keeps its bytes, except for what naga gets wrong.
-        let parsed = Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
-            match front.rewritten(file) {
-                Some(source) => {
+        // Where it panics, the text is rewritten as if it had been refused.
+        let corrected = front.corrected(file).unwrap_or_else(plain);
+        let parsed = match deep_stack::run("cantus-wgsl", || Self::of_source(corrected, &attributes)) {
+            Ok(Ok(parsed)) => parsed,
+            refused => match (front.rewritten(file), refused) {
+                (Some(source), _) => {
                     let parsed = Self::of_source(source, &attributes)?;
-                    Ok(Self { flattened: front.flattened(), ..parsed })
+                    Self { flattened: front.flattened(), ..parsed }
                 }
-                None => Err(error),
-            }
-        })?;
+                (None, Ok(refused)) => refused?,
+                (None, Err(Failure::Panic(text))) => std::panic::resume_unwind(Box::new(text)),
+                (None, Err(failure)) => return Err(failed(file, &failure)),
+            },
+        };
         let (fault, reported) = front.uniformity();
         for fault in reported {
             warn(plain().fault(fault).0.trim_end());
@@ -345,7 +350,13 @@ impl Parsed {
             None => candidate.name.as_deref() == Some(name),
         });
         let Some((_, found)) = found else {
-            let known: Vec<String> = self.module.overrides.iter().map(|(_, known)| override_name(known)).listed();
+            // Lengths of arrays are overrides without a name.
+            let known = self.module.overrides.iter().filter_map(|(_, known)| match (known.id, &known.name) {
+                (Some(id), Some(name)) => Some(format!("{id} ({name})")),
+                (None, None) => None,
+                _ => Some(override_name(known)),
+            });
+            let known: Vec<String> = known.listed();
             let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(fault(format!("the kernel has no such override (it has: {list})")));
         };
@@ -363,6 +374,9 @@ impl Parsed {
             return Ok(());
         }
         let kind = scalar.map_or("its type", Scalar::name);
+        if value.is_nan() {
+            return Err(fault(format!("it is a {kind}: give a number, or true or false for a bool")));
+        }
         Err(fault(format!("{} is not a value of {kind}", shown(value))))
     }
 
@@ -420,6 +434,18 @@ impl Parsed {
                 reason: "it has no default and no value was set (Kernel::with_override)".to_owned(),
             },
             PipelineConstantError::ValidationError(error) => self.source.invalid(&error),
+            PipelineConstantError::NegativeWorkgroupSize => {
+                let sizes = self.module.entry_points.iter().filter_map(|entry| entry.workgroup_size_overrides);
+                let mut named =
+                    sizes.flatten().flatten().filter_map(|side| match self.module.global_expressions[side] {
+                        naga::Expression::Override(handle) => Some(override_name(&self.module.overrides[handle])),
+                        _ => None,
+                    });
+                Error::Override {
+                    name: named.next().unwrap_or_else(|| "of @workgroup_size".to_owned()),
+                    reason: "it makes a side of @workgroup_size less than 1".to_owned(),
+                }
+            }
             other => Error::InvalidWgsl {
                 kernel: self.source.file.name.clone(),
                 report: format!("with its overrides: {other}"),
