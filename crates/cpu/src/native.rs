@@ -69,6 +69,7 @@ fn own(operation: &NativeOperation) -> Option<Box<dyn Operation>> {
         NativeOperation::Resample(shape) => Box::new(*shape),
         NativeOperation::Elements(shape) => Box::new(shape.clone()),
         NativeOperation::Reduce(shape) => Box::new(shape.clone()),
+        NativeOperation::Fold(shape) => Box::new(shape.clone()),
         NativeOperation::Random(shape) => Box::new(*shape),
         #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
         NativeOperation::Fft(shape) => Box::new(*shape),
