@@ -39,7 +39,7 @@ struct Matmul {
 }
 
 /// An operand that a kernel reads as it is: strides say where, halves become floats on the way.
-async fn plain(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+pub(in crate::ops) async fn plain(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
     match &typed.node {
         Node::Read(view) if view.source.tensor().is_some() => Ok(typed.clone()),
         _ => Ok(Typed::read(&compute(engine, typed).await?)),
@@ -59,7 +59,7 @@ pub(super) fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
 }
 
 /// Returns the layout of an operand.
-fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
+pub(in crate::ops) fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     let (view, tensor) = view(typed)?;
     let rank = typed.shape.len();
     let mut offsets = vec![view.offset];
