@@ -83,7 +83,8 @@ impl Side {
         if copied && parts > 1 {
             let strides = view.strides.iter().map(|stride| stride * parts).listed();
             let shape = CopyShape::new(&typed.shape, &strides, view.offset * parts + part).of_bytes(dtype.bytes());
-            let copied = engine.native_async(NativeOperation::Copy(shape), &[&tensor], (dtype, &typed.shape), "copy").await?;
+            let copied =
+                engine.native_async(NativeOperation::Copy(shape), &[&tensor], (dtype, &typed.shape), "copy").await?;
             return Ok(copied
                 .and_then(|tensor| lies(&Typed::read(&tensor)))
                 .map(|(operand, tensor)| Self { operand, tensor }));

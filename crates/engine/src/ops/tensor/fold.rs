@@ -29,10 +29,11 @@ pub(super) async fn folded(
     let source = widening(input, by);
     // Bytes are added up as they are.
     let is_packed = source.dtype.is_packed() && source.is_plain();
-    if by != Combination::Product && !is_packed {
-        if let Some(found) = chain::reduced(engine, input, from, by, shape).await? {
-            return Ok(Some(found));
-        }
+    if by != Combination::Product
+        && !is_packed
+        && let Some(found) = chain::reduced(engine, input, from, by, shape).await?
+    {
+        return Ok(Some(found));
     }
     let to = input.dtype.computed();
     let operation = |view: CopyShape, dtype: DType| NativeOperation::Fold(FoldShape::new(view, from, [dtype, to], by));

@@ -293,7 +293,7 @@ impl Expr {
     pub fn sort(&self, axis: isize, descending: bool) -> Self {
         let settled = self.settled();
         let is_one = |shape: &[usize]| axis_of(axis, shape.len()).is_ok_and(|axis| shape[axis] == 1);
-        if settled.dtype().is_ok_and(is_ordered) && settled.shape().is_ok_and(|shape| is_one(&shape)) {
+        if settled.dtype().is_ok_and(is_ordered) && settled.shape().is_ok_and(is_one) {
             return settled;
         }
         settled.gathered(&settled.argsort(axis, descending), axis)
