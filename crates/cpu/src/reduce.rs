@@ -35,6 +35,7 @@ impl Operation for ReduceShape {
         lengths(self).is_some()
             && matches!(self.number, Number::F32 | Number::I32 | Number::U32)
             && self.elements.row.is_none()
+            && !self.elements.wide
             && self.by != Combination::Product
             && self.elements.serves()
             && (self.number == Number::F32 || !self.down_columns || self.work().size / self.outer < MOST_WORDS)
