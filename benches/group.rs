@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use cantus::backend::Registry;
 use cantus::engine::survey;
 use cantus::group::Group;
-use cantus::ops::field::{FieldParams, field};
+use cantus::ops::field::{FieldParams, GroupField, field};
 use cantus::{Config, Engine, Fallback};
 
 fn timed(work: impl FnOnce()) -> Duration {

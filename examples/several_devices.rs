@@ -4,7 +4,7 @@
 
 use cantus::backend::{DeviceInfo, DeviceKind, Registry};
 use cantus::group::{Done, Group};
-use cantus::ops::field::FieldParams;
+use cantus::ops::field::{FieldParams, GroupField};
 use cantus::{Config, Result};
 
 /// Every GPU of this machine once, however many ways lead to it, and the processor.

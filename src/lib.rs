@@ -51,6 +51,7 @@
 //! | `vulkan` | Vulkan directly | `wgsl` and 3 |
 //! | `opencl` | OpenCL 1.2 and later | `wgsl` and 5 |
 //! | `cuda`, `hip` | NVIDIA and AMD GPUs through their own libraries | `wgsl` and 1 |
+//! | `field` | pictures of a wave and of a spiral, and their coherence: [`ops::field`], [`ops::coherence()`] | 1 |
 //! | `config` | settings from a TOML file | +6 |
 //! | `npy` | NumPy's `.npy` files | +13 |
 //! | `stream` | data larger than memory, chunk by chunk | `npy` and `wgsl` |
@@ -62,10 +63,9 @@
 //! | `linalg` | factorisations and linear systems on the CPU by `faer`, in float64 | `cpu` |
 //! | `zk` | finite fields, curves, multi-scalar multiplication and transforms for zero-knowledge proofs | `wgsl` |
 //! | `monitor` | engines that can be watched: [`engine::Builder::publish`], `engine::published` | |
-//! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
-//! The rows up to `hip` are the default. `cargo tree` counts 108 packages on Linux then, 12 of them parts of Cantus. There are 44 without features, 52
-//! with `cpu`, 68 with `wgsl` and `cpu`, and 100 with `wgpu` as well. Drivers' libraries are loaded at run time.
+//! The rows up to `field` are the default. `cargo tree` counts 110 packages on Linux then, 14 of them parts of Cantus. There are 44 without features, 52
+//! with `cpu`, 68 with `wgsl` and `cpu`, and 101 with `wgpu` as well. Drivers' libraries are loaded at run time.
 
 #![warn(missing_debug_implementations)]
 
@@ -73,21 +73,25 @@
 #[doc(hidden)]
 pub mod testing;
 
+#[cfg(feature = "graph")]
+pub mod graph;
+pub mod ops;
+#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
+pub mod stream;
 pub mod typed;
 
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub use cantus_base::files;
 #[doc(inline)]
-pub use cantus_base::{config, error, tensor};
+pub use cantus_base::{config, error};
+#[doc(hidden)]
+pub use cantus_base::{fnv, memory};
+#[doc(inline)]
+pub use cantus_engine::{backend, engine};
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 #[doc(inline)]
-pub use cantus_engine::group;
-#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
-#[doc(inline)]
-pub use cantus_engine::stream;
-#[doc(inline)]
-pub use cantus_engine::{backend, engine, ops};
-#[cfg(feature = "graph")]
-#[doc(inline)]
-pub use cantus_graph as graph;
+pub use cantus_group as group;
 #[doc(inline)]
 pub use cantus_kernel as kernel;
 #[cfg(feature = "link")]
@@ -103,6 +107,15 @@ pub use cantus_translate as translate;
 #[cfg(feature = "zk")]
 #[doc(inline)]
 pub use cantus_zk as zk;
+
+/// The parts of a tensor, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
+pub mod tensor {
+    #[doc(inline)]
+    pub use cantus_base::tensor::*;
+    #[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
+    #[doc(inline)]
+    pub use cantus_npy as npy;
+}
 
 #[cfg(feature = "wgsl")]
 pub use cantus_base::texture::{AddressMode, CompareFunction, FilterMode, Sampler, TextureFormat};

@@ -35,15 +35,6 @@ pub fn evaluate_twice(engine: &crate::Engine) {
     crate::ops::evaluate_twice(engine);
 }
 
-/// As [`Kernel::ahead`](crate::Kernel::ahead), for a module that finds `math` and `rt` under `root`; `bare` leaves the static out.
-///
-/// # Errors
-/// As [`Kernel::ahead`](crate::Kernel::ahead).
-#[cfg(feature = "ahead")]
-pub fn ahead_within(kernel: &crate::Kernel, source: &str, root: &str, bare: bool) -> crate::Result<String> {
-    kernel.ahead_within(source, root, bare)
-}
-
 /// Returns the values of overrides as a compiled form takes them.
 ///
 /// # Errors
@@ -79,6 +70,13 @@ pub fn recall(
     use crate::engine::remembered;
     remembered::remember(folder, name, &remembered::recall(folder, name));
     remembered::recall(folder, name)
+}
+
+/// Returns the text of a file of the cache folder, whose checksum fits these lines.
+#[cfg(not(target_arch = "wasm32"))]
+#[must_use]
+pub fn sealed(lines: &str) -> String {
+    crate::engine::remembered::sealed(lines)
 }
 
 /// Returns the compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.

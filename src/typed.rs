@@ -5,7 +5,7 @@
 //!
 //! let engine = cantus::Engine::builder().backend("cpu").build()?;
 //! let corners = TensorOf::new(&engine, &[[0.0_f32, 1.0], [2.0, 3.0]])?;
-//! assert_eq!((corners.count(), corners.shape()), (2, &[2, 2][..]));
+//! assert_eq!((corners.len(), corners.shape()), (2, &[2, 2][..]));
 //! assert_eq!(corners.items()?, [[0.0, 1.0], [2.0, 3.0]]);
 //! # Ok::<(), cantus::Error>(())
 //! ```
@@ -199,6 +199,18 @@ impl<T: Item> TensorOf<T> {
     #[must_use]
     pub fn count(&self) -> usize {
         self.tensor.len() / T::PARTS.max(1)
+    }
+
+    /// Returns the number of items, as [`TensorOf::count`] does. The tensor's own `len` counts numbers.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count()
+    }
+
+    /// Returns whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
     }
 
     /// Reads the items.

@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use cantus::backend::{DeviceInfo, Registry};
@@ -23,6 +24,8 @@ use super::{output, report};
 
 const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 200;
+/// The time beyond `--limit` in which a case may still end.
+const GRACE: Duration = Duration::from_millis(300);
 /// The approximate time for which a case runs on a device.
 const ROUND: Duration = Duration::from_secs(1);
 /// With `--growth`, the longest run: an operation stops growing when one run takes longer on all devices.
@@ -122,51 +125,100 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let page = arguments.html.as_deref().map(OutputFile::create).transpose()?;
     let print_json = arguments.json.as_deref() == Some(Path::new("-"));
     let file = arguments.json.as_deref().filter(|_| !print_json).map(OutputFile::create).transpose()?;
+    let start = Instant::now();
     let mut failures = Vec::new();
     let (contestants, machine) = contestants(global, &mut failures)?;
-    let mut rows = Vec::new();
     let all = cases.len();
     let limit = arguments.limit.map(Duration::from_millis);
     let expected = ROUND * u32::try_from(all * contestants.len()).unwrap_or(u32::MAX);
     output::stop_first();
     report::done(&expectation(all, contestants.len(), limit.map_or(expected, |limit| limit.min(expected))));
-    let start = Instant::now();
+    let deadline = limit.and_then(|limit| start.checked_add(limit));
     let bar = Progress::new(all as u64, "cases");
-    let mut done = 0;
-    // The operation that has grown as far as it goes.
-    let mut grown = None;
-    for (op, size) in cases {
-        if output::stopped() || limit.is_some_and(|limit| start.elapsed() >= limit) {
-            break;
+    let (mut rows, mut done) = (Vec::new(), 0);
+    let finish = |rows: &[Row<'_>], failures: &[Failure], done: usize| -> Result<ExitCode> {
+        bar.clear();
+        if done < all {
+            report::done(&format!("stopped after {done} of {all} cases"));
         }
-        if grown != Some(op.name) {
-            let timed = time(op, size, &contestants, &mut failures);
-            if arguments.growth && timed.iter().all(|row| row.median() > PATIENCE) {
-                grown = Some(op.name);
+        if let Some(page) = page {
+            super::bench_page::write(page, &machine, &points(rows))?;
+        }
+        if let Some(mut file) = file {
+            let text = format!("{:#}\n", json(&machine, rows, failures));
+            let path = file.shown().to_owned();
+            file.write_all(text.as_bytes()).map_err(|error| fault(&path, &error))?;
+            file.commit()?;
+        }
+        if print_json {
+            report::print_json(&json(&machine, rows, failures))
+        } else {
+            report::print(&text(rows, failures))
+        }
+    };
+    std::thread::scope(|scope| {
+        let (send, timed) = channel();
+        let contestants = &contestants;
+        let case = move || {
+            let is_over = || output::stopped() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            // The operation that has grown as far as it goes.
+            let mut grown = None;
+            for (op, size) in cases.into_iter().take_while(|_| !is_over()) {
+                let mut failures = Vec::new();
+                let mut rows = Vec::new();
+                if grown != Some(op.name) {
+                    rows = time(op, size, contestants, &mut failures, &is_over);
+                    if arguments.growth && rows.iter().all(|row| row.median() > PATIENCE) {
+                        grown = Some(op.name);
+                    }
+                }
+                // Nobody waits any more after the limit.
+                if send.send((rows, failures)).is_err() {
+                    return;
+                }
             }
-            rows.extend(timed);
+        };
+        let worker = std::thread::Builder::new().name("cantus-bench".to_owned()).spawn_scoped(scope, case);
+        worker.map_err(|error| Error::Io {
+            action: "cannot start".to_owned(),
+            path: "a thread".to_owned(),
+            reason: error.to_string(),
+        })?;
+        loop {
+            let next = match deadline {
+                Some(deadline) => timed.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE),
+                None => timed.recv().map_err(RecvTimeoutError::from),
+            };
+            match next {
+                Ok((more, failed)) => {
+                    rows.extend(more);
+                    failures.extend(failed);
+                    done += 1;
+                    bar.add(1);
+                }
+                Err(RecvTimeoutError::Disconnected) => return finish(&rows, &failures, done),
+                // What a driver compiles or runs cannot be ended: the program ends without it.
+                Err(RecvTimeoutError::Timeout) => {
+                    leave(finish(&rows, &failures, done));
+                }
+            }
         }
-        bar.add(1);
-        done += 1;
+    })
+}
+
+/// Ends the program while another thread is inside of a driver: without the driver's own end, which would wait for it.
+fn leave(outcome: Result<ExitCode>) -> ! {
+    if let Err(error) = &outcome {
+        let _ = writeln!(std::io::stderr(), "error: {error}");
     }
-    bar.clear();
-    if done < all {
-        report::done(&format!("stopped after {done} of {all} cases"));
+    let code = i32::from(outcome.is_err());
+    #[cfg(unix)]
+    // SAFETY: the call ends the process; what was written is flushed and renamed.
+    unsafe {
+        libc::_exit(code)
     }
-    if let Some(page) = page {
-        super::bench_page::write(page, &machine, &points(&rows))?;
-    }
-    if let Some(mut file) = file {
-        let text = format!("{:#}\n", json(&machine, &rows, &failures));
-        let path = file.shown().to_owned();
-        file.write_all(text.as_bytes()).map_err(|error| fault(&path, &error))?;
-        file.commit()?;
-    }
-    if print_json {
-        report::print_json(&json(&machine, &rows, &failures))
-    } else {
-        report::print(&text(&rows, &failures))
-    }
+    #[cfg(not(unix))]
+    std::process::exit(code)
 }
 
 /// Returns the announcement of the cases and of their time.
@@ -243,15 +295,21 @@ fn contestants(global: &Global, failures: &mut Vec<Failure>) -> Result<(Vec<Cont
     Ok((contestants, machine))
 }
 
-/// Times one case on every device that can run it, the devices taking turns.
-fn time<'a>(op: &'a Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failure>) -> Vec<Row<'a>> {
+/// Times one case on every device that can run it, the devices taking turns, until `is_over`.
+fn time<'a>(
+    op: &'a Op,
+    size: Size,
+    contestants: &[Contestant],
+    failures: &mut Vec<Failure>,
+    is_over: &dyn Fn() -> bool,
+) -> Vec<Row<'a>> {
     let fail = |contestant: &Contestant, error: Error| Failure {
         what: case_name(op, size),
         device: contestant.device.clone(),
         error,
     };
     let mut running = Vec::new();
-    for contestant in contestants {
+    for contestant in contestants.iter().take_while(|_| !is_over()) {
         let work = op.prepare(&contestant.engine, size);
         match work.and_then(|work| once(&contestant.engine, &work).map(|_| work)) {
             Ok(work) => {
@@ -267,7 +325,7 @@ fn time<'a>(op: &'a Op, size: Size, contestants: &[Contestant], failures: &mut V
     let budget = ROUND * u32::try_from(running.len()).unwrap_or(1);
     let start = Instant::now();
     for round in 0..MOST_ROUNDS {
-        if round >= FEWEST_ROUNDS && start.elapsed() > budget || round > 0 && output::stopped() {
+        if round >= FEWEST_ROUNDS && start.elapsed() > budget || round > 0 && is_over() {
             break;
         }
         running.retain_mut(|(contestant, work, row)| match once(&contestant.engine, work) {
@@ -281,7 +339,7 @@ fn time<'a>(op: &'a Op, size: Size, contestants: &[Contestant], failures: &mut V
             }
         });
     }
-    let mut rows: Vec<Row> = running.into_iter().map(|(_, _, row)| row).collect();
+    let mut rows: Vec<Row> = running.into_iter().map(|(_, _, row)| row).filter(|row| !row.times.is_empty()).collect();
     rows.iter_mut().for_each(|row| row.times.sort_unstable());
     rows
 }

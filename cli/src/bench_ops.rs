@@ -1,7 +1,7 @@
 //! The operations that `cantus bench` times: a row for each operation. Functions of elements come from the library's
 //! own table.
 
-use cantus::graph::Graph;
+use cantus::graph::{Graph, ToGraph as _};
 use cantus::ops::{self, Attention, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};
 use cantus::{DType, Engine, Error, Result, Tensor};
 
@@ -19,7 +19,7 @@ pub enum Made {
 }
 
 /// Makes what an operation takes.
-type Prepare = Box<dyn Fn(&Engine, Size) -> Result<Made>>;
+type Prepare = Box<dyn Fn(&Engine, Size) -> Result<Made> + Send + Sync>;
 
 /// A count that depends on width and height.
 type Count = fn(f64, f64) -> f64;
@@ -38,7 +38,7 @@ pub struct Op {
 }
 
 impl Op {
-    pub fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Made> + 'static) -> Self {
+    pub fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Made> + Send + Sync + 'static) -> Self {
         let prepare = Box::new(prepare);
         Self { name, usual: true, sides: [256, 1024, 4096], elements: None, flops: None, prepare }
     }

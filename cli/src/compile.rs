@@ -4,13 +4,12 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cantus::graph::Precision;
-use cantus::graph::plan::Machine;
 use cantus::kernel::Language;
 use cantus::translate::{Dialect, OpenClFeatures, Options};
 use cantus::{Engine, Error, Kernel, Result};
 use clap::{Args, ValueEnum};
 
+use super::global::Global;
 use super::output::OutputFile;
 use super::parse::{Assignment, Size};
 
@@ -18,7 +17,7 @@ use super::parse::{Assignment, Size};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The kernel, or the name of a shipped one (cantus kernels); for stablehlo and plan an operation (cantus bench)
+    /// The kernel, or the name of a shipped one (cantus kernels); for stablehlo an operation (cantus bench)
     #[arg(value_name = "KERNEL.wgsl")]
     kernel: String,
     /// The language; `all` writes every language available here into the folder of -o
@@ -39,7 +38,7 @@ pub struct Arguments {
     /// The architecture: compute_75 and the like for ptx, sm_90 and the like for cubin
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// The sides of an operation's matrices, rows x columns (stablehlo, plan)
+    /// The sides of an operation's matrices, rows x columns (stablehlo)
     #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "1024x1024", allow_hyphen_values = true)]
     shape: Size,
     /// Pass uniform bindings by value (cuda, hip, opencl, c)
@@ -56,8 +55,6 @@ Examples:
   cantus compile life.wgsl --target spirv --set WIDTH=64 -o life.spv
   cantus compile field --target ptx --arch compute_75 -o field.ptx
   cantus compile softmax --target stablehlo --shape 37x53 -o softmax.mlir
-  cantus compile matmul --target plan --shape 1024x1024
-      a plan for a device with many cores and tiles
   cantus compile saxpy.wgsl --types ts -o saxpy.d.ts
   cantus compile saxpy.wgsl --target all -o saxpy/
       a file per language, and the reasons why others are missing
@@ -65,9 +62,8 @@ Examples:
 Cantus itself writes cuda, hip, opencl, c and rust, which an app compiles ahead
 (see the crate cantus-build); naga writes spirv, msl, hlsl, glsl and wgsl. ptx
 and cubin need no GPU, but NVRTC, a library of CUDA 12 or 13
-(CANTUS_NVRTC_LIBRARY gives its path if it is not found). stablehlo and plan
-take an operation, by its name in cantus bench: stablehlo is the graph that PJRT
-plugins compile, and plan a cost model of its tiles.";
+(CANTUS_NVRTC_LIBRARY gives its path if it is not found). stablehlo takes an
+operation, by its name in cantus bench: the graph that PJRT plugins compile.";
 
 /// A language to compile to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -85,7 +81,6 @@ enum Target {
     Cubin,
     Rust,
     Stablehlo,
-    Plan,
     All,
 }
 
@@ -133,7 +128,6 @@ impl Target {
             Self::Cubin => "cubin",
             Self::Rust => "rs",
             Self::Stablehlo => "mlir",
-            Self::Plan => "txt",
             Self::All => "",
         }
     }
@@ -147,9 +141,9 @@ impl Target {
 ///
 /// # Errors
 /// As the library; [`Error::Unsupported`] when the language cannot express the kernel.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let code = match (arguments.target, arguments.types) {
-        (Some(target @ (Target::Stablehlo | Target::Plan)), _) => of_operation(target, arguments)?,
+        (Some(Target::Stablehlo), _) => of_operation(arguments)?,
         (Some(Target::All), _) => return every(&read_kernel(arguments)?, arguments),
         (Some(target), _) => make(&read_kernel(arguments)?, target, arguments)?,
         (None, Some(Types::Py)) => cantus_build::python(read_kernel(arguments)?.reflection()?).into_bytes(),
@@ -167,25 +161,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An operation's graph, or its plan.
-fn of_operation(target: Target, arguments: &Arguments) -> Result<Vec<u8>> {
+/// An operation's graph.
+fn of_operation(arguments: &Arguments) -> Result<Vec<u8>> {
     let all = super::bench_ops::ops();
     let Some(op) = all.iter().find(|op| op.name == arguments.kernel) else {
         let names: Vec<&str> = all.iter().map(|op| op.name).collect();
         return Err(Error::InvalidInput {
             what: format!("the operation {}", arguments.kernel),
-            reason: format!("--target {} takes one of {}", target.name(), names.join(", ")),
+            reason: format!("--target stablehlo takes one of {}", names.join(", ")),
         });
     };
     let engine = Engine::builder().backend("cpu").build()?;
     // Rows come first in a shape, and last in the size of a picture.
     let size = Size { width: arguments.shape.height, height: arguments.shape.width };
-    let graph = op.graph(&engine, size)?;
-    Ok(match target {
-        Target::Plan => cantus::graph::plan::describe(&graph, &Machine::default(), Precision::Bf16),
-        _ => graph.stablehlo(),
-    }
-    .into_bytes())
+    Ok(op.graph(&engine, size)?.stablehlo().into_bytes())
 }
 
 fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
@@ -264,9 +253,9 @@ fn make(kernel: &Kernel, target: Target, arguments: &Arguments) -> Result<Vec<u8
         Target::C => source(Dialect::Host),
         Target::Ptx => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
         Target::Cubin => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
-        Target::Rust => kernel.ahead(&arguments.kernel).map(String::into_bytes),
+        Target::Rust => cantus_build::rust(kernel, &arguments.kernel).map(String::into_bytes),
         // Resolved by the caller.
-        Target::All | Target::Stablehlo | Target::Plan => Ok(Vec::new()),
+        Target::All | Target::Stablehlo => Ok(Vec::new()),
     }
 }
 

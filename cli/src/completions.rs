@@ -6,6 +6,7 @@ use cantus::Result;
 use clap::Args;
 use clap_complete::Shell;
 
+use super::global::Global;
 use super::report;
 
 /// Print a shell's completions
@@ -27,7 +28,7 @@ Examples:
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut super::described(), "cantus", &mut text);
     report::print(&String::from_utf8_lossy(&text))

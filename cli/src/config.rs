@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cantus::config::KEYS;
+use cantus::files;
 use cantus::{Config, Error, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
@@ -110,34 +111,34 @@ fn show(global: &Global, as_json: bool) -> Result<ExitCode> {
 
 fn set(key: &str, value: &str) -> Result<ExitCode> {
     let path = path()?;
-    let before = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => {
-            return Err(Error::Unreadable { path: path.display().to_string(), reason: error.to_string() });
-        }
-    };
-    if !before.is_empty() {
-        // A file that is already wrong is the user's to mend: nothing is written over it.
-        Config::from_file(&path)?;
-    }
+    let fault = |error: std::io::Error| output::fault(&path, &error);
+    known_key(key)?;
     let mut checked = Config::default();
     let line = if value.is_empty() {
-        known_key(key)?;
         None
     } else {
-        known_key(key)?;
         checked.set(key, value)?;
         if let Some(name) = &checked.backend {
             known_backend(name)?;
         }
         Some(format!("{key} = {}", toml_value(&checked.get(key).unwrap_or_default())))
     };
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| output::fault(&path, &error))?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(fault)?;
+    }
+    // From the reading to the renaming: who sets another key at the same time waits.
+    let _lock = files::exclusive(&path).map_err(fault)?;
+    let before = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(Error::unreadable(&path, &error)),
+    };
+    if !before.is_empty() {
+        // A file that is already wrong is the user's to mend: nothing is written over it.
+        Config::from_file(&path)?;
     }
     let mut file = OutputFile::create(&path)?;
-    file.write_all(replaced(&before, key, line.as_deref()).as_bytes()).map_err(|error| output::fault(&path, &error))?;
+    file.write_all(replaced(&before, key, line.as_deref()).as_bytes()).map_err(fault)?;
     file.commit()?;
     Ok(report::done(&match line {
         Some(line) => format!("{line} -> {}", path.display()),

@@ -7,7 +7,7 @@ use std::time::Instant;
 use cantus::Result;
 use cantus::ops::{
     self,
-    field::{FieldParams, Frequency},
+    field::{FieldParams, Frequency, GroupField},
 };
 use clap::Args;
 use serde_json::json;

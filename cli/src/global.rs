@@ -39,6 +39,9 @@ pub struct Global {
     /// Print what the engine does to stderr; twice for details, three times for drivers' messages
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// Print only errors and warnings to stderr: neither what was done nor how far it is
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
 }
 
 impl Global {

@@ -9,6 +9,7 @@ use cantus::{Error, Kernel, Result, link};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::global::Global;
 use super::{parse, report};
 
 /// List the shipped kernels, or print one: its bindings and its WGSL, imports linked
@@ -37,7 +38,7 @@ Examples:
 ///
 /// # Errors
 /// [`Error::InvalidInput`] when there is no kernel of that name.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     if arguments.library {
         return of_library(arguments);
     }

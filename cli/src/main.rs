@@ -34,7 +34,10 @@ mod pattern;
 mod picture;
 mod progress;
 mod report;
+mod room;
 mod run;
+#[cfg(feature = "serve")]
+mod serve;
 #[cfg(feature = "top")]
 mod top;
 mod tune;
@@ -75,52 +78,60 @@ Examples:
 Exit codes: 0 done, even if another device took over (with a warning);
 1 failed while running; 2 bad input or usage.";
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Devices(devices::Arguments),
-    Field(field::Arguments),
-    Pattern(pattern::Arguments),
-    Coherence(coherence::Arguments),
-    Animate(animate::Arguments),
-    Run(run::Arguments),
-    Job(job::Arguments),
-    Compile(compile::Arguments),
-    Kernels(kernels::Arguments),
-    New(new::Arguments),
-    Config(config::Arguments),
-    Bench(bench::Arguments),
-    #[cfg(feature = "top")]
-    Top(top::Arguments),
-    /// Watch devices and engines (this program was built without it)
-    #[cfg(not(feature = "top"))]
-    Top(NotBuilt),
-    Tune(tune::Arguments),
-    Verify(verify::Arguments),
-    #[cfg(feature = "zk")]
-    Zk(zk::Arguments),
-    /// Compute with finite fields and curves, for zero-knowledge proofs (this program was built without it)
-    #[cfg(not(feature = "zk"))]
-    Zk(NotBuilt),
-    #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
-    View(view::Arguments),
-    /// Open a window with the field or a kernel's picture (this program was built without it)
-    #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]
-    View(NotBuilt),
-    #[cfg(feature = "serve")]
-    Serve(Box<cantus_serve::Arguments>),
-    /// Serve this machine's devices over HTTP (this program was built without it)
-    #[cfg(not(feature = "serve"))]
-    Serve(NotBuilt),
-    #[cfg(feature = "shell")]
-    Completions(completions::Arguments),
-    /// Print a shell's completions (this program was built without it)
-    #[cfg(not(feature = "shell"))]
-    Completions(NotBuilt),
-    #[cfg(feature = "shell")]
-    Man(man::Arguments),
-    /// Write the manual pages (this program was built without it)
-    #[cfg(not(feature = "shell"))]
-    Man(NotBuilt),
+/// One row for each subcommand: its name, its module's, and the condition under which it is built, with what a program without it says.
+macro_rules! subcommands {
+    ($($name:ident: $module:ident $(if $condition:tt else $about:literal, $what:literal, $feature:literal)?;)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $(
+                $(#[cfg $condition])?
+                $name($module::Arguments),
+                $(
+                    #[cfg(not $condition)]
+                    #[command(about = concat!($about, " (this program was built without it)"))]
+                    $name(NotBuilt),
+                )?
+            )*
+        }
+
+        fn dispatch(global: &Global, command: Command) -> cantus::Result<ExitCode> {
+            match command {
+                $(
+                    $(#[cfg $condition])?
+                    Command::$name(arguments) => $module::run(global, &arguments),
+                    $(
+                        #[cfg(not $condition)]
+                        Command::$name(_) => Err(not_built(stringify!($module), $what, $feature)),
+                    )?
+                )*
+            }
+        }
+    };
+}
+
+subcommands! {
+    Devices: devices;
+    Field: field;
+    Pattern: pattern;
+    Coherence: coherence;
+    Animate: animate;
+    Run: run;
+    Job: job;
+    Compile: compile;
+    Kernels: kernels;
+    New: new;
+    Config: config;
+    Bench: bench;
+    Top: top if (feature = "top") else "Watch devices and engines", "the monitor", "top";
+    Tune: tune;
+    Verify: verify;
+    Zk: zk if (feature = "zk")
+        else "Compute with finite fields and curves, for zero-knowledge proofs", "fields and curves", "zk";
+    View: view if (all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))
+        else "Open a window with the field or a kernel's picture", "the window", "viewer";
+    Serve: serve if (feature = "serve") else "Serve this machine's devices over HTTP", "the service", "serve";
+    Completions: completions if (feature = "shell") else "Print a shell's completions", "shells' completions", "shell";
+    Man: man if (feature = "shell") else "Write the manual pages", "the manual pages", "shell";
 }
 
 /// The arguments of a subcommand that only other builds have.
@@ -187,53 +198,14 @@ fn run(cli: Cli) -> ExitCode {
         log::hush_drivers();
     }
     log::begin(cli.global.verbose);
+    output::refuse_large_files();
+    if cli.global.quiet {
+        report::be_quiet();
+    }
     let global = &cli.global;
-    let result = match cli.command {
-        Command::Devices(arguments) => devices::run(global, &arguments),
-        Command::Field(arguments) => field::run(global, &arguments),
-        Command::Pattern(arguments) => pattern::run(global, &arguments),
-        Command::Coherence(arguments) => coherence::run(global, &arguments),
-        Command::Animate(arguments) => animate::run(global, &arguments),
-        Command::Run(arguments) => run::run(global, &arguments),
-        Command::Job(arguments) => job::run(global, &arguments),
-        Command::Compile(arguments) => compile::run(&arguments),
-        Command::Kernels(arguments) => kernels::run(&arguments),
-        Command::New(arguments) => new::run(&arguments),
-        Command::Config(arguments) => config::run(global, &arguments),
-        Command::Bench(arguments) => bench::run(global, &arguments),
-        #[cfg(feature = "top")]
-        Command::Top(arguments) => top::run(global, &arguments),
-        #[cfg(not(feature = "top"))]
-        Command::Top(_) => Err(not_built("top", "the monitor", "top")),
-        Command::Tune(arguments) => tune::run(global, &arguments),
-        Command::Verify(arguments) => verify::run(global, &arguments),
-        #[cfg(feature = "zk")]
-        Command::Zk(arguments) => zk::run(global, &arguments),
-        #[cfg(not(feature = "zk"))]
-        Command::Zk(_) => Err(not_built("zk", "fields and curves", "zk")),
-        #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
-        Command::View(arguments) => view::run(global, &arguments),
-        #[cfg(not(all(
-            feature = "viewer",
-            not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))
-        )))]
-        Command::View(_) => Err(not_built("view", "the window", "viewer")),
-        #[cfg(feature = "serve")]
-        Command::Serve(arguments) => match cantus_serve::run(&arguments, &["serve"]) {
-            Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(reason) => Err(Error::InvalidInput { what: "cantus serve".to_owned(), reason }),
-        },
-        #[cfg(not(feature = "serve"))]
-        Command::Serve(_) => Err(not_built("serve", "the service", "serve")),
-        #[cfg(feature = "shell")]
-        Command::Completions(arguments) => completions::run(&arguments),
-        #[cfg(not(feature = "shell"))]
-        Command::Completions(_) => Err(not_built("completions", "shells' completions", "shell")),
-        #[cfg(feature = "shell")]
-        Command::Man(arguments) => man::run(&arguments),
-        #[cfg(not(feature = "shell"))]
-        Command::Man(_) => Err(not_built("man", "the manual pages", "shell")),
-    };
+    // What the settings say wrongly is told by the subcommand that needs them.
+    room::limit(global.told().ok().and_then(|told| told.memory_limit));
+    let result = dispatch(global, cli.command);
     let mut stderr = std::io::stderr().lock();
     let message = result.as_ref().err().map(|error| without_remedies(&error.to_string()));
     for warning in log::warnings(message.as_deref()) {
@@ -266,9 +238,17 @@ fn hint(error: &Error, global: &Global) -> Option<&'static str> {
         Error::MemoryLimit { .. } => Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit"),
         Error::Stalled { .. } => Some("CANTUS_STALL_MS=MS raises the limit, CANTUS_STALL_MS=0 removes it"),
         Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
-        Error::EntryPoint { .. } => Some("--entry NAME chooses the entry point"),
-        Error::Override { .. } => Some("--set NAME=VALUE sets an override"),
-        Error::Binding { .. } => Some("--in and --out bind storage, --set NAME=VALUE sets uniforms"),
+        Error::EntryPoint { available, .. } if available.len() > 1 => Some("--entry NAME chooses the entry point"),
+        Error::Override { reason, .. } if reason.contains("no value was set") => {
+            Some("--set NAME=VALUE sets an override")
+        }
+        // Other faults of a binding are of what was given to it.
+        Error::Binding { reason, .. } if reason.starts_with("nothing was bound") => {
+            Some("--in NAME=FILE fills a binding, --out NAME=DTYPE[SHAPE] makes one of zeros")
+        }
+        Error::Binding { reason, .. } if reason.contains(" was not set") || reason.starts_with("nothing was set") => {
+            Some("--set NAME=VALUE or NAME.MEMBER=VALUE sets a uniform")
+        }
         _ => None,
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use cantus::Result;
 use clap::Args;
 
+use super::global::Global;
 use super::output::{self, OutputFile};
 use super::report;
 
@@ -27,7 +28,7 @@ Examples:
 ///
 /// # Errors
 /// [`cantus::Error::Io`] when a page cannot be written.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let folder = &arguments.folder;
     std::fs::create_dir_all(folder).map_err(|error| output::fault(folder, &error))?;
     let mut program = super::described();

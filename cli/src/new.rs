@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use cantus::{Error, Result};
 use clap::{Args, ValueEnum};
 
+use super::global::Global;
 use super::{output, report};
 
 /// Create a folder with a small app: a Rust or Python program, a window, a page, or a simulation for `cantus job`
@@ -29,7 +30,7 @@ Examples:
   cantus new heat                a Rust program with its own kernel
   cantus new rod --kind python   the same in Python
   cantus new sea --kind window   a window whose picture a kernel computes
-  cantus new waves --kind page   an animated page
+  cantus new waves --kind page   an animated page; from a checkout, web/build.sh comes first
   cantus new coral --kind job    a simulation from a TOML file
 
 Each prints what to type next.";
@@ -56,24 +57,28 @@ impl Kind {
     fn files(self) -> &'static [File] {
         match self {
             Self::Rust => &[
+                ("README.md", include_str!("../templates/rust/README.md")),
                 ("Cargo.toml", include_str!("../templates/rust/Cargo.toml.in")),
                 (".gitignore", include_str!("../templates/rust/gitignore")),
                 ("src/main.rs", include_str!("../templates/rust/src/main.rs")),
                 ("src/step.wgsl", include_str!("../templates/rust/src/step.wgsl")),
             ],
             Self::Python => &[
+                ("README.md", include_str!("../templates/python/README.md")),
                 ("requirements.txt", include_str!("../templates/python/requirements.txt")),
                 (".gitignore", include_str!("../templates/python/gitignore")),
                 ("main.py", include_str!("../templates/python/main.py")),
                 ("step.wgsl", include_str!("../templates/rust/src/step.wgsl")),
             ],
             Self::Window => &[
+                ("README.md", include_str!("../templates/window/README.md")),
                 ("Cargo.toml", include_str!("../templates/window/Cargo.toml.in")),
                 (".gitignore", include_str!("../templates/window/gitignore")),
                 ("src/main.rs", include_str!("../templates/window/src/main.rs")),
                 ("src/waves.wgsl", include_str!("../templates/window/src/waves.wgsl")),
             ],
             Self::Page => &[
+                ("README.md", include_str!("../templates/page/README.md")),
                 ("package.json", include_str!("../templates/page/package.json")),
                 (".gitignore", include_str!("../templates/page/gitignore")),
                 ("vite.config.js", include_str!("../templates/page/vite.config.js")),
@@ -82,6 +87,7 @@ impl Kind {
                 ("waves.wgsl", include_str!("../templates/page/waves.wgsl")),
             ],
             Self::Job => &[
+                ("README.md", include_str!("../templates/job/README.md")),
                 ("life.toml", include_str!("../templates/job/life.toml")),
                 ("life.wgsl", include_str!("../templates/job/life.wgsl")),
                 ("reaction.toml", include_str!("../templates/job/reaction.toml")),
@@ -109,7 +115,7 @@ const SOURCES: Option<&str> =
 ///
 /// # Errors
 /// [`Error::InvalidInput`] for a name that is none, or sources that aren't there; [`Error::Io`] when the folder cannot be made.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let folder = &arguments.folder;
     let name = name(folder)?;
     let cantus = match arguments.kind {
@@ -139,13 +145,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     std::fs::rename(temporary.path(), folder).map_err(fault)?;
     // Its folder has moved away: there is nothing to remove.
     let _ = temporary.keep();
-    Ok(report::done(&format!(
-        "{}: {} files. Next: cd {} && {}",
-        folder.display(),
-        arguments.kind.files().len(),
-        folder.display(),
-        arguments.kind.next()
-    )))
+    let (shown, count) = (folder.display(), arguments.kind.files().len());
+    let first =
+        unbuilt(&cantus).map_or_else(String::new, |script| format!("{script} (once: it builds the package), then "));
+    Ok(report::done(&format!("{shown}: {count} files. Next: {first}cd {shown} && {}", arguments.kind.next())))
 }
 
 /// The app's name: one that Cargo and npm take.
@@ -187,6 +190,13 @@ fn dependency(kind: Kind, folder: Option<&Path>, is_named: bool) -> Result<Strin
     }
 }
 
+/// The script that builds the npm package which a page takes from the sources, where that was not done yet.
+fn unbuilt(dependency: &str) -> Option<String> {
+    let web = dependency.strip_prefix("file:")?;
+    // Its build writes this last.
+    (!Path::new(web).join("pkg/profile").is_file()).then(|| format!("{web}/build.sh"))
+}
+
 /// A folder with this file, absolute; a path that TOML and JSON take as it is.
 fn sources(folder: &Path, wanted: &str) -> Option<String> {
     let absolute = std::fs::canonicalize(folder).ok().filter(|folder| folder.join(wanted).is_file())?;
@@ -211,6 +221,17 @@ mod tests {
             dependency(Kind::Rust, Some(Path::new("no/such/folder")), true).is_err(),
             "what is named must be there"
         );
+    }
+
+    #[test]
+    fn a_package_that_is_not_built_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let web = format!("file:{}", folder.path().display());
+        assert!(unbuilt(&web).is_some_and(|script| script.ends_with("/build.sh")));
+        std::fs::create_dir(folder.path().join("pkg")).unwrap();
+        std::fs::write(folder.path().join("pkg/profile"), "release").unwrap();
+        assert_eq!(unbuilt(&web), None);
+        assert_eq!(unbuilt("^0.1.0"), None, "a published package is built");
     }
 
     #[test]

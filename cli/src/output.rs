@@ -1,5 +1,5 @@
 //! Output files: written under a temporary name beside the final one and renamed when complete. Never half there, not even after
-//! Ctrl-C. Knows nothing of formats.
+//! Ctrl-C or at a limit on the size of files. Knows nothing of formats.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
 use cantus::error::Bytes;
+use cantus::files::{self, Temporary};
 use cantus::{Error, Result};
-use tempfile::{Builder, NamedTempFile};
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// Characters of the output's name in that of the file which becomes it.
-const NAME_START: usize = 40;
 
 /// Temporary files that an interrupt must remove.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -46,14 +44,49 @@ pub struct OutputFile {
 #[derive(Debug)]
 enum Sink {
     Temporary {
-        file: BufWriter<NamedTempFile>,
+        file: BufWriter<Temporary>,
         target: PathBuf,
         registered: Registered,
     },
     /// Devices and pipes cannot be renamed over: `/dev/null` must stay what it is.
-    Direct(BufWriter<File>),
+    Direct(BufWriter<Piped<File>>),
     /// Standard output.
-    Standard(BufWriter<io::Stdout>),
+    Standard(BufWriter<Piped<io::Stdout>>),
+}
+
+/// A sink with a reader behind it, as a pipe has. That the reader has seen enough (`| head`) is no error: the rest goes nowhere.
+#[derive(Debug)]
+struct Piped<W> {
+    sink: W,
+    is_closed: bool,
+}
+
+impl<W: Write> Piped<W> {
+    fn buffered(sink: W) -> BufWriter<Self> {
+        BufWriter::with_capacity(BUFFER_BYTES, Self { sink, is_closed: false })
+    }
+}
+
+impl<W: Write> Write for Piped<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
+        match self.sink.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed = true;
+                Ok(bytes.len())
+            }
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.sink.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
 }
 
 impl OutputFile {
@@ -67,26 +100,26 @@ impl OutputFile {
             if io::stdout().is_terminal() {
                 return Err(fault("standard output is a terminal (send it to a file or a program)".to_owned()));
             }
-            let sink = Sink::Standard(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
+            let sink = Sink::Standard(Piped::buffered(io::stdout()));
             return Ok(Self { shown: "standard output".into(), sink });
         }
         // Renaming over a symbolic link would replace the link, not the file.
-        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = files::target(path).map_err(|error| fault(error.to_string()))?;
         match std::fs::metadata(&target) {
             Ok(existing) if existing.is_dir() => {
                 return Err(fault("it is a folder (give a file name)".to_owned()));
             }
             Ok(existing) if !existing.is_file() => {
                 let file = File::options().write(true).open(&target).map_err(|error| fault(error.to_string()))?;
-                let sink = Sink::Direct(BufWriter::with_capacity(BUFFER_BYTES, file));
+                let sink = Sink::Direct(Piped::buffered(file));
                 return Ok(Self { shown: path.to_owned(), sink });
             }
             Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return Err(fault(error.to_string())),
             _ => {}
         }
-        let Some(name) = target.file_name() else {
+        if target.file_name().is_none() {
             return Err(fault("it is not a file name".to_owned()));
-        };
+        }
         let folder = match target.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -94,18 +127,8 @@ impl OutputFile {
         if !folder.is_dir() {
             return Err(fault(format!("the folder {} does not exist (create it first)", folder.display())));
         }
-        let mut prefix = std::ffi::OsString::from(".");
-        // No more than the start of a long name: file systems allow 255 bytes, and this one is longer than the output's.
-        let start: String = name.to_string_lossy().chars().take(NAME_START).collect();
-        prefix.push(start);
-        prefix.push(".");
-        let mut builder = Builder::new();
-        builder.prefix(&prefix).suffix(".tmp");
-        // Like any file a program makes: the umask decides, not the caution due to a temporary file.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         remove_on_interrupt();
-        let file = builder.tempfile_in(folder).map_err(|error| fault(system_reason(&error)))?;
+        let file = Temporary::new(&target).map_err(|error| fault(system_reason(&error)))?;
         let registered = Registered::new(file.path());
         let sink = Sink::Temporary { file: BufWriter::with_capacity(BUFFER_BYTES, file), target, registered };
         Ok(Self { shown: path.to_owned(), sink })
@@ -132,7 +155,7 @@ impl OutputFile {
         match self.sink {
             Sink::Temporary { file, target, registered } => {
                 let file = file.into_inner().map_err(|error| fault(error.error()))?;
-                file.persist(&target).map_err(|error| fault(&error.error))?;
+                file.commit(&target).map_err(|error| fault(&error))?;
                 drop(registered);
             }
             Sink::Direct(mut file) => file.flush().map_err(|error| fault(&error))?,
@@ -199,13 +222,28 @@ fn cannot_write(path: &Path, reason: String) -> Error {
 fn system_reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
-        io::ErrorKind::PermissionDenied => "no permission (choose another folder)".to_owned(),
+        io::ErrorKind::FileTooLarge => {
+            "it exceeds the limit on the size of files (ulimit -f, or the file system's)".to_owned()
+        }
+        // What did not come from the system says itself what to do.
+        io::ErrorKind::PermissionDenied if error.get_ref().is_none() => {
+            "no permission (choose another folder)".to_owned()
+        }
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only (choose another folder)".to_owned(),
         // Without the temporary file's name, which tempfile puts behind the system's own words.
         _ => {
             let text = error.to_string();
             text.split_once(" at path ").map_or_else(|| text.clone(), |(reason, _)| reason.to_owned())
         }
+    }
+}
+
+/// Makes a file above the limit on the size of files an error of the write: by default the system ends the process.
+pub fn refuse_large_files() {
+    #[cfg(unix)]
+    // SAFETY: the signal is ignored; no handler is installed.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }
 

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use cantus::{Engine, Result};
 
+use crate::report;
+
 /// Cells of the bar, where there is room.
 const CELLS: usize = 40;
 /// Between looks of the line.
@@ -31,7 +33,9 @@ struct Shared {
 impl Progress {
     /// Creates a bar of that number of units.
     pub fn new(total: u64, unit: &'static str) -> Self {
-        let shown = io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let shown = !report::is_quiet()
+            && io::stderr().is_terminal()
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let (start, done, drawn) = (Instant::now(), AtomicU64::new(0), Mutex::new(None));
         Self(Arc::new(Shared { total, unit, shown, start, done, drawn }))
     }

@@ -2,11 +2,25 @@
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cantus::backend::DeviceInfo;
 use cantus::{Engine, Error, Result};
 use serde_json::{Value, json};
+
+/// Errors and warnings are all that goes to stderr.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Keeps what was done and how far it is to itself.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether [`be_quiet`] was called.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
 
 /// Writes text to stdout. A reader that has seen enough (`| head`) is no error.
 ///
@@ -32,8 +46,11 @@ pub fn print_json(value: &Value) -> Result<ExitCode> {
     print(&format!("{value:#}\n"))
 }
 
-/// Says in one line on stderr what was done.
+/// Says in one line on stderr what was done, unless `--quiet`.
 pub fn done(text: &str) -> ExitCode {
+    if is_quiet() {
+        return ExitCode::SUCCESS;
+    }
     // Nobody to tell when stderr is gone.
     let _ = writeln!(io::stderr(), "{text}");
     ExitCode::SUCCESS

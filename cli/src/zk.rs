@@ -16,7 +16,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::global::Global;
 use super::output::{self, OutputFile, fault};
 use super::progress::Progress;
-use super::report;
+use super::{report, room};
 
 /// Compute with finite fields and curves, for zero-knowledge proofs
 #[derive(Debug, Args)]
@@ -210,16 +210,12 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| Error::unreadable(path, &error))
-}
-
 /// Elements with the shape of their file.
 fn elements<F: PrimeField>(engine: &Engine, path: &Path, check: Check) -> Result<FieldTensor<F>> {
     if output::extension(path) != "npy" {
-        return FieldTensor::from_be_bytes(engine, &read(path)?, check);
+        return FieldTensor::from_be_bytes(engine, &room::read(path)?, check);
     }
-    let array = npy::read(path)?;
+    let array = room::npy(path)?;
     let shape = match array.shape.split_last() {
         _ if F::WORDS == 1 => Some(array.shape.as_slice()),
         Some((&last, shape)) if last == F::WORDS => Some(shape),
@@ -301,7 +297,7 @@ where
             reason: "give --points and --scalars, or --vectors".to_owned(),
         });
     };
-    let points = PointTensor::<C>::from_bytes(engine, &read(points)?, PointEncoding::Eip, Check::Strict)?;
+    let points = PointTensor::<C>::from_bytes(engine, &room::read(points)?, PointEncoding::Eip, Check::Strict)?;
     let scalars = elements::<C::Scalar>(engine, scalars, Check::Strict)?;
     let sum = zk::multi_scalar_mul(&scalars, &points)?.to_bytes(PointEncoding::Eip);
     let done = format!("{} points of {} on {}", points.len(), C::KIND.name(), report::device_text(engine));
@@ -358,7 +354,7 @@ where
     C::Base: Coordinate,
 {
     let bad = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let list: Vec<Vector> = serde_json::from_slice(&read(path)?).map_err(|error| bad(error.to_string()))?;
+    let list: Vec<Vector> = serde_json::from_slice(&room::read(path)?).map_err(|error| bad(error.to_string()))?;
     let bar = Progress::new(list.len() as u64, "cases");
     let mut wrong = Vec::new();
     for vector in &list {
@@ -394,7 +390,7 @@ fn hash(engine: &Engine, arguments: &HashArguments) -> Result<ExitCode> {
         HashName::Keccak256 => HashFunction::Keccak256,
         HashName::Sha256 => HashFunction::Sha256,
     };
-    let contents = arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
+    let contents = arguments.files.iter().map(|path| room::read(path)).collect::<Result<Vec<_>>>()?;
     let messages: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
     let digests = zk::hash(engine, function, &messages)?;
     let lines =

@@ -29,7 +29,7 @@ pub(crate) fn format_for(reads: &str, dtype_name: &str, channels: usize) -> PyRe
     let Some(kind) = kinds.into_iter().find(|kind| kind.to_string() == reads) else {
         return Err(PyValueError::new_err(format!("no texture is read as {reads}")));
     };
-    Ok(cantus::Texture::format_of(kind, dtype(dtype_name)?, channels).map(TextureFormat::name))
+    Ok(TextureFormat::of_array(kind, dtype(dtype_name)?, channels).map(TextureFormat::name))
 }
 
 #[pymethods]

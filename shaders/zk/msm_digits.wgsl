@@ -21,5 +21,5 @@ fn msm_digits(@builtin(global_invocation_id) id: vec3u) {
     if digit == 0 { return; }
     let bucket = id.y * half + u32(abs(digit)) - 1u;
     let place = atomicAdd(&cursors[bucket], 1u);
-    note(place, (sizes.first + id.x) << 1u | u32(digit < 0));
+    note(place, ((sizes.first + id.x) << 1u) | u32(digit < 0));
 }

@@ -7,7 +7,7 @@ fn hash_start() -> Digest {
 }
 
 fn swapped(word: u32) -> u32 {
-    return word << 24u | (word & 0xff00u) << 8u | (word >> 8u & 0xff00u) | word >> 24u;
+    return (word << 24u) | ((word & 0xff00u) << 8u) | ((word >> 8u) & 0xff00u) | (word >> 24u);
 }
 
 fn turned(word: u32, by: u32) -> u32 { return word >> by | word << (32u - by); }

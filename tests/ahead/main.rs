@@ -48,14 +48,14 @@ fn cases(options: &Options) -> Vec<Case> {
 /// The text of the case's kernel. Generated without the overrides' values where all of them can come with the launch.
 fn text(case: &Case, kernel: &Kernel) -> cantus::Result<String> {
     if !case.overrides.is_empty()
-        && let Ok(text) = testing::ahead_within(&Kernel::from_wgsl(&case.wgsl)?, &case.name, "crate", true)
+        && let Ok(text) = cantus_build::rust_within(&Kernel::from_wgsl(&case.wgsl)?, &case.name, "crate", true)
     {
         let arguments = batch::arguments(&text);
         if case.overrides.iter().all(|(name, _)| arguments.contains(name)) {
             return Ok(text);
         }
     }
-    testing::ahead_within(kernel, &case.name, "crate", true)
+    cantus_build::rust_within(kernel, &case.name, "crate", true)
 }
 
 /// The case's kernel, as the library sees it.

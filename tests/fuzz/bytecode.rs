@@ -45,6 +45,8 @@ pub fn prepared() -> Input {
         if !rng.one_in(8) {
             let most = if rng.one_in(2) { 1 } else { 8 };
             mutate::bytes(rng, &mut bytes, other, most);
+            // What lies behind the checksum is to be tried as well.
+            cantus::kernel::seal(&mut bytes);
         }
         let Ok(kernel) = Kernel::from_prepared(&bytes) else { return Outcome::Refused };
         let Ok(reflection) = kernel.reflection() else { return Outcome::Passed };

@@ -95,7 +95,7 @@ fn look(which: usize, kernel: &Kernel, rng: &mut Rng) -> Option<Outcome> {
         13 => return Some(run(kernel.reproducible().ok()?.program().ok()?, rng)),
         14 => return Some(run(kernel.with_loop_limit(1 + rng.below(6) as u32).ok()?.kernel.program().ok()?, rng)),
         15 => {
-            let _ = kernel.ahead("fuzz.wgsl");
+            let _ = cantus_build::rust(kernel, "fuzz.wgsl");
         }
         16 => {
             let _ = kernel.operations();

@@ -96,7 +96,7 @@ fn a_form_fits_a_kernel_whose_override_is_set_already() {
 #[test]
 fn which_overrides_come_with_the_launch() {
     let arguments = |wgsl: &str| -> Vec<String> {
-        let text = Kernel::from_wgsl(wgsl).unwrap().ahead("test").unwrap();
+        let text = cantus_build::rust(&Kernel::from_wgsl(wgsl).unwrap(), "test").unwrap();
         let list = text.split_once("const ARGUMENTS: &[&str] = &[").and_then(|(_, rest)| rest.split_once(']'));
         let names = list.map_or("", |(list, _)| list).split(',').map(|name| name.trim().trim_matches('"').to_owned());
         names.filter(|name| !name.is_empty()).collect()

@@ -8,7 +8,7 @@ use cantus::backend::Registry;
 use cantus::backend::vulkan::{Emulation, VulkanBackend};
 use cantus::engine::EventKind;
 use cantus::group::{Done, Group, Plan};
-use cantus::ops::field::{FieldParams, Frequency};
+use cantus::ops::field::{FieldParams, Frequency, GroupField};
 use cantus::{Config, Engine, Error, Fallback};
 use cantus_verify::inputs::Random;
 use kit::engine::{engines, name};
@@ -198,6 +198,28 @@ fn a_slow_member_gives_strips_away() {
     }
     let plan = group.field_plan(&params(67, 129));
     assert!(plan.shares[0].rows.len() < 30, "the second plan knows who is slow: {plan}");
+}
+
+/// Work that a group knows nothing of: its rows come in order from several members, and its speed is known by its name alone.
+#[test]
+fn an_app_s_own_work_is_divided() {
+    let group = Group::new([cpu(), cpu(), cpu()]).unwrap().strip_rows(3);
+    let rows = |engine: &Engine, rows: std::ops::Range<usize>| {
+        let numbers: Vec<u32> = rows.flat_map(|row| [row as u32, 7 * row as u32]).collect();
+        engine.tensor_from(&numbers, &[numbers.len() / 2, 2])
+    };
+    assert!(group.plan("pairs", (100, 2)).shares.iter().all(|share| share.speed.is_none()));
+    let done = group.generate::<u32>("pairs", (100, 2), rows).unwrap();
+    assert_eq!(done.values, (0..100).flat_map(|row| [row, 7 * row]).collect::<Vec<u32>>());
+    assert_eq!(done.parts.iter().map(|part| part.rows).sum::<usize>(), 100);
+    assert!(group.plan("pairs", (100, 2)).shares.iter().any(|share| share.speed.is_some()));
+    assert!(group.plan("others", (100, 2)).shares.iter().all(|share| share.speed.is_none()));
+
+    let mut short = [0_u32; 199];
+    assert!(matches!(group.generate_into("pairs", (100, 2), &mut short, rows), Err(Error::InvalidSize { .. })));
+    assert!(matches!(group.generate::<u32>("pairs", (usize::MAX, 2), rows), Err(Error::InvalidSize { .. })));
+    assert!(group.generate::<f32>("pairs", (100, 2), rows).is_err(), "the rows are of another dtype");
+    assert!(group.generate::<u32>("pairs", (100, 3), rows).is_err(), "the rows are too short");
 }
 
 #[test]

@@ -189,8 +189,11 @@ fn prepared_kernels_that_make_no_sense_are_refused() {
     for _ in 0..5000 {
         let mut bad = good.clone();
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let place = 12 + (seed >> 33) as usize % (bad.len() - 12);
+        let place = 20 + (seed >> 33) as usize % (bad.len() - 20);
         bad[place] ^= 1 << (seed >> 60 & 7);
+        assert!(Kernel::from_prepared(&bad).is_err(), "the checksum finds one bit, at {place}");
+        // And with a checksum that fits, as malice would write it.
+        cantus::kernel::seal(&mut bad);
         if let Ok(kernel) = Kernel::from_prepared(&bad) {
             accepted += 1;
             let reflection = kernel.reflection().unwrap();

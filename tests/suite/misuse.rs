@@ -264,9 +264,11 @@ fn prepared_kernels() {
     says!(Kernel::from_prepared(b"something else").unwrap_err().to_string(), "do not start like one");
     // Damage anywhere is an error or a kernel that runs without harm; never a panic.
     let engine = engine();
-    for place in 12..bytes.len() {
+    for place in 20..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[place] ^= 0x5a;
+        says!(Kernel::from_prepared(&damaged).unwrap_err().to_string(), "damaged: its checksum");
+        cantus::kernel::seal(&mut damaged);
         let Ok(kernel) = Kernel::from_prepared(&damaged) else { continue };
         let (x, y) = (engine.tensor(&[1.0_f32, 2.0]).unwrap(), engine.zeros::<f32>(&[2]).unwrap());
         let flag = cantus::backend::CancelFlag::new();

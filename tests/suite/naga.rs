@@ -76,6 +76,131 @@ fn abstract_numbers_lose_their_sign_by_long_shifts() {
     );
 }
 
+/// naga takes the parts of a vector for its components; at a choice between such vectors it panics.
+#[test]
+fn vectors_made_of_vectors() {
+    let module = parsed(&format!("const c = vec3f(vec2f(), 3.0);\nconst y = c.y;\n{ENTRY}")).unwrap();
+    let (_, constant) = module.constants.iter().find(|(_, constant)| constant.name.as_deref() == Some("y")).unwrap();
+    let value = &module.global_expressions[constant.init];
+    assert!(
+        matches!(value, naga::Expression::Literal(naga::Literal::F32(3.0))),
+        "naga finds components now: front/vectors.rs and amend/vectors.rs can go: {value:?}"
+    );
+    for expression in [
+        "vec4f(vec3f(), 1.0).w",
+        "vec4f(vec3f(f32()), 1.0).x",
+        "(mat2x4f(vec4f(vec2f(1.0, 2.0), vec2f(3.0, 4.0)), vec4f(1.0)) * vec2f(1.0, 2.0)).x",
+        "vec4f(1.0, vec2f(), 2.0).zw.x",
+    ] {
+        worked_around(&format!("const c = {expression};"));
+    }
+    let text = format!(
+        "const c = select(vec4f(vec2f(), 1.0, 2.0), vec4f(9.0), vec4<bool>(true, false, true, false));\n{ENTRY}"
+    );
+    assert!(std::panic::catch_unwind(|| parsed(&text)).is_err(), "naga does not panic now");
+    Kernel::from_wgsl(&text).unwrap();
+}
+
+/// SPIR-V's constant vectors have scalars alone.
+#[test]
+fn constant_vectors_are_written_with_their_components() {
+    for vector in ["vec4f(vec3f(), 1.0)", "vec4f(vec2f(), 1.0, 2.0)", "vec4f(1.0, vec3f())", "vec4f(vec2f(o), vec2f())"]
+    {
+        let kernel = Kernel::from_wgsl(&format!(
+            "override o = 2.0; @group(0) @binding(0) var<storage, read_write> y: array<vec4f>;
+             @compute @workgroup_size(1) fn main() {{ y[0] = {vector}; }}"
+        ));
+        let words = kernel.unwrap().write(cantus::kernel::Language::Spirv).unwrap();
+        // 44 is OpConstantComposite, 43 OpConstant, 46 OpConstantNull, 23 OpTypeVector.
+        let found = instructions(&words);
+        let vectors: Vec<u32> = found.iter().filter(|(op, _)| *op == 23).map(|(_, operands)| operands[0]).collect();
+        let typed = |id: u32| found.iter().find(|(op, operands)| matches!(op, 43 | 44 | 46) && operands[1] == id);
+        for (_, operands) in found.iter().filter(|(op, operands)| *op == 44 && vectors.contains(&operands[0])) {
+            for part in &operands[2..] {
+                assert!(!vectors.contains(&typed(*part).unwrap().1[0]), "{vector}");
+            }
+        }
+    }
+}
+
+/// The instructions of SPIR-V: each one's number and its operands.
+fn instructions(words: &[u8]) -> Vec<(u32, Vec<u32>)> {
+    let words: Vec<u32> = words.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    let (mut at, mut found) = (5, Vec::new());
+    while at < words.len() {
+        let length = (words[at] >> 16) as usize;
+        found.push((words[at] & 0xffff, words[at + 1..at + length].to_vec()));
+        at += length;
+    }
+    found
+}
+
+/// One row for each operation that a language leaves undefined, with what guards it in each (`docs/naga.md` has the table).
+#[test]
+fn every_language_guards_what_it_leaves_undefined() {
+    use cantus::kernel::Language;
+    // 169 is OpSelect, 199 OpBitwiseAnd, 12 OpExtInst: of GLSL.std.450, 38 is UMin and 43 FClamp.
+    type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, fn(&(u32, Vec<u32>)) -> bool);
+    let rows: [Row; 9] = [
+        ("i[0] = i[1] / i[2];", "== 0", "naga_div", "naga_div", "/ i[2]", |(op, _)| *op == 169),
+        ("i[0] = i[1] % i[2];", "== 0", "naga_mod", "naga_mod", " % ", |(op, _)| *op == 169),
+        ("u[0] = u[1] / u[2];", "max(", "naga_div", "naga_div", "/ u[2]", |(op, _)| *op == 169),
+        ("v = v % w;", "equal(", "naga_mod", "naga_mod", " % ", |(op, _)| *op == 169),
+        ("i[0] = i32(f[0]);", "2147483500.0", "naga_f2i32", "naga_f2i32", "int(_", |(op, _)| *op == 12),
+        ("u[0] = u32(f[0]);", "4294967000.0", "naga_f2u32", "naga_f2u32", "uint(_", |(op, _)| *op == 12),
+        ("f[u[0]] = 1.0;", "min(", "min(", "f.Store", "_cs[_e", |(op, args)| *op == 12 && args[3] == 38),
+        ("i[0] = v[i[1]];", "min(", "min(", "min(", "[_e", |(op, args)| *op == 12 && args[3] == 38),
+        ("u[0] = u[1] << u[2];", "& 31u", "& 31u", "& 31u", "<< _e", |(op, _)| *op == 199),
+    ];
+    for (statement, glsl, msl, hlsl, bare, spirv) in rows {
+        let text = format!(
+            "@group(0) @binding(0) var<storage, read_write> i: array<i32>;
+             @group(0) @binding(1) var<storage, read_write> u: array<u32>;
+             @group(0) @binding(2) var<storage, read_write> f: array<f32>;
+             var<private> v: vec3i; var<private> w: vec3i;
+             @compute @workgroup_size(1) fn main() {{ {statement} i[3] = v.x; f[3] = 0.0; }}"
+        );
+        let kernel = Kernel::from_wgsl(&text).unwrap();
+        for (language, guard) in [(Language::Glsl, glsl), (Language::Msl, msl), (Language::Hlsl, hlsl)] {
+            let written = String::from_utf8(kernel.write(language).unwrap()).unwrap();
+            assert!(written.contains(guard), "{statement} in {language:?} has no {guard}:\n{written}");
+            assert!(language != Language::Glsl || !written.contains(bare), "{statement} has {bare}:\n{written}");
+        }
+        let words = kernel.write(Language::Spirv).unwrap();
+        assert!(instructions(&words).iter().any(spirv), "{statement} in SPIR-V");
+    }
+}
+
+#[test]
+fn storage_textures_as_arguments() {
+    worked_around(
+        "@group(0) @binding(0) var made: texture_storage_2d<r32float, write>;
+         fn inner(t: texture_storage_2d<r32float, write>, at: vec2u) { textureStore(t, at, vec4f(1.0)); }
+         fn put(t: texture_storage_2d<r32float, write>, at: vec2u) { inner(t, at); }
+         @compute @workgroup_size(1) fn main() { put(made, vec2u(1)); }",
+    );
+}
+
+#[test]
+fn assertions_that_begin_with_a_bracket() {
+    worked_around("const K = 5;\nconst_assert (K & 1) == 1;\nfn f() { const_assert (K + 1) * 2 == 12; }");
+}
+
+/// A file may have render stages beside a compute entry point, unless that calls their functions.
+#[test]
+fn render_stages_beside_a_kernel() {
+    let text = "@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+         @group(0) @binding(1) var t: texture_2d<f32>;
+         @group(0) @binding(2) var s: sampler;
+         fn shaded(at: vec2f) -> vec4f { return textureSample(t, s, at); }
+         @fragment fn shade(@location(0) at: vec2f) -> @location(0) vec4f { return shaded(at); }
+         @compute @workgroup_size(1) fn main() { y[0] = 1.0; }";
+    let kernel = Kernel::from_wgsl(text).unwrap();
+    assert_eq!(kernel.reflection().unwrap().bindings.len(), 1);
+    let error = Kernel::from_wgsl(&text.replace("y[0] = 1.0", "y[0] = shaded(vec2f()).x")).unwrap_err().to_string();
+    assert!(error.contains("neighbouring pixels"), "{error}");
+}
+
 #[test]
 fn directives() {
     worked_around("enable subgroups;");
@@ -203,10 +328,72 @@ fn invalid_texts_stay_invalid() {
         "enable chromium_experimental_thing;",
         "requires texel_buffers;",
         "struct I { @align(3) v: u32 }\nstruct T { i: I }",
+        // Operators that need brackets.
+        "fn f(a: i32, b: i32) -> i32 { return a & b + 1; }",
+        "fn f(a: i32, b: i32) -> i32 { return a & b | 4; }",
+        "fn f(a: i32, b: i32) -> i32 { return a + b << 1u; }",
+        "fn f(a: u32) -> u32 { return a << 1u << 2u; }",
+        "fn f(a: bool, b: bool) -> bool { return a && b || a; }",
+        "fn f(a: bool, b: bool) -> bool { return a & b && a; }",
+        "fn f(a: i32) -> bool { return 1 < a == true; }",
+        // Names in one scope.
+        "fn f() { for (var i = 0; i < 3; i++) { let i = 2; } }",
+        "fn f(a: i32) { let a = 2; }",
+        "fn f() { let a = 1; let a = 2; }",
+        "fn f() { var i = 0; loop { if i == 1 { continue; } let k = 1; if i > 3 { break; } continuing { i += k; } } }",
+        "fn f() { const a = false && nothing > 1; }",
+        // Attributes in wrong places.
+        "@compute var<private> v: u32;",
+        "@workgroup_size(1) fn f() {}",
+        "@must_use fn f() {}",
+        "@id(1) const a = 1;",
+        "@size(16) var<private> v: u32;",
+        "struct S { @group(0) v: u32 }",
+        "struct S { @align(16) @align(16) v: u32 }",
+        "@group(0) var<storage> v: array<u32>;",
+        "fn f() { @align(4) let a = 1; }",
+        "@compute @workgroup_size(1) fn f(@location(0) v: f32) {}",
+        "struct S { @location(0) v: f32 }\n@compute @workgroup_size(1) fn f(s: S) {}",
+        "@compute @workgroup_size(1) fn f() -> @location(0) f32 { return 1.0; }",
+        // Beyond what a function is defined for.
+        "fn f(v: mat2x2f) -> mat2x2f { return -v; }",
+        "fn f(v: f32) -> f32 { return clamp(v, 2.0, 1.0); }",
+        "fn f(v: vec2i) -> vec2i { return clamp(v, vec2i(0, 3), vec2i(1, 2)); }",
+        "fn f(v: f32) -> f32 { return smoothstep(1.0, 1.0, v); }",
+        "fn f(v: f32) -> f32 { return ldexp(v, 129); }",
+        "fn f(v: u32) -> u32 { return extractBits(v, 30u, 5u); }",
+        "const c = inverseSqrt(-1.0);",
+        "const c = fma(3e38f, 2.0f, 0.0f);",
+        "const c = normalize(vec2f());",
+        "const c = bitcast<f32>(0x7f800000u);",
+        "@group(0) @binding(0) var t: texture_2d<f32>;\n@group(0) @binding(1) var s: sampler;\nfn f() -> vec4f { return textureSampleLevel(t, s, vec2f(), 0.0, vec2i(8, 0)); }",
         "struct I { @align(64) v: u32 }\nstruct T { @size(8) i: I }\n@group(0) @binding(0) var<storage> s: T;",
     ] {
         let text = format!("{text}\n{ENTRY}");
         assert!(Kernel::from_wgsl(&text).is_err(), "this is no WGSL:\n{text}");
+    }
+}
+
+/// Valid texts that resemble the invalid ones.
+#[test]
+fn valid_texts_stay_valid() {
+    for text in [
+        "fn f(a: i32, b: i32) -> i32 { return a & b & (a + 1); }",
+        "fn f(a: i32, b: i32) -> i32 { return (a + b) << 1u; }",
+        "fn f(a: u32) -> bool { return a + 1u < a << 2u && a == 3u && a * 2u > 1u; }",
+        "fn f(a: bool, b: bool) -> bool { return (a && b) || a; }",
+        "fn f() { let a = 1; { let a = 2; } for (var a = 0; a < 2; a++) { } for (var a = 0; a < 2; a++) { { let a = 1; } } }",
+        "fn f(a: i32) { { let a = 2; } if a > 1 { let a = 3; } }",
+        "fn f() { var i = 0; loop { let k = 1; if i == 1 { continue; } if i > 3 { break; } continuing { i += k; } } }",
+        "fn f() { var i = 0; loop { loop { continue; continuing { break if true; } } let k = 1; if i > 3 { break; } continuing { i += k; } } }",
+        "const a = clamp(3, 1, 5); const b = dot(vec2(1, 2), vec2(3, 4)); const_assert a + b == 14;",
+        "const a = smoothstep(2.0, 1.0, 1.5); const b = ldexp(1.0f, 128 - 1); const c = extractBits(1u, 0u, 32u);",
+        "const a = dot(vec2i(2147483647, 1), vec2i(2, 2)); const b = clamp(vec2u(9u), vec2u(1u), vec2u(4u));",
+    ] {
+        let text = format!("{text}\n{ENTRY}");
+        if let Err(error) = Kernel::from_wgsl(&text) {
+            panic!("{error}\n{text}");
+        }
     }
 }
 
@@ -333,16 +520,13 @@ fn long_shifts_are_written_as_they_are() {
     assert!(ours.contains(">> 5u"), "{ours}");
     // The operand of each shift, by the instruction that makes it: 199 is OpBitwiseAnd, 43 OpConstant.
     let words = kernel.write(cantus::kernel::Language::Spirv).unwrap();
-    let words: Vec<u32> = words.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
-    let (mut at, mut made, mut shifts) = (5, std::collections::HashMap::new(), Vec::new());
-    while at < words.len() {
-        let (length, op) = ((words[at] >> 16) as usize, words[at] & 0xffff);
+    let (mut made, mut shifts) = (std::collections::HashMap::new(), Vec::new());
+    for (op, operands) in instructions(&words) {
         match op {
-            43 | 199 => drop(made.insert(words[at + 2], op)),
-            194..=196 => shifts.push(made[&words[at + 4]]),
+            43 | 199 => drop(made.insert(operands[1], op)),
+            194..=196 => shifts.push(made[&operands[3]]),
             _ => {}
         }
-        at += length;
     }
     assert_eq!(shifts, [199, 199, 43]);
 }

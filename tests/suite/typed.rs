@@ -64,8 +64,20 @@ impl App {
         fs::read_to_string(out.join("kernels.rs")).unwrap()
     }
 
+    /// Compiles the app as a program and runs it.
+    fn run(&self, source: &str) {
+        let said = self.compiled(source, &["--crate-type", "bin", "--emit", "link"]);
+        assert_eq!(said, "");
+        let ended = Command::new(self.folder.path().join("app")).output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+
     /// rustc's messages about the app; none where it compiles. The library is the one that this test is linked with.
     fn check(&self, source: &str) -> String {
+        self.compiled(source, &["--crate-type", "lib", "--emit", "metadata"])
+    }
+
+    fn compiled(&self, source: &str, what: &[&str]) -> String {
         self.kernels();
         let file = self.folder.path().join("app.rs");
         let text = format!(
@@ -74,7 +86,9 @@ impl App {
         fs::write(&file, text).unwrap();
         let library = library();
         let checked = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-            .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata", "--extern"])
+            .args(["--edition", "2024"])
+            .args(what)
+            .arg("--extern")
             .arg(format!("cantus={}", library.display()))
             .arg("-L")
             .arg(format!("dependency={}", library.parent().unwrap().display()))
@@ -202,6 +216,80 @@ fn names_are_told_apart() {
             kernels::p(engine, kernels::PBindings { y: a }).workgroups(1).run()
         }";
     assert_eq!(app.check(source), "");
+}
+
+/// Structures of random members, through a kernel and back on every device: an app that is compiled, linked and run.
+#[test]
+fn random_structures_go_in_and_out() {
+    const TYPES: [&str; 16] = [
+        "f32",
+        "i32",
+        "u32",
+        "vec2f",
+        "vec3f",
+        "vec4f",
+        "vec2i",
+        "vec3i",
+        "vec3u",
+        "vec4u",
+        "mat2x2f",
+        "mat3x3f",
+        "mat4x3f",
+        "array<f32, 3>",
+        "array<vec3f, 2>",
+        "Inner",
+    ];
+    let mut random = kit::inputs::Random::new(57);
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut calls = String::new();
+    // All of one type, as the members of `scalar()` are, and mixtures.
+    for number in 0..12 {
+        let alone = ["f32", "vec3f", "i32", "vec2f", "u32", "mat3x3f"].get(number).copied();
+        let count = 1 + random.below(4) as usize;
+        let types = (0..count).map(|_| alone.unwrap_or_else(|| TYPES[random.below(TYPES.len() as u32) as usize]));
+        let members: Vec<String> = types.enumerate().map(|(place, ty)| format!("m{place}: {ty}")).collect();
+        let text = format!(
+            "struct Inner {{ a: vec3f, b: f32 }}\nstruct S{number} {{ {} }}\n\
+             @group(0) @binding(0) var<storage> x: array<S{number}>;\n\
+             @group(0) @binding(1) var<storage, read_write> y: array<S{number}>;\n\
+             @compute @workgroup_size(4) fn copy{number}(@builtin(global_invocation_id) id: vec3u) {{ y[id.x] = x[id.x]; }}",
+            members.join(", ")
+        );
+        files.push((format!("copy{number}.wgsl"), text));
+        calls.push_str(&format!("    check!(S{number}, copy{number}, Copy{number});\n"));
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let source = format!(
+        "fn main() {{
+            let mut ran = 0;
+            for backend in [\"cpu\", \"wgpu\", \"vulkan\", \"opencl\", \"cuda\"] {{
+                let Ok(engine) = cantus::Engine::builder().backend(backend).build() else {{ continue }};
+                round(&engine, backend).unwrap_or_else(|error| panic!(\"{{backend}}: {{error}}\"));
+                ran += 1;
+            }}
+            assert!(ran > 0);
+        }}
+        fn round(engine: &cantus::Engine, backend: &str) -> cantus::Result<()> {{
+            macro_rules! check {{
+                ($item:ident, $kernel:ident, $bindings:ident) => {{{{
+                    // Numbers that are ordinary as floats and as integers.
+                    let words: Vec<u32> = (0..size_of::<kernels::$item>() as u32).map(|k| 0x3f80_0000 + k).collect();
+                    let items: Vec<kernels::$item> = cantus::typed::bytemuck::pod_collect_to_vec(&words);
+                    let x = TensorOf::new(engine, &items)?;
+                    let y = TensorOf::<kernels::$item>::zeros(engine, 4)?;
+                    assert_eq!((x.len(), x.count()), (4, 4));
+                    kernels::$kernel(engine, kernels::$bindings {{ x: &x, y: &y }}).invocations(4).run()?;
+                    assert_eq!(format!(\"{{:?}}\", y.items()?), format!(\"{{items:?}}\"), \"{{backend}}: {{}}\", stringify!($item));
+                }}}};
+            }}
+            {calls}
+            Ok(())
+        }}"
+    );
+    let app = App::new(&files);
+    let written = app.kernels();
+    assert!(!written.contains(".bind(\"x\""), "{written}");
+    app.run(&source);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::values::{Value, doubles, limits, sampled, supported, tensor_of, value
 use crate::{Numbers, by_turns, name};
 
 /// Random elements: integers over their whole range, the limits among them.
-fn elements(numbers: &mut Numbers, dtype: DType, count: usize) -> Vec<Value> {
+pub(crate) fn elements(numbers: &mut Numbers, dtype: DType, count: usize) -> Vec<Value> {
     (0..count)
         .map(|_| match (limits(dtype), dtype) {
             (Some((low, high)), _) => Value::Whole(match numbers.below(8) {
@@ -31,7 +31,7 @@ fn elements(numbers: &mut Numbers, dtype: DType, count: usize) -> Vec<Value> {
 }
 
 /// The dtypes that a device computes with.
-fn dtypes(engine: &Engine) -> impl Iterator<Item = DType> {
+pub(crate) fn dtypes(engine: &Engine) -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(move |dtype| supported(engine, *dtype))
 }
 
@@ -385,7 +385,7 @@ fn reductions_of_every_dtype() {
     }
 }
 
-fn reduced(x: &Tensor, axis: isize, groups: &[Vec<Value>], what: &dyn Fn(&str) -> String) {
+pub(crate) fn reduced(x: &Tensor, axis: isize, groups: &[Vec<Value>], what: &dyn Fn(&str) -> String) {
     if limits(x.dtype()).is_some() {
         summed_exactly(x, axis, groups, what);
     } else {

@@ -42,6 +42,7 @@ mod reduce;
 mod rms_norm;
 mod scan;
 mod scatter;
+mod shapes;
 mod softmax;
 mod sort;
 mod sparse;

@@ -25,7 +25,7 @@ fn key(engine: &Engine) -> String {
 
 fn file(key: &str, choices: &[(&str, &str)]) -> String {
     let lines: String = choices.iter().map(|(job, variant)| format!("{job:?} = {variant:?}\n")).collect();
-    format!("[{key:?}]\n{lines}")
+    cantus::testing::sealed(&format!("[{key:?}]\n{lines}"))
 }
 
 const PRODUCT: &str = "matmul f32 1 x (64 x 1024) (1024 x 64)";
@@ -111,7 +111,7 @@ fn choices_from_elsewhere_are_passed_over() {
         file(&key(engine), &[(PRODUCT, "tile 0 x 0 depth 0"), (SUM, "parts 0")]),
         file(&key(engine), &[(PRODUCT, "parts 4"), (SUM, "native")]),
         file(&key(engine), &[(PRODUCT, "split 4294967295"), (SUM, "")]),
-        format!("[{:?}]\n{PRODUCT:?} = 3\n", key(engine)),
+        cantus::testing::sealed(&format!("[{:?}]\n{PRODUCT:?} = 3\n", key(engine))),
     ];
     for text in texts {
         std::fs::write(&path, &text).unwrap();

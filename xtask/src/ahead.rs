@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cantus::{Kernel, testing};
+use cantus::Kernel;
 
 use crate::prepare::{Generated, Outcome, kernels, stale, write_all};
 
@@ -47,7 +47,7 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
         (1, "shaders/tensor, put together by crates/engine/src/ops/expr".to_owned(), name, kernel)
     });
     for (kind, source, name, kernel) in shipped.chain(composed) {
-        let text = testing::ahead_within(&kernel, &source, "cantus_spmd::ahead", false)
+        let text = cantus_build::rust_within(&kernel, &source, "cantus_spmd::ahead", false)
             .map_err(|error| format!("{name}: {error}"))?;
         // What is put together at run time takes naga.
         let condition = if kind == 1 { "#[cfg(feature = \"wgsl\")]\n" } else { "" };
@@ -74,7 +74,7 @@ fn of_tests(root: &Path) -> Outcome<Option<Generated>> {
     // A copy of the shaders alone has none.
     let Ok(text) = std::fs::read_to_string(root.join(shader)) else { return Ok(None) };
     let kernel = Kernel::from_named_wgsl("rms_norm.wgsl", &text)?;
-    let bytes = formatted(root, &kernel.ahead(shader)?)?;
+    let bytes = formatted(root, &cantus_build::rust(&kernel, shader)?)?;
     Ok(Some(Generated { path: root.join("tests/suite/ahead_rms_norm.rs"), bytes }))
 }
 

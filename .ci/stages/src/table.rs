@@ -191,7 +191,7 @@ pub fn parts() -> Vec<Part> {
         Part {
             name: "all_drops",
             minutes: 3.0,
-            paths: &["crates/device/", "crates/engine/", "crates/gpu/"],
+            paths: &["crates/device/", "crates/driver/", "crates/engine/", "crates/gpu/", "crates/graph-devices/"],
             stages: vec![stage(
                 "every operation dropped at every wait",
                 20,
@@ -257,7 +257,7 @@ pub fn parts() -> Vec<Part> {
         Part {
             name: "all_graphs",
             minutes: 3.0,
-            paths: &["crates/graph/", "crates/engine/src/ops/", "tests/suite/graph"],
+            paths: &["crates/device/src/expression.rs", "crates/graph/", "crates/engine/src/ops/", "tests/suite/graph"],
             stages: vec![stage(
                 "operation graphs on XLA",
                 20,

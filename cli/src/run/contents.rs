@@ -8,18 +8,17 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cantus::kernel::{Binding, Layout};
+use cantus::memory;
+use cantus::tensor::byte_count;
 use cantus::tensor::npy::{self, Array};
 use cantus::{DType, Error, Result};
 use cantus_data::{Archive, Format as FileFormat, Writer};
 
+use super::pixels::Pixels;
 use crate::colormap::{Colormap, Shade};
 use crate::output::{self, OutputFile};
 use crate::parse::{self, Shape};
-use crate::picture;
-use zune_jpeg::JpegDecoder;
-use zune_jpeg::zune_core::bytestream::ZCursor;
-use zune_jpeg::zune_core::colorspace::ColorSpace;
-use zune_jpeg::zune_core::options::DecoderOptions;
+use crate::{picture, room};
 
 /// `NAME=` and where its numbers come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,11 +114,11 @@ pub fn is_raw(path: &Path) -> bool {
 pub fn read(path: &Path, tensor: Option<&str>, binding: &Binding) -> Result<Array> {
     let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::F32);
     match output::extension(path).as_str() {
-        "npy" => npy::read(path),
+        "npy" => room::npy(path),
         "csv" => csv(path, dtype),
-        "png" | "jpg" | "jpeg" => png(path, binding, dtype),
+        "png" | "jpg" | "jpeg" => picture(path, binding, dtype),
         "safetensors" => from_safetensors(path, tensor.unwrap_or(&binding.name)),
-        _ if !path.exists() => npy::read(path),
+        _ if !path.exists() => room::npy(path),
         other => Err(Error::InvalidInput {
             what: format!("the input {}", path.display()),
             reason: format!(
@@ -135,12 +134,7 @@ pub fn read(path: &Path, tensor: Option<&str>, binding: &Binding) -> Result<Arra
 /// # Errors
 /// As [`npy::read`].
 pub fn read_stdin() -> Result<Array> {
-    npy::read_from(std::io::stdin().lock(), "standard input")
-}
-
-/// Returns whether that many bytes can be allocated: a vector without memory ends the process.
-fn has_room(bytes: usize) -> bool {
-    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
+    room::npy_from(std::io::stdin().lock(), Path::new("standard input"), 1 << 16)
 }
 
 /// Numbers of that shape.
@@ -154,38 +148,49 @@ pub fn make(made: Made, dtype: DType, shape: &[usize]) -> Result<Array> {
         what: format!("{dtype}{shape:?}"),
         reason: "it exceeds what this system can address".to_owned(),
     })?;
-    if !has_room(count * dtype.bytes()) {
-        let reason = format!("there is no memory for its {} bytes", count * dtype.bytes());
-        return Err(Error::InvalidSize { what: format!("{dtype}{shape:?}"), reason });
-    }
+    let what = format!("{dtype}{shape:?}");
     let bytes = match made {
-        Made::Zeros => vec![0; count * dtype.bytes()],
-        Made::Iota => encode(dtype, (0..count).map(|index| index as f64)),
-        Made::Random(seed, None) => random(seed, dtype, count),
-        Made::Random(seed, Some(below)) => random_below(seed, below, dtype, count)?,
+        Made::Zeros => {
+            // Taken anew: the system's zeros need not be written.
+            drop(room::vec::<u8>(&what, count * dtype.bytes())?);
+            vec![0; count * dtype.bytes()]
+        }
+        Made::Iota => encode(&what, dtype, count, (0..count).map(|index| index as f64))?,
+        Made::Random(seed, None) => random(&what, seed, dtype, count)?,
+        Made::Random(seed, Some(below)) => random_below(&what, (seed, below), dtype, count)?,
     };
     Array::new(dtype, shape, bytes)
 }
 
-/// Numbers in a dtype; integers saturate.
-fn encode(dtype: DType, values: impl Iterator<Item = f64>) -> Vec<u8> {
-    fn all<T: bytemuck::NoUninit>(values: impl Iterator<Item = f64>, to: impl Fn(f64) -> T) -> Vec<u8> {
-        values.flat_map(|value| bytemuck::bytes_of(&to(value)).to_vec()).collect()
-    }
+/// The bytes of `count` values.
+fn bytes_of<V, T: bytemuck::NoUninit>(
+    what: &str,
+    count: usize,
+    values: impl Iterator<Item = V>,
+    to: impl Fn(V) -> T,
+) -> Result<Vec<u8>> {
+    let mut bytes = room::vec(what, count.saturating_mul(size_of::<T>()))?;
+    // No more than there is room for: a vector that grows ends the process where there is no memory.
+    values.take(count).for_each(|value| bytes.extend_from_slice(bytemuck::bytes_of(&to(value))));
+    Ok(bytes)
+}
+
+/// `count` numbers in a dtype; integers saturate.
+fn encode(what: &str, dtype: DType, count: usize, values: impl Iterator<Item = f64>) -> Result<Vec<u8>> {
     match dtype {
-        DType::F16 => all(values, half::f16::from_f64),
-        DType::BF16 => all(values, half::bf16::from_f64),
-        DType::F64 => all(values, |value| value),
-        DType::Bool => all(values, |value| value != 0.0),
-        DType::I8 => all(values, |value| value as i8),
-        DType::U8 => all(values, |value| value as u8),
-        DType::I16 => all(values, |value| value as i16),
-        DType::U16 => all(values, |value| value as u16),
-        DType::I32 => all(values, |value| value as i32),
-        DType::U32 => all(values, |value| value as u32),
-        DType::I64 => all(values, |value| value as i64),
-        DType::U64 => all(values, |value| value as u64),
-        _ => all(values, |value| value as f32),
+        DType::F16 => bytes_of(what, count, values, half::f16::from_f64),
+        DType::BF16 => bytes_of(what, count, values, half::bf16::from_f64),
+        DType::F64 => bytes_of(what, count, values, |value| value),
+        DType::Bool => bytes_of(what, count, values, |value| u8::from(value != 0.0)),
+        DType::I8 => bytes_of(what, count, values, |value| value as i8),
+        DType::U8 => bytes_of(what, count, values, |value| value as u8),
+        DType::I16 => bytes_of(what, count, values, |value| value as i16),
+        DType::U16 => bytes_of(what, count, values, |value| value as u16),
+        DType::I32 => bytes_of(what, count, values, |value| value as i32),
+        DType::U32 => bytes_of(what, count, values, |value| value as u32),
+        DType::I64 => bytes_of(what, count, values, |value| value as i64),
+        DType::U64 => bytes_of(what, count, values, |value| value as u64),
+        _ => bytes_of(what, count, values, |value| value as f32),
     }
 }
 
@@ -198,7 +203,7 @@ fn word(seed: u64, place: usize) -> u64 {
 }
 
 /// Whole numbers below `below`, or fractions of it.
-fn random_below(seed: u64, below: u64, dtype: DType, count: usize) -> Result<Vec<u8>> {
+fn random_below(what: &str, (seed, below): (u64, u64), dtype: DType, count: usize) -> Result<Vec<u8>> {
     let whole = |bits: u32| {
         if below > 1 << bits {
             return Err(Error::InvalidInput {
@@ -208,37 +213,34 @@ fn random_below(seed: u64, below: u64, dtype: DType, count: usize) -> Result<Vec
         }
         Ok((0..count).map(|place| ((u128::from(word(seed, place)) * u128::from(below)) >> 64) as u64))
     };
-    fn bytes<T: bytemuck::NoUninit>(values: impl Iterator<Item = u64>, to: impl Fn(u64) -> T) -> Vec<u8> {
-        values.flat_map(|value| bytemuck::bytes_of(&to(value)).to_vec()).collect()
-    }
-    Ok(match dtype {
-        DType::Bool => bytes(whole(1)?, |value| value as u8),
-        DType::I8 => bytes(whole(7)?, |value| value as i8),
-        DType::U8 => bytes(whole(8)?, |value| value as u8),
-        DType::I16 => bytes(whole(15)?, |value| value as i16),
-        DType::U16 => bytes(whole(16)?, |value| value as u16),
-        DType::I32 => bytes(whole(31)?, |value| value as i32),
-        DType::U32 => bytes(whole(32)?, |value| value as u32),
-        DType::I64 => bytes(whole(63)?, |value| value as i64),
-        DType::U64 => bytes(whole(63)?, |value| value),
+    match dtype {
+        DType::Bool => bytes_of(what, count, whole(1)?, |value| value as u8),
+        DType::I8 => bytes_of(what, count, whole(7)?, |value| value as i8),
+        DType::U8 => bytes_of(what, count, whole(8)?, |value| value as u8),
+        DType::I16 => bytes_of(what, count, whole(15)?, |value| value as i16),
+        DType::U16 => bytes_of(what, count, whole(16)?, |value| value as u16),
+        DType::I32 => bytes_of(what, count, whole(31)?, |value| value as i32),
+        DType::U32 => bytes_of(what, count, whole(32)?, |value| value as u32),
+        DType::I64 => bytes_of(what, count, whole(63)?, |value| value as i64),
+        DType::U64 => bytes_of(what, count, whole(63)?, |value| value),
         _ => {
             // As fine as without a bound: steps of 2^-24 of it, and of 2^-11 for halves.
             let bits = if dtype == DType::F16 { 11 } else { 24 };
             let part = |place| (word(seed, place) >> (64 - bits)) as f64 / f64::from(1 << bits) * below as f64;
-            encode(dtype, (0..count).map(part))
+            encode(what, dtype, count, (0..count).map(part))
         }
-    })
+    }
 }
 
-fn random(seed: u64, dtype: DType, count: usize) -> Vec<u8> {
-    let word = |place: usize| word(seed, place);
+fn random(what: &str, seed: u64, dtype: DType, count: usize) -> Result<Vec<u8>> {
+    let words = (0..count).map(|place| word(seed, place));
     match dtype {
-        DType::I32 | DType::U32 => (0..count).flat_map(|place| ((word(place) >> 32) as u32).to_ne_bytes()).collect(),
-        DType::I16 | DType::U16 => (0..count).flat_map(|place| ((word(place) >> 48) as u16).to_ne_bytes()).collect(),
-        DType::I64 | DType::U64 => (0..count).flat_map(|place| word(place).to_ne_bytes()).collect(),
+        DType::I32 | DType::U32 => bytes_of(what, count, words, |word| (word >> 32) as u32),
+        DType::I16 | DType::U16 => bytes_of(what, count, words, |word| (word >> 48) as u16),
+        DType::I64 | DType::U64 => bytes_of(what, count, words, |word| word),
         // Steps of 2^-24, and of 2^-11 for halves: below 1 in every dtype.
-        DType::F16 => encode(dtype, (0..count).map(|place| (word(place) >> 53) as f64 / f64::from(1 << 11))),
-        _ => encode(dtype, (0..count).map(|place| (word(place) >> 40) as f64 / f64::from(1 << 24))),
+        DType::F16 => encode(what, dtype, count, words.map(|word| (word >> 53) as f64 / f64::from(1 << 11))),
+        _ => encode(what, dtype, count, words.map(|word| (word >> 40) as f64 / f64::from(1 << 24))),
     }
 }
 
@@ -252,12 +254,21 @@ fn csv(path: &Path, dtype: DType) -> Result<Array> {
                 other => invalid(format!("{other:?}")),
             },
         )?;
+    let what = path.display().to_string();
+    // A line is held whole.
+    memory::fits(&what, std::fs::metadata(path).map_or(0, |about| about.len()))?;
     let (mut values, mut rows, mut columns) = (Vec::new(), 0_usize, 0_usize);
     for (line, record) in reader.records().enumerate() {
         let record = record.map_err(|error| invalid(error.to_string()))?;
         columns = record.len();
         if line == 0 && record.iter().all(|field| field.parse::<f64>().is_err()) {
             continue;
+        }
+        // Twice as much at a time, so that few rows ask.
+        if values.capacity() - values.len() < columns {
+            let more = columns.max(values.len());
+            room::fits(&what, ((values.len() + columns) as u64).saturating_mul(dtype.bytes() as u64))?;
+            memory::reserve(&what, &mut values, more)?;
         }
         for (column, field) in record.iter().enumerate() {
             let place = || format!("line {}, column {}: \"{field}\" is not a number", line + 1, column + 1);
@@ -266,63 +277,31 @@ fn csv(path: &Path, dtype: DType) -> Result<Array> {
         rows += 1;
     }
     let shape = if columns == 1 { vec![rows] } else { vec![rows, columns] };
-    Array::new(dtype, &shape, encode(dtype, values.into_iter()))
+    Array::new(dtype, &shape, encode(&what, dtype, values.len(), values.into_iter())?)
 }
 
 /// A picture: red, green, blue and alpha from 0 to 1 where the elements are `vec4<f32>`; four bytes, red first, where they are `u32`; brightness
 /// from 0 to 1 where they are floats.
-fn png(path: &Path, binding: &Binding, dtype: DType) -> Result<Array> {
-    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let (rgba, width, height) = pixels(path)?;
+fn picture(path: &Path, binding: &Binding, dtype: DType) -> Result<Array> {
+    let parts = if is_vec4(&binding.layout) { 4 } else { 1 };
+    if dtype != DType::U32 && !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
+        let reason = format!("a picture is floats, or four bytes in a u32; the shader has {}", binding.layout);
+        return Err(Error::InvalidInput { what: path.display().to_string(), reason });
+    }
+    let Pixels { rgba, width, height } = Pixels::read(path, parts * dtype.bytes())?;
     if dtype == DType::U32 {
-        return Array::new(dtype, &[height, width], rgba.concat());
+        return Array::new(dtype, &[height, width], rgba);
     }
-    if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
-        return Err(invalid(format!("a picture is floats, or four bytes in a u32; the shader has {}", binding.layout)));
-    }
-    if is_vec4(&binding.layout) {
-        let values = rgba.iter().flatten().map(|&part| f64::from(part) / 255.0);
-        return Array::new(dtype, &[height, width, 4], encode(dtype, values));
+    let what = path.display().to_string();
+    if parts == 4 {
+        let values = rgba.iter().map(|&part| f64::from(part) / 255.0);
+        return Array::new(dtype, &[height, width, 4], encode(&what, dtype, rgba.len(), values)?);
     }
     // ITU-R BT.709's weights.
     let brightness =
-        |[r, g, b, _]: &[u8; 4]| (0.2126 * f64::from(*r) + 0.7152 * f64::from(*g) + 0.0722 * f64::from(*b)) / 255.0;
-    Array::new(dtype, &[height, width], encode(dtype, rgba.iter().map(brightness)))
-}
-
-/// Red, green, blue and alpha of a picture's pixels, row by row, its width and its height.
-///
-/// # Errors
-/// [`Error::Unreadable`] and [`Error::InvalidInput`], naming the file.
-pub fn pixels(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
-    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    if output::extension(path) != "png" {
-        return jpeg(path);
-    }
-    let file = File::open(path).map_err(|error| Error::unreadable(path, &error))?;
-    let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
-    decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
-    let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is not a PNG picture: {error}")))?;
-    let bytes = reader.output_buffer_size().filter(|bytes| has_room(*bytes));
-    let bytes = bytes.ok_or_else(|| invalid("it is too large".to_owned()))?;
-    let mut pixels = vec![0; bytes];
-    let frame = reader.next_frame(&mut pixels).map_err(|error| invalid(error.to_string()))?;
-    pixels.truncate(frame.buffer_size());
-    let rgba: Vec<[u8; 4]> = match frame.color_type {
-        png::ColorType::GrayscaleAlpha => pixels.chunks_exact(2).map(|p| [p[0], p[0], p[0], p[1]]).collect(),
-        _ => pixels.chunks_exact(4).map(|p| [p[0], p[1], p[2], p[3]]).collect(),
-    };
-    Ok((rgba, frame.width as usize, frame.height as usize))
-}
-
-fn jpeg(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
-    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
-    let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(&bytes), options);
-    let rgb = decoder.decode().map_err(|error| invalid(format!("it is not a JPEG picture: {error}")))?;
-    let (width, height) = decoder.dimensions().ok_or_else(|| invalid("it has no size".to_owned()))?;
-    Ok((rgb.chunks_exact(3).map(|p| [p[0], p[1], p[2], 255]).collect(), width, height))
+        |[r, g, b, _]: [u8; 4]| (0.2126 * f64::from(r) + 0.7152 * f64::from(g) + 0.0722 * f64::from(b)) / 255.0;
+    let values = rgba.as_chunks().0.iter().copied().map(brightness);
+    Array::new(dtype, &[height, width], encode(&what, dtype, rgba.len() / 4, values)?)
 }
 
 /// A file of an array of numbers: .npy, or a tensor of a .safetensors.
@@ -332,7 +311,7 @@ fn jpeg(path: &Path) -> Result<(Vec<[u8; 4]>, usize, usize)> {
 pub fn read_numbers(path: &Path, tensor: Option<&str>, name: &str) -> Result<Array> {
     match output::extension(path).as_str() {
         "safetensors" => from_safetensors(path, tensor.unwrap_or(name)),
-        _ => npy::read(path),
+        _ => room::npy(path),
     }
 }
 
@@ -368,8 +347,14 @@ fn from_safetensors(path: &Path, name: &str) -> Result<Array> {
             return Err(Error::InvalidInput { what: path.display().to_string(), reason });
         }
     };
+    let what = path.display().to_string();
+    if let Some((dtype, shape)) = file.describe(found) {
+        room::fits(&what, byte_count(shape, dtype)?)?;
+    }
     let array = file.array(found)?;
-    Array::new(array.dtype(), array.shape(), array.bytes().to_vec())
+    let mut bytes = room::vec(&what, array.bytes().len())?;
+    bytes.extend_from_slice(array.bytes());
+    Array::new(array.dtype(), array.shape(), bytes)
 }
 
 /// The formats that results are written in.

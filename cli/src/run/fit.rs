@@ -9,12 +9,17 @@ use cantus::{DType, Error, Result};
 use super::job::{Source, Step};
 use super::shown;
 use crate::parse::{self, NamedFile, Shape};
+use crate::room;
 
 /// The binding of that name.
 pub fn found<'a>(step: &'a Step, name: &str, flag: &str) -> Result<&'a Binding> {
     let reflection = &step.reflection;
     reflection.binding(name).map(|(_, binding)| binding).ok_or_else(|| {
-        let reason = if declares(step.kernel.wgsl(), name) {
+        let reason = if reflection.samplers.iter().any(|sampler| sampler.name == name) {
+            format!(
+                "it is a sampler, which {flag} does not set: `samplers` in a step of a job does (cantus job --help)"
+            )
+        } else if declares(step.kernel.wgsl(), name) {
             format!("the kernel declares it and does not use it: leave {flag} {name} out")
         } else {
             format!("{flag} names an unknown binding{}: {}", near(reflection, name), known(reflection))
@@ -23,11 +28,12 @@ pub fn found<'a>(step: &'a Step, name: &str, flag: &str) -> Result<&'a Binding> 
     })
 }
 
-/// Returns whether a text has a variable of that name in some address space, as bindings are: what no statement uses isn't reflected.
+/// Returns whether a text has a variable of that name with a binding: what no statement uses isn't reflected.
 fn declares(wgsl: &str, name: &str) -> bool {
-    wgsl.split("var<").skip(1).filter_map(|rest| rest.split_once('>')).any(|(_, rest)| {
-        let rest = rest.trim_start().strip_prefix(name);
-        rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+    wgsl.split("@binding").skip(1).any(|rest| {
+        let rest = rest.split_once("var").map_or("", |(_, rest)| rest).trim_start();
+        let rest = if rest.starts_with('<') { rest.split_once('>').map_or("", |(_, rest)| rest) } else { rest };
+        rest.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(':'))
     })
 }
 
@@ -92,7 +98,7 @@ pub fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
 /// The bytes of a file, as the binding's numbers where it has one kind of them.
 pub fn read_raw(reflection: &Reflection, binding: &Binding, path: &Path) -> Result<Array> {
     let file = shown(path);
-    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
+    let bytes = room::read(path)?;
     let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::U32);
     let (found, least) = (bytes.len() as u64, binding.layout.min_bytes());
     if found < least {
@@ -110,6 +116,9 @@ pub fn read_raw(reflection: &Reflection, binding: &Binding, path: &Path) -> Resu
 pub fn check_file(reflection: &Reflection, binding: &Binding, file: &str, array: &Array) -> Result<()> {
     let holds = format!("{file} holds");
     check_dtype(reflection, binding, array.dtype, &holds, &conversion(binding))?;
+    if let Some(reason) = binding.layout.misread(&array.shape) {
+        return Err(fault(reflection, &binding.name, format!("{file}: {reason}")));
+    }
     let (held, least) = (array.bytes.len() as u64, binding.layout.min_bytes());
     let what = format!("{holds} {}{:?}, {held} bytes", array.dtype, array.shape);
     // Elements that share a word fill the last one with zeros.
@@ -152,6 +161,15 @@ pub fn conversion(binding: &Binding) -> String {
     format!(" (convert it, as NumPy's x.astype(\"{code}\") does)")
 }
 
+/// The numbers for which an element of a binding has room, if it is a vector: four of a `vec3`.
+pub fn parts(layout: &Layout) -> Option<usize> {
+    let Layout::Array { element, stride, .. } = layout else { return None };
+    match **element {
+        Layout::Vector(_, scalar) => Some((stride / scalar.bytes()) as usize),
+        _ => None,
+    }
+}
+
 /// An invocation for each element of a shape: its last axes by x, y and z, with those before the first of them in one.
 pub fn spread(shape: &[usize], axes: usize) -> Option<[u32; 3]> {
     let mut counts = [1; 3];
@@ -168,12 +186,15 @@ pub fn spread(shape: &[usize], axes: usize) -> Option<[u32; 3]> {
 pub fn near(reflection: &Reflection, name: &str) -> String {
     let bindings = reflection.bindings.iter().map(|binding| binding.name.as_str());
     let overrides = reflection.overrides.iter().map(|known| known.name.as_str());
-    parse::closest(name, &bindings.chain(overrides).collect::<Vec<_>>())
+    let textures = reflection.textures.iter().map(|texture| texture.name.as_str());
+    parse::closest(name, &bindings.chain(textures).chain(overrides).collect::<Vec<_>>())
 }
 
 pub fn known(reflection: &Reflection) -> String {
-    let names: Vec<String> =
-        reflection.bindings.iter().map(|binding| format!("{}: {}", binding.name, binding.layout)).collect();
+    let bindings = reflection.bindings.iter().map(|binding| format!("{}: {}", binding.name, binding.layout));
+    let textures = reflection.textures.iter().map(|texture| format!("{}: {texture}", texture.name));
+    let samplers = reflection.samplers.iter().map(|sampler| format!("{}: a sampler", sampler.name));
+    let names: Vec<String> = bindings.chain(textures).chain(samplers).collect();
     if names.is_empty() { "the kernel has none".to_owned() } else { format!("the kernel has {}", names.join(", ")) }
 }
 

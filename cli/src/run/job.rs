@@ -9,10 +9,12 @@ use cantus::{DType, Engine, Error, Kernel, Result, Sampler, Tensor, Texture};
 
 use super::contents;
 use super::fit::{
-    check_dtype, check_file, conversion, fault, found, known, near, read_raw, results, shape_of, sides, spread, unbound,
+    check_dtype, check_file, conversion, fault, found, known, near, parts, read_raw, results, shape_of, sides, spread,
+    unbound,
 };
 use super::textures::{self, Image};
 use super::{Given, Outcome, shown};
+use crate::output;
 use crate::parse::{Assignment, Elements, Invocations, NamedFile, NamedTensor, Shape};
 use crate::progress::Computed;
 
@@ -80,11 +82,7 @@ impl Amount {
         };
         let mut shape: Vec<usize> =
             counts.iter().rev().map(|&count| count as usize).skip_while(|&count| count == 1).collect();
-        if let Layout::Array { element, .. } = &binding.layout
-            && let Layout::Vector(parts, _) = **element
-        {
-            shape.push(parts.into());
-        }
+        shape.extend(parts(&binding.layout));
         shape
     }
 }
@@ -176,7 +174,8 @@ impl Job {
             return Ok(());
         }
         unbound(&self.step, &self.tensors, &input.name, "--in")?;
-        self.tensors.push(Source::read(&self.step, &self.tensors, &input.name, &input.name, &input.source)?);
+        let read = Source::read(&self.step, &self.tensors, &input.name, &input.name, &input.source);
+        self.tensors.push(read.map_err(|error| by_chunks(error, input))?);
         Ok(())
     }
 
@@ -466,6 +465,11 @@ impl Step {
         &self.reflection
     }
 
+    /// Returns the kernel's text, with what it imports.
+    pub fn wgsl(&self) -> &str {
+        self.kernel.wgsl()
+    }
+
     /// Sets the amount to an invocation for each element of a shape: along as many axes as workgroups have. The vectors of a binding that has
     /// that name count as one element each.
     ///
@@ -473,10 +477,8 @@ impl Step {
     /// [`Error::InvalidSize`] for `what` when a side is too long.
     pub fn run_for_each(&mut self, binding: &str, mut shape: Vec<usize>, what: &str) -> Result<()> {
         let reflection = &self.reflection;
-        if let Some((_, Binding { layout: Layout::Array { element, .. }, .. })) = reflection.binding(binding)
-            && let Layout::Vector(parts, _) = **element
-            && shape.last() == Some(&usize::from(parts))
-        {
+        let parts = reflection.binding(binding).and_then(|(_, binding)| parts(&binding.layout));
+        if parts.is_some() && shape.last().copied() == parts {
             shape.pop();
         }
         let axes = reflection.workgroup_size.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
@@ -574,6 +576,14 @@ impl Source {
         }
     }
 
+    /// The bytes of what was read or made; none of zeros.
+    pub fn values(&self) -> &[u8] {
+        match &self.contents {
+            Contents::Values(array) | Contents::Raw(array) => &array.bytes,
+            Contents::Zeros(..) => &[],
+        }
+    }
+
     /// Returns whether it is bytes in WGSL's layout.
     pub fn is_raw(&self) -> bool {
         matches!(self.contents, Contents::Raw(_))
@@ -602,6 +612,18 @@ impl Source {
     }
 }
 
+/// A file that memory does not hold may be read chunk by chunk.
+fn by_chunks(error: Error, input: &contents::Input) -> Error {
+    match (error, &input.source) {
+        (Error::InvalidSize { what, reason }, contents::Source::File(path, None))
+            if output::extension(path) == "npy" =>
+        {
+            Error::InvalidSize { what, reason: format!("{reason} (--stream {} reads it in chunks)", input.name) }
+        }
+        (error, _) => error,
+    }
+}
+
 /// Returns whether a kernel stores to the texture of a name.
 fn is_stored(reflection: &Reflection, name: &str) -> bool {
     let found = reflection.textures.iter().find(|texture| texture.name == name);
@@ -626,7 +648,10 @@ fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec
         let value = match setting.value.as_str() {
             "true" => Some(1.0),
             "false" => Some(0.0),
-            text => text.parse::<f64>().ok(),
+            text => match text.strip_prefix("0x") {
+                Some(digits) => u32::from_str_radix(digits, 16).ok().map(f64::from),
+                None => text.parse::<f64>().ok(),
+            },
         };
         // A value that is no number is tried as NaN, which no override takes: the error says whether there is one at all.
         match kernel.with_override(&setting.name, value.unwrap_or(f64::NAN)) {

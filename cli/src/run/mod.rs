@@ -4,6 +4,7 @@ mod compare;
 pub mod contents;
 mod fit;
 pub mod job;
+mod pixels;
 mod serve;
 mod stream;
 pub mod textures;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cantus::engine::Value;
 use cantus::error::Bytes;
+use cantus::fnv::Fnv;
 use cantus::kernel::Access;
 use cantus::ops::Expr;
 use cantus::stream::{Chunk, Npy, NpyFile, Rows, Sink, Source, Stream};
@@ -247,8 +248,33 @@ impl<'a> Plan<'a> {
         }
         if let Some(path) = &rows.checkpoint {
             stream = stream.checkpoint(path).checkpoint_every(Duration::from_millis(rows.checkpoint_every));
+            stream = stream.named(self.name());
         }
         Some(stream)
+    }
+
+    /// Returns a name that tells this work from all other work on the same files: the kernel's text and entry point, the values that were set, what is
+    /// there for all chunks, and what is bound to what.
+    fn name(&self) -> String {
+        let (step, whole) = self.job.parts();
+        let (entry, given) = (&step.reflection().entry_point, &self.arguments.given);
+        let mut hashes = [Fnv::new(), Fnv::second()];
+        let mut add = |part: &[u8]| {
+            // With its length: two parts are not one.
+            hashes = hashes.map(|hash| hash.with(&(part.len() as u64).to_le_bytes()).with(part));
+        };
+        add(step.wgsl().as_bytes());
+        for setting in &given.set {
+            add(setting.name.as_bytes());
+            add(setting.value.as_bytes());
+        }
+        add(format!("{:?} {:?} {:?}", self.arguments.rows.stream, given.zeros, self.made).as_bytes());
+        self.by_chunk.iter().for_each(|output| add(output.name.as_bytes()));
+        for source in whole {
+            add(format!("{} {:?}", source.name(), source.shape()).as_bytes());
+            add(source.values());
+        }
+        format!("{entry} {:016x}{:016x}", hashes[0].value(), hashes[1].value())
     }
 
     fn sinks(&self) -> Result<Vec<Box<dyn Sink>>> {

@@ -1,19 +1,21 @@
 //! Textures and samplers of a kernel: pictures and arrays in, pictures and arrays out.
 
-use cantus::kernel::{Reflection, TextureBinding};
+use cantus::kernel::{Reflection, TextureBinding, ViewDimension};
 use cantus::tensor::npy::Array;
 use cantus::{DType, Engine, Error, Result, Sampler, Texture, TextureDescriptor, TextureFormat};
 
 use super::contents::{self, Input};
 use super::job::Step;
+use super::pixels::Pixels;
 use super::shown;
 use crate::output;
 
 /// A texture before it is on a device.
 pub struct Image {
     pub name: String,
-    /// Height and width.
-    pub sides: [usize; 2],
+    /// Height and width; before them depth or layers, of a row its width alone.
+    pub sides: Vec<usize>,
+    view: ViewDimension,
     format: TextureFormat,
     /// Elements of height x width x channels; zeros without.
     pixels: Option<Array>,
@@ -30,8 +32,13 @@ impl Image {
         let pixels = match &input.source {
             contents::Source::File(path, tensor) => match output::extension(path).as_str() {
                 "png" | "jpg" | "jpeg" => {
-                    let (pixels, width, height) = contents::pixels(path)?;
-                    Array::new(DType::U8, &[height, width, 4], pixels.concat())?
+                    let Pixels { rgba, width, height } = Pixels::read(path, 4)?;
+                    let shape: &[usize] = match binding.dimension {
+                        ViewDimension::D2 => &[height, width, 4],
+                        ViewDimension::D2Array => &[1, height, width, 4],
+                        _ => return Err(fault(format!("it is a {binding}: give a .npy, not a picture"))),
+                    };
+                    Array::new(DType::U8, shape, rgba)?
                 }
                 "npy" | "safetensors" => contents::read_numbers(path, tensor.as_deref(), &input.name)?,
                 _ => return Err(fault(format!("{} is not a .png, .jpg or .npy", shown(path)))),
@@ -41,20 +48,20 @@ impl Image {
                 return Err(fault(format!("it is a {binding}: give a picture or a .npy, or create it by its format")));
             }
         };
-        let (height, width, channels) = match *pixels.shape.as_slice() {
-            [height, width] => (height, width, 1),
-            [height, width, channels] => (height, width, channels),
-            _ => return Err(fault(format!("its shape is {:?}: an image is height x width x channels", pixels.shape))),
-        };
+        let view = binding.dimension;
+        let (sides, channels) = view
+            .sides_and_channels(&pixels.shape)
+            .ok_or_else(|| fault(format!("its shape is {:?}: a texture_{view} is {}", pixels.shape, view.axes())))?;
+        let sides = sides.to_vec();
         let format = Texture::format_for(binding, pixels.dtype, channels).ok_or_else(|| {
             fault(format!("it is a {binding}, which has no format of {channels} channels of {}", pixels.dtype))
         })?;
         let has_levels = mips && binding.storage.is_none();
         let name = input.name.clone();
-        Ok(Self { name, sides: [height, width], format, pixels: Some(pixels), has_levels })
+        Ok(Self { name, sides, view, format, pixels: Some(pixels), has_levels })
     }
 
-    /// An empty texture, of height and width, under a name of its own.
+    /// An empty texture of those sides, under a name of its own.
     ///
     /// # Errors
     /// [`Error::Binding`] when the format or the shape is none of the texture's.
@@ -65,17 +72,19 @@ impl Image {
         format: TextureFormat,
         shape: &[usize],
     ) -> Result<Self> {
-        let [height, width] = *shape else {
+        let view = binding.dimension;
+        if TextureDescriptor::for_view(view, format, shape).is_none() {
+            let axes = view.axes().trim_end_matches(" x channels");
             return Err(
-                step.fault(name, format!("{format}{shape:?} is not an image: give rows and columns, as in [480,640]"))
+                step.fault(name, format!("{format}{shape:?} is no texture_{view}: give {axes}, as in {format}[…]"))
             );
-        };
+        }
         if let Some((declared, _)) = binding.storage
             && declared != format
         {
             return Err(step.fault(name, format!("it is made of {format}, the shader declares {declared}")));
         }
-        Ok(Self { name: name.to_owned(), sides: [height, width], format, pixels: None, has_levels: false })
+        Ok(Self { name: name.to_owned(), sides: shape.to_vec(), view, format, pixels: None, has_levels: false })
     }
 
     /// Its bytes on a device.
@@ -88,10 +97,15 @@ impl Image {
     /// # Errors
     /// As the library's.
     pub fn on(&self, engine: &Engine) -> Result<Texture> {
-        let [height, width] = self.sides.map(|side| u32::try_from(side).unwrap_or(u32::MAX));
-        let descriptor = TextureDescriptor::new_2d(self.format, width, height);
-        let Some(array) = &self.pixels else { return engine.texture(&descriptor) };
-        let image = engine.texture_from_pixels(array.dtype, &array.shape, &array.bytes, self.format)?;
+        let Some(array) = &self.pixels else {
+            let descriptor = TextureDescriptor::for_view(self.view, self.format, &self.sides);
+            let descriptor = descriptor.ok_or_else(|| Error::InvalidInput {
+                what: self.name.clone(),
+                reason: format!("its sides {:?} are not {}", self.sides, self.view.axes()),
+            })?;
+            return engine.texture(&descriptor);
+        };
+        let image = engine.texture_from_pixels_as(self.view, array.dtype, &array.shape, &array.bytes, self.format)?;
         if self.has_levels { image.with_all_levels() } else { Ok(image) }
     }
 

@@ -136,7 +136,7 @@ fn textures_in_and_out() {
     }
     place.refuse(&half("--out made=f32[@photo]"), 2, &["made", "texture_storage_2d<rgba8unorm, write>", "format"]);
     place.refuse(&half("--out made=r32float[@photo]"), 2, &["the shader declares rgba8unorm"]);
-    place.refuse(&half("--out made=rgba8unorm[4]"), 2, &["rows and columns"]);
+    place.refuse(&half("--out made=rgba8unorm[4]"), 2, &["give height x width"]);
     place.refuse(&half("--out made=rgba8unorm[0,5]"), 2, &["0"]);
     place.refuse(&half("--out made=rgba8unorm[100000,100000]"), 2, &["at most 32768 texels"]);
     place.refuse(&half(""), 2, &["made", "--out made=FORMAT[SHAPE]"]);

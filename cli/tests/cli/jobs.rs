@@ -150,7 +150,10 @@ fn new_apps_name_the_sources() {
     assert!(manifest.contains("name = \"heat\"") && !manifest.contains("{{"), "{manifest}");
     let path = manifest.split("cantus = { path = \"").nth(1).unwrap().split('"').next().unwrap();
     assert!(std::path::Path::new(path).join("src/lib.rs").is_file(), "{path}");
-    place.succeed("new waves --kind page");
+    // A page takes the package from there, which has to be built.
+    let done = place.run("new waves --kind page");
+    let built = std::path::Path::new(path).join("web/pkg/profile").is_file();
+    assert_eq!(done.stderr.contains("web/build.sh"), !built, "{}", done.stderr);
     let package: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(place.path("waves/package.json")).unwrap()).unwrap();
     assert_eq!(package["name"], "waves");
@@ -168,6 +171,11 @@ fn new_apps_name_the_sources() {
     place.npy("before.npy", &[5], &[0.0_f32, 0.0, 16.0, 0.0, 8.0]);
     place.succeed("run rod/step.wgsl --in before=before.npy --out after=f32[5] --set params.rate=0.25 --invocations 5 -o after=after.npy");
     assert_eq!(place.read_f32("after.npy").1, [0.0, 4.0, 8.0, 6.0, 6.0]);
+    for (app, text) in [("heat", "cargo run"), ("waves", "web/build.sh"), ("sea", "cargo run"), ("rod", "pip install")]
+    {
+        let readme = std::fs::read_to_string(place.path(app).join("README.md")).unwrap();
+        assert!(readme.starts_with(&format!("# {app}\n")) && readme.contains(text), "{readme}");
+    }
     place.refuse("new other --kind game", 2, &["rust", "python", "window", "page", "job"]);
 }
 

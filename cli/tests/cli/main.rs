@@ -5,6 +5,8 @@ mod compile;
 #[cfg(target_os = "linux")]
 mod doubles;
 mod files;
+#[cfg(unix)]
+mod guards;
 mod jobs;
 mod misuse;
 mod newcomer;

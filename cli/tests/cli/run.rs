@@ -595,3 +595,86 @@ fn a_backend_that_is_named_computes_or_fails() {
     assert!(done.code == Some(0) && done.stderr.contains("warning: "), "{}", done.stderr);
     assert_eq!(read::<u64>(&place, "y.npy").1, [7]);
 }
+
+/// A `vec3` in an array takes the room of four numbers: rows of three would be misread.
+#[test]
+fn rows_of_three_are_refused_for_vec3() {
+    let place = Place::new();
+    let text = |ty: &str, value: &str| {
+        format!(
+            "@group(0) @binding(0) var<storage> points: array<{ty}>;\n\
+             @group(0) @binding(1) var<storage, read_write> y: array<f32>;\n\
+             @compute @workgroup_size(4) fn go(@builtin(global_invocation_id) id: vec3u) {{\n\
+             y[id.x] = points[id.x]{value} + 100.0 * f32(arrayLength(&points)); }}"
+        )
+    };
+    place.write("points.wgsl", text("vec3f", ".x"));
+    place.write("turns.wgsl", text("mat3x3f", "[1].x"));
+    let numbers: Vec<f32> = (0..48).map(|k| k as f32).collect();
+    place.npy("three.npy", &[4, 3], &numbers[..12]);
+    place.npy("four.npy", &[4, 4], &numbers[..16]);
+    place.npy("turns.npy", &[4, 3, 4], &numbers);
+    for (kernel, points) in
+        [("points", "three.npy"), ("points", "iota[4,3]"), ("turns", "iota[4,3,3]"), ("turns", "iota[4,9]")]
+    {
+        let command = format!("run {kernel}.wgsl --in points={points} --out y=f32[4] --invocations 4");
+        place.refuse(&command, 2, &["binding \"points\"", "with padding behind each row of 3"]);
+    }
+    place.write("out.wgsl", "@group(0) @binding(0) var<storage, read_write> y: array<vec3f>;\n@compute @workgroup_size(4) fn go(@builtin(global_invocation_id) id: vec3u) { y[id.x] = vec3f(1.0); }");
+    place.refuse("run out.wgsl --out y=f32[4,3] --invocations 4", 2, &["binding \"y\"", "give 4"]);
+    for (kernel, points, step) in [("points", "four.npy", 4.0), ("points", "iota", 4.0), ("turns", "turns.npy", 12.0)] {
+        let command = format!("run {kernel}.wgsl --in points={points} --out y=f32[4] --invocations 4 -o y=y.npy");
+        let done = place.run(&command);
+        assert_eq!(done.code, Some(0), "{command}: {}", done.stderr);
+        let first = if kernel == "turns" { 4.0 } else { 0.0 };
+        let expected: Vec<f32> = (0..4).map(|k| 400.0 + first + step * k as f32).collect();
+        assert_eq!(read::<f32>(&place, "y.npy").1, expected, "{command}");
+    }
+}
+
+/// Textures of every dimension, by the shape of an array.
+#[test]
+fn rows_volumes_layers_and_cubes() {
+    let place = Place::new();
+    let numbers: Vec<f32> = (0..96).map(|k| k as f32).collect();
+    for (dimension, shape, load, out, at, groups) in [
+        ("1d", &[5][..], "textureLoad(t, id.x, 0)", "1d", "id.x", "5"),
+        ("3d", &[2, 3, 4], "textureLoad(t, id, 0)", "3d", "id", "4,3,2"),
+        ("2d_array", &[2, 3, 4], "textureLoad(t, id.xy, id.z, 0)", "2d_array", "id.xy, id.z", "4,3,2"),
+        (
+            "cube",
+            &[6, 4, 4],
+            "textureSampleLevel(t, s, select(vec3f(-1.0, 0.0, 0.0), vec3f(1.0, 0.0, 0.0), id.z == 0u), 0.0)",
+            "2d_array",
+            "id.xy, id.z",
+            "4,4,6",
+        ),
+    ] {
+        let sampler = if dimension == "cube" { "@group(0) @binding(2) var s: sampler;" } else { "" };
+        let text = format!(
+            "@group(0) @binding(0) var t: texture_{dimension}<f32>;\n\
+             @group(0) @binding(1) var made: texture_storage_{out}<r32float, write>;\n{sampler}\n\
+             @compute @workgroup_size(1) fn go(@builtin(global_invocation_id) id: vec3u) {{\n\
+             textureStore(made, {at}, {load} + 1.0); }}"
+        );
+        place.write("go.wgsl", &text);
+        let count = shape.iter().product();
+        place.npy("t.npy", shape, &numbers[..count]);
+        let sides: Vec<String> = shape.iter().map(ToString::to_string).collect();
+        let command = format!(
+            "run go.wgsl --in t=t.npy --out made=r32float[{}] --invocations {groups} -o made=made.npy",
+            sides.join(",")
+        );
+        let done = place.run(&command);
+        assert_eq!(done.code, Some(0), "{dimension}: {}", done.stderr);
+        let found = read::<f32>(&place, "made.npy").1;
+        let expected: Vec<f32> = match dimension {
+            // The middle of the faces +x and -x, between four texels.
+            "cube" => (0..count).map(|k| if k < 16 { 8.5 } else { 24.5 }).collect(),
+            _ => numbers[..count].iter().map(|number| number + 1.0).collect(),
+        };
+        assert_eq!(found, expected, "{dimension}");
+        let wrong = command.replace(&format!("r32float[{}]", sides.join(",")), "r32float[2,2,2,2]");
+        place.refuse(&wrong, 2, &["is no texture_", "give "]);
+    }
+}

@@ -40,11 +40,14 @@ pub mod fragment;
 pub mod instructions;
 #[doc(hidden)]
 pub mod listed;
+#[doc(hidden)]
+pub mod memory;
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 pub mod private_folder;
 pub mod reflection;
 pub mod tensor;
+pub mod texels;
 pub mod texture;
 #[doc(hidden)]
 pub mod threads;

@@ -224,6 +224,47 @@ impl Layout {
         (before + (bytes - before) / stride * stride).max(self.min_bytes()).min(bytes)
     }
 
+    /// Returns why a tensor of that shape would be misread: its rows are packed, and WGSL pads them, as it pads each `vec3` of an array.
+    #[doc(hidden)]
+    pub fn misread(&self, shape: &[usize]) -> Option<String> {
+        let scalar = u64::from(self.scalar()?.bytes());
+        let mut layout = self;
+        loop {
+            let (numbers, places, what) = match layout {
+                Self::Array { element, stride, .. } => (element.numbers()?, u64::from(*stride), element.to_string()),
+                Self::Matrix { rows, stride, .. } => (u64::from(*rows), u64::from(*stride), "column".to_owned()),
+                _ => return None,
+            };
+            let places = places / scalar;
+            let mut row = 1_u64;
+            let mut rows = shape.iter().skip(1).rev().map(|&side| {
+                row = row.saturating_mul(side as u64);
+                row
+            });
+            if numbers != places && rows.any(|row| row == numbers) {
+                return Some(format!(
+                    "the shape {shape:?} has {numbers} numbers for each {what}, which takes the room of {places} in {self}: give {places}, with \
+                     padding behind each row of 3"
+                ));
+            }
+            let Self::Array { element, .. } = layout else { return None };
+            layout = element;
+        }
+    }
+
+    /// The numbers in a value of a known size.
+    fn numbers(&self) -> Option<u64> {
+        Some(match self {
+            Self::Scalar(_) | Self::Atomic(_) => 1,
+            Self::Vector(size, _) => u64::from(*size),
+            Self::Matrix { columns, rows, .. } => u64::from(*columns) * u64::from(*rows),
+            Self::Array { element, count, .. } => element.numbers()?.checked_mul(u64::from((*count)?))?,
+            Self::Struct { members, .. } => {
+                members.iter().try_fold(0_u64, |sum, member| sum.checked_add(member.layout.numbers()?))?
+            }
+        })
+    }
+
     /// Returns the offset of a runtime-sized array and its stride.
     fn runtime_array(&self) -> Option<(u64, u64)> {
         match self {

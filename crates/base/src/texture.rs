@@ -249,6 +249,34 @@ impl ViewDimension {
             Self::D3 => "3d",
         }
     }
+
+    /// Returns the axes of an array for such a texture, in words.
+    #[doc(hidden)]
+    pub fn axes(self) -> &'static str {
+        match self {
+            Self::D1 => "width x channels",
+            Self::D2 => "height x width x channels",
+            Self::D2Array => "layers x height x width x channels",
+            Self::Cube => "6 x height x width x channels",
+            Self::CubeArray => "layers (six for each cube) x height x width x channels",
+            Self::D3 => "depth x height x width x channels",
+        }
+    }
+
+    /// Returns the sides of an array for such a texture, and its channels: one where it has no axis of them. `None` for another number of axes.
+    #[doc(hidden)]
+    pub fn sides_and_channels(self, shape: &[usize]) -> Option<(&[usize], usize)> {
+        let sides = match self {
+            Self::D1 => 1,
+            Self::D2 => 2,
+            Self::D2Array | Self::Cube | Self::CubeArray | Self::D3 => 3,
+        };
+        match shape.split_at_checked(sides)? {
+            (sides, []) => Some((sides, 1)),
+            (sides, &[channels]) => Some((sides, channels)),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Display for ViewDimension {

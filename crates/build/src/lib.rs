@@ -68,17 +68,21 @@
 //! the first run. `examples/ahead` is a whole app.
 //!
 //! - A file with several entry points is a module of modules, named as they are.
-//! - Overrides are arguments of the compiled form, as far as [`Kernel::ahead`] can make them so; with another value of the rest the
+//! - Overrides are arguments of the compiled form, as far as [`rust()`] can make them so; with another value of the rest the
 //!   kernel runs on the executor.
 //! - What the generator refuses runs on the executor as well, and cargo shows a warning that names the construct. WGSL that is not
 //!   valid ends the build with naga's report.
 //! - Both crates must be of one version.
 
 mod declare;
+mod generator;
 mod kernels;
 mod rust;
 
 pub use declare::{python, typescript};
+pub use generator::rust;
+#[doc(hidden)]
+pub use generator::rust_within;
 pub use kernels::Kernels;
 
 use std::path::{Path, PathBuf};
@@ -235,7 +239,7 @@ pub unsafe fn write(root: &Path, patterns: &[&str], out: &Path) -> Result<Writte
 fn module(kernel: &Kernel, shown: &str, out: &Path, prepared: &str, left: &mut Vec<String>) -> Result<String, Error> {
     save(&out.join(prepared), &kernel.prepare().map_err(Error::Kernel)?)?;
     let bytes = format!("include_bytes!({prepared:?})");
-    match kernel.ahead(shown) {
+    match rust(kernel, shown) {
         Ok(code) => Ok(format!(
             "mod compiled {{\n{code}}}\n\n\
              /// The kernel; the CPU runs the form that was compiled ahead.\n///\n\

@@ -139,6 +139,15 @@ fn is_item(layout: &Layout, bytes: u32) -> bool {
     }
 }
 
+/// True for a structure, and for arrays of such.
+fn is_structure(layout: &Layout) -> bool {
+    match layout {
+        Layout::Struct { .. } => true,
+        Layout::Array { element, .. } => is_structure(element),
+        _ => false,
+    }
+}
+
 fn number(scalar: Scalar) -> Option<&'static str> {
     Some(match scalar {
         Scalar::Bool => return None,
@@ -178,7 +187,8 @@ fn field(structures: &Structures, binding: &Binding) -> Field {
     let (kind, bind) = match binding.space {
         AddressSpace::Storage => match structures.item(&binding.layout) {
             Some(item) => {
-                let call = if binding.layout.scalar().is_some() { "bind" } else { "bind_raw" };
+                // The tensor of a structure has whole words, whatever its members are.
+                let call = if is_structure(&binding.layout) { "bind_raw" } else { "bind" };
                 (format!("&'a ::cantus::typed::TensorOf<{item}>"), format!(".{call}({quoted}, &**{value})"))
             }
             // Bytes in WGSL's layout.

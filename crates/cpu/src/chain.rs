@@ -5,6 +5,7 @@ mod bytes;
 pub(super) mod functions;
 mod inputs;
 mod walk;
+mod wide;
 
 use self::walk::{MOST_AXES, Walk};
 use super::copies;
@@ -70,10 +71,11 @@ impl Operation for ElementsShape {
         let row = self.row.as_ref().is_none_or(|(_, steps)| {
             sound(steps, false) && self.sides.last().is_some_and(|&length| (1..=LONGEST_ROW).contains(&length))
         });
-        let narrow = self.bytes == 4 || self.bytes == 1 && self.row.is_none();
+        let known = |bytes: usize| matches!(bytes, 1 | 4) || self.wide && bytes == 8;
+        let narrow = known(self.bytes) && (self.row.is_none() || self.bytes == 4 && !self.wide);
         let more = self.more.iter().enumerate().all(|(place, &(step, bytes))| {
             // Each step is written once, and the last one as the last result.
-            matches!(bytes, 1 | 4)
+            known(bytes)
                 && usize::from(step) + 1 < self.steps.len()
                 && self.more[..place].iter().all(|&(other, _)| other != step)
         });
@@ -87,7 +89,8 @@ impl Operation for ElementsShape {
             && self.rolls.iter().all(rolled)
             && more
             && (self.more.is_empty() || self.row.is_none())
-            && self.inputs.iter().all(|view| matches!(view.bytes, 1 | 4))
+            && self.inputs.iter().all(|view| known(view.bytes))
+            && self.steps.iter().all(|step| wide::takes(step, self.wide))
             && row
             && sound(&self.steps, self.row.is_some())
     }
@@ -121,17 +124,18 @@ impl Operation for ElementsShape {
     }
 }
 
-/// The type of lanes: float32, or bytes, which are numbers modulo 256.
+/// The type of lanes: float32, bytes, which are numbers modulo 256, or float64.
 pub(super) trait Lane: Copy {
-    /// The number of lanes that take the place of one float.
-    const EACH: usize;
     /// Lanes of a block.
-    const BLOCK: usize = BLOCK * Self::EACH;
+    const BLOCK: usize;
 
     fn constant(value: f32) -> Self;
+    fn wide_constant(bits: u64) -> Self;
     fn of_byte(byte: u8) -> Self;
     fn of_bytes(bytes: &[u8], to: &mut [Self]);
     fn narrowed(lanes: &[Self], to: &mut [u8]);
+    /// The words of lanes that have more than these.
+    fn halved(lanes: &[Self], to: &mut [u32]);
     fn fill(self, to: &mut [Self]);
 
     /// Runs a plan's steps for `count` lanes: `at` says where each step's are.
@@ -142,10 +146,14 @@ pub(super) trait Lane: Copy {
 }
 
 impl Lane for f32 {
-    const EACH: usize = 1;
+    const BLOCK: usize = BLOCK;
 
     fn constant(value: f32) -> Self {
         value
+    }
+
+    fn wide_constant(bits: u64) -> Self {
+        f64::from_bits(bits) as f32
     }
 
     fn of_byte(byte: u8) -> Self {
@@ -160,6 +168,10 @@ impl Lane for f32 {
         functions::narrowed(lanes, to);
     }
 
+    fn halved(lanes: &[Self], to: &mut [u32]) {
+        to.iter_mut().zip(lanes).for_each(|(to, lane)| *to = lane.to_bits());
+    }
+
     fn fill(self, to: &mut [Self]) {
         // A loop that ends after a few is quicker than a call.
         if to.len() < SHORT { to.fill(self) } else { functions::filled(self, to) }
@@ -172,10 +184,14 @@ impl Lane for f32 {
 }
 
 impl Lane for u8 {
-    const EACH: usize = 4;
+    const BLOCK: usize = 4 * BLOCK;
 
     fn constant(value: f32) -> Self {
         value as i32 as u8
+    }
+
+    fn wide_constant(bits: u64) -> Self {
+        bits as u8
     }
 
     fn of_byte(byte: u8) -> Self {
@@ -188,6 +204,10 @@ impl Lane for u8 {
 
     fn narrowed(lanes: &[Self], to: &mut [u8]) {
         to.copy_from_slice(lanes);
+    }
+
+    fn halved(lanes: &[Self], to: &mut [u32]) {
+        to.iter_mut().zip(lanes).for_each(|(to, &lane)| *to = lane.into());
     }
 
     fn fill(self, to: &mut [Self]) {
@@ -276,7 +296,7 @@ impl<'a> Plan<'a> {
                 Step::Rolled(input, roll) => Place::Rolled(input, roll, taken(&mut Vec::new())),
                 Step::Place(view) => Place::Counted(view, taken(&mut Vec::new())),
                 // It stays as it is.
-                Step::Constant(_) => Place::Block(taken(&mut Vec::new())),
+                Step::Constant(_) | Step::WideConstant(_) => Place::Block(taken(&mut Vec::new())),
                 Step::Row => Place::Made,
                 // What is read is not overwritten by the same step: functions know the two apart.
                 Step::One(..) | Step::Two(..) | Step::Choose(..) => Place::Block(taken(&mut free)),
@@ -338,8 +358,12 @@ impl<'a, T: Lane> Machine<'a, T> {
             {
                 // SAFETY: there is room for the plan's blocks (this function's contract), of which this is one.
                 machine.at[number] = unsafe { blocks.add(block * T::BLOCK) };
-                if let Step::Constant(bits) = step {
-                    let value = T::constant(f32::from_bits(*bits));
+                let value = match *step {
+                    Step::Constant(bits) => Some(T::constant(f32::from_bits(bits))),
+                    Step::WideConstant(bits) => Some(T::wide_constant(bits)),
+                    _ => None,
+                };
+                if let Some(value) = value {
                     // SAFETY: `longest` is at most a block.
                     unsafe { std::slice::from_raw_parts_mut(machine.at[number], longest) }.fill(value);
                 }
@@ -428,8 +452,7 @@ impl<'a, T: Lane> Machine<'a, T> {
                 let step = usize::from(step);
                 let made = std::slice::from_raw_parts(self.at[step].cast_const(), count);
                 if bytes != size_of::<T>() {
-                    let to = result.start().cast::<u8>().add(place);
-                    T::narrowed(made, std::slice::from_raw_parts_mut(to, count));
+                    write_narrow(made, *result, bytes, place);
                 } else if !computed(step) {
                     result.start().cast::<T>().add(place).copy_from_nonoverlapping(made.as_ptr(), count);
                 }
@@ -491,12 +514,33 @@ fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limits<'_>) -> R
             Ok(())
         });
     }
+    if shape.wide {
+        let steps = Plan::of::<f64>(&shape.steps, shape, is_quick_flat::<f64>(shape));
+        return chain::<f64>(shape, &steps, (inputs, more, *y), limits);
+    }
     if let Some(signed) = bytes::signed(shape) {
         let steps = Plan { signed, ..Plan::of::<u8>(&shape.steps, shape, is_quick_flat::<u8>(shape)) };
         return chain::<u8>(shape, &steps, (inputs, more, *y), limits);
     }
     let steps = Plan::of::<f32>(&shape.steps, shape, is_quick_flat::<f32>(shape));
     chain::<f32>(shape, &steps, (inputs, more, *y), limits)
+}
+
+/// Writes lanes to a result of fewer bytes each, from a place on.
+///
+/// # Safety
+/// The result has room for them.
+unsafe fn write_narrow<T: Lane>(lanes: &[T], result: Floats, bytes: usize, place: usize) {
+    // SAFETY: the result has room for the lanes (this function's contract).
+    unsafe {
+        if bytes == 1 {
+            let to = result.start().cast::<u8>().add(place);
+            T::narrowed(lanes, std::slice::from_raw_parts_mut(to, lanes.len()));
+        } else {
+            let to = result.start().cast::<u32>().add(place);
+            T::halved(lanes, std::slice::from_raw_parts_mut(to, lanes.len()));
+        }
+    }
 }
 
 /// Computes what no function of rows is a part of.
@@ -512,7 +556,7 @@ fn chain<T: Lane>(
         None => (1, 1),
     };
     let block = T::BLOCK;
-    let task = threads::share(rows * length, TASK * T::EACH).next_multiple_of(block);
+    let task = threads::share(rows * length, TASK / BLOCK * block).next_multiple_of(block);
     let pieces = length.div_ceil(task);
     let together = (task / length).max(1);
     threads::try_each((rows * pieces).div_ceil(together), |number| {
@@ -531,9 +575,9 @@ fn chain<T: Lane>(
                             machine.run(row, first, count, y.start().cast::<T>().add(place));
                             continue;
                         }
-                        machine.run(row, first, count, wide.as_mut_ptr().cast());
-                        let to = std::slice::from_raw_parts_mut(y.start().cast::<u8>().add(place), count);
-                        functions::narrowed(&wide[..count], to);
+                        let block = wide.as_mut_ptr().cast::<T>();
+                        machine.run(row, first, count, block);
+                        write_narrow(std::slice::from_raw_parts(block.cast_const(), count), y, shape.bytes, place);
                     }
                 }
             }

@@ -29,9 +29,22 @@ impl Floats {
     /// # Safety
     /// Nothing writes to it while the slice lives.
     pub(super) unsafe fn stretch<'a>(&self, index: usize, length: usize) -> &'a [f32] {
-        let within =
-            index.checked_mul(length).and_then(|start| start.checked_add(length)).is_some_and(|end| end <= self.1);
+        // SAFETY: nothing writes to it (this function's contract).
+        unsafe { self.stretch_of(index, length) }
+    }
+
+    /// [`Self::stretch`] as another type of numbers, which takes any bits; empty if the binding is not aligned for it.
+    ///
+    /// # Safety
+    /// As [`Self::stretch`]; the type is of numbers.
+    pub(super) unsafe fn stretch_of<'a, T: Copy>(&self, index: usize, length: usize) -> &'a [T] {
+        let end = index.checked_mul(length).and_then(|start| start.checked_add(length));
+        let within = end.and_then(|end| end.checked_mul(size_of::<T>())).is_some_and(|end| end <= 4 * self.1);
+        let start = self.0.cast::<T>();
+        if !within || !start.is_aligned() {
+            return &[];
+        }
         // SAFETY: within the binding, and nothing writes to it (this function's contract).
-        if within { unsafe { std::slice::from_raw_parts(self.0.add(index * length), length) } } else { &[] }
+        unsafe { std::slice::from_raw_parts(start.add(index * length), length) }
     }
 }

@@ -17,9 +17,13 @@ mod copies;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod counts;
 mod device;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod doubles;
 mod fault;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod floats;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod folds;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod forms;
 #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]

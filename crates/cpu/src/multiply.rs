@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::doubles;
 use super::fault::Fault;
 use super::floats::Floats;
 use super::memory::Keeper;
@@ -111,7 +112,7 @@ unsafe fn product_of_words<T: Part>(
 impl Operation for MatmulShape {
     fn serves(&self) -> bool {
         let takes = match self.dtype {
-            DType::F32 => true,
+            DType::F32 | DType::F64 => true,
             // Vectors are multiplied as they lie, which is for floats alone.
             _ if self.m == 1 || self.n == 1 => false,
             DType::I32 | DType::U32 => true,
@@ -127,6 +128,9 @@ impl Operation for MatmulShape {
     fn sizes(&self) -> Option<Vec<usize>> {
         let (a, b) = (self.a.reach(self.m, self.k)?, self.b.reach(self.k, self.n)?);
         let c = self.m.checked_mul(self.n)?.checked_mul(self.a.offsets.len())?;
+        if self.dtype == DType::F64 {
+            return [a, b, c].into_iter().map(|elements| elements.checked_mul(2)).collect();
+        }
         let each = 4 / self.dtype.bytes();
         Some(vec![a.div_ceil(each), b.div_ceil(each), c])
     }
@@ -136,7 +140,14 @@ impl Operation for MatmulShape {
     }
 
     fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
-        let bindings = exactly(bindings)?;
+        let bindings: [Floats; 3] = exactly(bindings)?;
+        if self.dtype == DType::F64 {
+            if !bindings.iter().all(|binding| binding.start().cast::<f64>().is_aligned()) {
+                return Err(Fault::from("numbers of 64 bits begin at no multiple of 8 bytes"));
+            }
+            // SAFETY: `Native::run` checked that every element that the strides reach lies within the bindings, and the result is a tensor of its own.
+            return Ok(unsafe { doubles::products(self, bindings, call.limits) }?);
+        }
         Ok(matmul(self, bindings, &|| (call.keeper)(1), call.limits)?)
     }
 }

@@ -69,6 +69,7 @@ fn own(operation: &NativeOperation) -> Option<Box<dyn Operation>> {
         NativeOperation::Resample(shape) => Box::new(*shape),
         NativeOperation::Elements(shape) => Box::new(shape.clone()),
         NativeOperation::Reduce(shape) => Box::new(shape.clone()),
+        NativeOperation::Fold(shape) => Box::new(shape.clone()),
         NativeOperation::Random(shape) => Box::new(*shape),
         #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
         NativeOperation::Fft(shape) => Box::new(*shape),
@@ -76,9 +77,8 @@ fn own(operation: &NativeOperation) -> Option<Box<dyn Operation>> {
         NativeOperation::Fft(_) => return None,
         NativeOperation::Attention(shape) => Box::new(shape.clone()),
         NativeOperation::Function(function) => Box::new(function.clone()),
-        // Its own kernels are quicker than the operations that a graph cuts them into.
-        #[cfg(feature = "graph")]
-        NativeOperation::Graph(_) => return None,
+        // It has kernels.
+        NativeOperation::Expression(_) => return None,
     })
 }
 

@@ -33,7 +33,9 @@ fn lengths(shape: &ReduceShape) -> Option<[usize; 2]> {
 impl Operation for ReduceShape {
     fn serves(&self) -> bool {
         lengths(self).is_some()
+            && matches!(self.number, Number::F32 | Number::I32 | Number::U32)
             && self.elements.row.is_none()
+            && !self.elements.wide
             && self.by != Combination::Product
             && self.elements.serves()
             && (self.number == Number::F32 || !self.down_columns || self.work().size / self.outer < MOST_WORDS)
@@ -99,7 +101,7 @@ type By = (Combination, Number);
 fn result(number: Number, total: f64) -> f32 {
     match number {
         Number::F32 => total as f32,
-        Number::I32 | Number::U32 => f32::from_bits(total as i64 as u32),
+        _ => f32::from_bits(total as i64 as u32),
     }
 }
 

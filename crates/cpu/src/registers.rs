@@ -30,6 +30,38 @@ pub(super) trait Lanes {
     /// Asks for what is written soon.
     #[inline(always)]
     unsafe fn prefetch(_: *const f32) {}
+    /// The first `count` lanes of a vector, the others zero; only they are read.
+    #[inline(always)]
+    unsafe fn load_first(at: *const f32, count: usize) -> Self::Vector {
+        let mut lanes = [0.0_f32; MOST_LANES];
+        // SAFETY: as many floats can be read there (the contract of `Lanes`), and there are no more lanes than these.
+        unsafe {
+            at.copy_to_nonoverlapping(lanes.as_mut_ptr(), count.min(MOST_LANES));
+            Self::load(lanes.as_ptr())
+        }
+    }
+    /// Writes the first `count` lanes.
+    #[inline(always)]
+    unsafe fn store_first(at: *mut f32, value: Self::Vector, count: usize) {
+        let mut lanes = [0.0_f32; MOST_LANES];
+        // SAFETY: as many floats can be written there (the contract of `Lanes`), and there are no more lanes than these.
+        unsafe {
+            Self::store(lanes.as_mut_ptr(), value);
+            lanes.as_ptr().copy_to_nonoverlapping(at, count.min(MOST_LANES));
+        }
+    }
+}
+
+/// Lanes of the widest vector.
+const MOST_LANES: usize = 16;
+
+/// The mask of the first lanes of eight.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn first_of_eight(count: usize) -> std::arch::x86_64::__m256i {
+    const ONES: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: eight words lie there, and code that calls this may use AVX2.
+    unsafe { std::arch::x86_64::_mm256_loadu_si256(ONES.as_ptr().add(8 - count.min(8)).cast()) }
 }
 
 /// The operations on vectors of floats.
@@ -43,7 +75,10 @@ pub(super) trait Total: Lanes {
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86 {
-    ($isa:ident, $lanes:literal, $vector:ident: $zero:ident $splat:ident $load:ident $store:ident $add:ident $fma:ident) => {
+    (
+        $isa:ident, $lanes:literal, $vector:ident: $zero:ident $splat:ident $load:ident $store:ident $add:ident $fma:ident,
+        |$from:ident, $of:ident| $first:expr, |$to:ident, $value:ident, $count:ident| $write:expr
+    ) => {
         impl Lanes for $isa {
             type Vector = std::arch::x86_64::$vector;
             const LANES: usize = $lanes;
@@ -89,13 +124,33 @@ macro_rules! x86 {
                 // SAFETY: it reads nothing.
                 unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
             }
+
+            #[inline(always)]
+            unsafe fn load_first($from: *const f32, $of: usize) -> Self::Vector {
+                // SAFETY: the lanes can be read there, by code that may use these instructions (the contract of `Lanes`).
+                unsafe { $first }
+            }
+
+            #[inline(always)]
+            unsafe fn store_first($to: *mut f32, $value: Self::Vector, $count: usize) {
+                // SAFETY: the lanes can be written there, by code that may use these instructions (the contract of `Lanes`).
+                unsafe { $write }
+            }
         }
     };
 }
 #[cfg(target_arch = "x86_64")]
-x86!(Fma, 8, __m256: _mm256_setzero_ps _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps);
+x86!(
+    Fma, 8, __m256: _mm256_setzero_ps _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps,
+    |at, count| std::arch::x86_64::_mm256_maskload_ps(at, first_of_eight(count)),
+    |at, value, count| std::arch::x86_64::_mm256_maskstore_ps(at, first_of_eight(count), value)
+);
 #[cfg(target_arch = "x86_64")]
-x86!(Fma512, 16, __m512: _mm512_setzero_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps);
+x86!(
+    Fma512, 16, __m512: _mm512_setzero_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps,
+    |at, count| std::arch::x86_64::_mm512_maskz_loadu_ps(((1_u32 << count) - 1) as u16, at),
+    |at, value, count| std::arch::x86_64::_mm512_mask_storeu_ps(at, ((1_u32 << count) - 1) as u16, value)
+);
 
 #[cfg(target_arch = "x86_64")]
 impl Total for Fma {

@@ -21,13 +21,16 @@ const CHAINS: usize = 8;
 const SHORTEST: usize = 8;
 /// Elements of rows that are scanned side by side, at least, where the parts of one could be.
 const PAGES: usize = 2048;
+/// Fewer long rows are scanned one after the other, each in [`PARTS`] parts.
+const FEW_ROWS: usize = 8;
+const PARTS: usize = 16;
 /// Elements from which sorting by digits beats sorting by comparisons.
 const DIGITS_PAY: usize = 192;
 
 impl Operation for SortShape {
     fn serves(&self) -> bool {
         // Places are words of 32 bits.
-        self.keep <= self.length && u32::try_from(self.length).is_ok()
+        self.number.bytes() == 4 && self.keep <= self.length && u32::try_from(self.length).is_ok()
     }
 
     fn sizes(&self) -> Option<Vec<usize>> {
@@ -51,8 +54,13 @@ impl Operation for SortShape {
 }
 
 impl Operation for ScanShape {
+    fn serves(&self) -> bool {
+        let is_complex = matches!(self.number, Number::Complex64 | Number::Complex128);
+        !is_complex || matches!(self.by, Combination::Sum | Combination::Product)
+    }
+
     fn sizes(&self) -> Option<Vec<usize>> {
-        let all = self.rows.checked_mul(self.length)?;
+        let all = self.rows.checked_mul(self.length)?.checked_mul(self.number.bytes() / 4)?;
         Some(vec![all, all])
     }
 
@@ -61,18 +69,20 @@ impl Operation for ScanShape {
     }
 
     fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
-        let [x, y] = exactly(bindings)?;
+        let [x, y] = aligned(exactly(bindings)?, self.number)?;
         Ok(scan(self, x, y, call.limits)?)
     }
 }
 
 impl Operation for FindShape {
     fn serves(&self) -> bool {
-        self.length > 0 && u32::try_from(self.length).is_ok()
+        let is_ordered = !matches!(self.number, Number::Complex64 | Number::Complex128);
+        is_ordered && self.length > 0 && u32::try_from(self.length).is_ok()
     }
 
     fn sizes(&self) -> Option<Vec<usize>> {
-        Some(vec![self.rows.checked_mul(self.length)?, self.rows])
+        let words = self.rows.checked_mul(self.length)?.checked_mul(self.number.bytes() / 4)?;
+        Some(vec![words, self.rows])
     }
 
     fn work(&self) -> Work {
@@ -80,8 +90,18 @@ impl Operation for FindShape {
     }
 
     fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
-        let [x, y] = exactly(bindings)?;
+        let [x, y] = aligned(exactly(bindings)?, self.number)?;
         Ok(find(self, x, y, call.limits)?)
+    }
+}
+
+/// Returns bindings of which elements are read and written whole.
+fn aligned(bindings: [Floats; 2], number: Number) -> Result<[Floats; 2], Fault> {
+    let is_so = |binding: &Floats| number.bytes() == 4 || binding.start().cast::<u64>().is_aligned();
+    if bindings.iter().all(is_so) {
+        Ok(bindings)
+    } else {
+        Err("numbers of 64 bits begin at no multiple of 8 bytes".into())
     }
 }
 
@@ -89,7 +109,6 @@ impl Operation for FindShape {
 fn key(bits: u32, number: Number) -> u32 {
     const SIGN: u32 = 1 << 31;
     match number {
-        Number::U32 => bits,
         Number::I32 => bits ^ SIGN,
         Number::F32 => {
             let magnitude = bits & !SIGN;
@@ -101,6 +120,8 @@ fn key(bits: u32, number: Number) -> u32 {
                 !bits
             }
         }
+        // Wider ones are not served.
+        _ => bits,
     }
 }
 
@@ -231,22 +252,21 @@ fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<
     })
 }
 
-/// The value that is carried from element to element: sums and products of floats are wider than the elements.
-trait Carried: Copy + Send + Sync {
-    fn of(element: f32) -> Self;
-    /// The element's bits.
-    fn element(self) -> f32;
+/// The value that is carried from element to element: sums and products of floats of 32 bits are wider than the elements.
+trait Carried<E>: Copy + Send + Sync {
+    fn of(element: E) -> Self;
+    fn element(self) -> E;
 }
 
 macro_rules! carried {
-    ($($ty:ty: |$element:ident| $of:expr, |$value:ident| $back:expr;)*) => {$(
-        impl Carried for $ty {
+    ($($ty:ty, of $element:ty: |$from:ident| $of:expr, |$value:ident| $back:expr;)*) => {$(
+        impl Carried<$element> for $ty {
             #[inline(always)]
-            fn of($element: f32) -> Self {
+            fn of($from: $element) -> Self {
                 $of
             }
             #[inline(always)]
-            fn element(self) -> f32 {
+            fn element(self) -> $element {
                 let $value = self;
                 $back
             }
@@ -254,21 +274,39 @@ macro_rules! carried {
     )*};
 }
 carried! {
-    f32: |element| element, |value| value;
-    f64: |element| element.into(), |value| value as f32;
-    u32: |element| element.to_bits(), |value| f32::from_bits(value);
-    i32: |element| element.to_bits().cast_signed(), |value| f32::from_bits(value.cast_unsigned());
+    f32, of f32: |element| element, |value| value;
+    f64, of f32: |element| element.into(), |value| value as f32;
+    f64, of f64: |element| element, |value| value;
+    u32, of u32: |element| element, |value| value;
+    i32, of i32: |element| element, |value| value;
+    u64, of u64: |element| element, |value| value;
+    i64, of i64: |element| element, |value| value;
+    [f64; 2], of [f32; 2]: |element| [element[0].into(), element[1].into()], |value| [value[0] as f32, value[1] as f32];
+    [f64; 2], of [f64; 2]: |element| element, |value| value;
 }
 
 /// NaN, once it was met.
 #[inline(always)]
-fn greatest(a: f32, b: f32) -> f32 {
-    if a.is_nan() || a > b { a } else { b }
+fn greatest<T: PartialOrd + Copy>(a: T, b: T) -> T {
+    if is_nan(a) || a > b { a } else { b }
 }
 
 #[inline(always)]
-fn least(a: f32, b: f32) -> f32 {
-    if a.is_nan() || a < b { a } else { b }
+fn least<T: PartialOrd + Copy>(a: T, b: T) -> T {
+    if is_nan(a) || a < b { a } else { b }
+}
+
+#[inline(always)]
+fn is_nan<T: PartialOrd>(value: T) -> bool {
+    value.partial_cmp(&value).is_none()
+}
+
+fn complex_sum([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    [a + c, b + d]
+}
+
+fn complex_product([a, b]: [f64; 2], [c, d]: [f64; 2]) -> [f64; 2] {
+    [a * c - b * d, a * d + b * c]
 }
 
 /// Each element combined with those before it.
@@ -276,10 +314,14 @@ fn scan(shape: &ScanShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<
     use Combination::{Greatest, Least, Product, Sum};
     let all = (shape, x, y, limits);
     match (shape.number, shape.by) {
-        (Number::F32, Sum) => scan_by(all, (0.0, Way::Vectors(prefix::sums)), |a: f64, b| a + b),
-        (Number::F32, Product) => scan_by(all, (1.0, Way::Chain), |a: f64, b| a * b),
-        (Number::F32, Greatest) => scan_by(all, (f32::NEG_INFINITY, Way::Chains), greatest),
-        (Number::F32, Least) => scan_by(all, (f32::INFINITY, Way::Chains), least),
+        (Number::F32, Sum) => scan_by::<f32, f64>(all, (0.0, Way::Vectors(prefix::sums)), |a, b| a + b),
+        (Number::F32, Product) => scan_by::<f32, f64>(all, (1.0, Way::Chain), |a, b| a * b),
+        (Number::F32, Greatest) => scan_by::<f32, f32>(all, (f32::NEG_INFINITY, Way::Chains), greatest),
+        (Number::F32, Least) => scan_by::<f32, f32>(all, (f32::INFINITY, Way::Chains), least),
+        (Number::F64, Sum) => scan_by::<f64, f64>(all, (0.0, Way::Chains), |a, b| a + b),
+        (Number::F64, Product) => scan_by::<f64, f64>(all, (1.0, Way::Chain), |a, b| a * b),
+        (Number::F64, Greatest) => scan_by::<f64, f64>(all, (f64::NEG_INFINITY, Way::Chains), greatest),
+        (Number::F64, Least) => scan_by::<f64, f64>(all, (f64::INFINITY, Way::Chains), least),
         // Signed numbers wrap to the same bits as unsigned ones.
         (Number::I32 | Number::U32, Sum) => scan_by(all, (0, Way::Chains), u32::wrapping_add),
         (Number::I32 | Number::U32, Product) => scan_by(all, (1, Way::Chains), u32::wrapping_mul),
@@ -287,23 +329,33 @@ fn scan(shape: &ScanShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<
         (Number::U32, Least) => scan_by(all, (u32::MAX, Way::Chains), u32::min),
         (Number::I32, Greatest) => scan_by(all, (i32::MIN, Way::Chains), i32::max),
         (Number::I32, Least) => scan_by(all, (i32::MAX, Way::Chains), i32::min),
+        (Number::I64 | Number::U64, Sum) => scan_by(all, (0, Way::Chains), u64::wrapping_add),
+        (Number::I64 | Number::U64, Product) => scan_by(all, (1, Way::Chains), u64::wrapping_mul),
+        (Number::U64, Greatest) => scan_by(all, (0, Way::Chains), u64::max),
+        (Number::U64, Least) => scan_by(all, (u64::MAX, Way::Chains), u64::min),
+        (Number::I64, Greatest) => scan_by(all, (i64::MIN, Way::Chains), i64::max),
+        (Number::I64, Least) => scan_by(all, (i64::MAX, Way::Chains), i64::min),
+        (Number::Complex64, Product) => scan_by::<[f32; 2], _>(all, ([1.0, 0.0], Way::Chain), complex_product),
+        (Number::Complex128, Product) => scan_by::<[f64; 2], _>(all, ([1.0, 0.0], Way::Chain), complex_product),
+        (Number::Complex64, _) => scan_by::<[f32; 2], _>(all, ([0.0; 2], Way::Chains), complex_sum),
+        (Number::Complex128, _) => scan_by::<[f64; 2], _>(all, ([0.0; 2], Way::Chains), complex_sum),
     }
 }
 
 /// How a stretch of a row is scanned.
 #[derive(Clone, Copy)]
-enum Way<T> {
+enum Way<E, T> {
     /// Element by element: a part's own product may be infinite where the product before it is 0.
     Chain,
     /// In several parts at once.
     Chains,
     /// By this function, from the result before the values: it writes as many to an address.
-    Vectors(unsafe fn(T, &[f32], *mut f32) -> T),
+    Vectors(unsafe fn(T, &[E], *mut E) -> T),
 }
 
-fn scan_by<T: Carried>(
+fn scan_by<E: Copy + Sync, T: Carried<E>>(
     (shape, x, y, limits): (&ScanShape, Floats, Floats, &Limits<'_>),
-    (neutral, way): (T, Way<T>),
+    (neutral, way): (T, Way<E, T>),
     combine: impl Fn(T, T) -> T + Sync,
 ) -> Result<(), Stopped> {
     let ScanShape { rows, length, .. } = *shape;
@@ -312,17 +364,16 @@ fn scan_by<T: Carried>(
     }
     let scan = Scan { y, length, neutral, way, combine };
     // SAFETY: nothing writes the input while the operation runs.
-    let values = |row: usize| unsafe { x.stretch(row, length) };
-    let threads = threads::count();
-    if rows < threads && length >= PART && !matches!(way, Way::Chain) {
+    let values = |row: usize| unsafe { x.stretch_of::<E>(row, length) };
+    if rows < FEW_ROWS && length >= PART && !matches!(way, Way::Chain) {
         for row in 0..rows {
             limits.begin().check()?;
-            scan.row_by_parts(row, values(row), threads);
+            scan.row_by_parts(row, values(row));
         }
         return Ok(());
     }
     let together = (PART / length / 4).max(1);
-    let together = if rows >= CHAINS * threads { together.next_multiple_of(CHAINS) } else { together };
+    let together = if rows >= CHAINS * threads::count() { together.next_multiple_of(CHAINS) } else { together };
     threads::try_each(rows.div_ceil(together), |task| {
         let mut row = task * together;
         let end = rows.min(row + together);
@@ -347,16 +398,25 @@ fn scan_by<T: Carried>(
 }
 
 /// A scan into `y`, whose sizes `run` checked.
-struct Scan<T, F> {
+struct Scan<E, T, F> {
     y: Floats,
     length: usize,
     neutral: T,
-    way: Way<T>,
+    way: Way<E, T>,
     combine: F,
 }
 
-impl<T: Carried, F: Fn(T, T) -> T + Sync> Scan<T, F> {
-    fn fold(&self, values: &[f32]) -> T {
+impl<E: Copy + Sync, T: Carried<E>, F: Fn(T, T) -> T + Sync> Scan<E, T, F> {
+    /// The address of an element of the result.
+    ///
+    /// # Safety
+    /// There is such an element.
+    unsafe fn at(&self, place: usize) -> *mut E {
+        // SAFETY: there is such an element (this function's contract).
+        unsafe { self.y.start().cast::<E>().add(place) }
+    }
+
+    fn fold(&self, values: &[E]) -> T {
         let mut totals = [self.neutral; CHAINS];
         let (lines, rest) = values.as_chunks::<CHAINS>();
         for line in lines {
@@ -370,16 +430,16 @@ impl<T: Carried, F: Fn(T, T) -> T + Sync> Scan<T, F> {
 
     /// Scans a stretch that begins at that element. One chain of sums takes as long as its additions wait for each other: a stretch is run through
     /// in several parts at once, each from the sum of those before it.
-    fn stretch(&self, start: T, at: usize, values: &[f32]) {
+    fn stretch(&self, start: T, at: usize, values: &[E]) {
         if let Way::Vectors(scan) = self.way {
             // SAFETY: `run` checked the sizes, and the stretches are distinct.
-            unsafe { scan(start, values, self.y.at(at)) };
+            unsafe { scan(start, values, self.at(at)) };
             return;
         }
         let part = values.len() / CHAINS;
         let (mut carried, mut whole) = (start, 0);
         if part >= SHORTEST && matches!(self.way, Way::Chains) {
-            let parts: [&[f32]; CHAINS] = std::array::from_fn(|chain| &values[chain * part..(chain + 1) * part]);
+            let parts: [&[E]; CHAINS] = std::array::from_fn(|chain| &values[chain * part..(chain + 1) * part]);
             let mut starts = [start; CHAINS];
             for chain in 1..CHAINS {
                 starts[chain] = (self.combine)(starts[chain - 1], self.fold(parts[chain - 1]));
@@ -390,34 +450,34 @@ impl<T: Carried, F: Fn(T, T) -> T + Sync> Scan<T, F> {
         for (i, &value) in values.iter().enumerate().skip(whole) {
             carried = (self.combine)(carried, T::of(value));
             // SAFETY: `run` checked the sizes, and stretches are distinct.
-            unsafe { self.y.at(at + i).write(carried.element()) };
+            unsafe { self.at(at + i).write(carried.element()) };
         }
     }
 
     /// Scans chains of one length side by side, which begin at those elements. Returns the last one's result.
     #[inline(always)]
-    fn chains(&self, mut carried: [T; CHAINS], chains: [&[f32]; CHAINS], at: impl Fn(usize) -> usize) -> T {
+    fn chains(&self, mut carried: [T; CHAINS], chains: [&[E]; CHAINS], at: impl Fn(usize) -> usize) -> T {
         let length = chains[0].len();
-        let chains: [&[f32]; CHAINS] = std::array::from_fn(|chain| &chains[chain][..length]);
+        let chains: [&[E]; CHAINS] = std::array::from_fn(|chain| &chains[chain][..length]);
         (0..length).for_each(|i| {
             for (chain, carried) in carried.iter_mut().enumerate() {
                 *carried = (self.combine)(*carried, T::of(chains[chain][i]));
                 // SAFETY: `run` checked the sizes, and chains are distinct.
-                unsafe { self.y.at(at(chain) + i).write(carried.element()) };
+                unsafe { self.at(at(chain) + i).write(carried.element()) };
             }
         });
         carried[CHAINS - 1]
     }
 
     /// Scans rows from that one on, which are chains, and need no sums before them.
-    fn rows_as_chains(&self, row: usize, rows: [&[f32]; CHAINS]) {
+    fn rows_as_chains(&self, row: usize, rows: [&[E]; CHAINS]) {
         self.chains([self.neutral; CHAINS], rows, |chain| (row + chain) * self.length);
     }
 
-    /// Scans a row in parts, on all threads.
-    fn row_by_parts(&self, row: usize, values: &[f32], threads: usize) {
-        let part = self.length.div_ceil(threads);
-        let parts: Vec<&[f32]> = values.chunks(part).listed();
+    /// Scans a row in parts, on all threads. Their number is always the same, and with it the bits of sums.
+    fn row_by_parts(&self, row: usize, values: &[E]) {
+        let part = self.length.div_ceil(PARTS);
+        let parts: Vec<&[E]> = values.chunks(part).listed();
         let mut before = vec![self.neutral; parts.len()];
         threads::each_chunk(&mut before, 1, |number, total| total[0] = self.fold(parts[number]));
         before
@@ -435,17 +495,24 @@ fn find(shape: &FindShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<
     match (shape.number, shape.least) {
         (Number::F32, false) => find_by(all, f32::NEG_INFINITY, greatest),
         (Number::F32, true) => find_by(all, f32::INFINITY, least),
+        (Number::F64, false) => find_by(all, f64::NEG_INFINITY, greatest),
+        (Number::F64, true) => find_by(all, f64::INFINITY, least),
         (Number::U32, false) => find_by(all, 0, u32::max),
         (Number::U32, true) => find_by(all, u32::MAX, u32::min),
         (Number::I32, false) => find_by(all, i32::MIN, i32::max),
         (Number::I32, true) => find_by(all, i32::MAX, i32::min),
+        (Number::I64, false) => find_by(all, i64::MIN, i64::max),
+        (Number::I64, true) => find_by(all, i64::MAX, i64::min),
+        (Number::U64, true) => find_by(all, u64::MAX, u64::min),
+        // Complex numbers are not served.
+        _ => find_by(all, 0, u64::max),
     }
 }
 
 /// Elements that are looked at together.
 const TOGETHER: usize = 32;
 
-fn find_by<T: Carried + PartialOrd>(
+fn find_by<T: Copy + PartialOrd + Sync>(
     (shape, x, y, limits): (&FindShape, Floats, Floats, &Limits<'_>),
     start: T,
     better: impl Fn(T, T) -> T + Sync,
@@ -456,20 +523,17 @@ fn find_by<T: Carried + PartialOrd>(
         limits.begin().check()?;
         for row in task * together..rows.min((task + 1) * together) {
             // SAFETY: nothing writes the input while the operation runs.
-            let values = unsafe { x.stretch(row, length) };
+            let values = unsafe { x.stretch_of::<T>(row, length) };
             let (lines, rest) = values.as_chunks::<TOGETHER>();
             let mut best = [start; TOGETHER];
             for line in lines {
                 for (best, &value) in best.iter_mut().zip(line) {
-                    *best = better(*best, T::of(value));
+                    *best = better(*best, value);
                 }
             }
-            let best = rest.iter().map(|&value| T::of(value)).chain(best).fold(start, &better);
-            let is_nan = best.partial_cmp(&best).is_none();
-            let is_best = |value: &f32| {
-                let value = T::of(*value);
-                value == best || is_nan && value.partial_cmp(&value).is_none()
-            };
+            let best = rest.iter().copied().chain(best).fold(start, &better);
+            let nan_wins = is_nan(best);
+            let is_best = |value: &T| *value == best || nan_wins && is_nan(*value);
             // As words: LLVM 22 cannot compile this many bools to WebAssembly.
             let line =
                 lines.iter().position(|line| line.iter().map(|value| u32::from(is_best(value))).sum::<u32>() > 0);

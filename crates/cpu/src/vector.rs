@@ -12,6 +12,10 @@ const TASK: usize = 1 << 15;
 /// Results of a task, at least; where columns are added, enough for whole cache lines side by side.
 const LANES: usize = 32;
 const WIDE: usize = 128;
+/// Fewer results are computed in parts of this many terms at least, where there are as many; and in no more parts than these.
+const FEW_RESULTS: usize = 1024;
+const PART: usize = 512;
+const MOST_PARTS: usize = 32;
 /// Rows that are multiplied side by side.
 const ROWS: usize = 4;
 /// Columns that are added to a wide result at a time: it is read and written once for all of them.
@@ -51,6 +55,10 @@ pub(super) unsafe fn product(
         }
     };
     let (y, to) = y;
+    if row == 1 && term != 1 && rows < FEW_RESULTS && terms >= 2 * PART {
+        // SAFETY: matrix and result have these rows (this function's contract).
+        return unsafe { few_results(m, shape, vector, y.at(to), limits) };
+    }
     let together = (TASK / terms.max(1)).max(if row == 1 && term != 1 { WIDE } else { LANES });
     threads::try_each(rows.div_ceil(together), |task| {
         limits.begin().check()?;
@@ -78,6 +86,29 @@ pub(super) unsafe fn product(
         }
         Ok(())
     })
+}
+
+/// The same with few results of many terms: parts of the terms are tasks, of one size for any number of threads, and with it of the same bits.
+///
+/// # Safety
+/// As [`product`]; a result's elements lie `term` apart.
+unsafe fn few_results(m: Floats, shape: Rows, vector: &[f32], y: *mut f32, limits: &Limits<'_>) -> Result<(), Stopped> {
+    let part = PART.max(shape.terms.div_ceil(MOST_PARTS));
+    let mut sums = vec![0.0; shape.rows * shape.terms.div_ceil(part)];
+    limits.begin().check()?;
+    threads::each_chunk(&mut sums, shape.rows, |number, sums| {
+        let factors = &vector[number * part..shape.terms.min((number + 1) * part)];
+        // SAFETY: the matrix has these terms of each row (this function's contract).
+        unsafe { add_columns(sums, m.at(shape.first + number * part * shape.term).cast_const(), shape.term, factors) };
+    });
+    limits.begin().check()?;
+    // SAFETY: nothing else touches the result (this function's contract).
+    let y = unsafe { std::slice::from_raw_parts_mut(y, shape.rows) };
+    y.fill(0.0);
+    for sums in sums.chunks_exact(shape.rows) {
+        y.iter_mut().zip(sums).for_each(|(y, sum)| *y += sum);
+    }
+    Ok(())
 }
 
 forms! {
@@ -125,11 +156,17 @@ fn dots_of<I: Total + Isa, const R: usize, const V: usize>(rows: [&[f32]; R], b:
             }
             at += step;
         }
+        while at < length {
+            let count = I::LANES.min(length - at);
+            let right = I::load_first(b.as_ptr().add(at), count);
+            for (row, sums) in rows.iter().zip(&mut sums) {
+                sums[0] = I::multiply_add(I::load_first(row.as_ptr().add(at), count), right, sums[0]);
+            }
+            at += count;
+        }
         let mut totals = [0.0; R];
-        for ((total, sums), row) in totals.iter_mut().zip(sums).zip(rows) {
-            let sum = I::total(sums.into_iter().reduce(|a, b| I::add(a, b)).unwrap_or(I::zero()));
-            let rest = row[whole..length].iter().zip(&b[whole..length]);
-            *total = rest.fold(sum, |sum, (a, b)| I::mul_add(*a, *b, sum));
+        for (total, sums) in totals.iter_mut().zip(sums) {
+            *total = I::total(sums.into_iter().reduce(|a, b| I::add(a, b)).unwrap_or(I::zero()));
         }
         totals
     }
@@ -147,42 +184,84 @@ unsafe fn add_columns_by<I: Lanes + Isa>(y: &mut [f32], columns: *const f32, ste
             let columns = columns.add(lot * together * step);
             let mut at = 0;
             while at + 8 * I::LANES <= y.len() {
-                strip::<I, 8>(y.as_mut_ptr().add(at), columns.add(at), step, factors);
+                strip::<I, 8>(y.as_mut_ptr().add(at), columns.add(at), step, factors, I::LANES);
                 at += 8 * I::LANES;
             }
-            while at + 2 * I::LANES <= y.len() {
-                strip::<I, 2>(y.as_mut_ptr().add(at), columns.add(at), step, factors);
-                at += 2 * I::LANES;
-            }
-            for (at, y) in y.iter_mut().enumerate().skip(at) {
-                let terms = factors.iter().enumerate();
-                *y = terms.fold(*y, |sum, (term, factor)| I::mul_add(*columns.add(term * step + at), *factor, sum));
+            while at < y.len() {
+                let rest = y.len() - at;
+                let vectors = rest.div_ceil(I::LANES).min(4);
+                let last = (rest - (vectors - 1) * I::LANES).min(I::LANES);
+                let (y, columns) = (y.as_mut_ptr().add(at), columns.add(at));
+                match vectors {
+                    1 => strip::<I, 1>(y, columns, step, factors, last),
+                    2 => strip::<I, 2>(y, columns, step, factors, last),
+                    3 => strip::<I, 3>(y, columns, step, factors, last),
+                    _ => strip::<I, 4>(y, columns, step, factors, last),
+                }
+                at += (vectors - 1) * I::LANES + last;
             }
         }
     }
 }
 
-/// Adds columns to `V` vectors of lanes, which stay in registers.
+/// Adds columns to `V` vectors of lanes, which stay in registers. The last vector has `last` lanes.
 ///
 /// # Safety
 /// As [`add_columns_by`].
 #[inline(always)]
-unsafe fn strip<I: Lanes, const V: usize>(y: *mut f32, columns: *const f32, step: usize, factors: &[f32]) {
-    // SAFETY: `V` vectors of `y` and of each column may be accessed, by code that may use the set (this function's contract).
+unsafe fn strip<I: Lanes, const V: usize>(y: *mut f32, columns: *const f32, step: usize, factors: &[f32], last: usize) {
+    // SAFETY: the lanes of `y` and of each column may be accessed, by code that may use the set (this function's contract).
+    unsafe {
+        if last == I::LANES {
+            added::<I, V, true>(y, columns, step, factors, last);
+        } else {
+            added::<I, V, false>(y, columns, step, factors, last);
+        }
+    }
+}
+
+/// The same; whether the last vector is whole is known.
+///
+/// # Safety
+/// As [`strip`].
+#[inline(always)]
+unsafe fn added<I: Lanes, const V: usize, const WHOLE: bool>(
+    y: *mut f32,
+    columns: *const f32,
+    step: usize,
+    factors: &[f32],
+    last: usize,
+) {
+    // SAFETY: the lanes of `y` and of each column may be accessed, by code that may use the set (this function's contract).
     unsafe {
         let mut sums = [I::zero(); V];
         for (place, sum) in sums.iter_mut().enumerate() {
-            *sum = I::load(y.add(place * I::LANES));
+            *sum = part::<I>(y.add(place * I::LANES), WHOLE || place + 1 < V, last);
         }
         for (term, factor) in factors.iter().enumerate() {
             let factor = I::splat(factor);
             let column = columns.add(term * step);
             for (place, sum) in sums.iter_mut().enumerate() {
-                *sum = I::multiply_add(I::load(column.add(place * I::LANES)), factor, *sum);
+                let elements = part::<I>(column.add(place * I::LANES), WHOLE || place + 1 < V, last);
+                *sum = I::multiply_add(elements, factor, *sum);
             }
         }
         for (place, sum) in sums.into_iter().enumerate() {
-            I::store(y.add(place * I::LANES), sum);
+            if WHOLE || place + 1 < V {
+                I::store(y.add(place * I::LANES), sum);
+            } else {
+                I::store_first(y.add(place * I::LANES), sum, last);
+            }
         }
     }
+}
+
+/// A vector, or its first lanes.
+///
+/// # Safety
+/// As [`Lanes::load`], of the lanes that are read.
+#[inline(always)]
+unsafe fn part<I: Lanes>(at: *const f32, whole: bool, count: usize) -> I::Vector {
+    // SAFETY: the lanes may be read, by code that may use the set (this function's contract).
+    unsafe { if whole { I::load(at) } else { I::load_first(at, count) } }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use cantus::files;
 use cantus::tensor::{byte_count, npy};
 use cantus::{DType, Error, Result, Tensor};
 use tempfile::NamedTempFile;
@@ -103,7 +104,7 @@ impl Writer {
         let path = self.path.clone();
         let file = self.finish()?;
         // Renaming over a symbolic link would replace the link, not the file.
-        let target = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        let target = files::target(&path).map_err(|error| cannot_write(&path, &error))?;
         file.persist(target).map(drop).map_err(|error| cannot_write(&path, &error.error))
     }
 }
@@ -238,9 +239,9 @@ fn unique<N: Into<String>, V>(path: &Path, pairs: impl IntoIterator<Item = (N, V
     Ok(named)
 }
 
-/// A file to become `path`, in the folder where that is.
+/// A file to become `path`, in the folder where that is, with the mode of the one that it replaces.
 fn temporary(path: &Path) -> io::Result<NamedTempFile> {
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = files::target(path)?;
     if target.is_dir() {
         return Err(io::Error::other("it is a folder: name a file in it"));
     }
@@ -250,10 +251,13 @@ fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".").suffix(".tmp");
+    let old = files::replaced(&target)?;
     // As any file that a program makes: the umask decides, not the caution due to a temporary file.
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder)
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(if old.is_some() { 0o600 } else { 0o666 }));
+    let file = builder.tempfile_in(folder)?;
+    old.map_or(Ok(()), |old| files::keep(file.as_file(), &old))?;
+    Ok(file)
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Error {

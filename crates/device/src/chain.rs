@@ -4,6 +4,8 @@ use super::native::{Combination, CopyShape, Number};
 
 /// Numbers computed element by element from other tensors; the result is contiguous. They are float32, except in functions named after words, which
 /// take the bits of i32 or u32. Inputs of one byte are unsigned bytes or bools; [`One::SignedByte`] converts them to signed ones.
+///
+/// In a wide chain numbers are float64, and words have 64 bits. Inputs and results of 4 bytes are the low halves of words there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ElementsShape {
@@ -19,10 +21,12 @@ pub struct ElementsShape {
     pub row: Option<(RowFunction, Vec<Step>)>,
     /// The steps that compute the result; the last one is the result.
     pub steps: Vec<Step>,
-    /// Bytes of a number of the result: 4 for float32 and words, 1 for bytes and bools.
+    /// Bytes of a number of the result: 4 for float32 and words, 8 for those of a wide chain, 1 for bytes and bools.
     pub bytes: usize,
     /// Further results: the step of each, and the bytes of its numbers. They are bound before the last step's result.
     pub more: Vec<(u16, usize)>,
+    /// Numbers are float64, and words have 64 bits.
+    pub wide: bool,
 }
 
 impl ElementsShape {
@@ -30,7 +34,13 @@ impl ElementsShape {
     #[must_use]
     pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
         let (places, rolls, more) = (Vec::new(), Vec::new(), Vec::new());
-        Self { sides: sides.to_vec(), inputs, places, rolls, row: None, steps, bytes: 4, more }
+        Self { sides: sides.to_vec(), inputs, places, rolls, row: None, steps, bytes: 4, more, wide: false }
+    }
+
+    /// Sets whether numbers are float64, and words have 64 bits.
+    #[must_use]
+    pub fn widely(self, wide: bool) -> Self {
+        Self { wide, ..self }
     }
 
     /// Sets the bytes of a number of the result.
@@ -159,8 +169,10 @@ pub enum Step {
     Rolled(u16, u16),
     /// The place in a view of places, as a word.
     Place(u16),
-    /// The float32, or the word, with these bits.
+    /// The float32, or the word, with these bits; in a wide chain the low half of a word.
     Constant(u32),
+    /// The float64, or the word, with these bits, in a wide chain.
+    WideConstant(u64),
     /// The result of the function of rows.
     Row,
     /// A function of one element.
@@ -175,7 +187,12 @@ impl Step {
     /// The steps that it reads.
     pub fn reads(&self) -> impl Iterator<Item = u16> {
         let all = match *self {
-            Self::Input(_) | Self::Rolled(..) | Self::Place(_) | Self::Constant(_) | Self::Row => [None; 3],
+            Self::Input(_)
+            | Self::Rolled(..)
+            | Self::Place(_)
+            | Self::Constant(_)
+            | Self::WideConstant(_)
+            | Self::Row => [None; 3],
             Self::One(_, a) => [Some(a), None, None],
             Self::Two(_, a, b) => [Some(a), Some(b), None],
             Self::Choose(a, b, c) => [Some(a), Some(b), Some(c)],
@@ -234,12 +251,24 @@ pub enum One {
     SaturatedToSigned,
     /// The same for u32.
     SaturatedToUnsigned,
+    /// Towards zero, the nearest where it is beyond u8, and 0 for NaN; as float32.
+    SaturatedToByte,
+    /// The same for i8.
+    SaturatedToSignedByte,
     /// An i32 as float32.
     OfSigned,
     /// A u32 as float32.
     OfUnsigned,
     /// A word modulo 256, from 0 to 255, as float32.
     LowByte,
+    /// A wide word without its upper half.
+    LowWord,
+    /// The low half of a wide word as i32, with its sign.
+    OfLowWord,
+    /// The float32 in the low half of a wide word as float64.
+    OfSingle,
+    /// A float64 rounded to float32, in the low half of a wide word.
+    ToSingle,
 }
 
 /// Functions of two elements, as those of [`crate::ops::Binary`].

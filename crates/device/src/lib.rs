@@ -6,6 +6,7 @@
 mod chain;
 #[doc(hidden)]
 pub mod detached;
+pub mod expression;
 mod function;
 mod info;
 pub mod native;
@@ -20,8 +21,6 @@ mod sharing;
 mod texture;
 
 use cantus_base::{error, tensor};
-#[cfg(feature = "graph")]
-use cantus_graph as graph;
 use cantus_kernel as kernel;
 
 use std::any::Any;

@@ -39,6 +39,8 @@ pub enum NativeOperation {
     Elements(ElementsShape),
     /// Bindings: the inputs, and the result.
     Reduce(ReduceShape),
+    /// Bindings: the elements, and the result.
+    Fold(FoldShape),
     /// Bindings: the numbers.
     Random(RandomShape),
     /// Bindings: rows of complex numbers, and their transforms.
@@ -47,9 +49,8 @@ pub enum NativeOperation {
     Attention(AttentionShape),
     /// A function that an app or a crate defines. Bindings: the inputs, and the result.
     Function(Function),
-    /// Bindings: the graph's arguments, and its one result.
-    #[cfg(feature = "graph")]
-    Graph(std::sync::Arc<crate::graph::Graph>),
+    /// Bindings: the expression's arguments, and its result.
+    Expression(std::sync::Arc<crate::expression::Expression>),
 }
 
 impl NativeOperation {
@@ -71,10 +72,10 @@ impl NativeOperation {
             Self::Attention(shape) => shape.flops(),
             Self::Elements(shape) => shape.operations(0),
             Self::Reduce(shape) => shape.elements.operations(1),
+            Self::Fold(shape) => product_of(1, &shape.view.sides),
             Self::Scan(shape) => product_of(1, &[shape.rows, shape.length]),
             Self::Fft(shape) => product_of(5, &[shape.rows, shape.length, shape.length.max(1).ilog2() as usize]),
-            #[cfg(feature = "graph")]
-            Self::Graph(graph) => graph.flops(),
+            Self::Expression(expression) => expression.flops(),
             _ => 0,
         }
     }
@@ -96,7 +97,7 @@ impl Conv2dShape {
     }
 }
 
-/// A product of matrices, `m` x `k` and `k` x `n`, for each batch. Floats are summed in float32, integers in 32 bits, which wrap. The result is
+/// A product of matrices, `m` x `k` and `k` x `n`, for each batch. Floats are summed in float32, float64 in float64, integers in 32 bits, which wrap. The result is
 /// contiguous and has the dtype of the sums.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MatmulShape {
@@ -269,6 +270,32 @@ impl CopyShape {
     #[must_use]
     pub fn of_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
+    }
+}
+
+/// A reduction of the last axes of a view. Elements widen before they are combined: integers and bools to 64 bits, where they wrap, floats to float64,
+/// and complex numbers part by part. The result is contiguous.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct FoldShape {
+    /// The elements.
+    pub view: CopyShape,
+    /// The number of axes that stay, which come first.
+    pub kept: usize,
+    /// The dtype of the elements.
+    pub from: DType,
+    /// The dtype of the result: of sums and products one that is at least as wide as the elements, of a kind that holds them. The greatest and the
+    /// least have the dtype in which the elements are computed.
+    pub to: DType,
+    /// The combination; complex numbers have sums only.
+    pub by: Combination,
+}
+
+impl FoldShape {
+    /// Creates a reduction of the axes from `kept` on.
+    #[must_use]
+    pub fn new(view: CopyShape, kept: usize, [from, to]: [DType; 2], by: Combination) -> Self {
+        Self { view: view.of_bytes(from.bytes()), kept, from, to, by }
     }
 }
 
@@ -473,15 +500,37 @@ impl AttentionShape {
     }
 }
 
-/// The kind of numbers in contiguous rows of 32 bits each.
+/// The kind of numbers in contiguous rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Number {
     /// IEEE 754's binary32.
     F32,
-    /// Signed, wrapping.
+    /// Signed, of 32 bits, wrapping.
     I32,
-    /// Unsigned, wrapping.
+    /// Unsigned, of 32 bits, wrapping.
     U32,
+    /// IEEE 754's binary64.
+    F64,
+    /// Signed, of 64 bits, wrapping.
+    I64,
+    /// Unsigned, of 64 bits, wrapping.
+    U64,
+    /// Two of binary32, the real part first.
+    Complex64,
+    /// Two of binary64, the real part first.
+    Complex128,
+}
+
+impl Number {
+    /// Returns the bytes of a number.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::F64 | Self::I64 | Self::U64 | Self::Complex64 => 8,
+            Self::Complex128 => 16,
+        }
+    }
 }
 
 /// The indices of the first greatest or least elements of contiguous rows; NaN wins over all numbers.

@@ -66,18 +66,14 @@ impl Graph {
 
     /// A number of a float dtype, an integer or a bool. For integers a number is truncated.
     pub fn float(&mut self, number: f64, dtype: DType) -> Value {
-        let bits = match dtype {
-            DType::F64 => number.to_bits(),
-            DType::F32 => u64::from((number as f32).to_bits()),
-            DType::F16 => u64::from(half::f16::from_f64(number).to_bits()),
-            DType::BF16 => u64::from(half::bf16::from_f64(number).to_bits()),
+        let bits = dtype.float_bits(number).unwrap_or_else(|| match dtype {
             DType::U64 => number as u64,
             DType::Bool => u64::from(number != 0.0),
             _ => {
                 let mask = u64::MAX >> (64 - 8 * dtype.bytes().min(8));
                 (number as i64).cast_unsigned() & mask
             }
-        };
+        });
         self.constant(bits, dtype)
     }
 

@@ -1,17 +1,18 @@
-//! Operation graphs: what bridges to devices take that run operations and no kernels. A graph is typed, immutable and flat; expressions are
-//! lowered to it in one place, and it knows no device.
+//! Operation graphs: what bridges to devices take that run operations and no kernels. A graph is typed, immutable and flat; expressions, which
+//! engines hand over as plain data, are lowered to it in one place, and it knows no device.
 //!
 //! What a target would leave open is explicit in a graph: the divisor of an integer division is never 0, a shift is less than the width, a
 //! float becomes an integer only within its range. Products and convolutions are of float32 in its full precision.
 
 mod build;
+mod lower;
 mod parse;
-pub mod plan;
 mod simulate;
 mod stablehlo;
 
 use cantus_base::listed::Listed;
 use cantus_base::{error, tensor};
+use cantus_device as backend;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 #[cfg(feature = "pjrt")]
 #[doc(hidden)]
 pub use parse::reused_input;
-pub use simulate::{Precision, Timeline};
+pub use simulate::Precision;
 
 use crate::tensor::DType;
 
@@ -319,29 +320,6 @@ impl Graph {
     #[must_use]
     pub fn outputs(&self) -> &[Value] {
         &self.outputs
-    }
-
-    /// Floating-point operations: one for each element of an arithmetic node, two for each term of a product.
-    #[must_use]
-    pub fn flops(&self) -> u64 {
-        self.nodes.iter().map(|node| self.node_flops(node)).fold(0, u64::saturating_add)
-    }
-
-    pub(crate) fn node_flops(&self, node: &Node) -> u64 {
-        let count = node.count() as u64;
-        let operand = |place: usize| node.operands.get(place).map(|value| self.node(*value));
-        match &node.op {
-            Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select => count,
-            Op::Reduce(..) => operand(0).map_or(0, |of| of.count() as u64),
-            Op::Dot(_) => {
-                2 * count.saturating_mul(operand(0).and_then(|a| a.shape.last().copied()).unwrap_or(0) as u64)
-            }
-            Op::Convolution(_) => {
-                let taps = operand(1).map_or(0, |w| w.shape.iter().skip(1).product::<usize>() as u64);
-                2 * count.saturating_mul(taps)
-            }
-            _ => 0,
-        }
     }
 
     /// Returns the graph with only the nodes that its results need, in their order of creation.

@@ -1,8 +1,6 @@
 //! A graph computed on the processor, node by node: what an author sees before having a device, and what tests compare devices with.
 
-use std::time::Duration;
-
-use half::{bf16, f16};
+use half::bf16;
 
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary};
 use crate::error::{Error, Result};
@@ -15,16 +13,8 @@ pub enum Precision {
     /// Computes in float32.
     #[default]
     Full,
-    /// Every float32 is rounded to bf16, as on devices whose tiles hold bf16.
+    /// Every float32 is rounded to bf16, as on devices that compute in bf16.
     Bf16,
-}
-
-/// The times of a simulated run on a device of a plan: see [`super::plan`].
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Timeline {
-    /// The operation, when it begins and how long it takes by the cost model.
-    pub steps: Vec<(String, Duration, Duration)>,
 }
 
 /// Values of one kind. What is narrower than a word is in the kind that it widens to.
@@ -73,6 +63,16 @@ fn bytes_of<const N: usize, T: Copy>(values: &[T], into: fn(T) -> [u8; N]) -> Ve
     map(values, into).into_flattened()
 }
 
+/// The numbers that these bits are in a float dtype of 16 bits.
+fn widened(half: DType, bits: &[u16]) -> Vec<f32> {
+    bits.iter().map(|bits| half.half(*bits).unwrap_or_default()).listed()
+}
+
+/// The bits of numbers as a float dtype of 16 bits holds them.
+fn narrowed(half: DType, numbers: &[f32]) -> Vec<u16> {
+    numbers.iter().map(|number| half.float_bits((*number).into()).unwrap_or_default() as u16).listed()
+}
+
 impl Array {
     fn decode(dtype: DType, bytes: &[u8]) -> Self {
         match dtype {
@@ -85,12 +85,11 @@ impl Array {
             DType::U32 => Self::U32(elements(bytes, u32::from_le_bytes)),
             DType::I64 => Self::I64(elements(bytes, i64::from_le_bytes)),
             DType::U64 => Self::U64(elements(bytes, u64::from_le_bytes)),
-            DType::F16 => Self::F32(elements(bytes, |b| f16::from_le_bytes(b).to_f32())),
-            DType::BF16 => Self::F32(elements(bytes, |b| bf16::from_le_bytes(b).to_f32())),
             DType::F32 => Self::F32(elements(bytes, f32::from_le_bytes)),
             DType::F64 => Self::F64(elements(bytes, f64::from_le_bytes)),
             DType::Complex64 => Self::C32(elements(bytes, f32::from_le_bytes).as_chunks::<2>().0.to_vec()),
             DType::Complex128 => Self::C64(elements(bytes, f64::from_le_bytes).as_chunks::<2>().0.to_vec()),
+            half => Self::F32(widened(half, &elements(bytes, u16::from_le_bytes))),
         }
     }
 
@@ -105,8 +104,7 @@ impl Array {
             (Self::U32(values), _) => bytes_of(values, u32::to_le_bytes),
             (Self::I64(values), _) => bytes_of(values, i64::to_le_bytes),
             (Self::U64(values), _) => bytes_of(values, u64::to_le_bytes),
-            (Self::F32(values), DType::F16) => bytes_of(values, |x| f16::from_f32(x).to_le_bytes()),
-            (Self::F32(values), DType::BF16) => bytes_of(values, |x| bf16::from_f32(x).to_le_bytes()),
+            (Self::F32(values), half) if half.is_half() => bytes_of(&narrowed(half, values), u16::to_le_bytes),
             (Self::F32(values), _) => bytes_of(values, f32::to_le_bytes),
             (Self::F64(values), _) => bytes_of(values, f64::to_le_bytes),
             (Self::C32(values), _) => bytes_of(values.as_flattened(), f32::to_le_bytes),
@@ -151,7 +149,8 @@ fn places(shape: &[usize], strides: &[usize], offset: usize) -> Vec<usize> {
     all
 }
 
-fn contiguous(shape: &[usize]) -> Vec<usize> {
+/// Distances between neighbours along each axis of contiguous elements.
+pub(super) fn contiguous(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis];
@@ -338,8 +337,7 @@ fn convert(x: &Array, to: DType) -> Result<Array> {
                 DType::U16 => Array::U32(map($x, |x| u32::from(x as i64 as u16))),
                 DType::U32 => Array::U32(map($x, |x| x as i64 as u32)),
                 DType::U64 => Array::U64(map($x, |x| x as u64)),
-                DType::F16 => Array::F32(map($x, |x| f16::from_f64(x as f64).to_f32())),
-                DType::BF16 => Array::F32(map($x, |x| bf16::from_f32(x as f32).to_f32())),
+                half if half.is_half() => Array::F32(widened(half, &narrowed(half, &map($x, |x| x as f32)))),
                 DType::F32 => Array::F32(map($x, |x| x as f32)),
                 DType::F64 => Array::F64(map($x, |x| x as f64)),
                 _ => return Err(fault(format!("a conversion to {to}"))),

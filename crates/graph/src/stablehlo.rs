@@ -3,27 +3,16 @@
 use std::fmt::Write as _;
 
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
-use crate::tensor::DType;
+use crate::tensor::{DType, Kind};
 use cantus_base::listed::Listed;
 
 /// The name of a dtype in MLIR.
-pub(super) fn element(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "i1",
-        DType::I8 => "i8",
-        DType::I16 => "i16",
-        DType::I32 => "i32",
-        DType::I64 => "i64",
-        DType::U8 => "ui8",
-        DType::U16 => "ui16",
-        DType::U32 => "ui32",
-        DType::U64 => "ui64",
-        DType::BF16 => "bf16",
-        DType::F16 => "f16",
-        DType::F32 => "f32",
-        DType::F64 => "f64",
-        DType::Complex64 => "complex<f32>",
-        DType::Complex128 => "complex<f64>",
+pub(super) fn element(dtype: DType) -> String {
+    match dtype.kind() {
+        Kind::Bool => "i1".to_owned(),
+        Kind::Unsigned => format!("ui{}", 8 * dtype.bytes()),
+        Kind::Complex => format!("complex<f{}>", 4 * dtype.bytes()),
+        Kind::Signed | Kind::Float => dtype.name().to_owned(),
     }
 }
 
@@ -155,16 +144,12 @@ fn list(numbers: impl IntoIterator<Item = usize>) -> String {
 
 /// The text of a number: floats by their bits.
 fn literal(bits: u64, dtype: DType) -> String {
-    match dtype {
-        DType::Bool => (bits != 0).to_string(),
-        DType::F16 | DType::BF16 => format!("0x{bits:04X}"),
-        DType::F32 => format!("0x{bits:08X}"),
-        DType::F64 => format!("0x{bits:016X}"),
-        DType::I8 => (bits as u8).cast_signed().to_string(),
-        DType::I16 => (bits as u16).cast_signed().to_string(),
-        DType::I32 => (bits as u32).cast_signed().to_string(),
-        DType::I64 => bits.cast_signed().to_string(),
-        _ => bits.to_string(),
+    let beyond = 64 - 8 * dtype.bytes().min(8);
+    match dtype.kind() {
+        Kind::Bool => (bits != 0).to_string(),
+        Kind::Float => format!("0x{bits:0width$X}", width = 2 * dtype.bytes()),
+        Kind::Signed => (bits.cast_signed() << beyond >> beyond).to_string(),
+        Kind::Unsigned | Kind::Complex => bits.to_string(),
     }
 }
 

@@ -6,8 +6,6 @@
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub mod amend;
-#[cfg(feature = "ahead")]
-mod arguments;
 #[cfg(feature = "wgsl")]
 mod atomics;
 #[cfg(feature = "wgsl")]
@@ -70,6 +68,8 @@ pub use needs::Need;
 #[doc(hidden)]
 pub use needs::Needs;
 pub use prepared::PREPARED_VERSION;
+#[doc(hidden)]
+pub use prepared::seal;
 #[cfg(feature = "writers")]
 pub use write::Language;
 
@@ -832,33 +832,18 @@ impl Kernel {
         program.as_ref().map_err(Clone::clone)
     }
 
-    /// Returns the kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` is the origin of the
-    /// WGSL, for the file's first line. Not formatted.
-    ///
-    /// # Errors
-    /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that is left to the executor.
-    #[cfg(feature = "ahead")]
-    pub fn ahead(&self, source: &str) -> Result<String> {
-        self.ahead_within(source, "cantus::ahead", false)
-    }
-
-    /// Returns the kernel as [`Kernel::ahead`], for a module that finds `math` and `rt` under `root`; `bare` omits the static.
-    ///
-    /// # Errors
-    /// As [`Kernel::ahead`].
-    #[cfg(feature = "ahead")]
-    #[doc(hidden)]
-    pub fn ahead_within(&self, source: &str, root: &str, bare: bool) -> Result<String> {
-        let options = ahead::write::Options { root: root.to_owned(), source: source.to_owned(), bare };
-        self.native()?.ahead(self.inner.entry.as_deref(), &self.inner.overrides, &options)
-    }
-
     /// Returns the fingerprint of text, entry point and overrides, except those that are arguments of the compiled form.
     #[doc(hidden)]
     pub fn fingerprint(&self, arguments: &[&str]) -> Result<u64> {
+        Ok(self.fingerprint_of(&self.reflection()?.entry_point, arguments))
+    }
+
+    /// Returns the fingerprint as [`Kernel::fingerprint`], for an entry point that is known: overrides need no value.
+    #[doc(hidden)]
+    pub fn fingerprint_of(&self, entry_point: &str, arguments: &[&str]) -> u64 {
         let fixed = self.inner.overrides.iter().filter(|(name, _)| !arguments.contains(&name.as_str()));
         let overrides = fixed.map(|(name, value)| (name.as_str(), *value));
-        Ok(ahead::fingerprint(&self.inner.native_wgsl, &self.reflection()?.entry_point, overrides))
+        ahead::fingerprint(&self.inner.native_wgsl, entry_point, overrides)
     }
 
     /// Returns the kernel with a form that was compiled ahead from it: the CPU backend runs that in place of the executor.
@@ -867,7 +852,7 @@ impl Kernel {
     /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
     ///
     /// # Safety
-    /// `compiled` must be the unchanged `KERNEL` of a module that [`Kernel::ahead`] wrote, because its code trusts the kernel it was generated for.
+    /// `compiled` must be the unchanged `KERNEL` of a module that `cantus_build::rust` wrote, because its code trusts the kernel it was generated for.
     /// The kernel must not have a data race: the executor would give some value, but code that rustc compiled has undefined behaviour.
     pub unsafe fn with_ahead(&self, compiled: &'static ahead::Compiled) -> Result<Self> {
         let fault = |reason: &str| Error::InvalidInput {
@@ -991,9 +976,10 @@ impl Kernel {
         })
     }
 
-    /// The module for devices whose builtins are accurate.
+    /// Returns the module for devices whose builtins are accurate.
     #[cfg(feature = "wgsl")]
-    fn native(&self) -> Result<Arc<wgsl::Parsed>> {
+    #[doc(hidden)]
+    pub fn native(&self) -> Result<Arc<wgsl::Parsed>> {
         if self.inner.native_wgsl == self.inner.wgsl {
             return self.parsed().cloned();
         }
@@ -1010,6 +996,12 @@ impl Kernel {
     #[must_use]
     pub fn file(&self) -> &str {
         &self.inner.file
+    }
+
+    /// Returns the entry point that was asked for.
+    #[doc(hidden)]
+    pub fn wanted_entry_point(&self) -> Option<&str> {
+        self.inner.entry.as_deref()
     }
 
     /// Returns the values set for override constants.

@@ -8,11 +8,24 @@ use serde::{Deserialize, Serialize};
 use super::{Kernel, Reflection};
 use crate::error::{Error, Result};
 use crate::spmd;
+use cantus_base::fnv::fnv;
 
 /// Version of the format; another version is refused.
-pub const PREPARED_VERSION: u32 = 2;
+pub const PREPARED_VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"cantus\0k";
+
+/// The place of the checksum of what follows it: behind the magic and the version.
+const SUM: std::ops::Range<usize> = 12..20;
+
+/// Writes the checksum that fits the bytes: of a kernel that is being prepared, or of one that a test has changed.
+#[doc(hidden)]
+pub fn seal(bytes: &mut [u8]) {
+    let sum = bytes.get(SUM.end..).map(fnv);
+    if let (Some(sum), Some(place)) = (sum, bytes.get_mut(SUM)) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+}
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Prepared {
@@ -72,6 +85,11 @@ impl Kernel {
         if u32::from_le_bytes(*version) != PREPARED_VERSION {
             return Err(fault("it was made by another version (make it again: cargo xtask prepare)"));
         }
+        let (sum, rest) = rest.split_first_chunk::<8>().ok_or_else(|| fault("it is cut short"))?;
+        // It finds damage, not malice: the checks below bear both.
+        if u64::from_le_bytes(*sum) != fnv(rest) {
+            return Err(fault("it is damaged: its checksum is of other bytes (make it again: cargo xtask prepare)"));
+        }
         let mut prepared: Prepared =
             postcard::from_bytes(rest).map_err(|error| fault(&format!("it is damaged: {error}")))?;
         if let Some(program) = &prepared.program {
@@ -127,10 +145,13 @@ impl Kernel {
         };
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&PREPARED_VERSION.to_le_bytes());
-        postcard::to_extend(&prepared, bytes).map_err(|error| Error::InvalidInput {
+        bytes.extend_from_slice(&[0; 8]);
+        let mut bytes = postcard::to_extend(&prepared, bytes).map_err(|error| Error::InvalidInput {
             what: format!("the kernel {}", self.name()),
             reason: format!("it cannot be serialised: {error}"),
-        })
+        })?;
+        seal(&mut bytes);
+        Ok(bytes)
     }
 
     /// Creates a kernel with a second text for executors whose own sin, exp and atan2 are accurate (the CPU): the same bindings and

@@ -25,7 +25,8 @@ use cantus_base::listed::{Listed, Ordered};
 #[doc(hidden)]
 pub struct Parsed {
     pub(super) source: Source,
-    pub(crate) module: Module,
+    #[doc(hidden)]
+    pub module: Module,
     pub(crate) info: ModuleInfo,
     features: Features,
     /// The sizes of workgroups that were laid out in a row, as written, by entry point.
@@ -171,15 +172,20 @@ impl Parsed {
             return Err(Error::InvalidWgsl { kernel: file.name.clone(), report: reason, place: None });
         };
         // A text that naga takes keeps its bytes, except for what naga gets wrong.
-        let parsed = Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
-            match front.rewritten(file) {
-                Some(source) => {
+        // Where it panics, the text is rewritten as if it had been refused.
+        let corrected = front.corrected(file).unwrap_or_else(plain);
+        let parsed = match deep_stack::run("cantus-wgsl", || Self::of_source(corrected, &attributes)) {
+            Ok(Ok(parsed)) => parsed,
+            refused => match (front.rewritten(file), refused) {
+                (Some(source), _) => {
                     let parsed = Self::of_source(source, &attributes)?;
-                    Ok(Self { flattened: front.flattened(), ..parsed })
+                    Self { flattened: front.flattened(), ..parsed }
                 }
-                None => Err(error),
-            }
-        })?;
+                (None, Ok(refused)) => refused?,
+                (None, Err(Failure::Panic(text))) => std::panic::resume_unwind(Box::new(text)),
+                (None, Err(failure)) => return Err(failed(file, &failure)),
+            },
+        };
         let (fault, reported) = front.uniformity();
         for fault in reported {
             warn(plain().fault(fault).0.trim_end());
@@ -345,7 +351,13 @@ impl Parsed {
             None => candidate.name.as_deref() == Some(name),
         });
         let Some((_, found)) = found else {
-            let known: Vec<String> = self.module.overrides.iter().map(|(_, known)| override_name(known)).listed();
+            // Lengths of arrays are overrides without a name.
+            let known = self.module.overrides.iter().filter_map(|(_, known)| match (known.id, &known.name) {
+                (Some(id), Some(name)) => Some(format!("{id} ({name})")),
+                (None, None) => None,
+                _ => Some(override_name(known)),
+            });
+            let known: Vec<String> = known.listed();
             let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(fault(format!("the kernel has no such override (it has: {list})")));
         };
@@ -363,6 +375,9 @@ impl Parsed {
             return Ok(());
         }
         let kind = scalar.map_or("its type", Scalar::name);
+        if value.is_nan() {
+            return Err(fault(format!("it is a {kind}: give a number, or true or false for a bool")));
+        }
         Err(fault(format!("{} is not a value of {kind}", shown(value))))
     }
 
@@ -404,7 +419,19 @@ impl Parsed {
             Some((known.name.clone()?, literal))
         });
         let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
-        on_deep_stack(&self.source.file, || Self::parse(&File::named(&self.source.file), &text, &|_| ())).ok()
+        on_deep_stack(&self.source.file, || self.with_text(&text)).ok()
+    }
+
+    /// Returns the text that naga read.
+    #[doc(hidden)]
+    pub fn text(&self) -> &str {
+        self.source.for_naga()
+    }
+
+    /// Parses another text in place of this one, on this stack.
+    #[doc(hidden)]
+    pub fn with_text(&self, text: &str) -> Result<Self> {
+        Self::parse(&File::named(&self.source.file), text, &|_| ())
     }
 
     /// Returns its demands on a driver and on a device.
@@ -420,6 +447,18 @@ impl Parsed {
                 reason: "it has no default and no value was set (Kernel::with_override)".to_owned(),
             },
             PipelineConstantError::ValidationError(error) => self.source.invalid(&error),
+            PipelineConstantError::NegativeWorkgroupSize => {
+                let sizes = self.module.entry_points.iter().filter_map(|entry| entry.workgroup_size_overrides);
+                let mut named =
+                    sizes.flatten().flatten().filter_map(|side| match self.module.global_expressions[side] {
+                        naga::Expression::Override(handle) => Some(override_name(&self.module.overrides[handle])),
+                        _ => None,
+                    });
+                Error::Override {
+                    name: named.next().unwrap_or_else(|| "of @workgroup_size".to_owned()),
+                    reason: "it makes a side of @workgroup_size less than 1".to_owned(),
+                }
+            }
             other => Error::InvalidWgsl {
                 kernel: self.source.file.name.clone(),
                 report: format!("with its overrides: {other}"),
@@ -574,49 +613,6 @@ impl Parsed {
         })
     }
 
-    /// Rust for the entry point; `root` and `source` as in [`crate::ahead`].
-    #[cfg(feature = "ahead")]
-    pub(crate) fn ahead(
-        &self,
-        entry: Option<&str>,
-        overrides: &BTreeMap<String, f64>,
-        options: &crate::ahead::write::Options,
-    ) -> Result<String> {
-        on_deep_stack(&self.source.file, || {
-            let arguments = super::arguments::find(self);
-            let parsed = arguments.parsed.as_ref().unwrap_or(self);
-            let is_fixed = |name: &str| !arguments.names.iter().any(|known| known == name);
-            let fixed = overrides.iter().filter(|(name, _)| is_fixed(name));
-            let fixed: BTreeMap<String, f64> = fixed.map(|(name, value)| (name.clone(), *value)).mapped();
-            let resolved = parsed.resolve(entry, &fixed)?;
-            let name = resolved.module.entry_points[resolved.entry_point].name.clone();
-            let refuse = |construct: String, report: String| Error::Unsupported {
-                kernel: name.clone(),
-                device: "the generator of Rust".to_owned(),
-                construct,
-                report,
-            };
-            // Those that this entry point uses.
-            let info = resolved.info.get_entry_point(resolved.entry_point);
-            let is_used = |variable: &str| {
-                let mut variables = resolved.module.global_variables.iter();
-                variables.any(|(handle, known)| known.name.as_deref() == Some(variable) && !info[handle].is_empty())
-            };
-            let pairs = arguments.names.iter().cloned().zip(arguments.variables.iter().cloned());
-            let (names, variables): (Vec<String>, Vec<String>) = pairs.filter(|(_, name)| is_used(name)).unzip();
-            let flat = spmd::flat(&resolved.module, &resolved.info, resolved.entry_point, &variables);
-            let flat = flat.map_err(|unsupported| {
-                let report = unsupported.span.map(|span| parsed.report(span, &unsupported.construct));
-                refuse(unsupported.construct.clone(), report.unwrap_or_default())
-            })?;
-            let values = overrides.iter().filter(|(name, _)| !names.contains(name));
-            let values = values.map(|(name, value)| (name.as_str(), *value));
-            let fingerprint = crate::ahead::fingerprint(&self.source.text, &name, values);
-            crate::ahead::write::rust(&flat, &name, fingerprint, &names, options)
-                .map_err(|refusal| refuse(refusal.0, String::new()))
-        })
-    }
-
     #[cfg(feature = "translate")]
     pub(crate) fn translate(
         &self,
@@ -656,8 +652,9 @@ impl Parsed {
         })
     }
 
-    /// The source with a span marked, in naga's form.
-    fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
+    /// Returns the source with a span marked, in naga's form.
+    #[doc(hidden)]
+    pub fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
         let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
         self.source.report("not supported on this device".to_owned(), span, label.to_owned())
     }
@@ -795,7 +792,8 @@ fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
 }
 
 /// naga recurses over nested source. A failure of that is an error of the text.
-pub(super) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+#[doc(hidden)]
+pub fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     deep_stack::run("cantus-wgsl", work).unwrap_or_else(|failure| Err(failed(file, &failure)))
 }
 
@@ -809,7 +807,8 @@ fn failed(file: &str, failure: &Failure) -> Error {
     Error::InvalidWgsl { kernel: file.to_owned(), report, place: None }
 }
 
-pub(super) fn override_name(found: &naga::Override) -> String {
+#[doc(hidden)]
+pub fn override_name(found: &naga::Override) -> String {
     match (found.id, &found.name) {
         (Some(id), _) => id.to_string(),
         (None, Some(name)) => name.clone(),
@@ -837,6 +836,7 @@ fn address_space(space: naga::AddressSpace) -> Option<AddressSpace> {
     }
 }
 
-pub(super) fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
+#[doc(hidden)]
+pub fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
     module.types[handle].inner.scalar().and_then(Scalar::of)
 }

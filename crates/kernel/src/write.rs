@@ -74,6 +74,9 @@ impl Kernel {
             if language != Language::Wgsl {
                 super::amend::shifts::settle(&mut module);
             }
+            if language == Language::Glsl {
+                super::amend::guards::settle(&mut module);
+            }
             let chosen = module.entry_points.swap_remove(resolved.entry_point);
             module.entry_points = vec![chosen];
             naga::compact::compact(&mut module, naga::compact::KeepUnused::No);

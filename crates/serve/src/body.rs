@@ -11,6 +11,9 @@ use crate::work::array::{Array, DTypeName};
 /// The most JSON: a tree of it takes many times as much memory. What is larger comes as bytes.
 pub const MOST_JSON: usize = 8 << 20;
 
+/// The most arrays of a request: an expression has at most as many parts.
+pub const MOST_ARRAYS: usize = 1000;
+
 /// `.npy`
 pub const NPY: &str = "application/x-npy";
 /// Safetensors.
@@ -83,15 +86,25 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
             let refused = |error: safetensors::SafeTensorError| {
                 Problem::malformed(format!("the body is not safetensors: {error}"))
             };
-            let (_, metadata) = safetensors::SafeTensors::read_metadata(body).map_err(refused)?;
+            // Its header is JSON too, and is parsed below.
+            let header = body.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
+            if header > MOST_JSON as u64 && header <= body.len() as u64 {
+                return Err(Problem::too_large(format!("the header of safetensors has at most {MOST_JSON} bytes")));
+            }
+            let (header, metadata) = safetensors::SafeTensors::read_metadata(body).map_err(refused)?;
             let request = metadata.metadata().as_ref().and_then(|pairs| pairs.get("request")).ok_or_else(|| {
                 Problem::malformed("the metadata of the safetensors has no \"request\" with the request's JSON")
             })?;
             let mut work = json(request.as_bytes())?;
-            for (name, view) in safetensors::SafeTensors::deserialize(body).map_err(refused)?.tensors() {
-                let dtype = dtype(view.dtype())
-                    .ok_or_else(|| Problem::invalid(format!("tensors of {:?} are not supported", view.dtype())))?;
-                work.bind(&name, Array::of_bytes(dtype.dtype(), view.shape(), view.data().to_vec())?)?;
+            let data = body.get(8 + header..).unwrap_or_default();
+            let tensors = metadata.tensors();
+            few(tensors.len())?;
+            for (name, info) in tensors {
+                let dtype = dtype(info.dtype)
+                    .ok_or_else(|| Problem::invalid(format!("tensors of {:?} are not supported", info.dtype)))?;
+                let (start, end) = info.data_offsets;
+                let own = data.get(start..end).ok_or_else(|| Problem::malformed("the tensors end after the body"))?;
+                work.bind(&name, Array::of_bytes(dtype.dtype(), &info.shape, held(own)?)?)?;
             }
             Ok(work)
         }
@@ -105,6 +118,7 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
             let head: Head = serde_json::from_slice(line)
                 .map_err(|error| Problem::malformed(format!("the line of JSON: {error}")))?;
             let mut work = json(head.request.to_string().as_bytes())?;
+            few(head.arrays.len())?;
             for given in head.arrays {
                 let shape: Vec<usize> = given.shape.iter().map(|&side| side as usize).collect();
                 let length =
@@ -112,7 +126,7 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
                 let short = || Problem::malformed("the bytes end before their arrays do");
                 let (own, after) = rest.split_at_checked(length.ok_or_else(short)?).ok_or_else(short)?;
                 rest = after;
-                work.bind(&given.name, Array::of_bytes(given.dtype.dtype(), &shape, own.to_vec())?)?;
+                work.bind(&given.name, Array::of_bytes(given.dtype.dtype(), &shape, held(own)?)?)?;
             }
             if !rest.is_empty() {
                 return Err(Problem::malformed("there are extra bytes after the last array"));
@@ -123,29 +137,33 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
     }
 }
 
+/// Refuses more arrays than any request has a place for.
+fn few(arrays: usize) -> Result<(), Problem> {
+    if arrays > MOST_ARRAYS {
+        return Err(Problem::invalid(format!("a request has at most {MOST_ARRAYS} arrays")));
+    }
+    Ok(())
+}
+
+/// A copy of bytes.
+///
+/// # Errors
+/// 503 where there is no memory for it.
+fn held(bytes: &[u8]) -> Result<Vec<u8>, Problem> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).map_err(|_| Problem::unavailable("the service has no memory for this now"))?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
 /// 415: a body that cannot be read for its form.
 pub fn untaken(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body's format is not supported", detail)
 }
 
-fn dtype(dtype: safetensors::Dtype) -> Option<DTypeName> {
-    use safetensors::Dtype;
-    Some(match dtype {
-        Dtype::BOOL => DTypeName::Bool,
-        Dtype::I8 => DTypeName::I8,
-        Dtype::U8 => DTypeName::U8,
-        Dtype::I16 => DTypeName::I16,
-        Dtype::U16 => DTypeName::U16,
-        Dtype::I32 => DTypeName::I32,
-        Dtype::U32 => DTypeName::U32,
-        Dtype::I64 => DTypeName::I64,
-        Dtype::U64 => DTypeName::U64,
-        Dtype::F16 => DTypeName::F16,
-        Dtype::BF16 => DTypeName::Bf16,
-        Dtype::F32 => DTypeName::F32,
-        Dtype::F64 => DTypeName::F64,
-        _ => return None,
-    })
+/// The format's names are the library's in capitals.
+fn dtype(theirs: safetensors::Dtype) -> Option<DTypeName> {
+    theirs.to_string().to_lowercase().parse().ok().and_then(DTypeName::of)
 }
 
 /// Returns the media type of the answer that the caller accepts.

@@ -103,6 +103,18 @@ pub struct Record {
     /// The shape of the answer, without its bytes.
     #[serde(default)]
     pub shape: Option<Shape>,
+    /// The limits when it was accepted; jobs of earlier versions have none.
+    #[serde(default)]
+    pub granted: Option<Granted>,
+}
+
+/// The limits of a job's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// Bytes.
+    pub memory: u64,
+    /// Time.
+    pub milliseconds: u64,
 }
 
 /// The description of a result's bytes.

@@ -88,7 +88,7 @@ pub struct Keys {
     held: RwLock<Held>,
     /// Hashing takes memory and time: one at a time, whoever asks.
     hashing: tokio::sync::Semaphore,
-    /// The number of requests that may wait for that.
+    /// The number of requests that may wait for that with a key that may be a guess.
     waiting: tokio::sync::Semaphore,
 }
 
@@ -103,7 +103,7 @@ struct Held {
     known: HashMap<[u8; 32], Arc<Caller>>,
 }
 
-/// The most keys that wait to be verified.
+/// The most keys that may be guesses and wait to be verified.
 const WAITING: usize = 64;
 
 fn argon() -> Argon2<'static> {
@@ -190,9 +190,12 @@ impl Keys {
 
     /// Returns the caller whose key the request carries, in `Authorization: Bearer …`, if the key was seen before.
     pub fn known(&self, headers: &HeaderMap) -> Result<Result<Arc<Caller>, String>, Problem> {
-        let text = headers
-            .get(header::AUTHORIZATION)
-            .ok_or_else(|| unauthorized("send the key as Authorization: Bearer cantus_…"))?
+        let mut given = headers.get_all(header::AUTHORIZATION).iter();
+        let first = given.next().ok_or_else(|| unauthorized("send the key as Authorization: Bearer cantus_…"))?;
+        if given.next().is_some() {
+            return Err(Problem::malformed("the request has several headers authorization"));
+        }
+        let text = first
             .to_str()
             .ok()
             .and_then(|value| value.split_once(' '))
@@ -200,14 +203,15 @@ impl Keys {
             .map(|(_, key)| key.trim())
             .filter(|key| key.len() <= 200)
             .ok_or_else(|| unauthorized("the header Authorization must be: Bearer cantus_…"))?;
-        let caller = {
-            let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
-            held.known.get(&self.digest(text)).cloned()
-        };
-        match caller {
+        match self.seen(text) {
             Some(caller) => fresh(caller).map(Ok),
             None => Ok(Err(text.to_owned())),
         }
+    }
+
+    /// The caller of a key that was verified before.
+    fn seen(&self, text: &str) -> Option<Arc<Caller>> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).known.get(&self.digest(text)).cloned()
     }
 
     /// Verifies a key that was not seen before. `attempt` counts a guess, before anything is hashed for it.
@@ -228,13 +232,18 @@ impl Keys {
         let record = self.held.read().unwrap_or_else(PoisonError::into_inner).records.get(id).cloned();
         let fits = |record: &Record| record.check.as_ref().is_some_and(|known| *known == check(&secret));
         // A key without those bits is as good as a guess until it is hashed.
-        if !record.as_ref().is_some_and(fits) {
+        let right = record.as_ref().is_some_and(fits);
+        if !right {
             attempt()?;
         }
-        let record = record.filter(|record| record.check.is_none() || fits(record)).ok_or_else(refused)?;
+        let record = record.filter(|record| record.check.is_none() || right).ok_or_else(refused)?;
         let busy = |_| Problem::busy("too many keys are being verified", 1);
-        let _place = self.waiting.try_acquire().map_err(busy)?;
+        // A right key waits for its turn, however many there are: each is hashed once.
+        let _place = if right { None } else { Some(self.waiting.try_acquire().map_err(busy)?) };
         let turn = self.hashing.acquire().await.map_err(|_| Problem::internal())?;
+        if let Some(caller) = self.seen(&text) {
+            return fresh(caller);
+        }
         let expected = record.hash.clone();
         let hashed = move || {
             PasswordHash::new(&expected)
@@ -273,8 +282,11 @@ fn unauthorized(detail: &str) -> Problem {
 }
 
 fn read(path: &Path) -> Result<File, String> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display())),
+    match crate::files::read(path) {
+        Ok(bytes) => {
+            let text = std::str::from_utf8(&bytes).map_err(|_| format!("{} is not text", path.display()))?;
+            toml::from_str(text).map_err(|error| format!("{}: {error}", path.display()))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(File::default()),
         Err(error) => Err(format!("cannot read {}: {error}", path.display())),
     }
@@ -295,14 +307,19 @@ fn change<T>(path: &Path, change: impl FnOnce(&mut File) -> Result<T, String>) -
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
+    // A link stays, and the file that it leads to is changed.
+    let real = match std::fs::canonicalize(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !path.is_symlink() => path.to_owned(),
+        found => found.map_err(failed)?,
+    };
     // Beside it, because the file itself is replaced. The lock goes with the handle.
     let lock =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.with_extension("toml.lock"));
+        std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(real.with_extension("toml.lock"));
     let lock = lock.map_err(failed)?;
     lock.lock().map_err(failed)?;
-    let mut file = read(path)?;
+    let mut file = read(&real)?;
     let outcome = change(&mut file)?;
-    write(path, &file)?;
+    write(&real, &file)?;
     Ok(outcome)
 }
 
@@ -311,14 +328,44 @@ fn write(path: &Path, file: &File) -> Result<(), String> {
     use std::io::Write as _;
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     let text = toml::to_string(file).map_err(|error| error.to_string())?;
-    let beside = path.with_extension("toml.new");
+    // A new file with a name that nobody can have laid there before.
+    let beside = path.with_extension(format!("toml.{}", random_hex::<16>()?));
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = options.open(&beside).map_err(failed)?;
-    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
-    std::fs::rename(&beside, path).map_err(failed)
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.sync_all());
+    let written = written.and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&beside);
+        failed(error)
+    })
+}
+
+/// The name of a key's owner, as one argument.
+///
+/// # Errors
+/// In words, for what would be more than a part of a line.
+pub fn name(text: &str) -> Result<String, String> {
+    if (1..=100).contains(&text.chars().count()) && text.trim() == text && !text.chars().any(hidden) {
+        return Ok(text.to_owned());
+    }
+    Err("a name has 1 to 100 visible characters".to_owned())
+}
+
+/// Returns whether a character is none that a line shows as itself: it controls the terminal, ends the line, or turns its direction.
+fn hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// A text of the file on one line: it may have been written by another program.
+fn shown(text: &str) -> String {
+    let escaped = |character: char| -> String {
+        if hidden(character) { character.escape_unicode().collect() } else { character.into() }
+    };
+    text.chars().map(escaped).collect()
 }
 
 /// Makes, lists or revokes keys; the text to print.
@@ -351,7 +398,7 @@ pub fn manage(action: &KeyAction) -> Result<String, String> {
                     Some(at) if at <= now() => "expired".to_owned(),
                     Some(at) => format!("expires in {} days", (at - now()).div_ceil(86_400)),
                 };
-                format!("{}  {}  {}  {expires}\n", record.id, scopes.join(","), record.name)
+                format!("{}  {}  {}  {expires}\n", shown(&record.id), scopes.join(","), shown(&record.name))
             })
             .collect()),
         KeyAction::Revoke { id, keys } => {
@@ -396,5 +443,22 @@ impl Rates {
         }
         *left -= 1.0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_visible_line() {
+        for right in ["a", "Ada Lovelace", "größe-2 (x)", "分析"] {
+            assert_eq!(name(right).as_deref(), Ok(right));
+            assert_eq!(shown(right), right);
+        }
+        for wrong in ["", " a", "a\n0000  administration", "\u{1b}[2J", "a\u{202e}b", "\u{9b}2J", &"x".repeat(101)] {
+            assert!(name(wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(shown("x\n\u{1b}[2J"), "x\\u{a}\\u{1b}[2J");
     }
 }

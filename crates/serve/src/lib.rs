@@ -8,9 +8,13 @@ mod access;
 #[expect(unused_qualifications, reason = "what the description's macros write")]
 mod api;
 mod body;
+mod descriptors;
 mod engine;
+mod files;
+mod folder;
 mod job;
 mod keys;
+mod log;
 mod measure;
 mod metrics;
 mod priority;
@@ -32,6 +36,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use log::log;
 pub use settings::Arguments;
 use settings::{Action, Settings};
 
@@ -59,6 +64,7 @@ pub fn run(arguments: &Arguments, before: &[&str]) -> Result<(), String> {
             let outcome = runtime.block_on(serve(arguments.settings.clone(), command));
             // What still blocks a thread now was given its time.
             runtime.shutdown_timeout(Duration::from_millis(200));
+            log::flush();
             outcome
         }
     }
@@ -78,15 +84,9 @@ fn private() {
 #[cfg(not(unix))]
 fn private() {}
 
-/// A line to whoever runs the service.
-pub(crate) fn log(message: &str) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = writeln!(stderr, "{message}");
-}
-
-async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String> {
+async fn serve(mut settings: Settings, command: Vec<OsString>) -> Result<(), String> {
     let stopping = stopping()?;
-    descriptors(settings.connections);
+    settings.connections = descriptors::room(settings.connections);
     if let Some(path) = &settings.access_log {
         access::open(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
@@ -146,14 +146,19 @@ async fn bound(address: std::net::SocketAddr) -> std::io::Result<tokio::net::Tcp
     tokio::net::TcpListener::bind(address).await
 }
 
-/// Looks for changed keys and certificates. A lasting error is reported once.
+/// Looks for changed keys and certificates. A lasting error is reported once. Reading may take as long as it takes, on a thread of its own: what is
+/// in force stays in force meanwhile.
 async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Certificate>>) {
     let mut told = std::collections::HashMap::new();
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let keys = service.keys.as_ref().map(|keys| ("keys", keys.reload()));
-        let certificate = certificate.as_ref().map(|certificate| ("the certificate", certificate.reload()));
-        for (what, outcome) in keys.into_iter().chain(certificate) {
+        let (service, certificate) = (service.clone(), certificate.clone());
+        let looked = tokio::task::spawn_blocking(move || {
+            let keys = service.keys.as_ref().map(|keys| ("keys", keys.reload()));
+            let certificate = certificate.as_ref().map(|certificate| ("the certificate", certificate.reload()));
+            [keys, certificate]
+        });
+        for (what, outcome) in looked.await.into_iter().flatten().flatten() {
             let (message, stands) = match outcome {
                 Ok(false) => (None, false),
                 Ok(true) => (Some(format!("{what}: read again")), false),
@@ -167,18 +172,36 @@ async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Cer
     }
 }
 
-/// Returns a future that waits until the service shall stop. From this call on, signals stop it in an orderly way.
+/// Returns a future that waits until the service shall stop. From this call on, signals stop it in an orderly way; a closed terminal too, unless it was
+/// started to outlive it (nohup).
 #[cfg(unix)]
 fn stopping() -> Result<impl Future<Output = ()>, String> {
     use tokio::signal::unix::{SignalKind, signal};
     let listen = |kind| signal(kind).map_err(|error| error.to_string());
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let mut hangup = if ignores_hangup() { None } else { Some(listen(SignalKind::hangup())?) };
     Ok(async move {
+        let closed = async {
+            match &mut hangup {
+                Some(hangup) => drop(hangup.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            () = closed => {}
         }
     })
+}
+
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    // SAFETY: the call writes a structure that lives until it returns, for which zeros are a value.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 #[cfg(not(unix))]
@@ -189,25 +212,3 @@ fn stopping() -> Result<impl Future<Output = ()>, String> {
         }
     })
 }
-
-/// Asks for descriptors for that many connections.
-#[cfg(unix)]
-fn descriptors(connections: usize) {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the call writes a structure that lives until it returns.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
-        return;
-    }
-    let wanted = (connections as libc::rlim_t + 256).min(limit.rlim_max);
-    if wanted > limit.rlim_cur {
-        limit.rlim_cur = wanted;
-        // SAFETY: the call reads a structure that lives until it returns.
-        let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
-        if set != 0 || wanted < connections as libc::rlim_t {
-            log("warning: the limit of open files is below the number of connections (raise it with ulimit -n)");
-        }
-    }
-}
-
-#[cfg(not(unix))]
-fn descriptors(_connections: usize) {}

@@ -36,8 +36,6 @@ pub struct Metrics {
     pub disk_failures: AtomicU64,
     /// Set if a damaged database was set aside at the start.
     pub set_aside: AtomicU64,
-    /// Lines that the access log lost because its file was too slow.
-    pub log_lost: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -126,7 +124,7 @@ fn figures(out: &mut String, service: &Service) {
     line("cantus_disk_failures_total", "counter", "Writes that the disk refused.", load(&metrics.disk_failures));
     let about = "Whether a damaged database was set aside at the start.";
     line("cantus_database_set_aside", "gauge", about, load(&metrics.set_aside));
-    line("cantus_access_log_lost_total", "counter", "Lines that the access log lost.", load(&metrics.log_lost));
+    line("cantus_access_log_lost_total", "counter", "Lines that the access log lost.", crate::access::lost());
     line("cantus_disk_bytes", "gauge", "Bytes on disk that are kept for jobs.", service.disk.held());
     let about = "Batches of spans that the collector did not take.";
     line("cantus_traces_failed_total", "counter", about, service.traces.failed());

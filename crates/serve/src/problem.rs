@@ -138,6 +138,11 @@ impl Problem {
         )
     }
 
+    /// Returns whether it is [`Problem::time_limit`].
+    pub fn is_time_limit(&self) -> bool {
+        self.kind.ends_with(":time-limit")
+    }
+
     /// The work held more memory than it may.
     #[must_use]
     pub fn memory_limit(limit: u64) -> Self {

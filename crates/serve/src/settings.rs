@@ -56,7 +56,7 @@ pub(crate) enum KeyAction {
     /// Make a key and print it: it is kept as a hash, and cannot be shown again
     Add {
         /// Name of the key's owner
-        #[arg(long)]
+        #[arg(long, value_parser = crate::keys::name)]
         name: String,
         /// Scopes of the key: operations, kernels, administration
         #[arg(long = "scope", default_values_t = [Scope::Operations])]
@@ -146,7 +146,7 @@ pub struct Settings {
     #[arg(long = "on", value_name = "BACKEND[:INDEX]")]
     pub devices: Vec<String>,
     /// The most device memory for the work of a request, as in 2GiB
-    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = some_bytes)]
     pub memory: u64,
     /// The most keys whose large work a device computes at once
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = at_least_one)]
@@ -167,7 +167,7 @@ pub struct Settings {
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub queue_time: Duration,
     /// The longest time that work may take
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = some_seconds)]
     pub time: Duration,
     /// The time for which the first of several similar requests waits for others
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
@@ -187,17 +187,17 @@ pub struct Settings {
     /// Requests per second and key
     #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
     pub rate: u32,
-    /// The most connections
-    #[arg(long, value_name = "COUNT", default_value_t = 16_384)]
+    /// The most connections, as far as the limit of open files has room for them
+    #[arg(long, value_name = "COUNT", default_value_t = 16_384, value_parser = at_least_one)]
     pub connections: usize,
-    /// The most connections from one address
-    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
+    /// The most connections from one address, and never more than half of what it holds plus what is free
+    #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = at_least_one)]
     pub connections_per_address: usize,
     /// The longest time that a client may be silent: in a head, in a body, or while it reads the answer
-    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = some_seconds)]
     pub patience: Duration,
     /// The longest time that a connection is idle, or that a head takes
-    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = some_seconds)]
     pub idle: Duration,
     /// The longest time that a stop takes; unfinished work is then saved and resumed, or refused
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
@@ -212,10 +212,10 @@ pub struct Settings {
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = at_least_one)]
     pub kernel_processes: usize,
     /// The most memory of a caller's kernel, including its compiler
-    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = some_bytes)]
     pub kernel_memory: u64,
     /// The longest time that a caller's kernel may take
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = some_seconds)]
     pub kernel_time: Duration,
     /// The longest text of a caller's kernel
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = bytes)]
@@ -235,6 +235,16 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 fn bytes(text: &str) -> Result<u64, String> {
     cantus::config::parse_bytes(text).ok_or_else(|| "a size, as 64MiB".to_owned())
+}
+
+/// A size above nothing: with none, all work would be refused.
+fn some_bytes(text: &str) -> Result<u64, String> {
+    bytes(text).ok().filter(|&size| size > 0).ok_or_else(|| "a size above 0, as 64MiB".to_owned())
+}
+
+/// A time above nothing: with none, all work would be too late.
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).ok().filter(|time| !time.is_zero()).ok_or_else(|| "seconds above 0, as 2.5".to_owned())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -140,31 +140,41 @@ impl Drop for Part {
     }
 }
 
-/// Turns at long work: a limited number at once, and one per key.
+/// Turns at reading bodies: a limited number at once, and one per key. A body waits behind those of about its own length alone, so that a short one
+/// waits shortly, whatever else is sent.
 #[derive(Debug)]
 pub struct Turns {
-    all: Semaphore,
-    keys: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
+    short: Semaphore,
+    long: Semaphore,
+    keys: Mutex<HashMap<Class, Weak<Semaphore>>>,
 }
 
+/// A key, and whether its body is long.
+type Class = (Arc<str>, bool);
+
+/// The length from which a body is long.
+const LONG: usize = 256 << 10;
+
 impl Turns {
-    /// Allows at most `most` at once.
+    /// Allows at most `most` at once of each.
     pub fn new(most: usize) -> Self {
-        Self { all: Semaphore::new(most), keys: Mutex::default() }
+        Self { short: Semaphore::new(most), long: Semaphore::new(most), keys: Mutex::default() }
     }
 
-    /// Does work in its turn.
-    pub async fn take<T>(&self, owner: &Arc<str>, work: impl Future<Output = T>) -> T {
+    /// Reads a body of a length in its turn.
+    pub async fn take<T>(&self, owner: &Arc<str>, length: usize, work: impl Future<Output = T>) -> T {
+        let long = length >= LONG;
         let own = {
             let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             keys.retain(|_, turn| turn.strong_count() > 0);
-            let kept = keys.get(owner).and_then(Weak::upgrade);
+            let owner = (owner.clone(), long);
+            let kept = keys.get(&owner).and_then(Weak::upgrade);
             let own = kept.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
-            keys.insert(owner.clone(), Arc::downgrade(&own));
+            keys.insert(owner, Arc::downgrade(&own));
             own
         };
         // The key's own turn comes first: what waits for it does not hold up others. No turn is ever closed.
-        let (_own, _all) = (own.acquire().await, self.all.acquire().await);
+        let (_own, _all) = (own.acquire().await, if long { &self.long } else { &self.short }.acquire().await);
         work.await
     }
 }
@@ -208,5 +218,26 @@ mod tests {
         assert_eq!((part.grow(7), part.grow(4), part.grow(3)), (Ok(()), Err(Short::Whole), Ok(())));
         drop(part);
         assert_eq!(shares.held(), 0);
+    }
+
+    #[test]
+    fn a_short_body_waits_for_no_long_one() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let turns = Turns::new(2);
+            let names: Vec<Arc<str>> = (0..3).map(|number| format!("key {number}").into()).collect();
+            let endless = names.iter().map(|name| turns.take(name, LONG, std::future::pending::<()>()));
+            let held = futures_util::future::join_all(endless);
+            let short = async {
+                for _ in 0..100 {
+                    turns.take(&names[0], LONG - 1, async {}).await;
+                }
+            };
+            tokio::select! {
+                _ = held => unreachable!("they are endless"),
+                () = short => {}
+                () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("a short one waited"),
+            }
+        });
     }
 }

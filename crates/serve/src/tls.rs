@@ -69,12 +69,14 @@ fn changed(chain: &Path, key: &Path) -> Option<SystemTime> {
 }
 
 fn read(chain: &Path, key: &Path) -> Result<Arc<CertifiedKey>, String> {
-    let certificates = CertificateDer::pem_file_iter(chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let read = |path: &Path| crate::files::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let certificates = CertificateDer::pem_slice_iter(&read(chain)?).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|error| format!("{}: {error}", chain.display()))?;
     if certificates.is_empty() {
         return Err(format!("{} holds no certificate", chain.display()));
     }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| format!("{}: {error}", key.display()))?;
+    let private = PrivateKeyDer::from_pem_slice(&read(key)?);
+    let private = private.map_err(|error| format!("{}: {error}", key.display()))?;
     let signing = rustls::crypto::ring::sign::any_supported_type(&private);
     let signing = signing.map_err(|error| format!("{}: {error}", key.display()))?;
     let certified = CertifiedKey::new(certificates, signing);

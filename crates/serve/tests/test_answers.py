@@ -337,3 +337,32 @@ def test_arguments(tmp_path):
     for arguments in (["--open", "--listen", "0.0.0.0:0"], ["--open", "--on", "nothing"], ["--keys", str(tmp_path / "none.toml")]):
         done = subprocess.run([*PROGRAM, "--data", str(tmp_path / "d"), *arguments], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode != 0 and "error: " in done.stderr, done
+
+
+def test_nothing_is_dropped(service):
+    """Two values for one thing are refused, and so is an argument that the function does not take."""
+    def refused(work, pointer, **more):
+        answer = service.ask("POST", "/v1/compute", work, **more)
+        assert (answer.status, answer.json.get("pointer")) == (422, pointer), answer.body
+
+    zeros = {"y": {"dtype": "f32", "shape": [3]}}
+    given = {"x": {"dtype": "f32", "data": [1, 2, 3]}, "y": {"dtype": "f32", "data": [1, 2, 3]}}
+    refused(kernel(bindings=given, zeros=zeros), "/zeros/y")
+    one = '{"dtype": "f32", "data": [1]}'
+    typed = {"Content-Type": "application/json"}
+    twice = f'{{"kind": "expression", "inputs": {{"x": {one}, "x": {one}}}, "expression": ["max", "x"]}}'
+    refused(twice, "/inputs", headers=typed)
+    for name, value in (("bindings", one), ("zeros", '{"dtype": "f32", "shape": [3]}'), ("overrides", "1")):
+        work = json.dumps({**kernel(), name: "?"}).replace('"?"', f'{{"y": {value}, "y": {value}}}')
+        refused(work, f"/{name}", headers=typed)
+    # In the JSON and as bytes; as bytes twice.
+    array = {"name": "x", "dtype": "f32", "shape": [1]}
+    for inputs, arrays, pointer in (({"x": json.loads(one)}, [array], "/inputs/x"), ({}, [array, array], "/inputs/x")):
+        head = {"request": {"kind": "expression", "inputs": inputs, "expression": ["max", "x"]}, "arrays": arrays}
+        refused(json.dumps(head).encode() + b"\n" + bytes(4 * len(arrays)), pointer, headers={"Content-Type": "application/octet-stream"})
+    head = {"request": {**ADD, "a": [1], "b": [1]}, "arrays": [{"name": "a", "dtype": "u32", "shape": [1, 8]}]}
+    refused(json.dumps(head).encode() + b"\n" + bytes(32), "/a", headers={"Content-Type": "application/octet-stream"})
+    # Other arguments of a function than its own.
+    for node in (["exp", "x", {"axes": [0]}], ["sum", "x", {"axis": 0}], ["sort", "x", {"keep": True}], ["clamp", "x", {"low": 0, "high": 1, "axis": 0}]):
+        refused(expression(node, x=("f32", [1.0])), "/expression")
+    refused({"kind": "picture", "picture": "phi_pattern", "width": 2, "height": 2, "time": 1.5}, "/time")

@@ -278,12 +278,156 @@ def test_results_count_before_they_exist(begin):
 
 def test_what_is_kept_is_its_owners_alone(begin, tmp_path):
     log = tmp_path / "access.jsonl"
-    (tmp_path / "data").mkdir(mode=0o755)
     service = begin("--access-log", str(log))
     service.wait(service.submit(DOUBLE).json["id"])
     assert service.folder.stat().st_mode & 0o777 == 0o700
     for path in (*service.folder.iterdir(), log):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_the_folder_is_the_operators(begin, tmp_path):
+    """A folder that others may use is refused, and stays as it is; what lies in one is not the service's."""
+    folder = tmp_path / "data"
+    (folder / "drivers" / "deep").mkdir(parents=True)
+    (folder / "drivers" / "deep" / "thesis.txt").write_text("years of work")
+    service = begin(expect=False)
+    for mode in (0o755, 0o1777):
+        folder.chmod(mode)
+        with pytest.raises(AssertionError, match=f"chmod 700 {folder}"):
+            service.start()
+        assert folder.stat().st_mode & 0o7777 == mode and [path.name for path in folder.iterdir()] == ["drivers"]
+    folder.chmod(0o700)
+    left = folder / f".cantus-drivers-{'0' * 32}"
+    left.mkdir()
+    service.arguments.append("--kernels")
+    service.start()
+    assert service.compute(kernel()).status == 200
+    service.stop()
+    assert (folder / "drivers" / "deep" / "thesis.txt").read_text() == "years of work" and not left.exists()
+
+
+def states(service, jobs):
+    return [service.job(job)["state"] for job in jobs]
+
+
+def test_a_start_with_less_fails_no_job(begin):
+    """A start that cannot compute an accepted job holds it, and says so."""
+    service = begin("--kernels", "--kernel-time", "600", "--time", "600", "--grace", "0")
+    running = service.submit(endless()).json["id"]
+    service.wait(running, ("running",))
+    jobs = [service.submit(kernel()).json["id"] for _ in range(3)]
+    more = service.arguments
+    service.stop()
+    service.arguments = [argument for argument in more if argument != "--kernels"]
+    for _ in range(4):
+        # However often it is started, that is no crash of a job.
+        service.start()
+        assert states(service, [running, *jobs]) == ["queued"] * 4
+        assert any("4 waiting jobs cannot be computed" in line for line in service.lines), service.lines
+        assert "--kernels" in service.job(jobs[0])["events"][0]
+        service.stop()
+    service.start()
+    # One that is held can be cancelled.
+    answer = service.ask("DELETE", f"/v1/jobs/{running}")
+    assert answer.status == 202 and service.job(running)["state"] == "cancelled"
+    assert service.ask("DELETE", f"/v1/jobs/{running}").status == 204
+    service.stop()
+    service.arguments = more
+    service.start()
+    assert [service.wait(job)["state"] for job in jobs] == ["done"] * 3 and service.job(jobs[0])["events"] == []
+
+
+def test_a_start_with_less_memory_fails_no_job(begin):
+    """Also where only the work itself shows what it needs."""
+    picture = {"kind": "picture", "picture": "phi_pattern", "width": 2000, "height": 2000}
+    large = [["broadcast_to", ["reshape", "x", {"shape": [1, 1]}], {"shape": [4000, 1000]}]] * 2
+    grown = {**LONG, "expression": ["sum", ["add", *large]]}
+    service = begin("--grace", "0", "--workers", "1")
+    running = service.submit(LONG).json["id"]
+    service.wait(running, ("running",))
+    jobs = [service.submit(work).json["id"] for work in (picture, grown)]
+    service.stop()
+    more = service.arguments
+    service.arguments = [*more, "--memory", "16MiB"]
+    for _ in range(4):
+        service.start()
+        for job in jobs:
+            assert eventually(lambda: service.job(job)["events"])[0].startswith("it waits for a start")
+        assert states(service, jobs) == ["queued"] * 2
+        # A job of this start has this start's limits.
+        assert service.wait(service.submit(grown).json["id"])["problem"]["status"] == 413
+        service.stop()
+    service.arguments = more
+    service.start()
+    service.ask("DELETE", f"/v1/jobs/{running}")
+    assert [service.wait(job)["state"] for job in jobs] == ["done"] * 2
+
+
+def test_results_stay_readable_while_the_disk_takes_nothing(begin):
+    resource = pytest.importorskip("resource")
+    service = begin()
+    picture = {"kind": "picture", "picture": "phi_pattern", "width": 300, "height": 300}
+    jobs = [service.submit(picture).json["id"] for _ in range(3)]
+    expected = [service.wait(job) and service.ask("GET", f"/v1/jobs/{job}/result").json["data"] for job in jobs]
+    limit = resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE)
+    for _ in range(2):
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (4096, limit[1]))
+        assert service.submit(picture).status == 503 and service.ask("GET", "/ready").status == 503
+        for _ in range(3):
+            assert [service.ask("GET", f"/v1/jobs/{job}/result").json["data"] for job in jobs] == expected
+            assert service.ask("DELETE", f"/v1/jobs/{jobs[0]}").status == 503
+        assert service.compute(picture).status == 200 and service.ask("GET", "/health").status == 200
+        # It tries by itself.
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, limit)
+        eventually(lambda: service.ask("GET", "/ready").status == 200)
+        jobs.append(service.submit(picture).json["id"])
+        service.wait(jobs[-1])
+        expected.append(service.ask("GET", f"/v1/jobs/{jobs[-1]}/result").json["data"])
+    assert service.ask("DELETE", f"/v1/jobs/{jobs[0]}").status == 204
+    assert not list(service.folder.glob(".cantus-probe*"))
+    service.kill()
+    service.start()
+    assert [service.ask("GET", f"/v1/jobs/{job}/result").json["data"] for job in jobs[1:]] == expected[1:]
+
+
+def test_a_database_that_is_removed(begin):
+    service = begin()
+    job = service.submit(DOUBLE).json["id"]
+    service.wait(job)
+    path = service.folder / "jobs.redb"
+    path.rename(service.folder / "elsewhere")
+    assert service.submit(DOUBLE).status == 503 and service.ask("GET", "/ready").status == 503
+    assert any("removed or replaced" in line for line in service.lines) and not path.exists()
+    assert service.ask("GET", f"/v1/jobs/{job}/result").json["data"] == [2, 4, 6]
+    (service.folder / "elsewhere").rename(path)
+    eventually(lambda: service.ask("GET", "/ready").status == 200)
+    later = service.submit(DOUBLE).json["id"]
+    service.wait(later)
+    service.stop()
+    service.start()
+    assert states(service, [job, later]) == ["done"] * 2
+
+
+def test_a_result_while_it_is_deleted(begin):
+    """There or not there, and nothing else."""
+    service = begin()
+    codes = []
+
+    def read():
+        for _ in range(60):
+            job = service.submit(DOUBLE).json["id"]
+            service.wait(job)
+            delete = threading.Thread(target=service.ask, args=("DELETE", f"/v1/jobs/{job}"))
+            delete.start()
+            codes.append(service.ask("GET", f"/v1/jobs/{job}/result").status)
+            delete.join()
+
+    threads = [threading.Thread(target=read) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(codes) == 360 and set(codes) <= {200, 404}, codes
 
 
 FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)

@@ -7,7 +7,7 @@ import subprocess
 
 from conftest import LIMIT
 
-GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/src/service.md"
+GUIDE = pathlib.Path(__file__).resolve().parents[3] / "docs/guide/src/service.md"
 
 
 def test_examples(service, tmp_path):

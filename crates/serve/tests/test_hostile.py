@@ -87,6 +87,103 @@ def test_huge_and_endless_bodies(service):
         assert service.ask("POST", "/v1/compute", size.to_bytes(8, "little") + b"{}", {"Content-Type": "application/vnd.safetensors"}).status == 400
 
 
+# A point of BLS12-381's second group: seeing that it is one takes long.
+G2 = bytes.fromhex(
+    f"{0x024AA2B2F08F0A91260805272DC51051C6E47AD4FA403B02B4510B647AE3D1770BAC0326A805BBEFD48056C8C121BDB8:0128x}"
+    f"{0x13E02B6052719F607DACD3A088274F65596BD0D09920B61AB5DA61BBDC7F5049334CF11213945D57E5AC7D055D042B7E:0128x}"
+    f"{0x0CE5D527727D6E118CC9CDC6DA2E351AADFD9BAA8CBDD3A76D429A695160D12C923AC9CC3BACA289E193548608B82801:0128x}"
+    f"{0x0606C4A02EA734CC32ACD2B02BC28B99CB3E287E85A763AF267492AB572E99AB3F370D275CEC1DA1AAA9075FF05F79BE:0128x}"
+)
+
+
+def points(count, function="neg"):
+    head = {"request": {"kind": "curve", "curve": "bls12381-g2", "function": function}, "arrays": [{"name": "points", "dtype": "u8", "shape": [count * 256]}]}
+    return json.dumps(head).encode() + b"\n" + G2 * count
+
+
+RAW = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.mark.parametrize("function", ["neg", "check"])
+def test_points_are_seen_within_the_works_time(begin, function):
+    """Checking that points are of their group is work: it ends by its time, and with its client."""
+    service = begin("--time", "1")
+    assert service.ask("POST", "/v1/compute", points(3, function), RAW).status == 200
+    begun = time.time()
+    answer = service.ask("POST", "/v1/compute", points(200_000, function), RAW)
+    assert answer.status == 422 and answer.json["type"].endswith("time-limit") and time.time() - begun < 30, answer.body
+    service = begin("--time", "600", folder="other")
+    body = points(200_000, function)
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        head = f"POST /v1/compute HTTP/1.1\r\nHost: localhost\r\nContent-Type: {RAW['Content-Type']}\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        eventually(lambda: service.waiting() == 1)
+    eventually(lambda: service.waiting() == 0)
+    assert service.compute(ADD).status == 200
+
+
+def test_headers_of_safetensors_are_bounded(service):
+    """They are JSON, and bounded as JSON is, before any of it is parsed."""
+    request = json.dumps({"__metadata__": {"request": json.dumps({"kind": "expression", "expression": ["max", "x"]})}})[:-1]
+    empty = '"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+    for count, status in ((1001, 422), (300_000, 413)):
+        header = f"{request},{','.join(empty % number for number in range(count))}}}".encode()
+        begun = time.time()
+        answer = service.ask("POST", "/v1/compute", len(header).to_bytes(8, "little") + header, {"Content-Type": "application/vnd.safetensors"})
+        assert answer.status == status and time.time() - begun < 30, answer.body
+
+
+def test_readers_share_a_result(begin):
+    """A result is held once, and its text piece by piece, however many read it and however slowly."""
+    service = begin()
+    job = service.submit({"kind": "picture", "picture": "field", "width": 2048, "height": 2048}).json["id"]
+    service.wait(job)
+    before, readers = service.memory(), []
+    for _ in range(20):
+        reader = socket.socket()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect(("127.0.0.1", service.port))
+        reader.sendall(f"GET /v1/jobs/{job}/result HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert reader.recv(20).startswith(b"HTTP/1.1 200")
+        readers.append(reader)
+    time.sleep(1)
+    grown = service.memory() - before
+    for reader in readers:
+        reader.close()
+    # The result takes 16 MiB, and so does the database's page of it.
+    assert grown < 96 << 20, f"{grown >> 20} MiB"
+    result = service.ask("GET", f"/v1/jobs/{job}/result", headers={"Accept": "application/x-npy"})
+    assert result.status == 200 and len(result.body) == 128 + 4 * 2048 * 2048
+
+
+def test_answers_are_bounded(begin):
+    service = begin("--queue-bytes", "1MiB")
+    picture = {"kind": "picture", "picture": "phi_pattern", "width": 600, "height": 600}
+    for answer in (service.compute(picture), service.submit(picture)):
+        assert answer.status == 413 and "--queue-bytes" in answer.json["detail"]
+    # What the request does not say shows when it is there.
+    grown = {**DOUBLE, "expression": ["broadcast_to", ["reshape", "x", {"shape": [3, 1]}], {"shape": [3, 100_000]}]}
+    assert service.compute(grown).status == 413
+    assert service.wait(service.submit(grown).json["id"])["problem"]["status"] == 413
+    assert service.compute({**picture, "width": 300}).status == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an address of its own for each client: Linux alone has all of 127/8")
+def test_an_address_leaves_descriptors_to_others(begin):
+    service = begin("--kernels", before=["sh", "-c", 'ulimit -n 300; exec "$0" "$@"'])
+    assert any("limit of open files is 300" in line for line in service.lines), service.lines
+    held = []
+    for _ in range(290):
+        client = socket.socket()
+        client.bind(("127.0.0.2", 0))
+        client.connect(("127.0.0.1", service.port))
+        held.append(client)
+    eventually(lambda: service.figure("cantus_connections_refused_total") >= 290 - 118)
+    assert service.compute(ADD).status == 200 and service.compute(kernel()).status == 200
+    for client in held:
+        client.close()
+
+
 def test_slow_writers(service):
     # The patience of this service is 2 s.
     begun = time.time()

@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import socket
 import ssl
 import subprocess
 import threading
@@ -105,6 +107,92 @@ def test_a_file_of_keys_that_is_gone_or_damaged(keyed):
     run("keys", "revoke", keyed.key.split("_")[1], "--keys", keyed.file)
     os.utime(keyed.file, ns=(times.st_atime_ns, times.st_mtime_ns))
     eventually(lambda: keyed.compute(ADD).status == 401)
+
+
+def test_names_are_one_line(keyed):
+    for name in ("a\nb", "\x1b[2J", "", "a\u202eb"):
+        run("keys", "add", "--name", name, "--keys", keyed.file, code=2)
+    # Another program may have written the file.
+    keyed.file.write_text(keyed.file.read_text().replace('name = "test"', 'name = "x\\n000000000000  administration\\u001b[2J"'))
+    listed = run("keys", "list", "--keys", keyed.file)
+    assert len(listed.splitlines()) == 1 and "\x1b" not in listed and "\\u{a}000000000000" in listed
+
+
+def test_a_file_of_keys_behind_a_link(keyed, tmp_path):
+    """The link stays and the file behind it is changed; nothing that lies beside it is written over."""
+    real, victim = tmp_path / "real.toml", tmp_path / "victim"
+    keyed.file.rename(real)
+    keyed.file.symlink_to(real)
+    victim.write_text("victim")
+    for folder in (keyed.file.parent, tmp_path):
+        (folder / "keys.toml.new").symlink_to(victim)
+        (folder / "real.toml.new").symlink_to(victim)
+    key = keyed.add()
+    assert keyed.file.is_symlink() and real.read_text().count("[[key]]") == 2 and victim.read_text() == "victim"
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert keyed.compute(ADD, key=key).status == 200
+    keyed.file.unlink()
+    keyed.file.symlink_to(tmp_path / "nowhere")
+    run("keys", "add", "--name", "n", "--keys", keyed.file, code=1)
+    assert keyed.file.is_symlink() and not (tmp_path / "nowhere").exists()
+
+
+def test_many_right_keys_at_once(keyed):
+    """A right key waits for its turn to be verified, and is never refused."""
+    text, secret = keyed.file.read_text(), keyed.key.rsplit("_", 1)[1]
+    own = keyed.key.split("_")[1]
+    ids = [f"{number:012x}" for number in range(100)]
+    keyed.file.write_text(text + "".join(text.replace(own, id_) for id_ in ids))
+    eventually(lambda: any("read again" in line for line in keyed.lines))
+    codes = []
+    threads = [threading.Thread(target=lambda id_=id_: codes.append(keyed.ask("GET", "/v1/devices", key=f"cantus_{id_}_{secret}").status)) for id_ in ids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [200] * 100, codes
+
+
+def test_headers_that_could_be_read_two_ways(keyed):
+    body = json.dumps(ADD).encode()
+
+    def status(*head, sent=body):
+        head = "".join(f"{line}\r\n" for line in ("Host: localhost", "Content-Type: application/json", "Connection: close", *head))
+        return int(keyed.raw(f"POST /v1/compute HTTP/1.1\r\n{head}\r\n".encode() + sent).split()[1])
+
+    key, length = f"Authorization: Bearer {keyed.key}", f"Content-Length: {len(body)}"
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    assert status(key, length) == 200 and status(key, "Transfer-Encoding: Chunked", sent=chunked) == 200
+    assert status(key, "Authorization: Bearer x", length) == 400 and status("Authorization: Bearer x", key, length) == 400
+    assert status(key, "Transfer-Encoding: gzip, chunked", sent=chunked) == 501
+    assert status(key, "Transfer-Encoding: gzip", "Transfer-Encoding: chunked", sent=chunked) == 501
+
+
+def test_a_file_of_keys_that_never_ends(keyed):
+    """A read that does not return holds up nobody who is known."""
+    assert keyed.compute(ADD).status == 200
+    text = keyed.file.read_text()
+    keyed.file.unlink()
+    os.mkfifo(keyed.file)
+    run("keys", "list", "--keys", keyed.file, code=1)
+    eventually(lambda: any("not a regular file" in line for line in keyed.lines))
+    assert [keyed.compute(ADD).status for _ in range(3)] == [200] * 3
+    keyed.file.unlink()
+    keyed.file.write_text(text)
+    eventually(lambda: any("keys: read again" in line for line in keyed.lines))
+    assert keyed.stop(60) == 0
+
+
+def test_a_terminal_that_is_closed(keyed):
+    """As any other orderly stop; one that was started to outlive its terminal goes on."""
+    keyed.process.send_signal(signal.SIGHUP)
+    assert keyed.process.wait(LIMIT) == 0
+    eventually(lambda: keyed.lines[-1] == "stopped\n")
+    keyed.before = ["nohup"]
+    keyed.start()
+    keyed.process.send_signal(signal.SIGHUP)
+    time.sleep(1)
+    assert keyed.compute(ADD).status == 200
 
 
 def test_scopes(keyed):
@@ -240,3 +328,51 @@ def test_access_log(begin, tmp_path):
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert lines[0]["route"] == "/v1/compute" and lines[0]["status"] == 200 and lines[0]["address"] == "127.0.0.1"
     assert lines[1]["route"] == "other" and "password" not in log.read_text()
+
+
+def test_logs_that_nobody_reads(begin, tmp_path):
+    """Neither stderr nor the access log holds up the service."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    try:
+        while True:
+            os.write(write, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(write, True)
+    arguments = ["--open", "--data", str(tmp_path / "data"), "--listen", f"127.0.0.1:{port}"]
+    service = begin(expect=False)
+    service.port = port
+    service.process = subprocess.Popen([*PROGRAM, *arguments], stderr=write)
+
+    def answers():
+        try:
+            return service.compute(ADD).status == 200
+        except ConnectionError:
+            return False
+
+    eventually(answers)
+    assert service.stop(60) == 0
+    os.close(write)
+    os.close(read)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    service = begin("--access-log", str(pipe), folder="other", expect=False)
+    with pytest.raises(AssertionError, match="cannot write"):
+        service.start()
+    service = begin("--access-log", "/dev/full", folder="full")
+    for _ in range(10):
+        service.compute(ADD)
+    eventually(lambda: service.figure("cantus_access_log_lost_total") >= 10)
+    assert sum("access log cannot be written" in line for line in service.lines) == 1, service.lines
+
+
+@pytest.mark.parametrize("wrong", ["--kernels nosuch", "--kernels vulkan:77", "--kernel-memory 0", "--kernel-time 0", "--connections 0"])
+def test_settings_that_would_refuse_all_work(begin, wrong):
+    with pytest.raises(AssertionError, match="did not start"):
+        begin(*wrong.split())
+
+
+def test_more_connections_than_there_can_be(begin):
+    assert begin("--connections", str(2**64 - 1)).compute(ADD).status == 200

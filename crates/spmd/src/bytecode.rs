@@ -214,7 +214,7 @@ pub(crate) const MAX_LANES: u32 = 1 << 16;
 /// The most workgroup memory of a kernel: 1 MiB in WGSL's layout, of which the executor's takes up to four times as much.
 pub(crate) const MAX_WORKGROUP_BYTES: u32 = 4 << 20;
 /// The absence of a mask: all lanes are active.
-pub(crate) const FULL: u32 = u32::MAX;
+pub const FULL: u32 = u32::MAX;
 /// Unused operand.
 #[cfg(feature = "wgsl")]
 pub(crate) const NONE: u32 = u32::MAX;
@@ -222,7 +222,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// One instruction. Registers are word offsets into the register file: a vector register holds `lanes` words (twice
 /// as many for 8-byte values), a uniform one holds one value, a mask one lanes words and the count of active lanes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Instr {
+pub struct Instr {
     pub op: Op,
     /// Bits [`A_UNIFORM`] and so on.
     pub form: u8,
@@ -235,16 +235,16 @@ pub(crate) struct Instr {
     pub x: u32,
 }
 
-pub(crate) const A_UNIFORM: u8 = 1;
-pub(crate) const B_UNIFORM: u8 = 2;
-pub(crate) const C_UNIFORM: u8 = 4;
-pub(crate) const D_UNIFORM: u8 = 8;
+pub const A_UNIFORM: u8 = 1;
+pub const B_UNIFORM: u8 = 2;
+pub const C_UNIFORM: u8 = 4;
+pub const D_UNIFORM: u8 = 8;
 /// Memory: the index is `a` + lane, `a` being uniform.
-pub(crate) const LINEAR: u8 = 16;
+pub const LINEAR: u8 = 16;
 
 /// The memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Space {
+pub enum Space {
     /// A binding, by its place in [`Bytecode::bindings`].
     Binding(u32),
     Workgroup,
@@ -259,7 +259,7 @@ pub(crate) enum Space {
 
 /// The layout of one element in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Element {
+pub enum Element {
     Word,
     Wide,
     Half,
@@ -279,7 +279,7 @@ impl Element {
 
 /// Element `i` lies at `offset + i * stride` and exists while `i < count`. Bytes, but slots for private memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Strided {
+pub struct Strided {
     pub space: Space,
     pub element: Element,
     pub offset: u32,
@@ -288,7 +288,7 @@ pub(crate) struct Strided {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Count {
+pub enum Count {
     Fixed(u32),
     /// All that the binding holds: `(size - start) / stride`, start and stride of the runtime array, times `scale` if the index counts in smaller
     /// units than the array's elements.
@@ -318,7 +318,7 @@ pub(crate) struct Rows {
 
 /// Values that come with the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Input {
+pub enum Input {
     /// Uniform: `workgroup_id` of the batch's first workgroup.
     FirstWorkgroup(u8),
     NumWorkgroups(u8),
@@ -360,7 +360,7 @@ impl Input {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Op {
+pub enum Op {
     End,
     Jump,
     /// `a` is false.
@@ -432,7 +432,7 @@ pub(crate) enum Op {
 
 /// One operand, f32 or f64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Float {
+pub enum Float {
     Neg,
     Abs,
     Sign,
@@ -468,7 +468,7 @@ pub(crate) enum Float {
 
 /// Two operands, f32 or f64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Float2 {
+pub enum Float2 {
     Add,
     Sub,
     Mul,
@@ -483,7 +483,7 @@ pub(crate) enum Float2 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Compare {
+pub enum Compare {
     Equal,
     NotEqual,
     Less,
@@ -493,7 +493,7 @@ pub(crate) enum Compare {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Int {
+pub enum Int {
     Neg,
     Not,
     Abs,
@@ -508,7 +508,7 @@ pub(crate) enum Int {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Int2 {
+pub enum Int2 {
     Add,
     Sub,
     Mul,
@@ -529,7 +529,7 @@ pub(crate) enum Int2 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum IntCompare {
+pub enum IntCompare {
     Equal,
     NotEqual,
     LessSigned,
@@ -540,7 +540,7 @@ pub(crate) enum IntCompare {
 
 /// Source and target in the name. Floats to integers saturate; NaN gives 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Convert {
+pub enum Convert {
     F32ToI32,
     F32ToU32,
     I32ToF32,
@@ -579,7 +579,7 @@ pub(crate) enum Convert {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Atomic {
+pub enum Atomic {
     Load,
     Store,
     Add,
@@ -594,7 +594,7 @@ pub(crate) enum Atomic {
 
 /// Type of what an atomic or a collective works on. f16 computes as f32 and rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Number {
+pub enum Number {
     I32,
     U32,
     F32,
@@ -611,20 +611,20 @@ impl Number {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Collective {
+pub struct Collective {
     pub scan: Scan,
     pub fold: Fold,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Scan {
+pub enum Scan {
     Reduce,
     Inclusive,
     Exclusive,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Fold {
+pub enum Fold {
     Add,
     Mul,
     Min,
@@ -635,7 +635,7 @@ pub(crate) enum Fold {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Gather {
+pub enum Gather {
     First,
     Broadcast,
     Shuffle,

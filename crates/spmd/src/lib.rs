@@ -7,7 +7,8 @@
 //! Knows nothing of `Engine`, `Tensor` or `Kernel`. Only the lowering needs naga (feature `wgsl`).
 
 pub mod ahead;
-pub(crate) mod bytecode;
+#[doc(hidden)]
+pub mod bytecode;
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub mod changed;
@@ -17,7 +18,8 @@ mod exec;
 mod lower;
 #[doc(hidden)]
 pub mod math;
-pub(crate) mod shape;
+#[doc(hidden)]
+pub mod shape;
 
 #[cfg(feature = "wgsl")]
 use cantus_base::{flow, fragment};
@@ -25,17 +27,16 @@ use cantus_base::{fnv, reflection, threads};
 
 pub use bytecode::{BindingInfo, Bytecode};
 pub use check::Corrupt;
-#[cfg(feature = "ahead")]
-pub(crate) use exec::atomic::atomic_operation;
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub use exec::atomic::atomic_operation;
 pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
 pub use exec::machine::Limits;
 pub(crate) use exec::machine::Watch;
-#[cfg(feature = "ahead")]
-pub(crate) use lower::{Class, Register};
-#[cfg(feature = "ahead")]
+#[cfg(feature = "wgsl")]
 #[doc(hidden)]
-pub use lower::{Flat, flat};
+pub use lower::{Class, Flat, Register, flat};
 #[cfg(feature = "wgsl")]
 pub use lower::{Unsupported, compile};
 

@@ -8,7 +8,7 @@ use super::bytecode::{
 
 /// Width of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Width {
+pub enum Width {
     None,
     Word,
     Wide,
@@ -17,7 +17,7 @@ pub(crate) enum Width {
 
 /// The operands of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub struct Shape {
     pub d: Width,
     pub a: Width,
     pub b: Width,

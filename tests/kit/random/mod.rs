@@ -1,5 +1,6 @@
 //! Random programs, each with what a plain interpreter says must come out: of integers, and of floats.
 
+pub mod constants;
 pub mod floats;
 pub mod generate;
 pub mod interpret;

@@ -7,8 +7,7 @@ mod programs;
 
 use std::path::Path;
 
-use cantus::graph::plan::{self, Machine, Partition};
-use cantus::graph::{Graph, Precision};
+use cantus::graph::{Graph, Precision, ToGraph as _};
 use cantus::{DType, Tensor};
 use programs::{Program, cpu};
 
@@ -175,42 +174,61 @@ fn text_that_is_none_of_ours_is_refused() {
     }
 }
 
-/// Each tile belongs to one block, and no core has two blocks.
+/// Expressions are plain data: those that no engine makes are refused.
 #[test]
-fn partitions_cover_each_tile_once() {
-    for (rows, columns, cores) in [(1, 1, 1), (8, 8, 64), (3, 5, 7), (64, 1, 10), (1, 40, 64), (100, 30, 72)] {
-        for by in [Partition::Golden, Partition::Plain] {
-            let blocks = plan::partition([rows, columns], cores, by);
-            let mut owners = vec![None; rows * columns];
-            for block in &blocks {
-                assert!(block.core < cores);
-                for row in block.rows.clone() {
-                    for column in block.columns.clone() {
-                        let owner = &mut owners[row * columns + column];
-                        assert!(owner.replace(block.core).is_none());
-                    }
-                }
-            }
-            assert!(owners.iter().all(Option::is_some), "{rows} x {columns} over {cores}");
-            let mut used: Vec<usize> = blocks.iter().map(|block| block.core).collect();
-            used.sort_unstable();
-            used.dedup();
-            assert_eq!(used.len(), blocks.len());
-        }
+fn malformed_expressions_are_refused() {
+    use cantus::backend::expression::{Expression, Node, Part};
+    use cantus::backend::native::{Combination, RowFunction};
+    let node = |part: Part, operands: &[usize], shape: &[usize]| Node {
+        part,
+        operands: operands.to_vec(),
+        shape: shape.to_vec(),
+        dtype: DType::F32,
+    };
+    let view = |offset, strides: &[usize]| Part::View { offset, strides: strides.to_vec() };
+    let gather = |step, length| Part::Gather { offset: 0, strides: vec![1], step, length };
+    let x = node(Part::Argument(0), &[], &[4, 3]);
+    let whole = Expression { nodes: vec![x.clone(), node(view(0, &[3, 1]), &[0], &[4, 3])] };
+    assert_eq!(Graph::of("whole", &whole).unwrap().inputs().len(), 1);
+    let function = |text: &str| Part::Function(text.into());
+    let kernel = |text: &str| Part::Kernel { text: text.into(), uniforms: Vec::new() };
+    let sum = |from| Part::Reduce { by: Combination::Sum, from };
+    let refused = [
+        node(Part::Argument(2), &[], &[4, 3]),
+        node(Part::Select, &[0, 0], &[4, 3]),
+        node(Part::Select, &[0, 0, 0], &[4, 2]),
+        node(Part::Select, &[0, 1, 0], &[4, 3]),
+        node(Part::Select, &[0, 7, 0], &[4, 3]),
+        node(function("fn element(x: f32) -> f32 { return x; }"), &[0], &[3]),
+        node(function("fn element(x: f32) -> f32 { return x; }"), &[], &[4, 3]),
+        node(function("fn other(x: f32) -> f32 { return x; }"), &[0], &[4, 3]),
+        node(function("fn element(x: f32) -> f32 { return"), &[0], &[4, 3]),
+        node(kernel("fn element() {}"), &[], &[4, 3]),
+        node(kernel("@compute @workgroup_size(1) fn main() {}"), &[], &[4]),
+        node(view(1, &[3, 1]), &[0], &[4, 3]),
+        node(view(usize::MAX, &[3, 1]), &[0], &[4, 3]),
+        node(view(0, &[usize::MAX, 1]), &[0], &[4, 3]),
+        node(view(0, &[1]), &[0], &[4, 3]),
+        node(view(0, &[1, 1]), &[0], &[0, 3]),
+        node(gather(1, 0), &[0, 0], &[3]),
+        node(gather(5, 4), &[0, 0], &[3]),
+        node(sum(3), &[0], &[4]),
+        node(sum(1), &[0], &[3]),
+        node(sum(1), &[], &[4]),
+        node(Part::Find { least: true, from: 9 }, &[0], &[4]),
+        node(Part::Rows(RowFunction::Softmax), &[0], &[4, 4]),
+        node(Part::Product, &[0, 0], &[4, 3]),
+        node(Part::Product, &[0], &[4, 3]),
+    ];
+    assert!(Graph::of("nothing", &Expression::default()).is_err());
+    for last in refused {
+        let expression = Expression { nodes: vec![x.clone(), last] };
+        let made = Graph::of("malformed", &expression);
+        assert!(matches!(made, Err(cantus::Error::Unsupported { .. })), "{:?}", expression.nodes);
     }
 }
 
-#[test]
-fn a_plan_tells_both_partitions() {
-    let x = cantus::ops::rand(cpu(), &[256, 256], 1).eval().unwrap();
-    let (graph, _) = x.matmul(&x).graph().unwrap();
-    let text = plan::describe(&graph, &Machine::default(), Precision::Bf16);
-    assert!(text.contains("Dot [256, 256]") && text.contains("8 x 8") && text.contains("GOLDEN"), "{text}");
-    let timeline = plan::timeline(&graph, &Machine::default(), Partition::Golden);
-    assert_eq!(timeline.steps.len(), 1);
-}
-
-/// In tiles of bf16 a product is near, and not the same.
+/// In bf16 a product is near, and not the same.
 #[test]
 fn bf16_is_simulated() {
     let x = cantus::ops::rand(cpu(), &[64, 64], 1).eval().unwrap();

@@ -46,6 +46,10 @@ impl<S: Sink> Sink for Failing<S> {
         self.sink.settle()
     }
 
+    fn mark(&mut self) -> Result<u64> {
+        self.sink.mark()
+    }
+
     fn resume(&mut self, rows: u64) -> Result<()> {
         self.sink.resume(rows)
     }
@@ -174,6 +178,98 @@ fn measures_scans_and_sorts_go_on_from_their_checkpoints() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was left beside the result");
 }
 
+/// Half of one work's rows and half of another's would be a file that nobody asked for.
+#[test]
+fn a_checkpoint_belongs_to_its_work() {
+    let engine = engine();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, checkpoint) = (folder.path().join("out.npy"), folder.path().join("checkpoint"));
+    let read = Arc::new(AtomicU64::new(0));
+    let stream = || {
+        let stream = Stream::new(&engine, counted(10_000, &read)).checkpoint(&checkpoint);
+        stream.checkpoint_every(Duration::ZERO).named("twice")
+    };
+    let map =
+        |stream: Stream, at| stream.map(|chunk| Ok(chunk.tensor() * 2), Failing { sink: NpyFile::new(&path), at });
+    says(map(stream().chunk_rows(100), 5000), &["told to fail"]);
+    let rows = std::fs::read(folder.path().join(".out.npy.part")).unwrap();
+    says(map(stream().chunk_rows(100).named("thrice"), u64::MAX), &["other work", "remove it to start again"]);
+    says(map(stream().chunk_rows(50), u64::MAX), &["chunks of 100 rows with 0 before and 0 after"]);
+    says(map(stream().chunk_rows(100).overlap(1, 0), u64::MAX), &["chunks of 100 rows"]);
+    assert_eq!(std::fs::read(folder.path().join(".out.npy.part")).unwrap(), rows, "what is refused changes nothing");
+    // Who names no chunks gets those of the checkpoint.
+    let mut chunks = Vec::new();
+    let work = |chunk: &cantus::stream::Chunk| {
+        chunks.push(chunk.rows());
+        Ok(chunk.tensor() * 2)
+    };
+    stream().map(work, NpyFile::new(&path)).unwrap();
+    assert!(!chunks.is_empty() && chunks.iter().all(|&rows| rows == 100), "{chunks:?}");
+    let array = cantus::tensor::npy::read(&path).unwrap();
+    assert!(bytemuck::pod_collect_to_vec::<u8, u32>(&array.bytes).into_iter().eq((0..10_000).map(|row| 2 * row)));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "something was left");
+}
+
+/// Ended between the renaming of the file and the removal of the checkpoint; and a second run of the same work.
+#[test]
+fn a_checkpoint_of_what_is_done_is_no_error() {
+    let engine = engine();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, checkpoint) = (folder.path().join("out.npy"), folder.path().join("checkpoint"));
+    let read = Arc::new(AtomicU64::new(0));
+    /// Keeps the checkpoint of the end, as if the process had ended there.
+    struct Keeping<'a>(NpyFile, &'a std::path::Path);
+    impl Sink for Keeping<'_> {
+        fn write(&mut self, rows: Rows<'_>) -> Result<()> {
+            self.0.write(rows)
+        }
+        fn settle(&mut self) -> Result<()> {
+            self.0.settle()
+        }
+        fn mark(&mut self) -> Result<u64> {
+            self.0.mark()
+        }
+        fn resume(&mut self, rows: u64) -> Result<()> {
+            self.0.resume(rows)
+        }
+        fn end(&mut self) -> Result<()> {
+            std::fs::copy(self.1, self.1.with_extension("kept")).unwrap();
+            self.0.end()
+        }
+    }
+    let run = |sink: &mut dyn FnMut(Stream) -> Result<()>| {
+        sink(Stream::new(&engine, counted(1000, &read)).chunk_rows(100).checkpoint(&checkpoint))
+    };
+    let mut keeping =
+        |stream: Stream| stream.map(|chunk| Ok(chunk.tensor() * 2), Keeping(NpyFile::new(&path), &checkpoint));
+    run(&mut keeping).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let kept = std::fs::read(checkpoint.with_extension("kept")).unwrap();
+    std::fs::write(&checkpoint, &kept).unwrap();
+    let mut again = |stream: Stream| stream.map(|chunk| Ok(chunk.tensor() * 3), NpyFile::new(&path));
+    run(&mut again).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), whole, "nothing was left to compute");
+    assert!(!checkpoint.exists());
+    // Another file of that name is not the result.
+    std::fs::write(&checkpoint, &kept).unwrap();
+    let mut other = whole.clone();
+    *other.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &other).unwrap();
+    says(run(&mut again), &["not those of that run"]);
+    // While one process works on it, another is told so.
+    let mut nested = None;
+    std::fs::remove_file(&checkpoint).unwrap();
+    run(&mut |stream: Stream| {
+        let work = |chunk: &cantus::stream::Chunk| {
+            nested.get_or_insert_with(|| run(&mut again));
+            Ok(chunk.tensor() * 2)
+        };
+        stream.map(work, NpyFile::new(folder.path().join("second.npy")))
+    })
+    .unwrap();
+    says(nested.unwrap(), &["another process works on it"]);
+}
+
 #[test]
 fn a_damaged_checkpoint_is_an_error() {
     let engine = engine();
@@ -196,7 +292,14 @@ fn a_damaged_checkpoint_is_an_error() {
         std::fs::write(&checkpoint, &damaged).unwrap();
         says(map(u64::MAX), &["checkpoint", "remove it to start again"]);
     }
-    // The file of the rows is gone, or shorter than the checkpoint says.
+    // One bit, anywhere.
+    for bit in 0..8 * good.len() {
+        let mut damaged = good.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&checkpoint, &damaged).unwrap();
+        says(map(u64::MAX), &["damaged", "remove it to start again"]);
+    }
+    // The file of the rows is gone, or shorter than the checkpoint says, or has other rows.
     std::fs::write(&checkpoint, &good).unwrap();
     let part = folder.path().join(".out.npy.part");
     let rows = std::fs::read(&part).unwrap();
@@ -204,6 +307,10 @@ fn a_damaged_checkpoint_is_an_error() {
     says(map(u64::MAX), &["remove the checkpoint"]);
     std::fs::remove_file(&part).unwrap();
     says(map(u64::MAX), &["remove the checkpoint"]);
+    let mut changed = rows.clone();
+    changed[300] ^= 1;
+    std::fs::write(&part, &changed).unwrap();
+    says(map(u64::MAX), &["not those of that run", "remove it to start again"]);
     std::fs::write(&part, &rows).unwrap();
     map(u64::MAX).unwrap();
     // A sink that keeps nothing cannot go on, and says so at once.

@@ -6,41 +6,6 @@ use crate::error::{Error, Result};
 use crate::listed::Listed;
 use crate::reflection::Scalar;
 
-/// The element type of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DType {
-    /// False or true, a byte each: 0, or anything else.
-    Bool,
-    /// 8-bit two's complement.
-    I8,
-    /// 8-bit unsigned.
-    U8,
-    /// 16-bit two's complement.
-    I16,
-    /// 16-bit unsigned.
-    U16,
-    /// The upper half of an IEEE single precision number: its range, and 8 bits of precision.
-    BF16,
-    /// IEEE half precision.
-    F16,
-    /// IEEE single precision.
-    F32,
-    /// IEEE double precision.
-    F64,
-    /// 32-bit two's complement.
-    I32,
-    /// 32-bit unsigned.
-    U32,
-    /// 64-bit two's complement.
-    I64,
-    /// 64-bit unsigned.
-    U64,
-    /// Real and imaginary part in single precision.
-    Complex64,
-    /// Real and imaginary part in double precision.
-    Complex128,
-}
-
 /// The kind of numbers that a dtype holds. Promotion stays within a kind, or goes from real to complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
@@ -52,75 +17,148 @@ pub enum Kind {
     Complex,
 }
 
+/// One row for each dtype: its name, the Rust type of its elements, the kind of its numbers, the scalars of a kernel's binding, the dtype in which
+/// operations compute, and NumPy's code.
+macro_rules! dtypes {
+    ($($(#[$doc:meta])* $dtype:ident = $name:literal, $rust:ty, $kind:ident, $scalar:ident, $computed:ident, $code:literal;)*) => {
+        /// The element type of a tensor.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum DType {
+            $($(#[$doc])* $dtype,)*
+        }
+
+        impl DType {
+            /// Every dtype.
+            pub const ALL: &'static [Self] = &[$(Self::$dtype,)*];
+
+            /// Returns the size of an element in bytes.
+            ///
+            /// ```
+            /// assert_eq!(cantus::DType::F16.bytes(), 2);
+            /// assert_eq!("u64".parse::<cantus::DType>()?.bytes(), 8);
+            /// # Ok::<_, cantus::Error>(())
+            /// ```
+            #[must_use]
+            pub fn bytes(self) -> usize {
+                match self {
+                    $(Self::$dtype => size_of::<$rust>(),)*
+                }
+            }
+
+            /// Returns the name, which is WGSL's if WGSL has the type.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$dtype => $name,)*
+                }
+            }
+
+            /// Returns the scalars of a kernel's binding for such a tensor. Types that WGSL lacks are packed into words, the first element in the
+            /// lowest bits: `array<u32>`. A complex number is its real and its imaginary part: `array<vec2f>`.
+            #[must_use]
+            pub fn scalar(self) -> Scalar {
+                match self {
+                    $(Self::$dtype => Scalar::$scalar,)*
+                }
+            }
+
+            /// Returns the dtype in which operations compute: a 32-bit one for narrower types, else itself.
+            #[cfg(feature = "wgsl")]
+            #[doc(hidden)]
+            pub fn computed(self) -> Self {
+                match self {
+                    $(Self::$dtype => Self::$computed,)*
+                }
+            }
+
+            /// Returns the kind of its numbers.
+            #[doc(hidden)]
+            pub fn kind(self) -> Kind {
+                match self {
+                    $(Self::$dtype => Kind::$kind,)*
+                }
+            }
+
+            /// Returns NumPy's code, without the byte order.
+            #[doc(hidden)]
+            pub fn numpy_code(self) -> &'static str {
+                match self {
+                    $(Self::$dtype => $code,)*
+                }
+            }
+        }
+
+        $(
+            element!($kind, $rust);
+            impl Element for $rust {
+                const DTYPE: DType = DType::$dtype;
+            }
+        )*
+    };
+}
+
+/// How bytes become elements.
+macro_rules! element {
+    // Bytes of a tensor of bools may be any; Rust's are 0 and 1.
+    (Bool, $rust:ty) => {
+        impl sealed::Sealed for $rust {
+            fn bytes_mut(_: &mut [Self]) -> Option<&mut [u8]> {
+                None
+            }
+
+            fn decode(values: &mut [Self], bytes: &[u8]) {
+                values.iter_mut().zip(bytes).for_each(|(value, byte)| *value = *byte != 0);
+            }
+        }
+    };
+    ($kind:ident, $rust:ty) => {
+        impl sealed::Sealed for $rust {
+            fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]> {
+                Some(bytemuck::cast_slice_mut(values))
+            }
+
+            fn decode(values: &mut [Self], bytes: &[u8]) {
+                bytemuck::cast_slice_mut(values).copy_from_slice(bytes);
+            }
+        }
+    };
+}
+
+dtypes! {
+    /// IEEE single precision.
+    F32 = "f32", f32, Float, F32, F32, "f4";
+    /// IEEE half precision.
+    F16 = "f16", half::f16, Float, F16, F32, "f2";
+    /// The upper half of an IEEE single precision number: its range, and 8 bits of precision.
+    // NumPy has no code for it: the package `ml_dtypes` writes two bytes of no type, which `array.view(ml_dtypes.bfloat16)` reads.
+    BF16 = "bf16", half::bf16, Float, U32, F32, "V2";
+    /// IEEE double precision.
+    F64 = "f64", f64, Float, F64, F64, "f8";
+    /// 32-bit two's complement.
+    I32 = "i32", i32, Signed, I32, I32, "i4";
+    /// 32-bit unsigned.
+    U32 = "u32", u32, Unsigned, U32, U32, "u4";
+    /// 16-bit two's complement.
+    I16 = "i16", i16, Signed, I16, I32, "i2";
+    /// 16-bit unsigned.
+    U16 = "u16", u16, Unsigned, U16, U32, "u2";
+    /// 8-bit two's complement.
+    I8 = "i8", i8, Signed, U32, I32, "i1";
+    /// 8-bit unsigned.
+    U8 = "u8", u8, Unsigned, U32, U32, "u1";
+    /// 64-bit two's complement.
+    I64 = "i64", i64, Signed, I64, I64, "i8";
+    /// 64-bit unsigned.
+    U64 = "u64", u64, Unsigned, U64, U64, "u8";
+    /// False or true, a byte each: 0, or anything else.
+    Bool = "bool", bool, Bool, U32, U32, "b1";
+    /// Real and imaginary part in single precision.
+    Complex64 = "complex64", num_complex::Complex<f32>, Complex, F32, Complex64, "c8";
+    /// Real and imaginary part in double precision.
+    Complex128 = "complex128", num_complex::Complex<f64>, Complex, F64, Complex128, "c16";
+}
+
 impl DType {
-    /// Every dtype.
-    pub const ALL: &'static [Self] = &[
-        Self::F32,
-        Self::F16,
-        Self::BF16,
-        Self::F64,
-        Self::I32,
-        Self::U32,
-        Self::I16,
-        Self::U16,
-        Self::I8,
-        Self::U8,
-        Self::I64,
-        Self::U64,
-        Self::Bool,
-        Self::Complex64,
-        Self::Complex128,
-    ];
-
-    /// Returns the size of an element in bytes.
-    ///
-    /// ```
-    /// assert_eq!(cantus::DType::F16.bytes(), 2);
-    /// assert_eq!("u64".parse::<cantus::DType>()?.bytes(), 8);
-    /// # Ok::<_, cantus::Error>(())
-    /// ```
-    #[must_use]
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Bool | Self::I8 | Self::U8 => 1,
-            Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 2,
-            Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::F64 | Self::I64 | Self::U64 | Self::Complex64 => 8,
-            Self::Complex128 => 16,
-        }
-    }
-
-    /// Returns the name, which is WGSL's if WGSL has the type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "bool",
-            Self::I8 => "i8",
-            Self::U8 => "u8",
-            Self::BF16 => "bf16",
-            Self::Complex64 => "complex64",
-            Self::Complex128 => "complex128",
-            _ => self.scalar().name(),
-        }
-    }
-
-    /// Returns the scalars of a kernel's binding for such a tensor. Types that WGSL lacks are packed into words, the first element in the lowest
-    /// bits: `array<u32>`. A complex number is its real and its imaginary part: `array<vec2f>`.
-    #[must_use]
-    pub fn scalar(self) -> Scalar {
-        match self {
-            Self::F16 => Scalar::F16,
-            Self::F32 | Self::Complex64 => Scalar::F32,
-            Self::F64 | Self::Complex128 => Scalar::F64,
-            Self::I16 => Scalar::I16,
-            Self::U16 => Scalar::U16,
-            Self::I32 => Scalar::I32,
-            Self::Bool | Self::I8 | Self::U8 | Self::BF16 | Self::U32 => Scalar::U32,
-            Self::I64 => Scalar::I64,
-            Self::U64 => Scalar::U64,
-        }
-    }
-
     /// Returns the dtype of a WGSL scalar that can live in a tensor.
     #[must_use]
     pub fn of_scalar(scalar: Scalar) -> Option<Self> {
@@ -133,34 +171,38 @@ impl DType {
         scalar == self.scalar() || (self.is_packed() && scalar == Scalar::U32)
     }
 
-    /// Returns the dtype in which operations compute: a 32-bit one for narrower types, else itself.
-    #[cfg(feature = "wgsl")]
-    #[doc(hidden)]
-    pub fn computed(self) -> Self {
-        match self {
-            Self::F16 | Self::BF16 => Self::F32,
-            Self::Bool | Self::U8 | Self::U16 => Self::U32,
-            Self::I8 | Self::I16 => Self::I32,
-            wide => wide,
-        }
-    }
-
     /// Returns several elements share a word.
     #[doc(hidden)]
     pub fn is_packed(self) -> bool {
         self.bytes() < 4
     }
 
-    /// Returns the kind of its numbers.
+    /// Returns the bits of a number as a float dtype holds it, rounded to the nearest; `None` for other kinds.
     #[doc(hidden)]
-    pub fn kind(self) -> Kind {
+    pub fn float_bits(self, number: f64) -> Option<u64> {
+        Some(match self {
+            Self::F16 => half::f16::from_f64(number).to_bits().into(),
+            Self::BF16 => half::bf16::from_f64(number).to_bits().into(),
+            Self::F32 => (number as f32).to_bits().into(),
+            Self::F64 => number.to_bits(),
+            _ => return None,
+        })
+    }
+
+    /// Returns the number that these bits are in a float dtype of 16 bits; `None` for other dtypes.
+    #[doc(hidden)]
+    pub fn half(self, bits: u16) -> Option<f32> {
         match self {
-            Self::Bool => Kind::Bool,
-            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Kind::Signed,
-            Self::U8 | Self::U16 | Self::U32 | Self::U64 => Kind::Unsigned,
-            Self::BF16 | Self::F16 | Self::F32 | Self::F64 => Kind::Float,
-            Self::Complex64 | Self::Complex128 => Kind::Complex,
+            Self::F16 => Some(half::f16::from_bits(bits).to_f32()),
+            Self::BF16 => Some(half::bf16::from_bits(bits).to_f32()),
+            _ => None,
         }
+    }
+
+    /// Returns whether it is a float dtype of 16 bits.
+    #[doc(hidden)]
+    pub fn is_half(self) -> bool {
+        self.half(0).is_some()
     }
 
     /// Returns the least and the greatest integer, for integers (bool: 0 and 1).
@@ -263,42 +305,6 @@ mod sealed {
         /// Sets elements from as many bytes as they have.
         fn decode(values: &mut [Self], bytes: &[u8]);
     }
-}
-
-macro_rules! elements {
-    ($($rust:ty => $dtype:ident),*) => {$(
-        impl sealed::Sealed for $rust {
-            fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]> {
-                Some(bytemuck::cast_slice_mut(values))
-            }
-
-            fn decode(values: &mut [Self], bytes: &[u8]) {
-                bytemuck::cast_slice_mut(values).copy_from_slice(bytes);
-            }
-        }
-        impl Element for $rust {
-            const DTYPE: DType = DType::$dtype;
-        }
-    )*};
-}
-elements!(
-    i8 => I8, u8 => U8, i16 => I16, u16 => U16, half::bf16 => BF16, half::f16 => F16, f32 => F32, f64 => F64, i32 => I32,
-    u32 => U32, i64 => I64, u64 => U64, num_complex::Complex<f32> => Complex64, num_complex::Complex<f64> => Complex128
-);
-
-/// Bytes of a tensor of bools may be any; Rust's are 0 and 1.
-impl sealed::Sealed for bool {
-    fn bytes_mut(_: &mut [Self]) -> Option<&mut [u8]> {
-        None
-    }
-
-    fn decode(values: &mut [Self], bytes: &[u8]) {
-        values.iter_mut().zip(bytes).for_each(|(value, byte)| *value = *byte != 0);
-    }
-}
-
-impl Element for bool {
-    const DTYPE: DType = DType::Bool;
 }
 
 #[cfg(test)]

@@ -1,13 +1,10 @@
-//! The parts of a tensor, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
+//! The parts of a tensor, as plain data: shape and dtype. No engine and no device: the handle is [`crate::Tensor`].
 
 mod dtype;
-#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
-pub mod npy;
 
-#[cfg(feature = "wgsl")]
-#[doc(hidden)]
-pub use dtype::Kind;
 pub use dtype::{DType, Element};
+#[doc(hidden)]
+pub use dtype::{Kind, names as dtype_names};
 
 use crate::error::{Error, Result};
 

@@ -78,7 +78,7 @@ pub(super) fn signed(shape: &ElementsShape) -> Option<Vec<bool>> {
                 let ((a, b), (c, d)) = (of(x)?, of(y)?);
                 ((a.min(c), b.max(d)), false)
             }
-            Step::Place(_) | Step::Row => return None,
+            Step::Place(_) | Step::WideConstant(_) | Step::Row => return None,
         };
         if reach.0 < -EXACT || reach.1 > EXACT {
             return None;
@@ -111,7 +111,12 @@ unsafe fn steps_by<I>(steps: &[Step], signed: &[bool], at: &[*mut u8], count: us
             (read, std::slice::from_raw_parts_mut(to, count))
         };
         match *step {
-            Step::Input(_) | Step::Rolled(..) | Step::Place(_) | Step::Constant(_) | Step::Row => {}
+            Step::Input(_)
+            | Step::Rolled(..)
+            | Step::Place(_)
+            | Step::Constant(_)
+            | Step::WideConstant(_)
+            | Step::Row => {}
             Step::One(op, x) => one(op, signed, read(x), to),
             Step::Two(op, x, y) => two(op, signed, [read(x), read(y)], to),
             Step::Choose(condition, x, y) => {

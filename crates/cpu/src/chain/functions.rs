@@ -29,7 +29,7 @@ forms! {
     pub(super) fn widened(x: &[u8], to: &mut [f32]) = widened_by
 }
 forms! {
-    /// Whole numbers from -128 to 255 as bytes.
+    /// Whole numbers of up to 24 bits modulo 256.
     pub(super) fn narrowed(x: &[f32], to: &mut [u8]) = narrowed_by
 }
 forms! {
@@ -247,18 +247,18 @@ fn add_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
 fn fold_few_by<I: Isa>(by: Combination, number: Number, elements: &[f32], count: usize, to: &mut [f32]) {
     let unsigned = |a: f32, b: f32, greater: bool| if (a.to_bits() > b.to_bits()) == greater { a } else { b };
     match (by, number) {
-        (Combination::Sum | Combination::Product, Number::I32 | Number::U32) => {
-            few(elements, count, to, |a, b| word(signed(a).wrapping_add(signed(b))));
-        }
-        (Combination::Greatest, Number::I32) => few(elements, count, to, |a, b| word(signed(a).max(signed(b)))),
-        (Combination::Least, Number::I32) => few(elements, count, to, |a, b| word(signed(a).min(signed(b)))),
-        (Combination::Greatest, Number::U32) => few(elements, count, to, |a, b| unsigned(a, b, true)),
-        (Combination::Least, Number::U32) => few(elements, count, to, |a, b| unsigned(a, b, false)),
         (Combination::Sum | Combination::Product, Number::F32) => few(elements, count, to, |a, b| a + b),
         (Combination::Greatest, Number::F32) => {
             few(elements, count, to, |a, b| if a.is_nan() || a > b { a } else { b })
         }
         (Combination::Least, Number::F32) => few(elements, count, to, |a, b| if a.is_nan() || a < b { a } else { b }),
+        (Combination::Sum | Combination::Product, _) => {
+            few(elements, count, to, |a, b| word(signed(a).wrapping_add(signed(b))));
+        }
+        (Combination::Greatest, Number::I32) => few(elements, count, to, |a, b| word(signed(a).max(signed(b)))),
+        (Combination::Least, Number::I32) => few(elements, count, to, |a, b| word(signed(a).min(signed(b)))),
+        (Combination::Greatest, _) => few(elements, count, to, |a, b| unsigned(a, b, true)),
+        (Combination::Least, _) => few(elements, count, to, |a, b| unsigned(a, b, false)),
     }
 }
 
@@ -387,7 +387,12 @@ unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f32], count: usize) {
             (read, std::slice::from_raw_parts_mut(to, count))
         };
         match *step {
-            Step::Input(_) | Step::Rolled(..) | Step::Place(_) | Step::Constant(_) | Step::Row => {}
+            Step::Input(_)
+            | Step::Rolled(..)
+            | Step::Place(_)
+            | Step::Constant(_)
+            | Step::WideConstant(_)
+            | Step::Row => {}
             Step::One(op, a) => one::<I>(op, read(a), to),
             Step::Two(op, a, b) => two::<I>(op, [read(a), read(b)], to),
             Step::Choose(a, b, c) => choose(read(a), [read(b), read(c)], to),
@@ -410,7 +415,7 @@ fn widened_by<I: Isa>(x: &[u8], to: &mut [f32]) {
 #[inline(always)]
 fn narrowed_by<I: Isa>(x: &[f32], to: &mut [u8]) {
     for (to, &x) in to.iter_mut().zip(x) {
-        *to = x as i32 as u8;
+        *to = whole(x) as u8;
     }
 }
 
@@ -488,11 +493,20 @@ fn one<I: Isa>(op: One, x: &[f32], to: &mut [f32]) {
         One::WordAbs => each(x, to, |x| word(signed(x).wrapping_abs())),
         One::WordSign => each(x, to, |x| word(signed(x).signum())),
         One::WordNot => each(x, to, |x| word(!signed(x))),
-        One::ToWord | One::SaturatedToSigned => each(x, to, |x| word(x as i32)),
-        One::SaturatedToUnsigned => each(x, to, |x| f32::from_bits(x as u32)),
+        One::ToWord => each(x, to, |x| word(whole(x))),
+        One::SaturatedToSigned => each(x, to, |x| word(saturated(x))),
+        One::SaturatedToUnsigned => each(x, to, |x| f32::from_bits(saturated_unsigned(x))),
+        // Comparisons take NaN to 0 where they keep only what is greater than that.
+        One::SaturatedToByte => each(x, to, |x| math::trunc::<I>(below(if x > 0.0 { x } else { 0.0 }, 255.0))),
+        One::SaturatedToSignedByte => each(x, to, |x| {
+            let x = if x.is_nan() { 0.0 } else { x };
+            math::trunc::<I>(below(if x > -128.0 { x } else { -128.0 }, 127.0))
+        }),
         One::OfSigned => each(x, to, |x| signed(x) as f32),
         One::OfUnsigned => each(x, to, |x| x.to_bits() as f32),
         One::LowByte => each(x, to, |x| (x.to_bits() & 255) as f32),
+        // Wide chains alone have halves of words: none is served here.
+        One::LowWord | One::OfLowWord | One::OfSingle | One::ToSingle => to.copy_from_slice(x),
     }
 }
 
@@ -549,6 +563,43 @@ fn two<I: Isa>(op: Two, xs: [&[f32]; 2], to: &mut [f32]) {
         Two::UnsignedLt => pairs(xs, to, |a, b| truth(a.to_bits() < b.to_bits())),
         Two::UnsignedLe => pairs(xs, to, |a, b| truth(a.to_bits() <= b.to_bits())),
     }
+}
+
+/// The smaller of a number and a limit.
+#[inline(always)]
+fn below(x: f32, limit: f32) -> f32 {
+    if x < limit { x } else { limit }
+}
+
+/// A whole number of up to 24 bits, which `as` would saturate lane by lane.
+#[inline(always)]
+fn whole(x: f32) -> i32 {
+    const MOST: f32 = 16_777_216.0;
+    // SAFETY: whatever it was, it now lies between -2^24 and 2^24.
+    unsafe { below(if x > -MOST { x } else { -MOST }, MOST).to_int_unchecked() }
+}
+
+/// `x as i32` without a branch.
+#[inline(always)]
+fn saturated(x: f32) -> i32 {
+    let within = below(if x > -2_147_483_648.0 { x } else { -2_147_483_648.0 }, 2_147_483_520.0);
+    // SAFETY: NaN and what is less became -2^31, and what is greater the last float32 below 2^31: an i32 holds each, rounded towards zero.
+    let whole = unsafe { within.to_int_unchecked::<i32>() };
+    let whole = if x >= 2_147_483_648.0 { i32::MAX } else { whole };
+    if x.is_nan() { 0 } else { whole }
+}
+
+/// `x as u32` without a branch.
+#[inline(always)]
+fn saturated_unsigned(x: f32) -> u32 {
+    const HALF: f32 = 2_147_483_648.0;
+    let within = below(if x > 0.0 { x } else { 0.0 }, 4_294_967_040.0);
+    let is_high = within >= HALF;
+    let low = if is_high { within - HALF } else { within };
+    // SAFETY: NaN and what is less than 0 became 0; from 2^31 on that was subtracted. An i32 holds what is left, rounded towards zero.
+    let whole = unsafe { low.to_int_unchecked::<i32>() }.cast_unsigned();
+    let whole = if is_high { whole ^ 1 << 31 } else { whole };
+    if x >= 4_294_967_296.0 { u32::MAX } else { whole }
 }
 
 /// A word as an i32.

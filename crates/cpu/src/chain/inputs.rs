@@ -38,6 +38,8 @@ impl<T: Lane> Machine<'_, T> {
         unsafe {
             if self.is_byte(input) {
                 T::of_byte(from.start().cast::<u8>().add(place).read())
+            } else if self.shape.inputs[usize::from(input)].bytes == size_of::<T>() {
+                from.start().cast::<T>().add(place).read()
             } else {
                 T::constant(from.at(place).read())
             }

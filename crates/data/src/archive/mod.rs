@@ -231,7 +231,7 @@ impl<R: Read + Seek> Archive<R> {
         }
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *source, entry.place) {
-            (Source::Plain(reader), Place::Whole) => npy::array(reader, &self.path),
+            (Source::Plain(reader), Place::Whole) => npy::array(reader, entry.bytes, &self.path),
             #[cfg(feature = "safetensors")]
             (Source::Plain(reader), Place::Bytes(start)) => {
                 safetensors::array(reader, start, (dtype, &entry.shape, entry.bytes), &self.path)
@@ -304,7 +304,7 @@ fn fault(path: &Path, reason: String) -> Error {
     Error::InvalidInput { what: path.display().to_string(), reason }
 }
 
-#[cfg(any(feature = "map", feature = "safetensors"))]
+#[cfg(feature = "map")]
 fn too_large(path: &Path, dtype: DType, shape: &[usize]) -> Error {
     fault(path, format!("its array {dtype}{shape:?} exceeds the memory of this system"))
 }

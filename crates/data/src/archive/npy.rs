@@ -58,8 +58,8 @@ pub(super) fn read<R: Read + Seek>(mut reader: R, length: u64, path: &Path) -> R
     Ok(Found { entries, metadata: BTreeMap::new(), source: Source::Plain(reader) })
 }
 
-pub(super) fn array<R: Read + Seek>(reader: &mut R, path: &Path) -> Result<HostArray> {
+pub(super) fn array<R: Read + Seek>(reader: &mut R, bytes: u64, path: &Path) -> Result<HostArray> {
     reader.rewind().map_err(|error| Error::unreadable(path, &error))?;
-    let array = npy::read_from(BufReader::new(reader), path)?;
+    let array = npy::read_where(BufReader::new(reader), path, bytes, |_| Ok(()))?;
     HostArray::from_bytes(array.dtype, &array.shape, array.bytes)
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use cantus::{DType, Error, Result};
+use cantus::{DType, Error, Result, memory};
 use safetensors::tensor::{Dtype, Metadata};
 
-use super::{Entry, Found, Place, Source, fault, too_large};
+use super::{Entry, Found, Place, Source, fault};
 use crate::HostArray;
 
 /// The header's length, before the header.
@@ -53,11 +53,8 @@ pub(super) fn array<R: Read + Seek>(
     (dtype, shape, bytes): (DType, &[usize], u64),
     path: &Path,
 ) -> Result<HostArray> {
-    let room = usize::try_from(bytes).ok().and_then(|bytes| {
-        let mut room = Vec::new();
-        room.try_reserve_exact(bytes).ok().map(|()| room)
-    });
-    let mut room = room.ok_or_else(|| too_large(path, dtype, shape))?;
+    let what = format!("{}, its array {dtype}{shape:?}", path.display());
+    let mut room = memory::vec(&what, usize::try_from(bytes).unwrap_or(usize::MAX))?;
     let read = reader.seek(SeekFrom::Start(start)).and_then(|_| reader.take(bytes).read_to_end(&mut room));
     let read = read.map_err(|error| Error::unreadable(path, &error))?;
     if read as u64 != bytes {
@@ -69,28 +66,13 @@ pub(super) fn array<R: Read + Seek>(
     HostArray::from_bytes(dtype, shape, room)
 }
 
-/// The dtypes of the format, and ours.
-const DTYPES: [(Dtype, &str, DType); 13] = [
-    (Dtype::BOOL, "BOOL", DType::Bool),
-    (Dtype::I8, "I8", DType::I8),
-    (Dtype::U8, "U8", DType::U8),
-    (Dtype::I16, "I16", DType::I16),
-    (Dtype::U16, "U16", DType::U16),
-    (Dtype::BF16, "BF16", DType::BF16),
-    (Dtype::F16, "F16", DType::F16),
-    (Dtype::I32, "I32", DType::I32),
-    (Dtype::U32, "U32", DType::U32),
-    (Dtype::F32, "F32", DType::F32),
-    (Dtype::I64, "I64", DType::I64),
-    (Dtype::U64, "U64", DType::U64),
-    (Dtype::F64, "F64", DType::F64),
-];
-
+/// The format's names are ours in capitals.
 fn dtype(theirs: Dtype) -> Option<DType> {
-    DTYPES.iter().find(|(dtype, ..)| *dtype == theirs).map(|(.., ours)| *ours)
+    theirs.to_string().to_lowercase().parse().ok()
 }
 
 /// Returns the format's name of a dtype, where it has one.
-pub(crate) fn name(ours: DType) -> Option<&'static str> {
-    DTYPES.iter().find(|(.., dtype)| *dtype == ours).map(|(_, name, _)| *name)
+pub(crate) fn name(ours: DType) -> Option<String> {
+    let has_one = !matches!(ours, DType::Complex64 | DType::Complex128);
+    has_one.then(|| ours.name().to_uppercase())
 }

@@ -89,8 +89,8 @@ fn format(tensor: &Tensor) -> Result<&'static str> {
     let known = FORMATS.iter().find(|(_, known)| *known == dtype).map(|(format, _)| *format);
     known.ok_or_else(|| {
         let remedy = match dtype {
-            DType::BF16 => "cast it to f32",
-            _ => "take its real and its imaginary part",
+            DType::Complex64 | DType::Complex128 => "take its real and its imaginary part",
+            _ => "cast it to f32",
         };
         refused(format!("Arrow has no {dtype} ({remedy})"))
     })

@@ -237,6 +237,29 @@ fn a_file_is_written_whole_or_not_at_all() {
     assert_error(refused, "has no complex64 for \"z\" (write a .npz)");
 }
 
+/// The mode, the place behind links; and a read-only file, which a rename would replace as well.
+#[test]
+#[cfg(unix)]
+fn a_file_keeps_what_the_one_before_it_had() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let (engine, folder) = (engine(), folder());
+    let tensor = engine.tensor(&[1.0_f32]).unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let set = |name: &str, mode| {
+        std::fs::write(at(name), "old").unwrap();
+        std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set("a.safetensors", 0o600);
+    save(at("a.safetensors"), [("x", &tensor)]).unwrap();
+    assert_eq!(std::fs::metadata(at("a.safetensors")).unwrap().permissions().mode() & 0o7777, 0o600);
+    set("b.npz", 0o444);
+    assert_error(save(at("b.npz"), [("x", &tensor)]).unwrap_err(), "read-only");
+    assert_eq!(std::fs::read(at("b.npz")).unwrap(), b"old");
+    symlink("new.npy", at("c.npy")).unwrap();
+    save(at("c.npy"), [("c", &tensor)]).unwrap();
+    assert!(at("c.npy").is_symlink() && Archive::open(at("new.npy")).is_ok());
+}
+
 /// An error of one line that says so.
 #[track_caller]
 fn assert_error(error: Error, part: &str) {

@@ -144,6 +144,7 @@ impl Engine {
     /// # Errors
     /// [`Error::InvalidInput`] for another dtype, [`Error::InvalidSize`] if the tensor ends before the copy does, else as [`Engine::output_async`]
     /// and [`Tensor::read_at_async`].
+    #[cfg(feature = "wgsl")]
     pub async fn words_async(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
         self.check_own(tensor)?;
         if tensor.dtype() != DType::U32 {
@@ -330,6 +331,7 @@ impl Engine {
     ///
     /// # Errors
     /// As the asynchronous form.
+    #[cfg(feature = "wgsl")]
     pub fn words(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
         crate::engine::blocking::block_on(self.words_async(tensor, first, shape, label))
     }

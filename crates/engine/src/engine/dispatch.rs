@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::profile::Span;
+use super::profile::Begun;
 use super::relocate::{ATTEMPTS, contended, relocate};
 use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
@@ -592,7 +592,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
             Setting::Tensor(tensor) | Setting::Raw(tensor) => bound = Some(tensor),
             #[cfg(feature = "wgsl")]
             Setting::Texture(_) | Setting::Sampler(_) => {
-                return Err(format!("it is a {}: bind a tensor to it", binding.layout));
+                return Err(format!("its type is {}: bind a tensor to it", binding.layout));
             }
             _ if binding.space == AddressSpace::Storage => {
                 return Err("it is a storage binding: bind a tensor to it".to_owned());
@@ -615,7 +615,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         (None, None) if binding.space == AddressSpace::Uniform => {
             Err(format!("nothing was set; it is a uniform {}", binding.layout))
         }
-        (None, None) => Err(format!("nothing was bound; it is a {}", binding.layout)),
+        (None, None) => Err(format!("nothing was bound; its type is {}", binding.layout)),
     }
 }
 
@@ -628,6 +628,9 @@ fn check_fit(binding: &Binding, tensor: &Tensor, raw: bool) -> Result<(), String
         && !packed
     {
         return Err(format!("the shader has {}, the tensor's elements are {}", binding.layout, tensor.dtype()));
+    }
+    if !raw && let Some(reason) = binding.layout.misread(tensor.shape()) {
+        return Err(format!("{reason} (bind_raw takes bytes as they are)"));
     }
     // Memory of a tensor is whole words.
     let bytes = if packed { tensor.byte_len().next_multiple_of(4) } else { tensor.byte_len() };
@@ -843,7 +846,7 @@ impl Plan<'_> {
         slot: &Arc<Slot>,
         program: &Arc<dyn Program>,
         fell_back: bool,
-        span: Span,
+        span: Begun,
     ) -> Result<Recorded> {
         let _still = shared.moves.hold();
         let Located { bindings, bytes, effect } = match self.located(slot)? {

@@ -51,12 +51,13 @@ pub use driver_view::{DriverStream, DriverView};
 pub use event::{Event, EventKind};
 pub use host::HostView;
 
-pub use metrics::MetricRow;
-pub use profile::{Profile, ProfileRow};
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
-pub use publish::{
+#[doc(inline)]
+pub use cantus_publish::{
     DeviceFigures, Figures, KernelFigures, PublishedEvent, publish_as, publish_folder, published, published_in,
 };
+pub use metrics::MetricRow;
+pub use profile::{Profile, ProfileRow, Span};
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
@@ -74,7 +75,7 @@ pub use uniform::Value;
 
 use fate::Fate;
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-pub(crate) use native::sum_over_devices;
+pub use native::sum_over_devices;
 pub(crate) use placement::Work;
 pub(crate) use slot::Slot;
 use tensor::Place;
@@ -139,7 +140,7 @@ pub(crate) struct Shared {
     unseen: places::Unseen,
     /// The thread that publishes figures, if any.
     #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
-    publisher: std::sync::OnceLock<publish::Publisher>,
+    publisher: std::sync::OnceLock<cantus_publish::Publisher>,
 }
 
 impl Engine {
@@ -332,9 +333,20 @@ impl Engine {
         }
     }
 
+    /// Records an event of the selected device in [`Engine::events`]: for what spreads work over several engines.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// engine.record_event(cantus::engine::EventKind::FellBack, "rows 0 to 99 of another engine, which failed");
+    /// # assert!(engine.events().iter().any(|event| event.message.starts_with("rows 0 to 99")));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn record_event(&self, kind: EventKind, message: &str) {
+        self.shared.events.push(kind, &self.selected().device.name, message);
+    }
+
     /// Returns whether two handles are of one engine.
     #[cfg(feature = "wgsl")]
-    #[doc(hidden)]
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)

@@ -30,7 +30,9 @@ impl super::Shared {
 impl Engine {
     /// Returns whether one of the open devices runs operation graphs.
     #[cfg(feature = "graph")]
-    pub(crate) fn takes_graphs(&self) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn takes_graphs(&self) -> bool {
         let shared = self.shared();
         !shared.reproducible && shared.any_slot(|slot| slot.device().info().capabilities.operation_graphs)
     }
@@ -212,9 +214,13 @@ impl Engine {
     }
 }
 
-/// Element-wise sums of float32 tensors of one shape, one of each device, by a library of the devices' vendor; `None` where there is none.
+/// Returns the element-wise sum of float32 tensors of one shape, one of each engine, on each engine's device, by a library of the devices' vendor;
+/// `None` where there is none.
+///
+/// # Errors
+/// Those of the devices.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-pub(crate) async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
+pub async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
     let mut places = Vec::with_capacity(parts.len());
     let mut sums = Vec::with_capacity(parts.len());
     for part in parts {

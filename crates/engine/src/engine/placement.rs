@@ -16,7 +16,7 @@ use super::remembered::{Kept, key, recall, remember};
 use super::{Engine, Shared, Slot, Tensor};
 use crate::backend::{BoxFuture, DeviceKind};
 use crate::error::Result;
-use crate::shipped::FIELD;
+use crate::kernel::Kernel;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -148,10 +148,10 @@ fn measure(shared: &Shared, slot: &Arc<Slot>) -> BoxFuture<'static, Result<Cost>
 }
 
 /// The field kernel over a square, whatever its parameters are.
-async fn small_field(engine: &Engine, side: usize) -> Result<Tensor> {
-    let values = engine.output_async(None, DType::F32, &[side, side], FIELD.name()).await?;
+async fn small_field(engine: &Engine, kernel: &Kernel, side: usize) -> Result<Tensor> {
+    let values = engine.output_async(None, DType::F32, &[side, side], "field").await?;
     let side = side as u32;
-    let mut dispatch = engine.dispatch(FIELD.kernel()?).bind("values", &values);
+    let mut dispatch = engine.dispatch(kernel).bind("values", &values);
     for member in ["grid.width", "grid.height", "grid.tile_width", "grid.tile_height"] {
         dispatch = dispatch.set(member, side);
     }
@@ -166,6 +166,7 @@ async fn small_field(engine: &Engine, side: usize) -> Result<Tensor> {
 async fn measure_on(engine: &Engine) -> Result<Cost> {
     const REPEATS: usize = 4;
     const SIDE: usize = 512;
+    let kernel = Kernel::from_prepared(cantus_shaders::prepared::FIELD_KERNEL)?;
     let mut least = [f64::INFINITY; 3];
     let host = vec![0.0_f32; SIDE * SIDE];
     // The first round warms up: it compiles and fills the pool.
@@ -173,7 +174,7 @@ async fn measure_on(engine: &Engine) -> Result<Cost> {
         let mut times = [0.0; 3];
         for (time, side) in times.iter_mut().zip([8, SIDE]) {
             let start = Instant::now();
-            let field = small_field(engine, side).await?;
+            let field = small_field(engine, &kernel, side).await?;
             if side == SIDE {
                 engine.finish_async().await?
             } else {

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+#[cfg(not(target_arch = "wasm32"))]
+use crate::fnv::fnv;
+
 /// Values by device, then by name.
 pub(crate) type Kept = BTreeMap<String, BTreeMap<String, String>>;
 
@@ -27,6 +30,10 @@ pub(crate) fn key(info: &crate::backend::DeviceInfo) -> String {
     format!("{} | {} | {} | {}", info.backend, info.name, info.driver, env!("CARGO_PKG_VERSION"))
 }
 
+/// The first line of such a file, before the checksum of the others.
+#[cfg(not(target_arch = "wasm32"))]
+const SUM: &str = "# checksum ";
+
 /// TOML: a table for each device, whose values are strings. What would need escapes is left out, and measured again.
 #[cfg(not(target_arch = "wasm32"))]
 fn text(kept: &Kept) -> String {
@@ -38,12 +45,24 @@ fn text(kept: &Kept) -> String {
             lines.push_str(&format!("\"{name}\" = \"{value}\"\n"));
         }
     }
-    lines
+    sealed(&lines)
 }
 
-/// The text that [`text`] writes, and no more of TOML.
+/// Returns the lines of such a file below their checksum.
+#[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+#[must_use]
+pub fn sealed(lines: &str) -> String {
+    format!("{SUM}{:016x}\n{lines}", fnv(lines.as_bytes()))
+}
+
+/// The text that [`text`] writes, and no more of TOML. One that was changed since is no measurement.
 #[cfg(not(target_arch = "wasm32"))]
 fn parse(text: &str) -> Option<Kept> {
+    let (sum, text) = text.strip_prefix(SUM)?.split_once('\n')?;
+    if u64::from_str_radix(sum, 16).ok()? != fnv(text.as_bytes()) {
+        return None;
+    }
     let mut kept = Kept::new();
     let mut entries = None;
     for line in text.lines() {
@@ -80,5 +99,19 @@ mod tests {
         more.entry("two\nlines".to_owned()).or_default().insert("a".to_owned(), "b".to_owned());
         more.entry("another".to_owned()).or_default().insert("quo\"te".to_owned(), "b".to_owned());
         assert_eq!(parse(&text(&more)), Some(kept));
+    }
+
+    #[test]
+    fn one_bit_makes_it_another_file() {
+        let mut kept = Kept::new();
+        kept.entry("cpu".to_owned()).or_default().insert("sum".to_owned(), "64".to_owned());
+        let whole = text(&kept).into_bytes();
+        for place in 0..8 * whole.len() {
+            let mut damaged = whole.clone();
+            damaged[place / 8] ^= 1 << (place % 8);
+            // A letter of the checksum in the other case is the same number.
+            let read = std::str::from_utf8(&damaged).ok().and_then(parse);
+            assert!(read.is_none() || read.as_ref() == Some(&kept), "bit {place}: {read:?}");
+        }
     }
 }

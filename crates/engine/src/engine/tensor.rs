@@ -185,12 +185,6 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// Returns whether an engine made it.
-    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
-        Arc::ptr_eq(&self.inner.engine, engine.shared())
-    }
-
     /// Returns the size of the contents in bytes.
     ///
     /// ```

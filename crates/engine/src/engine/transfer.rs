@@ -141,9 +141,12 @@ impl Tensor {
         result
     }
 
-    /// Waits until it is computed, by reading where it begins.
-    #[cfg(feature = "stream")]
-    pub(crate) async fn wait_async(&self) -> Result<()> {
+    /// Waits until it is computed.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_bytes_async`].
+    pub async fn wait_async(&self) -> Result<()> {
+        // By reading where it begins.
         let mut bytes = [0; 4];
         let most = usize::try_from(self.byte_len()).unwrap_or(4).min(4);
         self.read_bytes(0, &mut bytes[..most]).await
@@ -410,7 +413,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`crate::tensor::npy::read`] and [`super::Engine::tensor_from_bytes`].
+    /// As [`cantus_npy::read`] and [`super::Engine::tensor_from_bytes`].
     pub fn from_npy(engine: &super::Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
         crate::engine::blocking::block_on(Self::from_npy_async(engine, path))
     }
@@ -420,14 +423,14 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::from_npy`].
     pub async fn from_npy_async(engine: &super::Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
-        let array = crate::tensor::npy::read(path)?;
+        let array = cantus_npy::read(path)?;
         engine.tensor_from_bytes_async(array.dtype, &array.shape, &array.bytes).await
     }
 
     /// Writes the contents to a `.npy` file, whole or not at all.
     ///
     /// # Errors
-    /// As [`Tensor::to_bytes`] and [`crate::tensor::npy::write`].
+    /// As [`Tensor::to_bytes`] and [`cantus_npy::write`].
     pub fn to_npy(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
         crate::engine::blocking::block_on(self.to_npy_async(path))
     }
@@ -437,6 +440,6 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to_npy`].
     pub async fn to_npy_async(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
-        crate::tensor::npy::write(path, self.dtype(), self.shape(), &self.to_bytes_async().await?)
+        cantus_npy::write(path, self.dtype(), self.shape(), &self.to_bytes_async().await?)
     }
 }

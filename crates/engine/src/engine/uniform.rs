@@ -193,7 +193,10 @@ impl UniformBlock {
             return Err(format!("{layout} takes {} values, {} were given", leaves.len(), numbers.len()));
         }
         for ((offset, scalar), number) in leaves.into_iter().zip(numbers) {
-            let (encoded, size) = encode(*number, scalar)?;
+            let (encoded, size) = encode(*number, scalar).map_err(|reason| match path {
+                "" => reason,
+                path => format!("{path}: {reason}"),
+            })?;
             let range = offset..offset + size;
             let (Some(target), Some(filled)) = (self.bytes.get_mut(range.clone()), self.filled.get_mut(range)) else {
                 return Err("the member lies outside of the binding".to_owned());
@@ -344,6 +347,7 @@ fn encode(number: Number, scalar: Scalar) -> Result<([u8; 8], usize), String> {
     let finite = float.is_finite();
     let fault = || match number {
         Number::Integer(value) => format!("{value} is not a value of {scalar}"),
+        Number::Float(value) if value.abs() >= 1e16 => format!("{value:e} is not a value of {scalar}"),
         Number::Float(value) => format!("{value} is not a value of {scalar}"),
     };
     macro_rules! put {

@@ -1,13 +1,11 @@
 //! Operations on tensors. Each checks its inputs, names its kernels and runs them; none knows which device it runs on.
 
-pub(crate) mod coherence;
 #[cfg(feature = "wgsl")]
 mod elementwise;
 #[cfg(feature = "wgsl")]
 mod expr;
 #[cfg(feature = "wgsl")]
 mod fft;
-pub mod field;
 #[cfg(feature = "wgsl")]
 mod host;
 #[cfg(feature = "wgsl")]
@@ -17,10 +15,11 @@ mod tensor;
 #[cfg(feature = "wgsl")]
 mod tune;
 
-pub use crate::shipped::{ShippedKernel, kernels};
-pub use coherence::coherence_async;
 #[cfg(feature = "wgsl")]
 pub use elementwise::{Binary, Unary};
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub use expr::taken_over;
 #[cfg(feature = "wgsl")]
 pub use expr::{Expr, Operand};
 #[cfg(all(feature = "_test", feature = "wgsl"))]
@@ -35,6 +34,3 @@ pub use tensor::{
     Attention, Interpolation, KeyValueCache, Padding, RopePairs, Unique, Window, arange, eye, full, linspace, meshgrid,
     rand, randn, random_bits,
 };
-
-#[cfg(not(target_arch = "wasm32"))]
-pub use coherence::coherence;

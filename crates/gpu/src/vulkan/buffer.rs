@@ -6,6 +6,7 @@ use std::time::Duration;
 use ash::vk;
 use web_time::Instant;
 
+use super::errors::Errors as _;
 use super::memory::{Choice, Place, RawBuffer, lacks_memory};
 use super::shared::{Pending, Shared, State};
 use crate::backend::{Buffer, Contents, DeviceKind, padded};

@@ -9,6 +9,7 @@ use super::adapter::Adapter;
 use super::cache::PipelineCache;
 use super::checks;
 use super::emulation::Emulation;
+use super::errors::Errors as _;
 use super::features::{self, Chain, Support};
 use super::instance::Instance;
 use super::memory::{Memory, Sharing};

@@ -5,9 +5,19 @@ use ash::vk;
 use crate::error::Error;
 use crate::health::Health;
 
-impl Health {
+/// The errors of a device's calls.
+pub(super) trait Errors {
     /// The error for a call that Vulkan refused. `what` and `bytes` say what was to be allocated when memory was the matter.
-    pub(super) fn vulkan_error(&self, result: vk::Result, action: &str, what: &str, bytes: u64) -> Error {
+    fn vulkan_error(&self, result: vk::Result, action: &str, what: &str, bytes: u64) -> Error;
+
+    /// As [`Errors::vulkan_error`] for calls that move no tensor's memory.
+    fn refused(&self, result: vk::Result, action: &str) -> Error {
+        self.vulkan_error(result, action, action, 0)
+    }
+}
+
+impl Errors for Health {
+    fn vulkan_error(&self, result: vk::Result, action: &str, what: &str, bytes: u64) -> Error {
         match result {
             vk::Result::ERROR_DEVICE_LOST => {
                 self.lose("the driver reported it lost");
@@ -26,10 +36,5 @@ impl Health {
                 message: format!("Vulkan says {result:?}: {result}"),
             },
         }
-    }
-
-    /// As [`Health::vulkan_error`] for calls that move no tensor's memory.
-    pub(super) fn refused(&self, result: vk::Result, action: &str) -> Error {
-        self.vulkan_error(result, action, action, 0)
     }
 }

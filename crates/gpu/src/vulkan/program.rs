@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use ash::vk;
 use naga::back::spv;
 
+use super::errors::Errors as _;
 use super::objects::Owned;
 use super::sets::{SetLayout, SlotKind};
 use super::shared::Shared;

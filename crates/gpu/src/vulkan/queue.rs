@@ -6,6 +6,7 @@ use ash::vk;
 
 use super::checks;
 use super::encode::{Encoder, Resolved, Step};
+use super::errors::Errors as _;
 use super::ring::{InUse, Slot};
 use super::shared::{Shared, State};
 use super::timestamps::Timer;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ash::vk;
 
 use super::encode::{Encoder, Step};
+use super::errors::Errors as _;
 use super::memory::{Choice, Place, RawBuffer};
 use super::ring::{InUse, Kept, Slot, keep};
 use super::sets::SetCache;

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use web_time::Instant;
 
 use super::cache::PipelineCache;
+use super::errors::Errors as _;
 use super::features::Support;
 use super::memory::{Memory, RawBuffer};
 use super::objects::Raw;

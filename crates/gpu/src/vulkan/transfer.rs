@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::buffer::VulkanBuffer;
+use super::errors::Errors as _;
 use super::memory::{Choice, Place, RawBuffer};
 use super::shared::{Pending, Shared, State};
 use crate::backend::Buffer;

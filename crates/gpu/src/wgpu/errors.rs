@@ -95,9 +95,14 @@ pub(super) fn attach(health: &Arc<Health>, device: &wgpu::Device) {
     });
 }
 
-impl Health {
+/// The errors of a device's calls.
+pub(super) trait Errors {
     /// The error for something that wgpu refused. `bytes` is what was asked for when memory was the matter.
-    pub(super) fn wgpu_error(&self, error: &wgpu::Error, action: &str, what: &str, bytes: u64) -> Error {
+    fn wgpu_error(&self, error: &wgpu::Error, action: &str, what: &str, bytes: u64) -> Error;
+}
+
+impl Errors for Health {
+    fn wgpu_error(&self, error: &wgpu::Error, action: &str, what: &str, bytes: u64) -> Error {
         if self.is_lost() {
             return self.lost_error();
         }

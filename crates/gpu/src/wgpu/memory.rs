@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::errors::{Caught, Scopes};
+use super::errors::{Caught, Errors as _, Scopes};
 use super::image::Image;
 use super::shared::{RawBuffer, Shared, State};
 use crate::backend::pool::{Request, Taken};

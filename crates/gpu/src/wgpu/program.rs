@@ -368,11 +368,14 @@ fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
 /// A module as wgpu gets it, folded or not.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 fn amended(backend: wgpu::Backend, mut module: naga::Module, info: &naga::valid::ModuleInfo, entry: usize) -> Shader {
-    use crate::kernel::amend::{components, shifts, zeroed};
+    use crate::kernel::amend::{components, guards, shifts, zeroed};
     // Vulkan's drivers do it themselves.
     let is_zeroed = backend != wgpu::Backend::Vulkan && zeroed::settle(&mut module, info, entry);
     components::settle(&mut module);
     shifts::settle(&mut module);
+    if backend == wgpu::Backend::Gl {
+        guards::settle(&mut module);
+    }
     Shader::Module { module: Box::new(module), is_zeroed }
 }
 

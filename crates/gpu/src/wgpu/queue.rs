@@ -6,7 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::checks;
-use super::errors::{Caught, Scopes};
+use super::errors::{Caught, Errors as _, Scopes};
 use super::groups::{EntryKind, Range, Resource};
 use super::image::WgpuView;
 use super::memory::{Memory, WgpuBuffer};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 use web_time::Instant;
 
-use super::errors::Scopes;
+use super::errors::{Errors as _, Scopes};
 use super::groups::GroupCache;
 use super::texture::Samplers;
 use super::uniforms::UniformArena;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use web_time::Instant;
 
-use super::errors::{Caught, Scopes};
+use super::errors::{Caught, Errors as _, Scopes};
 use super::memory::WgpuBuffer;
 use super::shared::Shared;
 use super::work::Work;

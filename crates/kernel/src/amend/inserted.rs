@@ -3,6 +3,7 @@
 use naga::{Arena, Block, Expression, Function, Handle, Range, Span, Statement};
 
 use crate::flow;
+use cantus_base::listed::Listed;
 
 /// The expressions that one pass inserts before those of a function.
 pub(super) trait Insert {
@@ -22,9 +23,7 @@ pub(super) trait Insert {
 }
 
 /// Rewrites all functions for which `pass` has something to insert.
-#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 pub(super) fn settle<I: Insert>(module: &mut naga::Module, pass: impl Fn(&naga::Module, &Function) -> Option<I>) {
-    use cantus_base::listed::Listed as _;
     let of = |function: &Function| pass(module, function).and_then(|insert| rewritten(function, insert));
     let functions: Vec<_> = module.functions.iter().map(|(handle, function)| (handle, of(function))).listed();
     let entries: Vec<_> = module.entry_points.iter().map(|entry| of(&entry.function)).listed();

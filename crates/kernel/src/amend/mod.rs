@@ -6,7 +6,9 @@
 pub mod components;
 mod deep;
 mod emitted;
-#[cfg(any(feature = "writers", not(target_arch = "wasm32")))]
+#[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+#[doc(hidden)]
+pub mod guards;
 mod inserted;
 mod layout;
 mod magnitude;
@@ -21,6 +23,7 @@ pub(crate) mod sizes;
 mod spaces;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) mod tables;
+mod vectors;
 #[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 pub mod zeroed;
@@ -75,6 +78,7 @@ pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Resul
              a variable of a function"
         ));
     }
+    vectors::settle(module);
     spaces::settle(module);
     returns::settle(module);
     deep::settle(module);

@@ -1,7 +1,8 @@
-//! Pointers as arguments of functions. naga takes whole variables of functions and of the module's private memory only; WGSL takes parts of
+//! Pointers, and textures that are stored to, as arguments of functions. naga takes whole variables of functions and of the module's private memory only; WGSL takes parts of
 //! them, and what storage, uniform and workgroup memory hold.
 //!
 //! - A pointer into a variable of the module: the callee is copied for it, with the pointer made there; indices become arguments.
+//! - A storage texture: likewise. naga stores to variables of the module only.
 //! - A pointer to a part of a variable of the function: the part goes into a variable of its own before the call and back after it. WGSL
 //!   forbids that the callee reaches it in another way.
 
@@ -9,8 +10,8 @@ use std::collections::HashMap;
 
 use naga::proc::{ResolveContext, TypeResolution};
 use naga::{
-    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle, LocalVariable, Module,
-    Range, Span, Statement, Type, TypeInner,
+    AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle, ImageClass,
+    LocalVariable, Module, Range, Span, Statement, Type, TypeInner,
 };
 
 use crate::flow::{self, blocks};
@@ -36,7 +37,7 @@ pub(super) fn settle(module: &mut Module) {
     let functions = module.functions.iter().map(|(_, function)| function);
     let entries = module.entry_points.iter().map(|entry| &entry.function);
     let is_needed = functions.chain(entries).any(|function| {
-        let spaces = function.arguments.iter().map(|argument| module.types[argument.ty].inner.pointer_space());
+        let spaces = function.arguments.iter().map(|argument| space_of(&module.types[argument.ty].inner));
         spaces.flatten().any(is_lacking) || has_parts(function, &function.body)
     });
     if !is_needed {
@@ -67,6 +68,14 @@ pub(super) fn settle(module: &mut Module) {
     }
     module.functions = new;
     module.entry_points = entries;
+}
+
+/// The memory of what an argument stands for, unless it is a value.
+fn space_of(ty: &TypeInner) -> Option<AddressSpace> {
+    match ty {
+        TypeInner::Image { class: ImageClass::Storage { .. }, .. } => Some(AddressSpace::Handle),
+        other => other.pointer_space(),
+    }
 }
 
 /// Memory of which naga takes no pointers as arguments.
@@ -105,7 +114,7 @@ struct Changed {
 
 impl Work<'_> {
     fn space(&self, ty: Handle<Type>) -> Option<AddressSpace> {
-        self.module.types[ty].inner.pointer_space()
+        space_of(&self.module.types[ty].inner)
     }
 
     /// It has arguments that point into variables of the module, and is copied for each of them.

@@ -156,6 +156,17 @@ impl Source {
         self.text.get(span.to_range()?.start..)
     }
 
+    /// Returns the line of the text before a span, if the span is on a later one.
+    fn line_before(&self, span: Span) -> Option<u32> {
+        let start = span.to_range()?.start;
+        let before = self.text.get(..start)?.trim_end().len();
+        let of = |start: usize| {
+            Some(self.authors_place(Span::new(u32::try_from(start).ok()?, u32::try_from(start).ok()?))?.line)
+        };
+        let (line, own) = (of(before.checked_sub(1)?)?, of(start)?);
+        (line < own).then_some(line)
+    }
+
     /// A message with places of the author's text marked, in naga's form. Those of a linked text are shown in their files.
     fn emit(&self, message: String, labels: Vec<(Span, String)>) -> String {
         #[cfg(feature = "link")]
@@ -211,6 +222,12 @@ impl Source {
         };
         let rest = error.labels().next().and_then(|(span, _)| self.rest(self.span(span)));
         report.push_str(rest.and_then(said::of_template).unwrap_or_default());
+        report.push_str(&rest.and_then(|rest| said::of_other_language(error.message(), rest)).unwrap_or_default());
+        if error.message().starts_with("expected `;`")
+            && let Some(line) = error.labels().next().and_then(|(span, _)| self.line_before(self.span(span)))
+        {
+            report.push_str(&format!("note: the `;` belongs at the end of line {line}\n"));
+        }
         Error::InvalidWgsl { kernel: self.file.name.clone(), report, place }
     }
 

@@ -50,6 +50,10 @@ impl<'t> Inference<'t> {
         }
     }
 
+    pub(super) fn is_matrix(&mut self, id: ExprId) -> bool {
+        matches!(self.of(id), Some(Matrix(..)))
+    }
+
     fn of(&mut self, id: ExprId) -> Option<Inferred> {
         self.deeper(|inference| inference.value(id))
     }

@@ -4,6 +4,7 @@
 
 mod aliases;
 mod constants;
+mod domain;
 mod edits;
 mod eval;
 mod features;
@@ -11,12 +12,14 @@ mod flat;
 mod halves;
 mod infer;
 mod lex;
+mod misuse;
 mod parse;
 mod report;
 mod rewrite;
 pub(crate) mod said;
 mod tree;
 mod uniformity;
+mod vectors;
 
 pub(super) use edits::{File, Source};
 

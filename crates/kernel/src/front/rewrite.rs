@@ -47,11 +47,12 @@ const LACKING: [&str; 31] = [
 /// Constants that naga computes wrong.
 pub(super) fn wrong(tree: &Tree<'_>) -> Vec<Edit> {
     let mut edits = super::halves::calls(tree);
+    let constants = tree.constants();
+    edits.extend(super::vectors::edits(tree, &constants));
     // Nearly all texts end here.
     if !tree.text.contains("atanh") && !tree.text.contains(">>") {
         return edits;
     }
-    let constants = tree.constants();
     let mut evaluator = Evaluator::new(tree);
     evaluator.follows_let = true;
     for id in numbered(tree) {
@@ -79,6 +80,7 @@ pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
     edits.extend(tree.diagnostics.iter().map(|&place| erased(place)));
     let minus = tree.double_minus.iter().map(|&at| Edit { start: at, end: at, text: " ".to_owned() });
     edits.extend(minus);
+    edits.extend(bracketed(tree));
     let constants = tree.constants();
     edits.extend(run_time_names(tree, &constants));
     edits.extend(shadowed(tree));
@@ -158,6 +160,16 @@ fn extensions(tree: &Tree<'_>) -> Vec<Edit> {
         })
     });
     directives.listed()
+}
+
+/// `const_assert (a) == b;`: naga takes the first bracket for one around all of it.
+fn bracketed(tree: &Tree<'_>) -> Vec<Edit> {
+    let asserted =
+        tree.asserted.iter().map(|&id| tree.expr(id).place).filter(|place| place.text(tree.text).starts_with('('));
+    asserted
+        .flat_map(|place| [(place.start, "("), (place.end, ")")])
+        .map(|(at, sign)| super::features::inserted(at, sign.to_owned()))
+        .listed()
 }
 
 /// `let` gives a name to a value at run time; naga takes it for a constant where it can, and refuses an index out of range or a division by
@@ -249,6 +261,7 @@ pub(super) fn refusal(tree: &Tree<'_>) -> Option<(Place, String)> {
     }
     let first = tree.misplaced.clone().or_else(|| extension(tree)).or_else(|| without_value(tree));
     let first = first.or_else(|| endless(tree)).or_else(|| super::constants::beyond_half(tree));
+    let first = first.or_else(|| super::misuse::fault(tree)).or_else(|| super::domain::fault(tree));
     first.or_else(|| super::aliases::conflict(tree)).or_else(|| {
         let place = super::features::linear_member(tree)?;
         let name = place.text(tree.text);

@@ -132,6 +132,7 @@ pub(super) struct Function {
     /// Its parameters, one after the other in [`Tree::decls`].
     pub parameters: List,
     pub is_entry: bool,
+    pub is_compute: bool,
     /// The arguments of `@workgroup_size`.
     pub workgroup_size: List,
     pub has_result: bool,
@@ -224,6 +225,8 @@ pub(super) struct Member {
     pub size: Option<ExprId>,
     /// The builtin value that an attribute names.
     pub builtin: Option<Place>,
+    /// It has an attribute `@location`.
+    pub is_located: bool,
 }
 
 #[derive(Debug, Default)]
@@ -255,7 +258,9 @@ pub(super) struct Tree<'t> {
     pub requires: Vec<(Place, Vec<Place>)>,
     /// `@diagnostic(…)` and `diagnostic(…);`.
     pub diagnostics: Vec<Place>,
-    /// The first filter that may not be there, and why.
+    /// The conditions of `const_assert`.
+    pub asserted: Vec<ExprId>,
+    /// The first attribute, name, operator or statement that may not be there, and why.
     pub misplaced: Option<(Place, String)>,
     /// Places of the second sign of `--` that means two of them.
     pub double_minus: Vec<u32>,

@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use naga::valid::ModuleInfo;
 use naga::{
     AddressSpace, Arena, ArraySize, Expression, Function, GlobalVariable, Handle, ImageClass, ImageDimension, Literal,
-    Module, ResourceBinding, SampleLevel, Scalar, ScalarKind, Span, StorageAccess, StorageFormat, Type, TypeInner,
-    VectorSize,
+    Module, ResourceBinding, SampleLevel, Scalar, ScalarKind, ShaderStage, Span, Statement, StorageAccess,
+    StorageFormat, Type, TypeInner, VectorSize,
 };
 
 use body::Body;
@@ -124,9 +124,7 @@ fn refuse<T>(construct: impl Into<String>, span: Span) -> Outcome<T> {
 /// Finds the constructs that no compute kernel of core WGSL has: other handles, and samples whose level of detail comes from
 /// neighbouring pixels.
 pub(super) fn refusal(module: &Module) -> Option<(Span, String)> {
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    let mut functions = module.functions.iter().map(|(_, function)| function).chain(entries);
-    let implicit = functions.find_map(|function| {
+    let implicit = computing(module).into_iter().find_map(|function| {
         let mut all = function.expressions.iter();
         let found = all.find(|(_, expression)| {
             matches!(expression, Expression::ImageSample { level: SampleLevel::Auto | SampleLevel::Bias(_), .. })
@@ -153,6 +151,29 @@ pub(super) fn refusal(module: &Module) -> Option<(Span, String)> {
         let name = global.name.as_deref().unwrap_or("?");
         Some((module.global_variables.get_span(handle), format!("the variable \"{name}\": {reason}")))
     })
+}
+
+/// The compute entry points, and the functions that they reach: a file may have render stages beside them.
+fn computing(module: &Module) -> Vec<&Function> {
+    let mut functions: Vec<&Function> = Vec::new();
+    let mut is_known = vec![false; module.functions.len()];
+    let entries = module.entry_points.iter().filter(|entry| entry.stage == ShaderStage::Compute);
+    let mut open: Vec<&Function> = entries.map(|entry| &entry.function).listed();
+    while let Some(function) = open.pop() {
+        functions.push(function);
+        let mut blocks = vec![&function.body];
+        while let Some(block) = blocks.pop() {
+            for statement in block.iter() {
+                if let Statement::Call { function, .. } = statement
+                    && !std::mem::replace(&mut is_known[function.index()], true)
+                {
+                    open.push(&module.functions[*function]);
+                }
+                blocks.extend(crate::flow::blocks(statement));
+            }
+        }
+    }
+    functions
 }
 
 /// The textures and samplers that an entry point uses, by group and binding, with their variables.

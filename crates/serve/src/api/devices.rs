@@ -184,8 +184,8 @@ pub(super) async fn health() -> Result<Response, Problem> {
 /// Answers while it accepts work
 #[utoipa::path(get, path = "/ready", tag = "service", operation_id = "ready", security(()), responses((status = 200, description = "It does", body = Status)))]
 pub(super) async fn ready(State(service): Shared) -> Result<Response, Problem> {
-    if service.is_stopping() {
-        return Err(Problem::unavailable("the service is stopping"));
+    if let Some(reason) = service.unready() {
+        return Err(Problem::unavailable(reason));
     }
     json(&Status { status: "ok" })
 }

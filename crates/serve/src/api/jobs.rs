@@ -7,12 +7,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, FromRequestParts, Path, Query, RawQuery, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::answer::{Answer, Binary, answer, json, known};
+use super::browser::one;
 use super::request::{Read, caller, read};
 use super::{Peer, Shared};
 use crate::body::{self, EVENTS, JSON};
@@ -36,16 +37,17 @@ pub(super) async fn submit(
     RawQuery(query): RawQuery,
     body: Body,
 ) -> Result<Response, Problem> {
-    let idempotency = match headers.get("idempotency-key").map(|value| value.to_str()) {
+    let idempotency = match one(&headers, &HeaderName::from_static("idempotency-key"))? {
         None => None,
-        Some(Ok(key)) if (1..=100).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
+        Some(key) if (1..=100).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Some(key.to_owned())
         }
         Some(_) => return Err(Problem::malformed("an Idempotency-Key has 1 to 100 visible characters of ASCII")),
     };
-    let Read { caller, work, content_type, query, bytes } = read(&service, &headers, peer, query, body).await?;
-    let request = Request { content_type, query, body: bytes[..].into(), idempotency };
+    let Read { caller, work, content_type, query, bytes, held } = read(&service, &headers, peer, query, body).await?;
+    let request = Request { content_type, query, body: bytes, idempotency };
     let job = service.accept(&caller, work, request).await?;
+    drop(held);
     let location = format!("/v1/jobs/{}", job.id);
     let body = serde_json::to_vec(&job).map_err(|_| Problem::internal())?;
     Ok(known((StatusCode::ACCEPTED, [(header::CONTENT_TYPE, JSON), (header::LOCATION, &location)], body), caller))
@@ -125,8 +127,8 @@ pub(super) async fn result(
 ) -> Result<Response, Problem> {
     let form = body::accepted(&headers)?;
     let caller = caller(&service, &headers, peer).await?;
-    let (job, output) = service.result(&caller, &id).await?;
-    Ok(known(answer(form, output, &job.devices, job.milliseconds.unwrap_or_default(), 1).await?, caller))
+    let (job, shape, elements) = service.result(&caller, &id).await?;
+    Ok(known(answer(form, shape, elements, &job.devices, job.milliseconds.unwrap_or_default(), 1)?, caller))
 }
 
 /// Cancel a job, or delete one that has ended

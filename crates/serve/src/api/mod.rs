@@ -75,7 +75,8 @@ async fn around(State(service): Shared, request: axum::extract::Request, next: N
     let allowed = request.headers().get(header::ORIGIN).filter(|_| allowed).cloned();
     let span = service.traces.request(request.headers());
     let preflight = method == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if let Err(problem) = browser::check(&service.settings, &request) {
+    let mut response = if let Err(problem) = coding(&request).and_then(|()| browser::check(&service.settings, &request))
+    {
         problem.into_response()
     } else if preflight && allowed.is_some() {
         StatusCode::NO_CONTENT.into_response()
@@ -98,13 +99,25 @@ async fn around(State(service): Shared, request: axum::extract::Request, next: N
     let (status, time) = (response.status().as_u16(), begun.elapsed());
     service.metrics.answered(&route, status, time);
     span.answered(method.as_str(), &route, status);
-    if let Some(log) = &service.settings.access_log {
+    if service.settings.access_log.is_some() {
         let key = response.extensions().get::<Known>().map(|known| known.0.id.clone());
         let line = serde_json::json!({
             "time": crate::keys::now(), "address": peer, "key": key, "method": method.as_str(), "route": route,
             "status": status, "milliseconds": (time.as_secs_f64() * 1e6).round() / 1e3,
         });
-        crate::access::write(&service.metrics, log, line.to_string());
+        crate::access::write(line.to_string());
     }
     response
+}
+
+/// Refuses transfer codings besides `chunked`, which the connection has undone (RFC 9112, 6.1).
+fn coding(request: &axum::extract::Request) -> Result<(), Problem> {
+    let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
+    let first = codings.next();
+    let plain = first.is_none_or(|first| first.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
+    if plain && codings.next().is_none() {
+        return Ok(());
+    }
+    let detail = "send the body as it is, in chunks or with its length";
+    Err(Problem::new(StatusCode::NOT_IMPLEMENTED, "transfer-coding", "the transfer coding is not supported", detail))
 }

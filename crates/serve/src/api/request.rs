@@ -13,6 +13,7 @@ use crate::body;
 use crate::keys::Caller;
 use crate::priority::blocking;
 use crate::problem::Problem;
+use crate::server::{SLOWEST, network};
 use crate::service::Service;
 use crate::settings::Scope;
 use crate::share::{Part, Short};
@@ -26,7 +27,7 @@ pub(super) async fn caller(service: &Service, headers: &HeaderMap, peer: Peer) -
             Ok(caller) => caller,
             Err(text) => {
                 // An address has few guesses. A right key is none, whatever others of its address do.
-                let address = format!("tries {}", peer.0);
+                let address = format!("tries {}", network(peer.0));
                 let wait = |seconds| Problem::busy("too many keys were tried from this address", seconds);
                 keys.verify(text, || service.rates.take(&address, 0.2, 10.0).map_err(wait)).await?
             }
@@ -38,9 +39,8 @@ pub(super) async fn caller(service: &Service, headers: &HeaderMap, peer: Peer) -
     Ok(caller)
 }
 
-/// Reads a body: so large, and not slower than so.
-async fn whole(service: &Service, headers: &HeaderMap, owner: &Arc<str>, body: Body) -> Result<Bytes, Problem> {
-    const SLOWEST: f64 = 16_384.0;
+/// Reads a body: so large, and not slower than so. It counts as long as its part is held.
+async fn whole(service: &Service, headers: &HeaderMap, owner: &Arc<str>, body: Body) -> Result<(Bytes, Part), Problem> {
     let most = service.settings.body;
     let large = || Problem::too_large(format!("a body has at most {most} bytes here"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -66,7 +66,8 @@ async fn whole(service: &Service, headers: &HeaderMap, owner: &Arc<str>, body: B
         })?;
         // By an eighth, not by twice: what it takes is what was counted.
         if bytes.capacity() - bytes.len() < data.len() {
-            bytes.reserve_exact(data.len().max(bytes.len() / 8));
+            let more = bytes.try_reserve_exact(data.len().max(bytes.len() / 8));
+            more.map_err(|_| Problem::unavailable("the service has no memory for this now"))?;
         }
         bytes.extend_from_slice(&data);
         let longest = patience.as_secs_f64() + bytes.len() as f64 / SLOWEST;
@@ -74,7 +75,7 @@ async fn whole(service: &Service, headers: &HeaderMap, owner: &Arc<str>, body: B
             return Err(slow());
         }
     }
-    Ok(bytes.into())
+    Ok((bytes.into(), held))
 }
 
 /// A request that was read and checked.
@@ -84,6 +85,8 @@ pub(super) struct Read {
     pub content_type: String,
     pub query: String,
     pub bytes: Bytes,
+    /// The body's part of the bytes that bodies may take, until the queue has room for it.
+    pub held: Part,
 }
 
 pub(super) async fn read(
@@ -101,30 +104,29 @@ pub(super) async fn read(
     }
     let query = query.unwrap_or_default();
     let owner = Arc::<str>::from(caller.id.as_str());
-    let bytes = whole(service, headers, &owner, body).await?;
+    let (bytes, held) = whole(service, headers, &owner, body).await?;
     let parse = {
         let (content_type, query, bytes) = (content_type.clone(), query.clone(), bytes.clone());
         move || body::read(&content_type, &query, &bytes)
     };
-    let small = bytes.len() <= 16_384;
-    let mut work = if small { parse()? } else { aside(service, &owner, parse).await? };
-    let limits = service.clone();
-    let work = if small && !work.takes_checking() {
-        work.check(&service.limits)?;
-        work
-    } else {
-        aside(service, &owner, move || work.check(&limits.limits).map(|()| work)).await?
+    let (limits, length) = (service.clone(), bytes.len());
+    let checked = move || {
+        let mut work = parse()?;
+        work.check(&limits.limits)?;
+        Ok(work)
     };
+    let work = if length <= 16_384 { checked()? } else { aside(service, &owner, length, checked).await? };
     caller.may(if matches!(work, Work::Kernel(_)) { Scope::Kernels } else { Scope::Operations })?;
-    Ok(Read { caller, work, content_type, query, bytes })
+    Ok(Read { caller, work, content_type, query, bytes, held })
 }
 
-/// Reads or checks what takes a while, a few at a time, where no other request waits for it.
+/// Reads and checks what takes a while, a few at a time, where no other request waits for it.
 async fn aside(
     service: &Service,
     owner: &Arc<str>,
+    length: usize,
     work: impl FnOnce() -> Result<Work, Problem> + Send + 'static,
 ) -> Result<Work, Problem> {
     let working = async { blocking(work).await.unwrap_or_else(|_| Err(Problem::internal())) };
-    service.parsing.take(owner, working).await
+    service.parsing.take(owner, length, working).await
 }

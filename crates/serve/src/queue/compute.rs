@@ -9,7 +9,8 @@ use cantus::{Engine, Error};
 
 use super::{Means, Task};
 use crate::problem::Problem;
-use crate::work::array::Output;
+use crate::work::output::Output;
+use crate::work::progress::Steps;
 use crate::work::{Failure, Work};
 
 /// The outcomes of a batch.
@@ -97,9 +98,10 @@ impl Worker {
             let device = if host { Some(HOST.to_owned()) } else { self.device(engine) };
             outcomes.on(device.as_ref());
             let before = engine.events().last().map(|event| event.at);
+            let steps = Steps { progress: &first.progress, stop };
             let guarded = AssertUnwindSafe(|| {
                 engine.cancel_scope(stop, || {
-                    engine.memory_scope(|| Computed(Work::run_alike(engine, &works, self.memory, &first.progress)))
+                    engine.memory_scope(|| Computed(Work::run_alike(engine, &works, self.memory, &steps)))
                 })
             });
             let result = std::panic::catch_unwind(guarded);

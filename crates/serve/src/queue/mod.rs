@@ -20,8 +20,8 @@ use crate::priority::Yields;
 use crate::problem::Problem;
 use crate::share::{Bound, Short};
 use crate::work::Work;
-use crate::work::array::Output;
 use crate::work::kernel::KernelLimits;
+use crate::work::output::Output;
 use crate::work::progress::Progress;
 use compute::Worker;
 use waiting::{Entry, Waiting, gather};
@@ -98,6 +98,14 @@ pub struct Finished {
     pub devices: Vec<String>,
     /// Events on the way.
     pub events: Vec<String>,
+}
+
+impl Finished {
+    /// Work that was never begun.
+    pub fn unbegun(problem: Problem) -> Self {
+        let (devices, events) = (Vec::new(), Vec::new());
+        Self { result: Err(problem), began: None, milliseconds: 0.0, batch: 1, devices, events }
+    }
 }
 
 /// Room in a lane, given back when it is dropped.

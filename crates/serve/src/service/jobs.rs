@@ -1,4 +1,4 @@
-//! Jobs: accepted, followed, taken up again, forgotten.
+//! Jobs: accepted, followed, shown, forgotten.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -12,9 +12,10 @@ use futures_util::future::join_all;
 use tokio::sync::{oneshot, watch};
 
 use super::Service;
+use super::answers::{Answers, Held};
 use super::kept::{Kept, RECORD};
 use super::ledger::{Ledger, Live};
-use crate::job::{Job, Record, State};
+use crate::job::{Job, Record, Shape, State};
 use crate::keys::{Caller, now, random_hex};
 use crate::priority::blocking;
 use crate::problem::Problem;
@@ -23,14 +24,11 @@ use crate::settings::Scope;
 use crate::store::Change;
 use crate::traces::{self, Worked};
 use crate::work::Work;
-use crate::work::array::Output;
+use crate::work::output::Output;
 use crate::work::progress::Progress;
 
-/// A job that was begun so often ends the process, it seems.
-const ATTEMPTS: u32 = 3;
-
 impl Service {
-    fn jobs(&self) -> MutexGuard<'_, Ledger> {
+    pub(super) fn jobs(&self) -> MutexGuard<'_, Ledger> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -54,6 +52,7 @@ impl Service {
         let body = request.body.len() as u64;
         // The request goes when the result comes.
         let bytes = RECORD + texts as u64 + body.max(work.produces());
+        self.answers.fits(work.produces())?;
         let (lane, owner, room) = self.room(caller, &work, body, true)?;
         self.keep(&owner, bytes)?;
         let kept = Kept { service: self.clone(), owner: owner.clone(), bytes: Some(bytes) };
@@ -72,6 +71,7 @@ impl Service {
             due: None,
             shape: None,
             trace: traces::parent(),
+            granted: Some(self.grants(work.kind())),
         };
         // In memory first, so that a repetition that comes meanwhile finds it.
         let cancel = CancelFlag::new();
@@ -81,6 +81,7 @@ impl Service {
             changes: watch::channel(record.job.clone()).0,
             cancel: cancel.clone(),
             written: receiver,
+            held: false,
         };
         let found = {
             let mut jobs = self.jobs();
@@ -113,7 +114,7 @@ impl Service {
     }
 
     /// Queues a job's work, and follows it to its end.
-    fn drive(
+    pub(super) fn drive(
         self: &Arc<Self>,
         lane: &Arc<Lane>,
         owner: Arc<str>,
@@ -168,11 +169,11 @@ impl Service {
     }
 
     /// Changes a job in memory, and tells who watches it. One that has ended stays as it is.
-    fn alter(&self, id: &str, change: impl FnOnce(&mut Record)) -> Option<Record> {
+    pub(super) fn alter(&self, id: &str, change: impl FnOnce(&mut Record)) -> Option<Record> {
         self.jobs().alter(id, change)
     }
 
-    async fn end(&self, id: &str, finished: Finished) {
+    pub(super) async fn end(&self, id: &str, finished: Finished) {
         let cancelled = self.jobs().get(id).is_none_or(|live| live.cancel.is_cancelled());
         if self.is_stopping()
             && !cancelled
@@ -182,6 +183,12 @@ impl Service {
             return;
         }
         let Some(mut record) = self.jobs().get(id).map(|live| live.record.clone()) else { return };
+        if let Err(problem) = &finished.result
+            && !cancelled
+            && self.had_more(&record, problem)
+        {
+            return self.hold_begun(id, problem).await;
+        }
         let (ended, keep) = (now(), self.settings.keep.as_secs());
         record.job.ended = Some(ended);
         record.job.expires = Some(ended.saturating_add(keep));
@@ -192,7 +199,8 @@ impl Service {
         let owner = Arc::<str>::from(record.owner.as_str());
         let (before, texts) = (record.bytes, record.content_type.len() + record.query.len());
         let after = |bytes: usize| RECORD + (texts + bytes) as u64;
-        let mut result = finished.result;
+        let fits = |output: Output| self.answers.fits(output.bytes.len() as u64).map(|()| output);
+        let mut result = finished.result.and_then(fits);
         if let Ok(output) = &result {
             // What the request did not say, the result takes now; what it takes less is free.
             let more = after(output.bytes.len()).saturating_sub(before);
@@ -233,82 +241,6 @@ impl Service {
         self.disk.give(&owner, before.saturating_sub(record.bytes));
         self.metrics.ended(&record.job);
         self.alter(id, |held| *held = record);
-    }
-
-    /// The jobs that are being computed.
-    pub(super) fn running(&self) -> Vec<String> {
-        self.jobs().running()
-    }
-
-    /// An orderly stop interrupts these: that they were begun is no fault of theirs. Those that have ended meanwhile stay as they are.
-    pub(super) async fn interrupt(&self, jobs: Vec<String>) {
-        let back = |record: &mut Record| record.attempts = record.attempts.saturating_sub(1);
-        let changed = jobs.iter().filter_map(|id| self.alter(id, back));
-        join_all(changed.map(|record| self.store.change(Change::Update(Box::new(record))))).await;
-    }
-
-    /// Takes up what an earlier process left.
-    pub(super) fn resume(self: &Arc<Self>, mut records: Vec<Record>) {
-        // In the order of before: what was begun comes first.
-        records.sort_by_key(|record| (record.job.created, std::cmp::Reverse(record.attempts)));
-        for mut record in records {
-            let cancel = CancelFlag::new();
-            let id = record.id.clone();
-            let open = !record.job.state.ended();
-            if open {
-                record.job.state = State::Queued;
-                record.job.progress = Some(0);
-            } else if record.due.is_none() {
-                record.due = Some(self.store.age().saturating_add(self.settings.keep.as_secs()));
-            }
-            let owner = Arc::<str>::from(record.owner.as_str());
-            self.places.add(&owner, 1);
-            self.disk.add(&owner, record.bytes);
-            let live = Live {
-                record: record.clone(),
-                changes: watch::channel(record.job.clone()).0,
-                cancel: cancel.clone(),
-                written: watch::channel(true).1,
-            };
-            self.jobs().insert(live);
-            if !open {
-                continue;
-            }
-            self.metrics.resumed.fetch_add(1, Ordering::Relaxed);
-            let begun = self.begin_again(&record, cancel);
-            if let Err(problem) = begun {
-                let service = self.clone();
-                tokio::spawn(async move {
-                    let finished = Finished {
-                        result: Err(problem),
-                        began: None,
-                        milliseconds: 0.0,
-                        batch: 1,
-                        devices: Vec::new(),
-                        events: Vec::new(),
-                    };
-                    service.end(&id, finished).await;
-                });
-            }
-        }
-    }
-
-    fn begin_again(self: &Arc<Self>, record: &Record, cancel: CancelFlag) -> Result<(), Problem> {
-        if record.attempts >= ATTEMPTS {
-            return Err(Problem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "given-up",
-                "the job was given up",
-                format!("the service ended {ATTEMPTS} times while it computed this job"),
-            ));
-        }
-        let body = self.store.request(&record.id).ok().flatten().ok_or_else(Problem::internal)?;
-        let mut work = crate::body::read(&record.content_type, &record.query, &body)?;
-        work.check(&self.limits)?;
-        let owner = Caller::named(&record.owner);
-        let (lane, owner, room) = self.room(&owner, &work, body.len() as u64, false)?;
-        self.drive(&lane, owner, room, work, record.id.clone(), cancel);
-        Ok(())
     }
 
     /// Forgets jobs whose time is over.
@@ -368,8 +300,9 @@ impl Service {
     ///
     /// # Errors
     /// 404; 409 while there is none; what it failed with.
-    pub async fn result(self: &Arc<Self>, caller: &Caller, id: &str) -> Result<(Job, Output), Problem> {
-        let (job, shape) = self.look(caller, id, |live| (live.record.job.clone(), live.record.shape.clone()))?;
+    pub async fn result(self: &Arc<Self>, caller: &Caller, id: &str) -> Result<(Job, Shape, Held), Problem> {
+        let look = |live: &Live| (live.record.job.clone(), live.record.shape.clone(), live.record.owner.clone());
+        let (job, shape, owner) = self.look(caller, id, look)?;
         let pending = || {
             Problem::new(
                 StatusCode::CONFLICT,
@@ -379,10 +312,19 @@ impl Service {
             )
         };
         let shape = shape.ok_or_else(|| job.problem.clone().unwrap_or_else(pending))?;
-        let (service, id) = (self.clone(), id.to_owned());
-        let bytes = blocking(move || service.store.result(&id)).await;
-        let bytes = bytes.ok().and_then(Result::ok).flatten().ok_or_else(Problem::internal)?;
-        Ok((job, Output { shape, bytes }))
+        if let Some(held) = self.answers.read(id) {
+            return Ok((job, shape, held));
+        }
+        let part = self.answers.part(&owner.as_str().into(), shape.bytes())?;
+        let (service, name) = (self.clone(), id.to_owned());
+        let read = blocking(move || service.store.result(&name)).await.map_err(|_| Problem::internal())?;
+        let bytes = read.map_err(|reason| {
+            crate::log(&format!("a result could not be read: {reason}"));
+            Problem::unavailable("the disk does not give the result now")
+        })?;
+        // It was there, so it was deleted meanwhile.
+        let bytes = bytes.ok_or_else(|| Problem::not_found("there is no such job"))?;
+        Ok((job, shape, self.answers.share(id, Answers::hold(part, bytes))))
     }
 
     /// Cancels a job, or forgets one that has ended. Whether it was forgotten.
@@ -395,7 +337,11 @@ impl Service {
             live.record.clone()
         })?;
         if !record.job.state.ended() {
-            return Ok(Some(record.job));
+            // Nothing follows a job that is held.
+            if self.jobs().release(id) {
+                self.end(id, Finished::unbegun(Problem::cancelled())).await;
+            }
+            return self.job(caller, id).map(Some);
         }
         if self.forget(record).await { Ok(None) } else { Err(Problem::unavailable("the disk rejects writes")) }
     }
@@ -474,7 +420,7 @@ pub struct Request {
     /// Its query.
     pub query: String,
     /// Its body.
-    pub body: Arc<[u8]>,
+    pub body: axum::body::Bytes,
     /// Its `Idempotency-Key`.
     pub idempotency: Option<String>,
 }

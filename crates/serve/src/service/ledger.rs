@@ -16,6 +16,8 @@ pub(super) struct Live {
     pub cancel: CancelFlag,
     /// True if it is on the disk; closed without, when it could not be written.
     pub written: watch::Receiver<bool>,
+    /// This start cannot compute it, and nothing follows it.
+    pub held: bool,
 }
 
 /// All of them.
@@ -112,6 +114,18 @@ impl Ledger {
         Some(record)
     }
 
+    /// Marks a job that this start cannot compute.
+    pub fn hold(&mut self, id: &str) {
+        if let Some(live) = self.jobs.get_mut(id) {
+            live.held = true;
+        }
+    }
+
+    /// Returns whether a job was held. It is no longer.
+    pub fn release(&mut self, id: &str) -> bool {
+        self.jobs.get_mut(id).is_some_and(|live| std::mem::take(&mut live.held))
+    }
+
     /// Counts a job's state, and when it may be forgotten; or no longer.
     fn stands(&mut self, standing: Standing, id: &str, there: bool) {
         let count = self.states.entry(standing.state).or_default();
@@ -150,7 +164,7 @@ mod tests {
             "idempotency": key, "digest": ""});
         let record: Record = serde_json::from_value(record).unwrap();
         let changes = watch::channel(record.job.clone()).0;
-        Live { record, changes, cancel: CancelFlag::new(), written: watch::channel(true).1 }
+        Live { record, changes, cancel: CancelFlag::new(), written: watch::channel(true).1, held: false }
     }
 
     /// The indexes find what a search through all jobs finds.

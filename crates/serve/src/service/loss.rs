@@ -13,7 +13,7 @@ use super::{Request, Service};
 use crate::job::{Job, State};
 use crate::settings::Settings;
 use crate::store::Store;
-use crate::work::array::Output;
+use crate::work::output::Output;
 
 #[path = "../../../../tests/suite/fallback/faulty.rs"]
 #[allow(dead_code, reason = "the library's tests use more of it")]
@@ -47,7 +47,7 @@ async fn run(service: &Arc<Service>, text: &str) -> (Job, Vec<Option<u8>>, Outpu
     let request = Request {
         content_type: "application/json".to_owned(),
         query: String::new(),
-        body: text.as_bytes().into(),
+        body: text.as_bytes().to_vec().into(),
         idempotency: None,
     };
     let caller = service.anybody.clone();
@@ -62,8 +62,8 @@ async fn run(service: &Arc<Service>, text: &str) -> (Job, Vec<Option<u8>>, Outpu
         }
         changes.changed().await.unwrap();
     };
-    let (_, output) = service.result(&caller, &id).await.unwrap();
-    (job, seen, output)
+    let (_, shape, held) = service.result(&caller, &id).await.unwrap();
+    (job, seen, Output { shape, bytes: held.as_ref().to_vec() })
 }
 
 const ANIMATION: &str =
@@ -73,10 +73,12 @@ const PICTURE: &str = r#"{"kind": "picture", "picture": "phi_pattern", "width": 
 #[test]
 fn a_job_ends_on_the_next_device_and_its_record_says_so() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let place = tempfile::tempdir().unwrap();
+    // The service makes them, for its user alone.
+    let folders = ["faulty", "right"].map(|name| place.path().join(name));
     let counts = Arc::new(Counts::default());
     let (job, next, output) = runtime.block_on(async {
-        let service = open(folders[0].path(), Some((Fault::Lose(20), counts.clone())));
+        let service = open(&folders[0], Some((Fault::Lose(20), counts.clone())));
         let (job, seen, output) = run(&service, ANIMATION).await;
         let numbers: Vec<u8> = seen.into_iter().flatten().collect();
         assert!(numbers.is_sorted() && numbers.last() == Some(&100), "{numbers:?}");
@@ -98,14 +100,14 @@ fn a_job_ends_on_the_next_device_and_its_record_says_so() {
     // What is on the disk says the same.
     let store = (0..100).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
-        Store::open(folders[0].path()).ok()
+        Store::open(&folders[0]).ok()
     });
     let record = store.unwrap().records.into_iter().find(|record| record.id == job.id).unwrap();
     assert_eq!((record.job.devices, record.job.events), (job.devices, job.events));
 
     // The numbers are those of a device that nothing happens to.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let expected = runtime.block_on(async { run(&open(folders[1].path(), None), ANIMATION).await.2 });
+    let expected = runtime.block_on(async { run(&open(&folders[1], None), ANIMATION).await.2 });
     assert_eq!(output.shape.shape, [40, 100, 200]);
     assert!(output == expected);
 }

@@ -1,10 +1,12 @@
 //! The service behind its routes: lanes, jobs and what is counted.
 
+mod answers;
 mod jobs;
 mod kept;
 mod ledger;
 #[cfg(test)]
 mod loss;
+mod resume;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,18 +15,22 @@ use std::time::{Duration, SystemTime};
 use cantus::backend::CancelFlag;
 use tokio::sync::{oneshot, watch};
 
+use crate::job::Shape;
 use crate::keys::{Caller, Keys, Rates};
 use crate::metrics::Metrics;
 use crate::priority::Yields;
 use crate::problem::Problem;
 use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
 use crate::settings::{Scope, Settings};
-use crate::share::{Bound, Shares, Turns};
+use crate::share::{Bound, Part, Shares, Turns};
 use crate::store::Store;
 use crate::traces::{self, Traces, Worked};
 use crate::work::kernel::KernelLimits;
+use crate::work::output::Output;
 use crate::work::progress::Progress;
 use crate::work::{Limits, Work};
+use answers::Answers;
+pub use answers::Held;
 pub use jobs::Request;
 use ledger::Ledger;
 
@@ -163,6 +169,8 @@ pub struct Service {
     pub parsing: Turns,
     /// Bytes of bodies that are being sent.
     pub bodies: Arc<Shares>,
+    /// Results that are being answered.
+    answers: Answers,
     /// One measurement at a time.
     pub measuring: Arc<tokio::sync::Semaphore>,
     /// Told when the service stops.
@@ -189,6 +197,7 @@ impl Service {
         command: Vec<std::ffi::OsString>,
         engine: &Arc<Engines>,
     ) -> Result<Arc<Self>, String> {
+        crate::folder::own(&settings.data)?;
         let keys = keys(&settings)?;
         let traces = Traces::open(&settings)?;
         let bounds = Bounds {
@@ -209,19 +218,25 @@ impl Service {
         let open =
             |name: &String| Served::open(name, engine, bounds, Bounds { threads: settings.workers, yields, ..bounds });
         let devices = names.iter().map(open).collect::<Result<_, _>>()?;
+        let drivers = crate::folder::drivers(&settings.data)?;
         let kernel_limits = settings.kernels.clone().map(|device| KernelLimits {
             memory: settings.kernel_memory,
             time: settings.kernel_time,
             text: settings.kernel_text,
             device,
             command,
-            folder: settings.data.join("drivers"),
+            folder: drivers.clone(),
         });
         let kernels = kernel_limits.clone().map(|limits| kernel_lane(limits, &settings, bounds));
         let kernels = kernels.transpose().map_err(unstarted)?;
+        if let Some(limits) = &kernel_limits {
+            // Kernels run in processes, and each opens it: better to know it now.
+            let opened = crate::engine::open(&limits.device, limits.memory, Some(limits.time));
+            opened.map_err(|error| format!("--kernels {}: {error}", limits.device))?;
+        }
         let opened = Store::open(&settings.data)?;
         // What an earlier process left; this one alone has the folder now.
-        let _ = std::fs::remove_dir_all(settings.data.join("drivers"));
+        crate::folder::sweep(&settings.data);
         if let Some((aside, reason)) = &opened.aside {
             crate::log(&format!(
                 "the database of jobs cannot be used ({reason}); it was set aside as {}",
@@ -248,6 +263,7 @@ impl Service {
             stopping: AtomicBool::new(false),
             parsing: Turns::new(4),
             bodies: Arc::new(Shares::new(Bound { most: settings.queue_bytes, share: bounds.share })),
+            answers: Answers::new(Shares::new(Bound { most: settings.queue_bytes, share: bounds.share })),
             measuring: Arc::new(tokio::sync::Semaphore::new(1)),
             stop: watch::channel(false).0,
             settings,
@@ -272,6 +288,15 @@ impl Service {
                 }
             }
         });
+    }
+
+    /// Returns why it accepts no jobs now, if so.
+    pub fn unready(&self) -> Option<&'static str> {
+        if self.is_stopping() {
+            Some("the service is stopping")
+        } else {
+            self.store.is_failing().then_some("the disk rejects writes")
+        }
     }
 
     /// Returns whether it takes no more work.
@@ -309,18 +334,21 @@ impl Service {
         Ok((lane, owner, room))
     }
 
-    /// Computes while the caller waits. Dropped, the work is cancelled.
+    /// Computes while the caller waits; `body` is the part that counts the body until the queue does. Dropped, the work is cancelled.
     ///
     /// # Errors
     /// 429, and what the work ends with.
-    pub async fn compute(&self, caller: &Caller, work: Work, bytes: u64) -> Result<Finished, Problem> {
+    pub async fn compute(&self, caller: &Caller, work: Work, bytes: u64, body: Part) -> Result<Finished, Problem> {
         struct Guard(CancelFlag);
         impl Drop for Guard {
             fn drop(&mut self) {
                 self.0.cancel();
             }
         }
+        self.answers.fits(work.produces())?;
         let (lane, owner, room) = self.room(caller, &work, bytes, true)?;
+        // From here on the queue counts it.
+        drop(body);
         let (reply, outcome) = oneshot::channel();
         let cancel = CancelFlag::new();
         let _guard = Guard(cancel.clone());
@@ -344,6 +372,15 @@ impl Service {
         };
         finished.result = Ok(finished.result.map_err(stopped)?);
         Ok(finished)
+    }
+
+    /// Holds a result while its caller reads it.
+    ///
+    /// # Errors
+    /// 413; 429 where too much is being read.
+    pub fn held(&self, caller: &Caller, output: Output) -> Result<(Shape, Held), Problem> {
+        let part = self.answers.part(&caller.id.as_str().into(), output.bytes.len() as u64)?;
+        Ok((output.shape, Answers::hold(part, output.bytes)))
     }
 
     /// Takes no more work; lets what runs end for as long as `grace`, then stops it. Jobs that did not end are taken up by the next start.

@@ -1,79 +1,39 @@
-//! Arrays in and out: JSON, `.npy`, safetensors, and bytes behind a line of JSON.
+//! Arrays that come in.
 
+use cantus::DType;
 use cantus::half::{bf16, f16};
-use cantus::tensor::npy;
-use cantus::{DType, Tensor};
-use serde::ser::{SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::job::Shape;
 use crate::problem::Problem;
 
-/// A dtype's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum DTypeName {
-    Bool,
-    I8,
-    U8,
-    I16,
-    U16,
-    I32,
-    U32,
-    I64,
-    U64,
-    F16,
-    Bf16,
-    F32,
-    F64,
-    Complex64,
-    Complex128,
-}
-
-impl DTypeName {
-    /// The library's dtype.
-    pub fn dtype(self) -> DType {
-        match self {
-            Self::Bool => DType::Bool,
-            Self::I8 => DType::I8,
-            Self::U8 => DType::U8,
-            Self::I16 => DType::I16,
-            Self::U16 => DType::U16,
-            Self::I32 => DType::I32,
-            Self::U32 => DType::U32,
-            Self::I64 => DType::I64,
-            Self::U64 => DType::U64,
-            Self::F16 => DType::F16,
-            Self::Bf16 => DType::BF16,
-            Self::F32 => DType::F32,
-            Self::F64 => DType::F64,
-            Self::Complex64 => DType::Complex64,
-            Self::Complex128 => DType::Complex128,
+macro_rules! names {
+    ($($name:ident = $dtype:ident),*) => {
+        /// A dtype's name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+        #[serde(rename_all = "lowercase")]
+        pub enum DTypeName {
+            $($name,)*
         }
-    }
 
-    /// The name of the library's dtype.
-    pub fn of(dtype: DType) -> Option<Self> {
-        const ALL: [DTypeName; 15] = [
-            DTypeName::Bool,
-            DTypeName::I8,
-            DTypeName::U8,
-            DTypeName::I16,
-            DTypeName::U16,
-            DTypeName::I32,
-            DTypeName::U32,
-            DTypeName::I64,
-            DTypeName::U64,
-            DTypeName::F16,
-            DTypeName::Bf16,
-            DTypeName::F32,
-            DTypeName::F64,
-            DTypeName::Complex64,
-            DTypeName::Complex128,
-        ];
-        ALL.into_iter().find(|name| name.dtype() == dtype)
-    }
+        impl DTypeName {
+            /// The library's dtype.
+            pub fn dtype(self) -> DType {
+                match self {
+                    $(Self::$name => DType::$dtype,)*
+                }
+            }
+
+            /// The name of the library's dtype.
+            pub fn of(dtype: DType) -> Option<Self> {
+                [$(Self::$name),*].into_iter().find(|name| name.dtype() == dtype)
+            }
+        }
+    };
+}
+names! {
+    Bool = Bool, I8 = I8, U8 = U8, I16 = I16, U16 = U16, I32 = I32, U32 = U32, I64 = I64, U64 = U64, F16 = F16, Bf16 = BF16, F32 = F32,
+    F64 = F64, Complex64 = Complex64, Complex128 = Complex128
 }
 
 /// A tensor in JSON.
@@ -303,171 +263,4 @@ fn put(bytes: &mut Vec<u8>, dtype: DType, number: Number) -> Option<()> {
         }
     }
     Some(())
-}
-
-/// The result of a computation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// The shape of the bytes.
-    pub shape: Shape,
-    /// Elements in the machine's byte order, row-major; of a field 32-bit limbs, the least significant first.
-    pub bytes: Vec<u8>,
-}
-
-/// The dtype that a result has in a file.
-fn file_dtype(shape: &Shape) -> (DType, Vec<usize>) {
-    match shape.hex {
-        None => (shape.dtype.parse().unwrap_or(DType::U8), shape.shape.clone()),
-        // Limbs of 32 bits along one more axis, where an element has several.
-        Some(4) => (DType::U32, shape.shape.clone()),
-        Some(bytes) if is_field(shape) => (DType::U32, shape.shape.iter().copied().chain([bytes / 4]).collect()),
-        Some(bytes) => (DType::U8, shape.shape.iter().copied().chain([bytes]).collect()),
-    }
-}
-
-fn is_field(shape: &Shape) -> bool {
-    !shape.dtype.ends_with("-g1") && !shape.dtype.ends_with("-g2") && shape.dtype != "digest"
-}
-
-impl Output {
-    /// A tensor's elements.
-    ///
-    /// # Errors
-    /// As reading it.
-    pub fn of(tensor: &Tensor) -> cantus::Result<Self> {
-        let mut bytes = tensor.to_bytes()?;
-        bytes.truncate(usize::try_from(tensor.byte_len()).unwrap_or(usize::MAX));
-        let shape = Shape { dtype: tensor.dtype().name().to_owned(), shape: tensor.shape().to_vec(), hex: None };
-        Ok(Self { shape, bytes })
-    }
-
-    /// Returns it as `.npy`.
-    ///
-    /// # Errors
-    /// 500 for a shape that the format has no room for.
-    pub fn npy(&self) -> Result<Vec<u8>, Problem> {
-        let (dtype, shape) = file_dtype(&self.shape);
-        let mut file = Vec::with_capacity(self.bytes.len() + 128);
-        npy::write_header(&mut file, dtype, &shape).map_err(|_| Problem::internal())?;
-        file.extend_from_slice(&self.bytes);
-        Ok(file)
-    }
-
-    /// Returns it as safetensors, under the name `result`.
-    ///
-    /// # Errors
-    /// 406 for a dtype that the format does not have.
-    pub fn safetensors(&self) -> Result<Vec<u8>, Problem> {
-        use safetensors::tensor::{Dtype, TensorView};
-        let (dtype, shape) = file_dtype(&self.shape);
-        let dtype = match dtype {
-            DType::Bool => Dtype::BOOL,
-            DType::I8 => Dtype::I8,
-            DType::U8 => Dtype::U8,
-            DType::I16 => Dtype::I16,
-            DType::U16 => Dtype::U16,
-            DType::I32 => Dtype::I32,
-            DType::U32 => Dtype::U32,
-            DType::I64 => Dtype::I64,
-            DType::U64 => Dtype::U64,
-            DType::F16 => Dtype::F16,
-            DType::BF16 => Dtype::BF16,
-            DType::F32 => Dtype::F32,
-            DType::F64 => Dtype::F64,
-            other => {
-                return Err(Problem::new(
-                    axum::http::StatusCode::NOT_ACCEPTABLE,
-                    "not-acceptable",
-                    "the result cannot have this form",
-                    format!("safetensors cannot hold {other}: accept application/x-npy"),
-                ));
-            }
-        };
-        let view = TensorView::new(dtype, shape, &self.bytes).map_err(|_| Problem::internal())?;
-        safetensors::serialize([("result", view)], None).map_err(|_| Problem::internal())
-    }
-
-    /// A line of JSON that describes the bytes, and the bytes.
-    pub fn raw(&self) -> Vec<u8> {
-        let (dtype, shape) = file_dtype(&self.shape);
-        let mut out = serde_json::json!({"dtype": dtype.name(), "shape": shape, "bytes": self.bytes.len()})
-            .to_string()
-            .into_bytes();
-        out.push(b'\n');
-        out.extend_from_slice(&self.bytes);
-        out
-    }
-}
-
-/// Elements as JSON shows them.
-pub struct Shown<'a>(pub &'a Output);
-
-impl Serialize for Shown<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Output { shape, bytes } = self.0;
-        if let Some(each) = shape.hex.filter(|&each| each > 0) {
-            let mut list = to.serialize_seq(Some(bytes.len() / each))?;
-            for element in bytes.chunks_exact(each) {
-                let mut text = String::with_capacity(2 + 2 * each);
-                text.push_str("0x");
-                let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16));
-                let push = |text: &mut String, byte: &u8| text.extend(digits(byte).into_iter().flatten());
-                // Limbs begin with the least significant byte; points are big-endian as they are.
-                if is_field(shape) {
-                    element.iter().rev().for_each(|byte| push(&mut text, byte));
-                } else {
-                    element.iter().for_each(|byte| push(&mut text, byte));
-                }
-                list.serialize_element(&text)?;
-            }
-            return list.end();
-        }
-        let dtype: DType = shape.dtype.parse().map_err(serde::ser::Error::custom)?;
-        let mut list = to.serialize_seq(Some(bytes.len() / dtype.bytes()))?;
-        for element in bytes.chunks_exact(dtype.bytes()) {
-            match dtype {
-                DType::Bool => list.serialize_element(&(element.first() != Some(&0)))?,
-                DType::I8 => list.serialize_element(&of::<i8>(element))?,
-                DType::U8 => list.serialize_element(&of::<u8>(element))?,
-                DType::I16 => list.serialize_element(&of::<i16>(element))?,
-                DType::U16 => list.serialize_element(&of::<u16>(element))?,
-                DType::I32 => list.serialize_element(&of::<i32>(element))?,
-                DType::U32 => list.serialize_element(&of::<u32>(element))?,
-                DType::I64 => list.serialize_element(&of::<i64>(element))?,
-                DType::U64 => list.serialize_element(&of::<u64>(element))?,
-                DType::F16 => list.serialize_element(&Float(f16::from_bits(of::<u16>(element)).to_f32()))?,
-                DType::BF16 => list.serialize_element(&Float(bf16::from_bits(of::<u16>(element)).to_f32()))?,
-                DType::F32 => list.serialize_element(&Float(of::<f32>(element)))?,
-                DType::F64 => list.serialize_element(&Double(of::<f64>(element)))?,
-                DType::Complex64 => list.serialize_element(&of::<[f32; 2]>(element).map(Float))?,
-                DType::Complex128 => list.serialize_element(&of::<[f64; 2]>(element).map(Double))?,
-            }
-        }
-        list.end()
-    }
-}
-
-fn of<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> T {
-    bytemuck::pod_read_unaligned(bytes)
-}
-
-/// Numbers, and names for NaN and infinities.
-struct Float(f32);
-struct Double(f64);
-
-impl Serialize for Float {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        if self.0.is_finite() { to.serialize_f32(self.0) } else { Double(f64::from(self.0)).serialize(to) }
-    }
-}
-
-impl Serialize for Double {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            value if value.is_finite() => to.serialize_f64(value),
-            value if value.is_nan() => to.serialize_str("NaN"),
-            value if value > 0.0 => to.serialize_str("Infinity"),
-            _ => to.serialize_str("-Infinity"),
-        }
-    }
 }

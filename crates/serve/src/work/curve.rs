@@ -1,5 +1,7 @@
 //! Curves: sums of multiples, and functions of points one by one.
 
+use std::ops::Range;
+
 use cantus::Engine;
 use cantus::zk::{
     Affine, Check, Coordinate, Curve, CurveKind, Field as _, FieldTensor, PointEncoding, PointTensor, Projective,
@@ -7,11 +9,11 @@ use cantus::zk::{
 };
 
 use super::Failure;
-use super::array::Output;
 use super::elements::{Bytes, Points};
 use super::field::{check_elements, limbs_of, with_type};
 use super::forms::{CurveFunction, CurveName, CurveWork, Encoding, FieldName, MsmWork};
-use super::progress::Progress;
+use super::output::Output;
+use super::progress::Steps;
 use crate::job::Shape;
 use crate::problem::Problem;
 
@@ -61,21 +63,28 @@ fn wrong(points: &Points, pointer: &str, place: usize, reason: &str) -> Problem 
     }
 }
 
-/// The bytes of each point.
-fn each(points: &Points, size: usize) -> impl Iterator<Item = &[u8]> {
+/// The bytes of each point of a block.
+fn each(points: &Points, size: usize, block: Range<usize>) -> impl Iterator<Item = &[u8]> {
     let (together, listed) = match points {
-        Points::Together(bytes) => (bytes.held(), &[][..]),
-        Points::Listed(list) => (&[][..], list.as_slice()),
+        Points::Together(bytes) => (bytes.held().get(block.start * size..block.end * size), None),
+        Points::Listed(list) => (None, list.get(block)),
     };
-    together.chunks_exact(size).chain(listed.iter().map(Bytes::held))
+    together.unwrap_or_default().chunks_exact(size).chain(listed.unwrap_or_default().iter().map(Bytes::held))
 }
 
-/// Reads points' digits, and checks their lengths; with `strict` also that they are points of the curve. How many there are.
+/// The number of points.
+fn count_of(points: &Points, size: usize) -> usize {
+    match points {
+        Points::Together(bytes) => bytes.held().len() / size,
+        Points::Listed(list) => list.len(),
+    }
+}
+
+/// Reads points' digits, and checks their lengths. How many there are. Whether they are points of the group takes long, and belongs to the work.
 fn check_points(
     curve: CurveName,
     points: &mut Points,
     encoding: PointEncoding,
-    strict: bool,
     pointer: &str,
 ) -> Result<usize, Problem> {
     let size = curve.kind().encoded_bytes(encoding);
@@ -97,14 +106,9 @@ fn check_points(
             }
         }
     }
-    let count = each(points, size).count();
+    let count = count_of(points, size);
     if encoding == PointEncoding::Compressed && count > COMPRESSED {
         return Err(Problem::too_large(format!("at most {COMPRESSED} compressed points are accepted")).at(pointer));
-    }
-    if strict {
-        with_curve!(curve, C => for (place, bytes) in each(points, size).enumerate() {
-            Affine::<C>::from_bytes(bytes, encoding).map_err(|reason| wrong(points, pointer, place, reason))?;
-        });
     }
     Ok(count)
 }
@@ -112,23 +116,36 @@ fn check_points(
 /// The most compressed points: each takes a square root.
 const COMPRESSED: usize = 1 << 16;
 
-/// Points of the group, once [`check_points`] has seen them.
-fn read_points<C: Curve>(points: &Points, encoding: PointEncoding, pointer: &str) -> Result<Vec<Affine<C>>, Problem>
+/// Points between two looks at whether the work is to stop: each takes up to a millisecond.
+const LOOK: usize = 64;
+
+/// The points of a block, each seen to be one of the group.
+fn read_points<C: Curve>(
+    points: &Points,
+    encoding: PointEncoding,
+    pointer: &str,
+    block: &Range<usize>,
+    steps: &Steps<'_>,
+) -> Result<Vec<Affine<C>>, Problem>
 where
     C::Base: Coordinate,
 {
     let read = |(place, bytes)| {
+        let place: usize = block.start + place;
+        if place.is_multiple_of(LOOK) {
+            steps.go_on()?;
+        }
         let point = Affine::<C>::from_bytes(bytes, encoding).and_then(|point| match point.is_in_group() {
             true => Ok(point),
             false => Err("the point is on the curve, but not in the group of prime order"),
         });
         point.map_err(|reason| wrong(points, pointer, place, reason))
     };
-    each(points, C::KIND.encoded_bytes(encoding)).enumerate().map(read).collect()
+    each(points, C::KIND.encoded_bytes(encoding), block.clone()).enumerate().map(read).collect()
 }
 
 pub fn check_msm(work: &mut MsmWork) -> Result<(), Problem> {
-    let points = check_points(work.curve, &mut work.points, PointEncoding::Eip, true, "/points")?;
+    let points = check_points(work.curve, &mut work.points, PointEncoding::Eip, "/points")?;
     let scalars = work.curve.scalars();
     check_elements(scalars, &mut work.scalars, "/scalars")?;
     let count = work.scalars.count(scalars.words());
@@ -142,14 +159,14 @@ pub fn check_msm(work: &mut MsmWork) -> Result<(), Problem> {
 
 pub fn check(work: &mut CurveWork) -> Result<(), Problem> {
     let CurveWork { curve, function, encoding, .. } = *work;
-    let (encoding, strict) = (encoding.into(), function != CurveFunction::Check);
-    let count = check_points(curve, &mut work.points, encoding, strict, "/points")?;
+    let encoding = encoding.into();
+    let count = check_points(curve, &mut work.points, encoding, "/points")?;
     if count == 0 {
         return Err(Problem::invalid("the points are missing").at("/points"));
     }
     match (&mut work.others, function == CurveFunction::Add) {
         (Some(others), true) => {
-            let second = check_points(curve, others, encoding, true, "/others")?;
+            let second = check_points(curve, others, encoding, "/others")?;
             if second != count {
                 return Err(Problem::invalid(format!("{second} points beside {count}: the numbers must be equal"))
                     .at("/others"));
@@ -189,19 +206,20 @@ fn output(curve: CurveName, encoding: PointEncoding, bytes: Vec<u8>) -> Output {
 /// Terms that are summed up at once, and points that a function takes at once.
 const TERMS: usize = 1 << 15;
 
-pub fn msm(engine: &Engine, work: &MsmWork, progress: &Progress) -> Result<Output, Failure> {
-    with_curve!(work.curve, C => msm_typed::<C>(engine, work, progress))
+pub fn msm(engine: &Engine, work: &MsmWork, steps: &Steps<'_>) -> Result<Output, Failure> {
+    with_curve!(work.curve, C => msm_typed::<C>(engine, work, steps))
 }
 
-fn msm_typed<C: Curve>(engine: &Engine, work: &MsmWork, progress: &Progress) -> Result<Output, Failure>
+fn msm_typed<C: Curve>(engine: &Engine, work: &MsmWork, steps: &Steps<'_>) -> Result<Output, Failure>
 where
     C::Base: Coordinate,
 {
-    let points = read_points::<C>(&work.points, PointEncoding::Eip, "/points")?;
     let scalars = limbs_of(&work.scalars);
+    let count = scalars.len() / C::Scalar::WORDS;
     let mut sum = Projective::<C>::INFINITY;
-    progress.blocks(points.len(), TERMS, |block| {
-        let points = PointTensor::from_points(engine, part(&points, &block, 1), Check::Trusted)?;
+    steps.blocks(count, TERMS, |block| {
+        let points = read_points::<C>(&work.points, PointEncoding::Eip, "/points", &block, steps)?;
+        let points = PointTensor::from_points(engine, &points, Check::Trusted)?;
         let own = part(scalars, &block, C::Scalar::WORDS);
         sum = sum.add_affine(multi_scalar_mul(&FieldTensor::from_limbs(engine, own, Check::Strict)?, &points)?);
         Ok::<_, Failure>(())
@@ -210,42 +228,47 @@ where
 }
 
 /// The elements of a block, of that many values each.
-fn part<'a, T>(list: &'a [T], block: &std::ops::Range<usize>, each: usize) -> &'a [T] {
+fn part<'a, T>(list: &'a [T], block: &Range<usize>, each: usize) -> &'a [T] {
     list.get(block.start * each..block.end * each).unwrap_or_default()
 }
 
-pub fn run(engine: &Engine, work: &CurveWork, progress: &Progress) -> Result<Output, Failure> {
-    with_curve!(work.curve, C => run_typed::<C>(engine, work, progress))
+pub fn run(engine: &Engine, work: &CurveWork, steps: &Steps<'_>) -> Result<Output, Failure> {
+    with_curve!(work.curve, C => run_typed::<C>(engine, work, steps))
 }
 
-fn run_typed<C: Curve>(engine: &Engine, work: &CurveWork, progress: &Progress) -> Result<Output, Failure>
+fn run_typed<C: Curve>(engine: &Engine, work: &CurveWork, steps: &Steps<'_>) -> Result<Output, Failure>
 where
     C::Base: Coordinate,
 {
     let encoding = work.encoding.into();
     let answered = work.answer.unwrap_or(work.encoding).into();
+    let size = C::KIND.encoded_bytes(encoding);
+    let count = count_of(&work.points, size);
+    let mut bytes = Vec::new();
     if work.function == CurveFunction::Check {
-        let size = C::KIND.encoded_bytes(encoding);
         let right = |bytes| Affine::<C>::from_bytes(bytes, encoding).is_ok_and(Affine::is_in_group);
-        let bytes: Vec<u8> = each(&work.points, size).map(|bytes| u8::from(right(bytes))).collect();
+        steps.blocks(count, LOOK, |block| {
+            bytes.extend(each(&work.points, size, block).map(|bytes| u8::from(right(bytes))));
+            Ok::<_, Problem>(())
+        })?;
         let shape = Shape { dtype: "bool".to_owned(), shape: vec![bytes.len()], hex: None };
         return Ok(Output { shape, bytes });
     }
-    let own = read_points::<C>(&work.points, encoding, "/points")?;
-    let others = work.others.as_ref().map(|others| read_points::<C>(others, encoding, "/others")).transpose()?;
-    let mut bytes = Vec::new();
-    progress.blocks(own.len(), TERMS, |block| {
-        let own = part(&own, &block, 1);
-        let tensor = |points| PointTensor::<C>::from_points(engine, points, Check::Trusted);
-        let result = match (work.function, &others, &work.scalars) {
-            (CurveFunction::Add, Some(others), _) => tensor(own)?.add(&tensor(part(others, &block, 1))?)?.to_vec()?,
+    steps.blocks(count, TERMS, |block| {
+        let read = |points, pointer| read_points::<C>(points, encoding, pointer, &block, steps);
+        let own = read(&work.points, "/points")?;
+        let tensor = |points: &[Affine<C>]| PointTensor::<C>::from_points(engine, points, Check::Trusted);
+        let result = match (work.function, &work.others, &work.scalars) {
+            (CurveFunction::Add, Some(others), _) => {
+                tensor(&own)?.add(&tensor(&read(others, "/others")?)?)?.to_vec()?
+            }
             (CurveFunction::Multiply, _, Some(scalars)) => {
                 let scalars = part(limbs_of(scalars), &block, C::Scalar::WORDS);
-                tensor(own)?.scale(&FieldTensor::from_limbs(engine, scalars, Check::Strict)?)?.to_vec()?
+                tensor(&own)?.scale(&FieldTensor::from_limbs(engine, scalars, Check::Strict)?)?.to_vec()?
             }
-            (CurveFunction::Double, ..) => tensor(own)?.double()?.to_vec()?,
-            (CurveFunction::Neg, ..) => tensor(own)?.neg()?.to_vec()?,
-            (CurveFunction::Encode, ..) => own.to_vec(),
+            (CurveFunction::Double, ..) => tensor(&own)?.double()?.to_vec()?,
+            (CurveFunction::Neg, ..) => tensor(&own)?.neg()?.to_vec()?,
+            (CurveFunction::Encode, ..) => own,
             // It was checked.
             _ => return Err(Failure::Problem(Problem::internal())),
         };

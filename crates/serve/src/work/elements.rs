@@ -128,6 +128,16 @@ impl Default for Points {
 
 #[cfg(feature = "zk")]
 impl Points {
+    /// Takes points that came as bytes.
+    ///
+    /// # Errors
+    /// 422 where there are some.
+    pub fn bind(&mut self, name: &str, array: Array) -> Result<(), Problem> {
+        super::once(matches!(self, Self::Together(Bytes::Missing)), "", name)?;
+        *self = Self::of(array)?;
+        Ok(())
+    }
+
     /// Points that came as bytes.
     ///
     /// # Errors
@@ -168,6 +178,17 @@ impl<'de> Deserialize<'de> for Points {
 }
 
 impl Elements {
+    /// Takes elements that came as bytes.
+    ///
+    /// # Errors
+    /// 422 where there are some.
+    #[cfg(feature = "zk")]
+    pub fn bind(&mut self, name: &str, limbs: Self) -> Result<(), Problem> {
+        super::once(matches!(self, Self::Missing), "", name)?;
+        *self = limbs;
+        Ok(())
+    }
+
     /// Returns the number of elements, of that many limbs each.
     #[cfg(feature = "zk")]
     pub fn count(&self, words: usize) -> usize {

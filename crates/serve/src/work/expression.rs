@@ -5,9 +5,11 @@ use cantus::ops::{Binary, Expr, Unary};
 use cantus::{DType, Engine};
 use serde::Deserialize;
 
-use super::array::{Array, DTypeName, EXACT, Number, Output};
+use super::array::{Array, DTypeName, EXACT, Number};
 use super::forms::ExpressionWork;
+use super::output::Output;
 use super::{Failure, escaped};
+use crate::body::MOST_ARRAYS;
 use crate::job::Shape;
 use crate::problem::Problem;
 
@@ -49,6 +51,43 @@ pub struct Options {
     #[serde(default)]
     descending: bool,
     ranges: Option<Vec<(usize, usize)>>,
+}
+
+impl Options {
+    /// The names of the arguments that are given.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("axis", self.axis.is_some()),
+            ("axes", !self.axes.is_empty()),
+            ("keep", self.keep),
+            ("correction", self.correction.is_some()),
+            ("shape", self.shape.is_some()),
+            ("dtype", self.dtype.is_some()),
+            ("low", self.low.is_some()),
+            ("high", self.high.is_some()),
+            ("descending", self.descending),
+            ("ranges", self.ranges.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// The arguments that a function takes besides its operands.
+fn taken(function: &str) -> &'static [&'static str] {
+    match function {
+        "clamp" => &["low", "high"],
+        "cast" => &["dtype"],
+        "sum" | "prod" | "max" | "min" | "mean" | "any" | "all" => &["axes", "keep"],
+        "variance" | "std" => &["axes", "keep", "correction"],
+        "argmax" | "argmin" => &["axis", "keep"],
+        "softmax" | "log_softmax" | "cumsum" | "cumprod" | "fft" | "ifft" | "concat" => &["axis"],
+        "sort" | "argsort" => &["axis", "descending"],
+        "reshape" | "broadcast_to" => &["shape"],
+        "permute" => &["axes"],
+        "slice" => &["ranges"],
+        _ => &[],
+    }
 }
 
 crate::work::described!(Node, "", { "type": "array" });
@@ -173,6 +212,9 @@ fn binary(name: &str) -> Option<Binary> {
 
 /// Checks names and numbers of operands, and the inputs.
 pub fn check(work: &mut ExpressionWork, memory: u64) -> Result<(), Problem> {
+    if work.inputs.len() > MOST_ARRAYS {
+        return Err(Problem::invalid(format!("an expression has at most {MOST_ARRAYS} inputs")).at("/inputs"));
+    }
     let mut bytes = 0_u64;
     for (name, array) in &mut work.inputs {
         array.check(&format!("/inputs/{}", escaped(name)))?;
@@ -213,6 +255,9 @@ fn check_node(node: &Node, work: &ExpressionWork, pointer: &str, parts: &mut usi
             }
             if operands.iter().all(|operand| matches!(operand, Node::Number(_))) {
                 return Err(Problem::invalid("numbers alone have no dtype: combine them with an input").at(pointer));
+            }
+            if let Some(argument) = options.given().find(|given| !taken(name).contains(given)) {
+                return Err(Problem::invalid(format!("{name} does not take {argument}")).at(pointer));
             }
             let needed = match name.as_str() {
                 "clamp" => {

@@ -2,9 +2,10 @@
 
 use cantus::zk::{Field, batch_inverse};
 
-use super::array::Output;
 use super::field::{check_operands, limbs_of, with_type};
 use super::forms::{ExtensionName, ExtensionWork, FieldFunction, FieldName};
+use super::output::Output;
+use super::progress::Steps;
 use crate::job::Shape;
 use crate::problem::Problem;
 
@@ -41,30 +42,36 @@ pub fn check(work: &mut ExtensionWork) -> Result<(), Problem> {
     Ok(())
 }
 
-pub fn run(work: &ExtensionWork) -> Result<Output, Problem> {
-    with_extension!(work.extension, E => run_typed::<E>(work))
+/// Elements between two looks at whether the work is to stop.
+const BLOCK: usize = 4096;
+
+pub fn run(work: &ExtensionWork, steps: &Steps<'_>) -> Result<Output, Problem> {
+    with_extension!(work.extension, E => run_typed::<E>(work, steps))
 }
 
-fn run_typed<E: Field>(work: &ExtensionWork) -> Result<Output, Problem> {
+fn run_typed<E: Field>(work: &ExtensionWork, steps: &Steps<'_>) -> Result<Output, Problem> {
     let read = |limbs: &[u32]| limbs.chunks_exact(E::WORDS).map(E::from_limbs).collect::<Option<Vec<E>>>();
     let operands = read(limbs_of(&work.a)).zip(read(work.b.as_ref().map_or(&[][..], limbs_of)));
     // They were checked.
     let (mut a, b) = operands.ok_or_else(Problem::internal)?;
-    let pairs = |function: fn(E, E) -> E| a.iter().zip(&b).map(|(&x, &y)| function(x, y)).collect();
-    let sum = |list: Vec<E>| vec![list.into_iter().fold(E::ZERO, |sum, x| sum + x)];
-    let result: Vec<E> = match work.function {
-        FieldFunction::Add => pairs(|x, y| x + y),
-        FieldFunction::Sub => pairs(|x, y| x - y),
-        FieldFunction::Mul => pairs(|x, y| x * y),
-        FieldFunction::Dot => sum(pairs(|x, y| x * y)),
-        FieldFunction::Neg => a.into_iter().map(|x| -x).collect(),
-        FieldFunction::Square => a.into_iter().map(E::square).collect(),
-        FieldFunction::Inverse => {
-            batch_inverse(&mut a);
-            a
+    let (count, mut sum) = (a.len(), E::ZERO);
+    steps.blocks(count, BLOCK, |block| {
+        let Some(own) = a.get_mut(block.clone()) else { return Err(Problem::internal()) };
+        let pairs = own.iter_mut().zip(b.get(block).unwrap_or_default());
+        match work.function {
+            FieldFunction::Add => pairs.for_each(|(x, &y)| *x += y),
+            FieldFunction::Sub => pairs.for_each(|(x, &y)| *x -= y),
+            FieldFunction::Mul => pairs.for_each(|(x, &y)| *x *= y),
+            FieldFunction::Dot => sum = pairs.fold(sum, |sum, (&mut x, &y)| sum + x * y),
+            FieldFunction::Neg => own.iter_mut().for_each(|x| *x = -*x),
+            FieldFunction::Square => own.iter_mut().for_each(|x| *x = x.square()),
+            FieldFunction::Inverse => batch_inverse(own),
+            FieldFunction::Sum => sum = own.iter().fold(sum, |sum, &x| sum + x),
         }
-        FieldFunction::Sum => sum(a),
-    };
+        Ok(())
+    })?;
+    let one = matches!(work.function, FieldFunction::Dot | FieldFunction::Sum);
+    let result = if one { vec![sum] } else { a };
     let limbs: Vec<u32> = result.iter().flat_map(|element| element.to_limbs()).collect();
     let base = work.extension.base();
     let shape =

@@ -3,9 +3,10 @@
 use cantus::zk::{Check, Field, FieldKind, FieldTensor, PrimeField};
 use cantus::{DType, Engine, Error};
 
-use super::array::{Array, Output};
+use super::array::Array;
 use super::elements::{Element, Elements};
 use super::forms::{FieldFunction, FieldName, FieldWork, NttWork};
+use super::output::Output;
 use crate::job::Shape;
 use crate::problem::Problem;
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::array::Array;
+use super::distinct;
 use super::elements::{Bytes, Element, Elements, Points};
 use super::expression::Node;
 
@@ -219,7 +220,7 @@ pub struct ExpressionWork {
     #[expect(dead_code, reason = "it is read to be checked")]
     pub kind: ExpressionKind,
     /// The tensors by name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     pub inputs: BTreeMap<String, Array>,
     /// The expression to compute.
     pub expression: Node,

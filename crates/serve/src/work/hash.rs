@@ -3,11 +3,12 @@
 use cantus::zk::{Check, FieldTensor, HashFunction, MerkleTree, PrimeField};
 use cantus::{Engine, Error};
 
-use super::array::Output;
+use super::Failure;
 use super::elements::Bytes;
 use super::field::{check_elements, limbs_of, output, with_field};
 use super::forms::{FieldName, HashName, HashWork, MerkleWork, Poseidon2Function, Poseidon2Work};
-use super::progress::Progress;
+use super::output::Output;
+use super::progress::Steps;
 use crate::job::Shape;
 use crate::problem::Problem;
 
@@ -60,13 +61,13 @@ fn digests(list: &[[u8; 32]]) -> Output {
 /// Messages that are hashed at once.
 const MESSAGES: usize = 4096;
 
-pub fn run(engine: &Engine, work: &HashWork, progress: &Progress) -> cantus::Result<Output> {
+pub fn run(engine: &Engine, work: &HashWork, steps: &Steps<'_>) -> Result<Output, Failure> {
     let messages: Vec<&[u8]> = work.messages.iter().map(Bytes::held).collect();
     let mut list = Vec::with_capacity(messages.len());
-    progress.blocks(messages.len(), MESSAGES, |block| {
+    steps.blocks(messages.len(), MESSAGES, |block| {
         let own = messages.get(block).unwrap_or_default();
         list.extend(cantus::zk::hash(engine, work.function.into(), own)?);
-        Ok::<_, Error>(())
+        Ok::<_, Failure>(())
     })?;
     Ok(digests(&list))
 }

@@ -12,10 +12,11 @@ use cantus::{DType, Engine, Kernel, Tensor, Texture};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::array::{Array, DTypeName, EXACT, Number, Output};
-use super::escaped;
+use super::array::{Array, DTypeName, EXACT, Number};
 use super::forms::KernelKind;
+use super::output::Output;
 use super::process::{LOOK, Process, limit};
+use super::{distinct, escaped, once};
 use crate::job::Shape;
 use crate::priority::step_back;
 use crate::problem::Problem;
@@ -33,7 +34,7 @@ pub struct KernelWork {
     #[serde(default)]
     pub entry: Option<String>,
     /// Values of overrides.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     #[schema(value_type = BTreeMap<String, f64>)]
     pub overrides: BTreeMap<String, Number>,
     /// Workgroups along x, y and z.
@@ -41,10 +42,10 @@ pub struct KernelWork {
     pub workgroups: Vec<u32>,
     /// The contents of the kernel's variables, by their names. Uniforms take the bytes of their elements, textures images of height x width x
     /// channels.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     pub bindings: BTreeMap<String, Array>,
     /// Variables that begin as zeros; textures as bindings.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     pub zeros: BTreeMap<String, Zeros>,
     /// The variable that is answered.
     pub output: String,
@@ -84,11 +85,12 @@ impl KernelWork {
     /// Binds an array that came as bytes.
     ///
     /// # Errors
-    /// 422 for too many.
+    /// 422 for too many, or one that is there.
     pub fn bind(&mut self, name: &str, array: Array) -> Result<(), Problem> {
         if self.bindings.len() >= BINDINGS {
             return Err(Problem::invalid(format!("a kernel has at most {BINDINGS} bindings")).at("/bindings"));
         }
+        once(!self.bindings.contains_key(name), "/bindings", name)?;
         self.bindings.insert(name.to_owned(), array);
         Ok(())
     }
@@ -111,6 +113,9 @@ impl KernelWork {
         }
         if self.bindings.len() + self.zeros.len() > BINDINGS {
             return Err(Problem::invalid(format!("a kernel has at most {BINDINGS} bindings")).at("/bindings"));
+        }
+        for name in self.zeros.keys() {
+            once(!self.bindings.contains_key(name), "/zeros", name)?;
         }
         if self.overrides.len() > 64 {
             return Err(Problem::invalid("at most 64 overrides are set").at("/overrides"));
@@ -162,7 +167,7 @@ impl KernelWork {
         // A process that does not read blocks its writer alone; killed, it ends it.
         let writer = std::thread::spawn(move || stdin.write_all(&message));
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        let most = limits.memory + (1 << 20);
+        let most = limits.memory.saturating_add(1 << 20);
         let reader = std::thread::spawn(move || {
             step_back();
             let mut bytes = Vec::new();

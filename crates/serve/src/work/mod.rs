@@ -35,16 +35,19 @@ mod forms;
 #[cfg(feature = "zk")]
 mod hash;
 pub mod kernel;
+pub mod output;
 mod picture;
 mod process;
 pub mod progress;
+
+use std::collections::BTreeMap;
 
 use cantus::Engine;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::problem::Problem;
-use array::{Array, Output};
+use array::Array;
 #[cfg(feature = "zk")]
 use elements::Points;
 pub use expression::{functions, node_schema};
@@ -54,7 +57,8 @@ use forms::{
 };
 #[cfg(feature = "zk")]
 use forms::{FieldFunction, FieldName};
-use progress::Progress;
+use output::Output;
+use progress::Steps;
 
 /// The kinds of work.
 #[derive(Debug, Clone, ToSchema)]
@@ -166,43 +170,44 @@ impl Work {
     /// Gives it what came as bytes, by name.
     ///
     /// # Errors
-    /// 422 for a name that the request has no place for.
+    /// 422 for a name that the request has no place for, or that was given before.
     pub fn bind(&mut self, name: &str, array: Array) -> Result<(), Problem> {
         let nowhere = || Problem::invalid(format!("the request has no place for an array \"{name}\""));
         match self {
             Self::Expression(work) => {
+                once(!work.inputs.contains_key(name), "/inputs", name)?;
                 work.inputs.insert(name.to_owned(), array);
             }
             Self::Kernel(work) => work.bind(name, array)?,
             #[cfg(feature = "zk")]
             Self::Field(work) => match name {
-                "a" => work.a = field::limbs(work.field, array)?,
-                "b" => work.b = Some(field::limbs(work.field, array)?),
+                "a" => work.a.bind(name, field::limbs(work.field, array)?)?,
+                "b" => bind_new(&mut work.b, name, field::limbs(work.field, array)?)?,
                 _ => return Err(nowhere()),
             },
             #[cfg(feature = "zk")]
-            Self::Ntt(work) if name == "a" => work.a = field::limbs(work.field, array)?,
+            Self::Ntt(work) if name == "a" => work.a.bind(name, field::limbs(work.field, array)?)?,
             #[cfg(feature = "zk")]
             Self::Extension(work) => match name {
-                "a" => work.a = field::limbs(work.extension.base(), array)?,
-                "b" => work.b = Some(field::limbs(work.extension.base(), array)?),
+                "a" => work.a.bind(name, field::limbs(work.extension.base(), array)?)?,
+                "b" => bind_new(&mut work.b, name, field::limbs(work.extension.base(), array)?)?,
                 _ => return Err(nowhere()),
             },
             #[cfg(feature = "zk")]
             Self::Msm(work) => match name {
-                "points" => work.points = Points::of(array)?,
-                "scalars" => work.scalars = field::limbs(work.curve.scalars(), array)?,
+                "points" => work.points.bind(name, array)?,
+                "scalars" => work.scalars.bind(name, field::limbs(work.curve.scalars(), array)?)?,
                 _ => return Err(nowhere()),
             },
             #[cfg(feature = "zk")]
             Self::Curve(work) => match name {
-                "points" => work.points = Points::of(array)?,
-                "others" => work.others = Some(Points::of(array)?),
-                "scalars" => work.scalars = Some(field::limbs(work.curve.scalars(), array)?),
+                "points" => work.points.bind(name, array)?,
+                "others" => bind_new(&mut work.others, name, Points::of(array)?)?,
+                "scalars" => bind_new(&mut work.scalars, name, field::limbs(work.curve.scalars(), array)?)?,
                 _ => return Err(nowhere()),
             },
             #[cfg(feature = "zk")]
-            Self::Poseidon2(work) if name == "a" => work.a = field::limbs(work.field, array)?,
+            Self::Poseidon2(work) if name == "a" => work.a.bind(name, field::limbs(work.field, array)?)?,
             _ => return Err(nowhere()),
         }
         Ok(())
@@ -305,11 +310,6 @@ impl Work {
         }
     }
 
-    /// Returns whether checking it takes more than reading it: points are of their curve.
-    pub fn takes_checking(&self) -> bool {
-        matches!(self, Self::Msm(_) | Self::Curve(_))
-    }
-
     /// Returns whether it is computed on the host, whatever the device.
     pub fn on_host(&self) -> bool {
         use forms::CurveFunction::{Check, Encode};
@@ -320,26 +320,26 @@ impl Work {
     ///
     /// # Errors
     /// What the library says, or a problem of the request that showed only now.
-    pub fn run(&self, engine: &Engine, memory: u64, progress: &Progress) -> Result<Output, Failure> {
+    pub fn run(&self, engine: &Engine, memory: u64, steps: &Steps<'_>) -> Result<Output, Failure> {
         match self {
             #[cfg(feature = "zk")]
             Self::Field(work) => Ok(field::run(engine, &[work])?.remove(0)),
             #[cfg(feature = "zk")]
             Self::Ntt(work) => Ok(field::ntt(engine, work)?),
             #[cfg(feature = "zk")]
-            Self::Extension(work) => Ok(extension::run(work)?),
+            Self::Extension(work) => Ok(extension::run(work, steps)?),
             #[cfg(feature = "zk")]
-            Self::Msm(work) => curve::msm(engine, work, progress),
+            Self::Msm(work) => curve::msm(engine, work, steps),
             #[cfg(feature = "zk")]
-            Self::Curve(work) => curve::run(engine, work, progress),
+            Self::Curve(work) => curve::run(engine, work, steps),
             #[cfg(feature = "zk")]
-            Self::Hash(work) => Ok(hash::run(engine, work, progress)?),
+            Self::Hash(work) => hash::run(engine, work, steps),
             #[cfg(feature = "zk")]
             Self::Merkle(work) => Ok(hash::merkle(engine, work)?),
             #[cfg(feature = "zk")]
             Self::Poseidon2(work) => Ok(hash::poseidon2(engine, work)?),
             Self::Expression(work) => expression::run(engine, work, memory),
-            Self::Picture(work) => Ok(picture::run(engine, work, progress)?),
+            Self::Picture(work) => picture::run(engine, work, steps),
             // Refused before; a kernel runs in a process of its own.
             _ => Err(Failure::Problem(Problem::internal())),
         }
@@ -349,14 +349,9 @@ impl Work {
     ///
     /// # Errors
     /// As [`Work::run`], of any one: then each is to be computed by itself.
-    pub fn run_alike(
-        engine: &Engine,
-        works: &[&Self],
-        memory: u64,
-        progress: &Progress,
-    ) -> Result<Vec<Output>, Failure> {
+    pub fn run_alike(engine: &Engine, works: &[&Self], memory: u64, steps: &Steps<'_>) -> Result<Vec<Output>, Failure> {
         match works {
-            [one] => Ok(vec![one.run(engine, memory, progress)?]),
+            [one] => Ok(vec![one.run(engine, memory, steps)?]),
             #[cfg(feature = "zk")]
             [Self::Field(_), ..] => {
                 let works =
@@ -371,6 +366,44 @@ impl Work {
             _ => Err(Failure::Problem(Problem::internal())),
         }
     }
+}
+
+/// Refuses what was given before: of two one would be dropped.
+fn once(new: bool, pointer: &str, name: &str) -> Result<(), Problem> {
+    if new {
+        return Ok(());
+    }
+    let detail = "it is given twice: give it in one place";
+    Err(Problem::invalid(detail).at(format!("{pointer}/{}", escaped(name))))
+}
+
+/// Gives a request what it may have.
+#[cfg(feature = "zk")]
+fn bind_new<T>(place: &mut Option<T>, name: &str, given: T) -> Result<(), Problem> {
+    once(place.is_none(), "", name)?;
+    *place = Some(given);
+    Ok(())
+}
+
+/// Reads an object in which no name comes twice: most parsers keep the last one silently.
+fn distinct<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<BTreeMap<String, T>, D::Error> {
+    struct Visitor<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+        type Value = BTreeMap<String, T>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut read = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry::<String, T>()? {
+                if read.insert(name, value).is_some() {
+                    return Err(serde::de::Error::custom("a name comes twice in the object"));
+                }
+            }
+            Ok(read)
+        }
+    }
+    from.deserialize_map(Visitor(std::marker::PhantomData))
 }
 
 /// A path in JSON as a JSON pointer (RFC 6901).

@@ -3,9 +3,10 @@
 use cantus::Engine;
 use cantus::ops::field::{FieldParams, Frequency};
 
-use super::array::Output;
+use super::Failure;
 use super::forms::{PictureName, PictureWork};
-use super::progress::Progress;
+use super::output::Output;
+use super::progress::Steps;
 use crate::job::Shape;
 use crate::problem::Problem;
 
@@ -25,6 +26,9 @@ pub fn check(work: &PictureWork, memory: u64) -> Result<(), Problem> {
     }
     if frames == Some(0) {
         return Err(Problem::invalid("an animation has at least one frame").at("/frames"));
+    }
+    if picture == PictureName::PhiPattern && time != 0.0 {
+        return Err(Problem::invalid("only the field has a time").at("/time"));
     }
     if picture == PictureName::PhiPattern && frames.is_some() {
         return Err(Problem::invalid("only the field moves").at("/frames"));
@@ -47,22 +51,22 @@ pub fn check(work: &PictureWork, memory: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-pub fn run(engine: &Engine, work: &PictureWork, progress: &Progress) -> cantus::Result<Output> {
+pub fn run(engine: &Engine, work: &PictureWork, steps: &Steps<'_>) -> Result<Output, Failure> {
     let PictureWork { picture, width, height, frequency, time, frames, interval, .. } = *work;
     let (width, height) = (width as usize, height as usize);
     if picture == PictureName::PhiPattern {
-        return Output::of(&cantus::ops::field::phi_pattern(engine, width, height)?);
+        return Ok(Output::of(&cantus::ops::field::phi_pattern(engine, width, height)?)?);
     }
     let params = FieldParams::new(width, height).frequency(frequency.map_or(Frequency::Love, Frequency::Hertz));
     let frame = |time: f64| Output::of(&cantus::ops::field::field(engine, &params.time(time))?);
-    let Some(frames) = frames else { return frame(time) };
+    let Some(frames) = frames else { return Ok(frame(time)?) };
     let mut whole = Output {
         shape: Shape { dtype: "f32".to_owned(), shape: vec![frames as usize, height, width], hex: None },
         bytes: Vec::new(),
     };
-    progress.blocks(frames as usize, 1, |block| {
+    steps.blocks(frames as usize, 1, |block| {
         whole.bytes.extend(frame(time + interval.unwrap_or(1.0 / 30.0) * block.start as f64)?.bytes);
-        Ok::<_, cantus::Error>(())
+        Ok::<_, Failure>(())
     })?;
     Ok(whole)
 }

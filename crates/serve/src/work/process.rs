@@ -98,7 +98,7 @@ impl Process {
             self.demoted = true;
         }
         let held = memory(self.child.id()).unwrap_or(0);
-        (held > limits.memory + PROGRAM).then(|| Problem::memory_limit(limits.memory))
+        (held > limits.memory.saturating_add(PROGRAM)).then(|| Problem::memory_limit(limits.memory))
     }
 
     /// Why it ended without an answer.

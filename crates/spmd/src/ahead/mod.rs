@@ -1,9 +1,9 @@
 //! Kernels compiled ahead: the same WGSL, lowered as for the executor, written as Rust that rustc vectorises.
 //!
-//! The generator (feature `ahead`, [`Kernel::ahead`](crate::Kernel::ahead)) writes a module with a [`Compiled`], which the
-//! CPU backend takes by priority over the executor: `cargo xtask ahead` does so for every shipped kernel, and an app for
-//! its own, with [`Kernel::with_ahead`](crate::Kernel::with_ahead). Lane maths are the executor's, so both give the same
-//! bits (a NaN stays a NaN, with any payload).
+//! The generator (`cantus-build`) writes a module with a [`Compiled`], which the CPU backend takes by priority over the executor:
+//! `cargo xtask ahead` does so for every shipped kernel, and an app for its own, with
+//! [`Kernel::with_ahead`](crate::Kernel::with_ahead). Lane maths are the executor's, so both give the same bits (a NaN stays a NaN,
+//! with any payload).
 //!
 //! What generated code does:
 //!
@@ -23,9 +23,6 @@
 pub mod launch;
 #[doc(hidden)]
 pub mod rt;
-#[cfg(feature = "ahead")]
-#[doc(hidden)]
-pub mod write;
 
 #[doc(hidden)]
 pub use crate::math;

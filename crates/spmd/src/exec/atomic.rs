@@ -75,7 +75,7 @@ unsafe fn each<T: Copy + Default>(
 }
 
 /// Returns an operation's effect on a word.
-pub(crate) fn atomic_operation(op: Op) -> Option<AtomicOperation> {
+pub fn atomic_operation(op: Op) -> Option<AtomicOperation> {
     use AtomicOperation as To;
     let (atomic, number) = match op {
         Op::Atomic(atomic, number) => (atomic, number),

@@ -21,7 +21,6 @@ pub(crate) fn code(mut builder: Builder, bindings: &[BindingInfo], batching: Bat
 
 /// The builder with its instructions improved, but in virtual registers still; dead ones are left out, and the `x` of a
 /// jump is the position it goes to.
-#[cfg(feature = "ahead")]
 pub(crate) fn improve(builder: Builder) -> Builder {
     let mut pass = Pass::new(builder);
     pass.drop_copies();
@@ -46,7 +45,6 @@ pub(crate) fn improve(builder: Builder) -> Builder {
 }
 
 /// A jump over a jump becomes one jump with the condition turned round.
-#[cfg(feature = "ahead")]
 fn invert_jumps(code: &mut [Instr]) {
     let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
     // How many jumps lead to a position. Two that change exchange their targets, so it stays.

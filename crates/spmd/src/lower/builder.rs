@@ -9,17 +9,19 @@ use super::super::bytecode::{
 use super::super::shape::Width;
 
 /// A virtual register.
-pub(crate) type Register = u32;
+pub type Register = u32;
 
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
     Vector,
     Uniform,
     Mask,
 }
 
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RegisterInfo {
+pub struct RegisterInfo {
     pub class: Class,
     pub wide: bool,
     /// Written more than once: variables and masks.

@@ -1,4 +1,4 @@
-//! The lowered entry point in virtual registers, for the generator of Rust (`crate::ahead`): the same operations that the
+//! The lowered entry point in virtual registers, for the generator of Rust (`cantus-build`): the same operations that the
 //! executor runs, before they get places in its register file.
 
 use naga::Module;
@@ -13,19 +13,19 @@ use super::{Facts, Globals, Lowering, Result, Unsupported, allocate};
 /// One entry point, flattened.
 #[doc(hidden)]
 pub struct Flat {
-    pub(crate) workgroup_size: [u32; 3],
-    pub(crate) workgroup_bytes: u32,
-    pub(crate) bindings: Vec<BindingInfo>,
+    pub workgroup_size: [u32; 3],
+    pub workgroup_bytes: u32,
+    pub bindings: Vec<BindingInfo>,
     /// Lanes of a row along x, over workgroups; `None` where a batch is one workgroup.
-    pub(crate) row: Option<u32>,
-    pub(crate) registers: Vec<RegisterInfo>,
+    pub row: Option<u32>,
+    pub registers: Vec<RegisterInfo>,
     /// Jumps hold positions.
-    pub(crate) instructions: Vec<Instr>,
-    pub(crate) accesses: Vec<Strided>,
-    pub(crate) table: Vec<u8>,
-    pub(crate) private_slots: u32,
-    pub(crate) constants: FxHashMap<Register, (u64, bool)>,
-    pub(crate) names: FxHashMap<Register, String>,
+    pub instructions: Vec<Instr>,
+    pub accesses: Vec<Strided>,
+    pub table: Vec<u8>,
+    pub private_slots: u32,
+    pub constants: FxHashMap<Register, (u64, bool)>,
+    pub names: FxHashMap<Register, String>,
 }
 
 /// Lanes of a row, and of one in which loops diverge: there, fewer lanes wait for the slowest.

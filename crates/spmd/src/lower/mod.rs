@@ -14,7 +14,6 @@ mod control;
 mod convert;
 mod cooperative;
 mod expression;
-#[cfg(feature = "ahead")]
 mod flat;
 mod fuse;
 mod input;
@@ -35,11 +34,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::bytecode::{Batching, BindingInfo, Bytecode, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op};
 use super::check::MAX_WORDS;
 use builder::{Builder, Operand};
-#[cfg(feature = "ahead")]
-pub(crate) use builder::{Class, Register};
+pub use builder::{Class, Register};
 use cantus_base::listed::Ordered;
 use control::Scope;
-#[cfg(feature = "ahead")]
 pub use flat::{Flat, flat};
 use pointer::Pointer;
 use survey::Survey;

@@ -4,7 +4,7 @@
 use crate::case::Case;
 
 pub fn cases() -> Vec<Case> {
-    [constant_numbers(), constant_words(), constant_shapes()].into_iter().flatten().collect()
+    [constant_numbers(), constant_words(), constant_shapes(), vectors_of_vectors()].into_iter().flatten().collect()
 }
 
 /// Constant expressions with a float as their value, written by a constant of the module.
@@ -183,6 +183,48 @@ fn constant_shapes() -> Vec<Case> {
     let made = table.iter().map(|(name, module, body, values)| {
         let text = format!("{module}\n@compute @workgroup_size(1) fn main() {{ {body} }}");
         Case::new(format!("front.{name}"), text).write("out", values.to_vec())
+    });
+    made.collect()
+}
+
+/// Vectors made of vectors, each by a constant of the module, at once, and with an override in it.
+fn vectors_of_vectors() -> Vec<Case> {
+    let table: [(&str, &str, f32); 16] = [
+        ("component", "vec3f(vec2f(), 3.0).y", 0.0),
+        ("last", "vec3f(vec2f(), 3.0).z", 3.0),
+        ("colour", "vec4f(vec3f(), 1.0).g", 0.0),
+        ("between", "vec4f(1.0, vec2f(), 2.0).z", 0.0),
+        ("index", "vec4f(vec2f(), 1.0, 2.0)[2]", 1.0),
+        ("swizzle", "vec4f(vec2f(), 1.0, 2.0).yz.y", 1.0),
+        ("nested", "vec4f(vec3f(vec2f(4.0, 5.0), 6.0), 7.0).y", 5.0),
+        ("repeated", "vec4f(vec2f(1.0), vec2f()).xz.y", 0.0),
+        ("zero_repeated", "vec4f(vec3f(f32()), 1.0).w", 1.0),
+        ("abstract", "vec3(vec2(), 3.5).z", 3.5),
+        ("whole", "f32(vec4i(vec3i(), 7).w)", 7.0),
+        ("truth", "select(1.0, 2.0, vec3<bool>(vec2<bool>(), true).z)", 2.0),
+        (
+            "choice",
+            "select(vec4f(1.0, 2.0, 3.0, 4.0), vec4f(vec2f(5.0, 6.0), vec2f(7.0, 8.0)), vec4<bool>(vec2<bool>(true), vec2<bool>())).y",
+            6.0,
+        ),
+        ("product", "(mat2x4f(vec4f(vec2f(1.0, 2.0), vec2f(3.0, 4.0)), vec4f(1.0)) * vec2f(1.0, 2.0)).y", 4.0),
+        ("of_a_structure", "vec3f(S(vec2f(1.0, 2.0)).v, 9.0).y", 2.0),
+        ("of_an_alias", "V(vec2f(1.0, 2.0), 9.0).y", 2.0),
+    ];
+    let made = table.iter().flat_map(|&(name, expression, value)| {
+        let of = |kind: &str, declared: &str, local: &str, expression: &str| {
+            let body = format!(
+                "struct S {{ v: vec2f }}\nalias V = vec3f;\n{declared}\n\
+                 @compute @workgroup_size(1) fn main() {{ {local} out[0] = c; out[1] = {expression}; out[2] = 77; }}"
+            );
+            Case::new(format!("front.vectors_{kind}_{name}"), body).write("out", [value, value, 77.0])
+        };
+        let constant = of("constant", &format!("const c = {expression};"), "", expression);
+        // A number that is known with the pipeline alone.
+        let open = format!("f32({expression}) + o");
+        let open = open.replacen("vec2f()", "vec2f(o)", 1).replacen("vec3f()", "vec3f(o)", 1);
+        let late = of("override", "override o = 0.0;", &format!("let c = {open};"), &open);
+        [constant, late]
     });
     made.collect()
 }

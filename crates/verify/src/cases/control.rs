@@ -96,7 +96,7 @@ fn branches() -> Vec<Row> {
         (
             "short_circuit_skips_effects",
             "var<private> calls: u32;\nfn touch(r: bool) -> bool { calls += 1u; return r; }\n\
-             fn f(x: u32) -> u32 { let p = x % 2u == 0u && touch(x % 3u == 0u); let q = p || touch(true) && touch(x > 50u); \
+             fn f(x: u32) -> u32 { let p = x % 2u == 0u && touch(x % 3u == 0u); let q = p || (touch(true) && touch(x > 50u)); \
              return calls * 4u + u32(p) * 2u + u32(q); }",
             |x| {
                 let mut calls = 0;
@@ -212,7 +212,7 @@ fn loops() -> Vec<Row> {
         ),
         (
             "variable_declared_in_loop_is_fresh",
-            "fn f(x: u32) -> u32 { var s = 0u; for (var k = 0u; k < 6u; k++) { var t: u32; if (x >> k & 1u) != 0u { t += k + 1u; } s = s * 7u + t; } return s; }",
+            "fn f(x: u32) -> u32 { var s = 0u; for (var k = 0u; k < 6u; k++) { var t: u32; if ((x >> k) & 1u) != 0u { t += k + 1u; } s = s * 7u + t; } return s; }",
             |x| (0..6).fold(0, |s, k| s * 7 + if x >> k & 1 != 0 { k + 1 } else { 0 }),
         ),
     ]
@@ -332,7 +332,7 @@ fn nested() -> Vec<Row> {
         ),
         (
             "continue_in_nested_loops",
-            "fn f(x: u32) -> u32 { var s = 0u; for (var i = 0u; i < 8u; i++) { if (x >> i & 1u) == 0u { continue; } var j = 0u; loop { \
+            "fn f(x: u32) -> u32 { var s = 0u; for (var i = 0u; i < 8u; i++) { if ((x >> i) & 1u) == 0u { continue; } var j = 0u; loop { \
              if j == 5u { break; } if (i + j) % (x % 3u + 2u) == 0u { continue; } s += i * j; if s > 60u { break; } continuing { j++; } } s += 1u; } return s; }",
             |x| {
                 let mut s = 0;

@@ -77,7 +77,7 @@ fn arithmetic() -> Vec<Case> {
     }));
     cases.push(exact(
         "compare_select",
-        "select(a[i], b[i] + 0.5h, a[i] < b[i] && a[i] != 3.0h || a[i] >= 15h)",
+        "select(a[i], b[i] + 0.5h, (a[i] < b[i] && a[i] != 3.0h) || a[i] >= 15h)",
         |a, b| {
             if a < b && a != 3.0 || a >= 15.0 { b + 0.5 } else { a }
         },

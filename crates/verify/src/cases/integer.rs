@@ -90,7 +90,7 @@ fn unsigned() -> Vec<Case> {
         // A divisor that is the same for all invocations may take another path than one that is not.
         ("div_by_constant", "a[i] / 7u + b[i] / 641u", |a, b| (a / 7).wrapping_add(b / 641)),
         ("rem_by_constant", "(a[i] % 10u) * 1000u + b[i] % 641u", |a, b| (a % 10) * 1000 + b % 641),
-        ("mixed_expression", "((a[i] + b[i]) * (a[i] - b[i]) >> 3u) ^ (a[i] << (b[i] % 32u))", |a, b| {
+        ("mixed_expression", "(((a[i] + b[i]) * (a[i] - b[i])) >> 3u) ^ (a[i] << (b[i] % 32u))", |a, b| {
             (a.wrapping_add(b).wrapping_mul(a.wrapping_sub(b)) >> 3) ^ (a << (b % 32))
         }),
     ];

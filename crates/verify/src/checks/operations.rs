@@ -160,6 +160,16 @@ pub fn checks() -> Vec<Check> {
         expected.sort_unstable();
         equal(&engine.tensor(&values).map_err(words)?.expr().sort(0, false), &expected)
     }));
+    for length in [64, 65, 1000] {
+        checks.push(Check::new(format!("operation sum of bytes, 257 rows of {length}"), move |engine| {
+            let mut random = Random::new(6);
+            let values: Vec<u8> = (0..257 * length).map(|_| random.below(256) as u8).collect();
+            let expected: Vec<u32> =
+                values.chunks(length).map(|row| row.iter().map(|&value| u32::from(value)).sum()).collect();
+            let x = engine.tensor_from(&values, &[257, length]).map_err(words)?;
+            equal(&x.sum(&[1], false), &expected)
+        }));
+    }
     checks.push(Check::new("operation histogram of 65,536 values in 1,000 bins", |engine| {
         let mut random = Random::new(5);
         let values: Vec<u32> = (0..65_536).map(|_| random.below(1000)).collect();

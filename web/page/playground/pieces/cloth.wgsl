@@ -36,7 +36,7 @@ fn fall(@builtin(global_invocation_id) id: vec3u) {
         next.z -= 0.02 * exp(-dot(way, way) * 30.0);
     }
     before[i] = now;
-    if id.y == 0u && id.x % 8u == 0u || id.y == 0u && id.x == 47u { next = now; }
+    if (id.y == 0u && id.x % 8u == 0u) || (id.y == 0u && id.x == 47u) { next = now; }
     points[i] = next;
 }
 

@@ -17,7 +17,7 @@ struct Star {
 fn hash(n: u32) -> f32 {
     var x = n * 747796405u + 2891336453u;
     x = ((x >> ((x >> 28u) + 4u)) ^ x) * 277803737u;
-    return f32((x >> 8u) ^ (x >> 22u) & 0xffffu) / 16777216.0;
+    return f32((x >> 8u) ^ ((x >> 22u) & 0xffffu)) / 16777216.0;
 }
 
 @compute @workgroup_size(64)

@@ -75,8 +75,28 @@ struct KernelSpan {
 }
 
 /// The beginning of a span; nothing while no profile is taken.
-#[derive(Clone, Copy)]
-pub(crate) struct Span(Option<Instant>);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun(Option<Instant>);
+
+/// Work on the host that profiles show as a span of its thread, begun by [`Engine::span`]. Dropped, it leaves none.
+#[must_use = "a span that is not ended is not shown"]
+pub struct Span<'a> {
+    profiler: &'a Profiler,
+    begun: Begun,
+}
+
+impl fmt::Debug for Span<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Span").field("begun", &self.begun).finish_non_exhaustive()
+    }
+}
+
+impl Span<'_> {
+    /// Ends the span, under a name and with the number of bytes that the work moved, 0 if none.
+    pub fn end(self, name: &str, bytes: u64) {
+        self.profiler.end(self.begun, || name.to_owned(), bytes);
+    }
+}
 
 impl Profiler {
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
@@ -111,12 +131,12 @@ impl Profiler {
         self.active.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn begin(&self) -> Span {
-        Span(self.is_active().then(Instant::now))
+    pub(crate) fn begin(&self) -> Begun {
+        Begun(self.is_active().then(Instant::now))
     }
 
     /// Ends a span of the host.
-    pub(crate) fn end(&self, span: Span, name: impl FnOnce() -> String, bytes: u64) {
+    pub(crate) fn end(&self, span: Begun, name: impl FnOnce() -> String, bytes: u64) {
         let Some(start) = span.0 else { return };
         if let Some(state) = &mut *self.lock() {
             state.host(name(), start, start.elapsed(), bytes);
@@ -124,7 +144,7 @@ impl Profiler {
     }
 
     /// Ends the recording of a dispatch, whose time on the device will come.
-    pub(super) fn dispatch(&self, span: Span, label: &Arc<str>, slot: &Slot, bytes: u64, flops: u64) {
+    pub(super) fn dispatch(&self, span: Begun, label: &Arc<str>, slot: &Slot, bytes: u64, flops: u64) {
         let Some(start) = span.0 else { return };
         if let Some(state) = &mut *self.lock() {
             let time = start.elapsed();
@@ -329,6 +349,25 @@ impl Engine {
         });
         let events = shared.events.since(begun);
         (result, Profile { state, time, events })
+    }
+
+    /// Begins a span of the host's work, which shows in profiles once it is ended ([`Profile::to_json`] with the feature `trace`). It costs one
+    /// load where no profile is taken.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let (bytes, profile) = engine.profile(|| {
+    ///     let span = engine.span();
+    ///     let bytes = vec![0_u8; 1000]; // what is read from somewhere
+    ///     span.end("read a block", bytes.len() as u64);
+    ///     bytes
+    /// });
+    /// # drop((bytes, profile));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn span(&self) -> Span<'_> {
+        let profiler = self.shared().profiler();
+        Span { profiler, begun: profiler.begin() }
     }
 
     /// [`Engine::profile_async`], blocking.

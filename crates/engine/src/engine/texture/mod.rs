@@ -5,7 +5,6 @@
 //! textures of their device.
 
 mod bound;
-mod descriptor;
 mod own;
 
 use super::{Engine, Tensor};
@@ -16,8 +15,8 @@ use crate::tensor::{DType, Element};
 pub use bound::Resource;
 pub(super) use bound::{Textured, copy_back, textured};
 use cantus_base::listed::Listed;
+pub use cantus_base::texels::{TextureDescriptor, TextureDimension};
 use cantus_base::texture::{Packing, SampleType, TextureBinding, TextureFormat, ViewDimension};
-pub use descriptor::{TextureDescriptor, TextureDimension};
 
 /// Levels of a texture, at most: a side of 2^15 has 16.
 const LEVELS: usize = 16;
@@ -112,67 +111,6 @@ fn level(@builtin(global_invocation_id) id: vec3u) {
 }
 ";
 
-/// The dtype of a format's channels; `None` where they share bytes.
-fn channel_dtype(format: TextureFormat) -> Option<DType> {
-    use cantus_base::texture::ChannelType::{Float, Sint, Snorm, Uint, Unorm};
-    let Packing::Channels(bits) = format.packing() else { return None };
-    Some(match (format.channel_type(), bits) {
-        (Unorm | Uint, 8) => DType::U8,
-        (Snorm | Sint, 8) => DType::I8,
-        (Unorm | Uint, 16) => DType::U16,
-        (Snorm | Sint, 16) => DType::I16,
-        (Float, 16) => DType::F16,
-        (Float, _) => DType::F32,
-        (Uint | Unorm, _) => DType::U32,
-        (Sint | Snorm, _) => DType::I32,
-    })
-}
-
-/// The bytes of 1, or of full intensity, in a format's channel.
-fn opaque(format: TextureFormat) -> Option<Vec<u8>> {
-    use cantus_base::texture::ChannelType::{Float, Snorm, Unorm};
-    let dtype = channel_dtype(format)?;
-    let is_normalized = matches!(format.channel_type(), Unorm | Snorm);
-    Some(match (dtype, is_normalized) {
-        (DType::U8, true) => vec![0xff],
-        (DType::I8, true) => vec![0x7f],
-        (DType::U16, true) => 0xffff_u16.to_le_bytes().to_vec(),
-        (DType::I16, true) => 0x7fff_u16.to_le_bytes().to_vec(),
-        (DType::F16, _) => half::f16::ONE.to_le_bytes().to_vec(),
-        (dtype, _) if format.channel_type() == Float => {
-            debug_assert_eq!(dtype, DType::F32);
-            1.0_f32.to_le_bytes().to_vec()
-        }
-        (dtype, _) => {
-            let mut one = vec![0; dtype.bytes()];
-            one.iter_mut().take(1).for_each(|byte| *byte = 1);
-            one
-        }
-    })
-}
-
-/// Texels as the words in memory: those of less than a word have one of their own.
-fn to_words(format: TextureFormat, bytes: &[u8]) -> Vec<u32> {
-    let texel = format.bytes() as usize;
-    if texel.is_multiple_of(4) {
-        return bytemuck::pod_collect_to_vec(bytes);
-    }
-    let word = |texel: &[u8]| texel.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte));
-    bytes.chunks_exact(texel).map(word).listed()
-}
-
-fn from_words(format: TextureFormat, words: Vec<u32>) -> Vec<u8> {
-    let texel = format.bytes() as usize;
-    if texel.is_multiple_of(4) {
-        return bytemuck::cast_slice(&words).to_vec();
-    }
-    let mut bytes = Vec::with_capacity(words.len() * texel);
-    for word in words {
-        bytes.extend(word.to_le_bytes().iter().take(texel));
-    }
-    bytes
-}
-
 impl Engine {
     /// Creates a texture of zeros.
     ///
@@ -195,7 +133,7 @@ impl Engine {
         if bytes.len() as u64 != descriptor.byte_len() {
             return Err(wrong_length(descriptor.byte_len(), bytes.len()));
         }
-        let words = to_words(descriptor.format, bytes);
+        let words = descriptor.format.to_words(bytes);
         Ok(Texture::of(self.tensor_async(&words).await?, *descriptor))
     }
 
@@ -228,14 +166,27 @@ impl Engine {
         bytes: &[u8],
         format: TextureFormat,
     ) -> Result<Texture> {
+        self.texture_from_pixels_as_async(ViewDimension::D2, dtype, shape, bytes, format).await
+    }
+
+    /// Creates a texture for a variable of that dimension, from an array's bytes, row-major: width; height x width; depth or layers x height x width;
+    /// with the channels as the last axis where there are several. A cube has six layers.
+    ///
+    /// # Errors
+    /// As [`Engine::texture_from_array_async`].
+    pub async fn texture_from_pixels_as_async(
+        &self,
+        view: ViewDimension,
+        dtype: DType,
+        shape: &[usize],
+        bytes: &[u8],
+        format: TextureFormat,
+    ) -> Result<Texture> {
         let fault = |reason: String| Error::InvalidInput { what: format!("the image {dtype}{shape:?}"), reason };
-        let (height, width, channels) = match *shape {
-            [height, width] => (height, width, 1),
-            [height, width, channels] => (height, width, channels),
-            _ => return Err(fault("its shape is not height x width x channels".to_owned())),
-        };
-        if channel_dtype(format) != Some(dtype) {
-            let wanted = channel_dtype(format).map_or_else(
+        let (sides, channels) =
+            view.sides_and_channels(shape).ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
+        if format.channel_dtype() != Some(dtype) {
+            let wanted = format.channel_dtype().map_or_else(
                 || "bytes that hold several channels (texture_from_bytes)".to_owned(),
                 |dtype| format!("elements of {dtype}"),
             );
@@ -246,23 +197,10 @@ impl Engine {
         if channels != wanted && !is_colour {
             return Err(fault(format!("{format} has {wanted} channels")));
         }
-        let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
-        let descriptor = TextureDescriptor::new_2d(format, side(width), side(height));
+        let descriptor = TextureDescriptor::for_view(view, format, sides)
+            .ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
         descriptor.check()?;
-        let mut pixels = bytes.to_vec();
-        if is_colour {
-            let alpha = opaque(format).unwrap_or_default();
-            let whole = bytes.chunks_exact(3 * dtype.bytes());
-            pixels = Vec::with_capacity(bytes.len() / 3 * 4);
-            whole.for_each(|pixel| {
-                pixels.extend_from_slice(pixel);
-                pixels.extend_from_slice(&alpha);
-            });
-        }
-        if format.is_bgra() {
-            pixels.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
-        }
-        self.texture_from_bytes_async(&descriptor, &pixels).await
+        self.texture_from_bytes_async(&descriptor, &format.texels_of(bytes, channels)).await
     }
 }
 
@@ -300,6 +238,13 @@ impl Engine {
         /// # Errors
         /// As the asynchronous form.
         texture_from_pixels = texture_from_pixels_async(dtype: DType, shape: &[usize], bytes: &[u8], format: TextureFormat) -> Texture;
+        /// [`Engine::texture_from_pixels_as_async`], blocking.
+        ///
+        /// # Errors
+        /// As the asynchronous form.
+        texture_from_pixels_as = texture_from_pixels_as_async(
+            view: ViewDimension, dtype: DType, shape: &[usize], bytes: &[u8], format: TextureFormat
+        ) -> Texture;
     }
 
     /// [`Engine::texture_from_array_async`], blocking.
@@ -430,7 +375,7 @@ impl Texture {
         let size = |words: u64| usize::try_from(words).unwrap_or(usize::MAX);
         let mut words = vec![0_u32; size(count)];
         self.copied_texels_async().await?.read_at_async(size(start), &mut words).await?;
-        Ok(from_words(self.descriptor.format, words))
+        Ok(self.descriptor.format.from_words(&words))
     }
 
     /// Overwrites the view's first level, with bytes as [`Texture::to_bytes_async`] gives them. An app's own texture is copied and copied back: the app's
@@ -446,7 +391,7 @@ impl Texture {
             return Err(wrong_length(expected, bytes.len()));
         }
         let texels = self.copied_texels_async().await?;
-        texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &to_words(format, bytes)).await?;
+        texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &format.to_words(bytes)).await?;
         if self.is_own {
             self.overwrite(&texels).await?;
             self.engine().flush();
@@ -460,7 +405,7 @@ impl Texture {
     /// [`Error::InvalidInput`] if the format's channels are not of that dtype; else as [`Texture::to_bytes_async`].
     pub async fn to_array_async<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
         let format = self.descriptor.format;
-        if let Some(dtype) = channel_dtype(format).filter(|&dtype| dtype != T::DTYPE) {
+        if let Some(dtype) = format.channel_dtype().filter(|&dtype| dtype != T::DTYPE) {
             return Err(Error::InvalidInput {
                 what: format!("a texture of {format}"),
                 reason: format!("its channels are {dtype}, not {}", T::DTYPE),
@@ -480,14 +425,12 @@ impl Texture {
     /// [`Error::InvalidInput`] if the channels share bytes; else as [`Texture::to_bytes_async`].
     pub async fn to_pixels_async(&self) -> Result<(DType, Vec<usize>, Vec<u8>)> {
         let format = self.descriptor.format;
-        let dtype = channel_dtype(format).ok_or_else(|| Error::InvalidInput {
+        let dtype = format.channel_dtype().ok_or_else(|| Error::InvalidInput {
             what: format!("a texture of {format}"),
             reason: "its channels share bytes: take its bytes (to_bytes)".to_owned(),
         })?;
         let mut bytes = self.to_bytes_async().await?;
-        if format.is_bgra() {
-            bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
-        }
+        format.swap_red(&mut bytes);
         let [width, height, depth] = self.size().map(|side| side as usize);
         let channels = format.channels() as usize;
         let samples = self.descriptor.samples as usize;
@@ -555,42 +498,13 @@ impl Texture {
     #[must_use]
     pub fn format_for(binding: &TextureBinding, dtype: DType, channels: usize) -> Option<TextureFormat> {
         let declared = binding.storage.map(|(format, _)| format);
-        declared.or_else(|| Self::format_of(binding.sample_type, dtype, channels))
-    }
-
-    /// Returns the format in which a kernel reads such numbers from an array of that dtype and that many channels, if there is one.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn format_of(sample_type: SampleType, dtype: DType, channels: usize) -> Option<TextureFormat> {
-        let channels = match channels {
-            1 => "r",
-            2 => "rg",
-            3 | 4 => "rgba",
-            _ => return None,
-        };
-        let kind = match (sample_type, dtype) {
-            (SampleType::Depth, DType::F32) if channels == "r" => return Some(TextureFormat::Depth32Float),
-            (SampleType::Float, DType::U8) => "8unorm",
-            (SampleType::Float, DType::I8) => "8snorm",
-            (SampleType::Float, DType::U16) => "16unorm",
-            (SampleType::Float, DType::I16) => "16snorm",
-            (SampleType::Float, DType::F16) => "16float",
-            (SampleType::Float, DType::F32) => "32float",
-            (SampleType::Uint, DType::U8) => "8uint",
-            (SampleType::Uint, DType::U16) => "16uint",
-            (SampleType::Uint, DType::U32) => "32uint",
-            (SampleType::Sint, DType::I8) => "8sint",
-            (SampleType::Sint, DType::I16) => "16sint",
-            (SampleType::Sint, DType::I32) => "32sint",
-            _ => return None,
-        };
-        TextureFormat::from_name(&format!("{channels}{kind}"))
+        declared.or_else(|| TextureFormat::of_array(binding.sample_type, dtype, channels))
     }
 
     /// Returns the dtype of its channels; `None` if several share bytes (`rgb10a2unorm`).
     #[must_use]
     pub fn channels(&self) -> Option<DType> {
-        channel_dtype(self.descriptor.format)
+        self.descriptor.format.channel_dtype()
     }
 
     /// Returns the image, or each layer, with all levels. Each level has the means of two by two texels of the one before, which

@@ -56,23 +56,6 @@ static KERNELS: LazyLock<Result<[Kernel; 2]>> = LazyLock::new(|| {
     Ok([both.with_entry_point("texels_of_rows")?, both.with_entry_point("rows_of_texels")?])
 });
 
-impl TextureDescriptor {
-    /// Words of a row with its padding, and rows of all layers or slices.
-    fn padded_rows(&self, level: u32) -> (u64, u64) {
-        let [width, height, depth] = self.level_size(level);
-        let row = (u64::from(width) * u64::from(self.format.bytes())).next_multiple_of(ROW_ALIGNMENT) / 4;
-        (row, u64::from(height) * u64::from(depth))
-    }
-
-    /// The word where a level with padding begins.
-    fn padded_offset(&self, level: u32) -> u64 {
-        (0..level).fold(0, |sum, level| {
-            let (row, rows) = self.padded_rows(level);
-            sum + row * rows
-        })
-    }
-}
-
 impl From<View> for TextureView {
     fn from(View { level, levels, layer, layers }: View) -> Self {
         Self { level, levels, layer, layers }
@@ -182,12 +165,12 @@ impl Texture {
         let descriptor = &self.descriptor;
         let (bytes, engine) = (descriptor.format.bytes(), self.engine());
         for level in 0..descriptor.levels {
-            let (pitch, rows) = descriptor.padded_rows(level);
+            let (pitch, rows) = descriptor.padded_rows(level, ROW_ALIGNMENT);
             let [width, ..] = descriptor.level_size(level);
             let dispatch = engine.dispatch(kernel).bind("source", source).bind("result", result).fresh();
             let dispatch = dispatch.set("level.width", width).set("level.rows", word(rows)?);
             let dispatch = dispatch.set("level.pitch", word(pitch)?).set("level.bytes", bytes);
-            let dispatch = dispatch.set("level.padded", word(descriptor.padded_offset(level))?);
+            let dispatch = dispatch.set("level.padded", word(descriptor.padded_offset(level, ROW_ALIGNMENT))?);
             let dispatch = dispatch.set("level.packed", word(descriptor.level_offset(level))?);
             let words = u64::from(width) * u64::from(descriptor.format.words());
             Box::pin(dispatch.invocations([words, rows, 1]).run_async()).await?;
@@ -198,7 +181,7 @@ impl Texture {
     /// Its texels as words in a tensor of its own, as they are after all work recorded so far.
     pub(super) async fn copied(&self) -> Result<Tensor> {
         self.check_copy(false)?;
-        let rows = self.beside(self.descriptor.padded_offset(self.descriptor.levels)).await?;
+        let rows = self.beside(self.descriptor.padded_offset(self.descriptor.levels, ROW_ALIGNMENT)).await?;
         self.record_copy(&rows, false)?;
         let words = self.beside(self.descriptor.level_offset(self.descriptor.levels)).await?;
         self.rearrange(&rows, &words, false).await?;
@@ -208,7 +191,7 @@ impl Texture {
     /// Overwrites its texels with those of [`Texture::copied`]'s form.
     pub(super) async fn overwrite(&self, words: &Tensor) -> Result<()> {
         self.check_copy(true)?;
-        let rows = self.beside(self.descriptor.padded_offset(self.descriptor.levels)).await?;
+        let rows = self.beside(self.descriptor.padded_offset(self.descriptor.levels, ROW_ALIGNMENT)).await?;
         self.rearrange(words, &rows, true).await?;
         // They may have followed a kernel to another device.
         let (place, _) = self.own_place()?;

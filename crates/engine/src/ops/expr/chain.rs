@@ -41,6 +41,8 @@ struct Lowering {
     places: Vec<(Vec<usize>, usize)>,
     /// The rolls of views, with the number of each view.
     rolls: Vec<(usize, Roll)>,
+    /// Numbers are float64, and words have 64 bits: those of 32 are only read, converted and written.
+    wide: bool,
 }
 
 /// The views of inputs, in joined axes.
@@ -49,11 +51,13 @@ struct Views {
     inputs: Vec<CopyShape>,
     places: Vec<CopyShape>,
     rolls: Vec<Roll>,
+    wide: bool,
 }
 
 impl Views {
     fn shape(self, steps: Vec<Step>) -> ElementsShape {
-        ElementsShape::new(&self.sides, self.inputs, steps).with_places(self.places).with_rolls(self.rolls)
+        let shape = ElementsShape::new(&self.sides, self.inputs, steps);
+        shape.with_places(self.places).with_rolls(self.rolls).widely(self.wide)
     }
 
     /// Returns whether inputs are in reading order or nearly so, or rows are so short that they are taken several at a time.
@@ -137,10 +141,11 @@ fn wrapping(dtype: DType) -> Option<One> {
     }
 }
 
-/// The whole numbers that a dtype has here as float32, which has others beside them, as words are others. `None` for dtypes that no step takes.
-fn limits(dtype: DType) -> Option<Reach> {
+/// The whole numbers that a dtype has here as floats, which have others beside them, as words are others. `None` for dtypes that no step takes.
+fn limits(dtype: DType, wide: bool) -> Option<Reach> {
     match dtype {
         DType::F32 | DType::I32 | DType::U32 => Some((0, 0)),
+        DType::F64 | DType::I64 | DType::U64 if wide => Some((0, 0)),
         DType::Bool => Some((0, 1)),
         DType::U8 => Some((0, 255)),
         DType::I8 => Some((-128, 127)),
@@ -148,8 +153,30 @@ fn limits(dtype: DType) -> Option<Reach> {
     }
 }
 
-fn is_taken(dtype: DType) -> bool {
-    limits(dtype).is_some()
+fn is_taken(dtype: DType, wide: bool) -> bool {
+    limits(dtype, wide).is_some()
+}
+
+fn is_wide(dtype: DType) -> bool {
+    matches!(dtype, DType::F64 | DType::I64 | DType::U64)
+}
+
+/// Returns whether an expression computes with 64 bits.
+fn has_wide(typed: &Arc<Typed>) -> bool {
+    let mut found = false;
+    typed.walk(&mut |node| found |= is_wide(node.dtype));
+    found
+}
+
+/// The dtype of 32 bits whose steps are those of a dtype: in a wide chain of one of 64 bits, and of none of 32.
+fn as_narrow(dtype: DType, wide: bool) -> Option<DType> {
+    match dtype {
+        DType::F64 if wide => Some(DType::F32),
+        DType::I64 if wide => Some(DType::I32),
+        DType::U64 if wide => Some(DType::U32),
+        DType::F32 | DType::I32 | DType::U32 if wide => None,
+        other => Some(other),
+    }
 }
 
 fn is_byte(dtype: DType) -> bool {
@@ -200,7 +227,7 @@ impl Steps {
         // Any byte but 0 is true.
         let is_truth = dtype == DType::Bool;
         let wrap = if is_truth { Some(One::Not) } else { wrapping(dtype) };
-        let (Some(wrap), Some((least, greatest))) = (wrap, limits(dtype)) else { return step };
+        let (Some(wrap), Some((least, greatest))) = (wrap, limits(dtype, false)) else { return step };
         let (low, high) = self.reach(step);
         if least <= low && high <= greatest {
             return step;
@@ -218,11 +245,39 @@ impl Steps {
         wrapped
     }
 
+    /// The number of a step in another dtype, where one has 64 bits or neither has more than one byte.
+    fn wide_cast(&mut self, x: u16, from: DType, to: DType) -> Option<u16> {
+        use DType::{Bool, F32, F64, I8, I32, I64, U8, U32, U64};
+        let limits = limits(to, true)?;
+        Some(match (from, to) {
+            (F32 | I32 | U32, F32 | I32 | U32) => return None,
+            (F32, _) => {
+                let x = self.add(Step::One(One::OfSingle, x), (0, 0));
+                if to == F64 { x } else { self.wide_cast(x, F64, to)? }
+            }
+            (I32, _) => {
+                let x = self.add(Step::One(One::OfLowWord, x), (0, 0));
+                if is_wide(to) && to != F64 { x } else { self.wide_cast(x, I64, to)? }
+            }
+            (U32, I64 | U64) => x,
+            (U32, _) => self.wide_cast(x, U64, to)?,
+            (F64, F32) => self.add(Step::One(One::ToSingle, x), limits),
+            (I64 | U64, I32 | U32) => self.add(Step::One(One::LowWord, x), limits),
+            (_, F32 | I32 | U32) => return None,
+            _ => {
+                let narrow = |dtype: DType| as_narrow(dtype, true);
+                debug_assert!(matches!(to, Bool | I8 | U8 | F64 | I64 | U64));
+                self.cast(x, narrow(from)?, narrow(to)?)?
+            }
+        })
+    }
+
     /// The number of a step in another dtype.
     fn cast(&mut self, x: u16, from: DType, to: DType) -> Option<u16> {
-        let limits = limits(to)?;
+        let limits = limits(to, false)?;
         Some(match (from, to) {
-            (DType::F32, DType::U8 | DType::I8) => return None,
+            (DType::F32, DType::U8) => self.add(Step::One(One::SaturatedToByte, x), limits),
+            (DType::F32, DType::I8) => self.add(Step::One(One::SaturatedToSignedByte, x), limits),
             (DType::U8, DType::I8) | (DType::I8, DType::U8) | (DType::I32 | DType::U32, DType::I32 | DType::U32) => x,
             (DType::F32, DType::I32) => self.add(Step::One(One::SaturatedToSigned, x), limits),
             (DType::F32, DType::U32) => self.add(Step::One(One::SaturatedToUnsigned, x), limits),
@@ -340,10 +395,11 @@ impl Lowering {
     ) -> Option<u16> {
         let mut nodes = Vec::new();
         typed.walk_new(&chain.known, &mut nodes);
-        let Chain { steps, known, values } = chain;
+        let (Chain { steps, known, values }, wide) = (chain, self.wide);
         for node in &nodes {
             let number = |child: &Arc<Typed>| known.get(&Arc::as_ptr(child)).copied();
-            let limits = limits(node.dtype)?;
+            let limits = limits(node.dtype, wide)?;
+            let narrow = |dtype: DType| as_narrow(dtype, wide);
             let step = match &node.node {
                 Node::Read(view) if let Some(step) = value_read(values, view, node) => step,
                 Node::Read(_) | Node::Gather { .. } => {
@@ -354,22 +410,32 @@ impl Lowering {
                     let read = steps.add(read, (0, 255));
                     if node.dtype == DType::I8 { steps.add(Step::One(One::SignedByte, read), limits) } else { read }
                 }
+                Node::Constant(value) if node.dtype == DType::U64 => {
+                    steps.add(Step::WideConstant(*value as u64), limits)
+                }
+                Node::Constant(value) if node.dtype == DType::I64 => {
+                    steps.add(Step::WideConstant((*value as i64).cast_unsigned()), limits)
+                }
+                Node::Constant(value) if wide && !is_word(node.dtype) && node.dtype != DType::F32 => {
+                    steps.add(Step::WideConstant(value.to_bits()), limits)
+                }
                 Node::Constant(value) if is_word(node.dtype) => steps.add(Step::Constant(*value as i64 as u32), limits),
                 Node::Constant(value) => steps.add(Step::Constant((*value as f32).to_bits()), limits),
                 Node::Unary(op, a) => {
                     let x = steps.within(number(a)?, a.dtype);
                     let (low, high) = limits;
-                    steps.add(Step::One(one_of(*op, a.dtype)?, x), (low.min(-high), high.max(-low)))
+                    steps.add(Step::One(one_of(*op, narrow(a.dtype)?)?, x), (low.min(-high), high.max(-low)))
                 }
                 Node::Binary(op, a, b) => {
                     let (x, y) = (number(a)?, number(b)?);
-                    let step = two_of(*op, a.dtype)?;
+                    let of = narrow(a.dtype)?;
+                    let step = two_of(*op, of)?;
                     let sums = || reach(*op, steps.reach(x), steps.reach(y));
                     match is_byte(a.dtype).then(sums).flatten() {
                         Some(reach) => steps.add(Step::Two(step, x, y), reach),
                         None => {
                             let (x, y) = (steps.within(x, a.dtype), steps.within(y, b.dtype));
-                            let turned = is_word(a.dtype) && matches!(op, Binary::Gt | Binary::Ge);
+                            let turned = is_word(of) && matches!(op, Binary::Gt | Binary::Ge);
                             let (x, y) = if turned { (y, x) } else { (x, y) };
                             let inside = reach(*op, steps.reach(x), steps.reach(y)).filter(|_| is_byte(a.dtype));
                             steps.add(Step::Two(step, x, y), inside.unwrap_or(limits))
@@ -381,6 +447,7 @@ impl Lowering {
                     let condition = steps.within(number(condition)?, condition.dtype);
                     steps.add(Step::Choose(condition, x, y), limits)
                 }
+                Node::Cast(a) if wide => steps.wide_cast(number(a)?, a.dtype, node.dtype)?,
                 Node::Cast(a) => steps.cast(number(a)?, a.dtype, node.dtype)?,
                 Node::Random { .. } => return None,
             };
@@ -490,7 +557,7 @@ impl Lowering {
             .listed();
         let places = of_places.iter().zip(&self.places);
         let places = places.map(|(strides, (_, offset))| CopyShape::new(&joined.shape, strides, *offset)).listed();
-        Views { sides: joined.shape, inputs, places, rolls }
+        Views { sides: joined.shape, inputs, places, rolls, wide: self.wide }
     }
 }
 
@@ -517,10 +584,11 @@ fn joined_behind(joined: &mut Collapsed, rolls: &mut [Roll], cut: usize) {
 
 /// Computes a chain of operations on float32, words, bytes and truths by the device's own means, where it has some.
 pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
-    if !is_taken(typed.dtype) || typed.shape.contains(&0) || !engine.is_processors() {
+    let wide = has_wide(typed);
+    if !is_taken(typed.dtype, wide) || typed.shape.contains(&0) || !engine.is_processors() {
         return Ok(None);
     }
-    let mut lowering = Lowering::default();
+    let mut lowering = Lowering { wide, ..Lowering::default() };
     let Some(steps) = lowering.steps(typed, &typed.shape, None) else { return Ok(None) };
     let views = lowering.views(&typed.shape, typed.shape.len());
     if !views.pays(false) {
@@ -541,12 +609,13 @@ fn chained(group: &[Arc<Deferred>], shape: &[usize]) -> Option<(ElementsShape, V
         return None;
     }
     let expressions = lowered_together(&expressions);
-    let (mut lowering, mut chain) = (Lowering::default(), Chain::default());
+    let wide = expressions.first().is_some_and(has_wide);
+    let (mut lowering, mut chain) = (Lowering { wide, ..Lowering::default() }, Chain::default());
     // For each value its step, and how many tensors are read up to it.
     let mut taken: Vec<(u16, usize)> = Vec::new();
     for (one, typed) in group.iter().zip(&expressions) {
         let Some(step) = lowering.extend(&mut chain, typed, shape, None) else { break };
-        if usize::from(step) + 1 != chain.steps.all.len() || !is_taken(typed.dtype) {
+        if usize::from(step) + 1 != chain.steps.all.len() || !is_taken(typed.dtype, wide) {
             break;
         }
         chain.values.insert(Arc::as_ptr(one), step);
@@ -617,8 +686,10 @@ pub(in crate::ops) async fn reduced(
     shape: &[usize],
 ) -> Result<Option<Tensor>> {
     let rank = typed.shape.len();
-    let number = number(typed.dtype).filter(|_| !typed.shape.contains(&0) && from < rank && engine.is_processors());
-    let Some(number) = number else { return Ok(None) };
+    let is_whole = !typed.shape.contains(&0) && from < rank && engine.is_processors();
+    let Some(number) = number(typed.dtype).filter(|_| is_taken(typed.dtype, false) && is_whole) else {
+        return Ok(None);
+    };
     // Axes that stay go behind the others where memory lies so; fewer of them, where they do not lie together.
     let mut found = arranged(typed, from, by, number);
     if found.is_none() && Lowering::default().steps(typed, &typed.shape, None).is_some() {

@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::again::Words;
 use super::common;
 use super::evaluate::{computed, resolve};
-#[cfg(feature = "graph")]
-use super::graph::{Item, Lowering, Refused};
 use super::node::{Backlog, Node, Source, Typed, View};
 use super::operation::{Call, Epilogue, Operation};
 use super::plan::{lowered, lowered_below};
@@ -97,7 +95,7 @@ impl Deferred {
         *self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn operation(&self) -> Option<Arc<dyn Operation>> {
+    pub(super) fn operation(&self) -> Option<Arc<dyn Operation>> {
         self.operation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -222,7 +220,7 @@ impl Deferred {
                 return Ok(tensor);
             }
             #[cfg(feature = "graph")]
-            let by_graph = super::graph::operation(engine, self).await?;
+            let by_graph = super::described::operation(engine, self).await?;
             #[cfg(not(feature = "graph"))]
             let by_graph: Option<Tensor> = None;
             let tensor = match by_graph {
@@ -236,12 +234,6 @@ impl Deferred {
             self.keep(&tensor);
             Ok(tensor)
         })
-    }
-
-    /// See [`Operation::graph`].
-    #[cfg(feature = "graph")]
-    pub(in crate::ops) fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        self.operation().map_or(Err(Refused::Operation), |operation| operation.graph(lowering))
     }
 
     /// Computes it, with what follows.
@@ -351,11 +343,6 @@ impl Operation for Compute {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move { computed(call.engine, &lowered_below(&self.0)).await })
-    }
-
-    #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        lowering.whole(&self.0)
     }
 }
 

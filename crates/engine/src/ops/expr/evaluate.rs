@@ -367,7 +367,7 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
             return Ok(tensor);
         }
         #[cfg(feature = "graph")]
-        if let Some(tensor) = super::graph::computed(engine, typed).await? {
+        if let Some(tensor) = super::described::computed(engine, typed).await? {
             return Ok(tensor);
         }
         let ready = lowered(typed);
@@ -385,7 +385,7 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
             return Ok(tensor);
         }
         #[cfg(feature = "graph")]
-        if let Some(tensor) = super::graph::computed(engine, typed).await? {
+        if let Some(tensor) = super::described::computed(engine, typed).await? {
             return Ok(tensor);
         }
         let (mut under_way, mut passing) = (0, Vec::new());

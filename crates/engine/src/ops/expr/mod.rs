@@ -4,10 +4,10 @@ pub(super) mod again;
 pub(super) mod chain;
 mod common;
 pub(super) mod deferred;
+#[cfg(feature = "graph")]
+mod described;
 pub(super) mod emit;
 pub(super) mod evaluate;
-#[cfg(feature = "graph")]
-pub(super) mod graph;
 mod library;
 pub(super) mod methods;
 pub(super) mod node;
@@ -24,4 +24,5 @@ pub use again::evaluate_twice;
 #[cfg(feature = "_test")]
 pub use evaluate::{composed, forget_composed};
 pub use node::Expr;
+pub use operation::taken_over;
 pub use operators::Operand;

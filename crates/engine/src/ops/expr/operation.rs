@@ -6,9 +6,10 @@ use super::again::Words;
 use super::deferred::Deferred;
 use super::emit::{self, Group, Writer};
 use super::evaluate::{compute, kernel, narrowed};
-#[cfg(feature = "graph")]
-use super::graph::{Item, Lowering, Refused};
 use super::node::Typed;
+use super::view::reshaped;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::{Engine, Extent, Tensor};
@@ -68,11 +69,10 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
     /// Computes it into a new tensor.
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>>;
 
-    /// The operation in a graph, for devices that take no kernels: its result in its own shape, as it is computed with.
+    /// The operation on its inputs as plain data, for devices that take no kernels.
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        let _ = lowering;
-        Err(Refused::Operation)
+    fn part(&self) -> Option<Part> {
+        None
     }
 }
 
@@ -189,4 +189,27 @@ impl Composed<'_> {
         });
         dispatch.stating(stated).workgroups(Extent::from(self.workgroups)).run_async().await
     }
+}
+
+/// Runs a frame, whose name and text are given, on the elements of a tensor, which it calls as `element(place)` and which are few enough for one
+/// workgroup, if a native kernel replaces it on the tensor's device; `None` where none does. `words` are those that it reads before the others'.
+/// Returns its result: float32 of that shape.
+pub async fn taken_over(
+    engine: &Engine,
+    values: &Tensor,
+    (name, body): (&str, &str),
+    words: &[u32],
+    shape: &[usize],
+) -> Result<Option<Tensor>> {
+    let count = values.len();
+    let mut writer = Writer::new(words);
+    writer.function("element", &reshaped(&Typed::read(values), &[count]), &[count], &[("place", 0..1)], None)?;
+    let workgroups = [1; 3];
+    let launch = Composed { name, writer: &writer, output: "f32", body, workgroups, flops: 0, rounds: 0 };
+    if !launch.is_taken_over(engine).await? {
+        return Ok(None);
+    }
+    let y = engine.output_async(Some(values), DType::F32, shape, name).await?;
+    launch.run(engine, &y).await?;
+    Ok(Some(y))
 }

@@ -5,16 +5,14 @@ use std::sync::Arc;
 
 use super::images::{AXES, Window, images, store, words};
 use crate::backend::BoxFuture;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-#[cfg(feature = "graph")]
-use crate::graph::Convolution;
 use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::Writer;
 use crate::ops::expr::evaluate::compute;
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
@@ -50,11 +48,8 @@ impl Operation for Conv2d {
     }
 
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
-        let (x, w) = (lowering.single(&self.input)?, lowering.single(&self.weight)?);
-        let Conv2dShape { stride, padding, dilation, groups, output, .. } = self.shape;
-        let window = Convolution { stride, padding, dilation, groups };
-        Ok(Item::One(lowering.graph.convolution(x, w, window, output)))
+    fn part(&self) -> Option<Part> {
+        Some(Part::Convolution(self.shape))
     }
 }
 

@@ -4,6 +4,8 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::{GreatestShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::engine::places::Axis;
@@ -11,8 +13,6 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
 use crate::ops::expr::evaluate::{compute, copied};
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_whole};
 use crate::ops::expr::operation::{Call, Operation};
@@ -213,8 +213,9 @@ impl Operation for Places {
     }
 
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        lowering.whole(&self.index)
+    fn part(&self) -> Option<Part> {
+        // A device that takes no kernels checks nothing: indices out of range take the nearest element.
+        Some(Part::View { offset: 0, strides: contiguous(&self.index.shape) })
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::reduce::{Fold, Reduce};
 use crate::backend::BoxFuture;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::{MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
@@ -12,8 +14,6 @@ use crate::ops::elementwise::{Binary, Unary};
 use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, resolve};
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
@@ -39,7 +39,7 @@ struct Matmul {
 }
 
 /// An operand that a kernel reads as it is: strides say where, halves become floats on the way.
-async fn plain(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+pub(in crate::ops) async fn plain(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
     match &typed.node {
         Node::Read(view) if view.source.tensor().is_some() => Ok(typed.clone()),
         _ => Ok(Typed::read(&compute(engine, typed).await?)),
@@ -59,7 +59,7 @@ pub(super) fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
 }
 
 /// Returns the layout of an operand.
-fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
+pub(in crate::ops) fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     let (view, tensor) = view(typed)?;
     let rank = typed.shape.len();
     let mut offsets = vec![view.offset];
@@ -286,7 +286,7 @@ fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -
 fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut Vec<Tensor>) -> Option<()> {
     let mut typed = epilogue.typed;
     if let Node::Cast(inner) = &typed.node
-        && matches!(typed.dtype, DType::F16 | DType::BF16)
+        && typed.dtype.is_half()
     {
         shape.result = typed.dtype;
         typed = inner;
@@ -390,14 +390,8 @@ impl Operation for Matmul {
     }
 
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
-        if !is_float(self.a.dtype) {
-            return Err(Refused::Operation);
-        }
-        let (a, b) = (lowering.single(&self.a)?, lowering.single(&self.b)?);
-        let product = lowering.graph.dot(a, b);
-        let shaped = self.vector.as_ref().map(|shape| lowering.graph.reshape(product, shape));
-        Ok(Item::One(shaped.unwrap_or(product)))
+    fn part(&self) -> Option<Part> {
+        is_float(self.a.dtype).then_some(Part::Product)
     }
 }
 

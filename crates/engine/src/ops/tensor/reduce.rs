@@ -3,28 +3,24 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::fold::folded;
 use super::rows::for_length;
 use super::sort::number;
 use crate::backend::BoxFuture;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::{Combination, FindShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-#[cfg(feature = "graph")]
-use crate::graph;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
-use crate::ops::expr::chain;
 use crate::ops::expr::deferred::Deferred;
 use crate::ops::expr::emit::{self, Writer, word};
 use crate::ops::expr::evaluate::compute;
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-#[cfg(feature = "graph")]
-use crate::ops::expr::shape::contiguous;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::tune::{Job, Machine, Variant};
@@ -73,8 +69,30 @@ pub(super) struct Reduce {
     pub(super) from: usize,
 }
 
-/// Rows so short are left to one invocation each.
+/// Rows so short are left to one invocation each, and on the executor longer ones too where there are many: it runs the invocations of a workgroup as
+/// lanes, and a workgroup takes as long to begin as hundreds of elements.
 const SHORT: usize = 64;
+const SHORT_OF_MANY: usize = 1024;
+
+/// Returns whether rows are left to one invocation each.
+fn is_alone(machine: Machine, rows: usize, length: usize) -> bool {
+    length <= SHORT || machine == Machine::Cpu && length <= SHORT_OF_MANY && rows >= SHORT
+}
+
+/// Rows of fewer elements would leave most of a workgroup of 256 idle.
+const HALF_EMPTY: usize = 256;
+
+/// Returns the frame of a workgroup for each part of a row.
+fn frame(machine: Machine, part: usize) -> String {
+    match machine {
+        // The processor reads long runs faster than many short ones, of 4 KiB than of 1.
+        Machine::Cpu if part >= LONG => ROWS.replace("const LANES = 256u;", "const LANES = 1024u;"),
+        // What imitates a GPU spends its time on barriers.
+        Machine::Lanes => for_length(ROWS, part, machine),
+        _ if part <= HALF_EMPTY => ROWS.replace("const LANES = 256u;", "const LANES = 64u;"),
+        _ => ROWS.to_owned(),
+    }
+}
 
 /// The parts into which a reduction is cut.
 struct Cut {
@@ -108,10 +126,11 @@ impl Reduce {
                 beside = beside.saturating_add(if across < along { elements } else { -elements });
             }
         });
-        let down_columns = beside > 0 && rows >= 16 || length <= SHORT;
         let mut tensors = Vec::new();
         emit::tensors(&self.input, &mut tensors);
         let near = tensors.iter().max_by_key(|tensor| tensor.byte_len());
+        let machine = engine.shared().machine(near);
+        let down_columns = beside > 0 && rows >= 16 || is_alone(machine, rows, length);
         let parts = match engine.shared().variant(near, Job::reduce(rows, length, down_columns)) {
             // A variant is for a size that is a power of two, and this one may be half of it.
             Variant::Parts(parts) => {
@@ -160,23 +179,25 @@ impl Reduce {
     async fn native(&self, call: Call<'_>, cut: &Cut) -> Result<Option<Tensor>> {
         let by = match self.fold {
             Fold::Sum => Some(Combination::Sum),
+            Fold::Prod => Some(Combination::Product),
             Fold::Max => Some(Combination::Greatest),
             Fold::Min => Some(Combination::Least),
-            Fold::Prod | Fold::Argmax | Fold::Argmin => None,
+            Fold::Argmax | Fold::Argmin => None,
         };
         if let Some(by) = by {
             // As many as a kernel takes, on every device.
             word(self.input.count())?;
-            return chain::reduced(call.engine, &self.input, self.from, by, &call.of.shape).await;
+            return folded(call.engine, &self.input, self.from, by, &call.of.shape).await;
         }
-        let Some(number) = number(self.input.dtype).filter(|_| self.fold.finds()) else { return Ok(None) };
+        let input = self.input.widened();
+        let Some(number) = number(input.dtype) else { return Ok(None) };
         let (rows, length) = (self.rows(), self.length());
         let operation = NativeOperation::Find(FindShape { rows, length, number, least: self.fold == Fold::Argmin });
         // Short steps from row to row are read side by side.
         if cut.down_columns && length > SHORT || !call.engine.has_native(&operation) {
             return Ok(None);
         }
-        let elements = compute(call.engine, &self.input).await?;
+        let elements = compute(call.engine, &input).await?;
         call.engine.native_async(operation, &[&elements], (DType::U32, &call.of.shape), "reduce").await
     }
 
@@ -247,13 +268,7 @@ impl Reduce {
         let near = writer.tensors().first();
         body += &match cut.down_columns {
             true => COLUMNS.to_owned(),
-            // The processor reads long runs faster than many short ones, of 4 KiB than of 1.
-            false if cut.part >= LONG && call.engine.shared().machine(near) == Machine::Cpu => {
-                ROWS.replace("const LANES = 256u;", "const LANES = 1024u;")
-            }
-            // What imitates a GPU spends its time on barriers.
-            false if call.engine.shared().machine(near) == Machine::Lanes => for_length(ROWS, cut.part, Machine::Lanes),
-            false => ROWS.to_owned(),
+            false => frame(call.engine.shared().machine(near), cut.part),
         };
         let output = call.output(&writer, dtype, "reduce").await?;
         let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
@@ -294,51 +309,17 @@ impl Operation for Reduce {
     }
 
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
-        let axes: Vec<usize> = (self.from..self.input.shape.len()).listed();
-        let fold = match self.fold {
-            Fold::Sum => graph::Fold::Sum,
-            Fold::Prod => graph::Fold::Prod,
-            Fold::Max => graph::Fold::Max,
-            Fold::Min => graph::Fold::Min,
-            Fold::Argmax | Fold::Argmin => return self.found(lowering, &axes),
+    fn part(&self) -> Option<Part> {
+        let from = self.from;
+        let by = match self.fold {
+            Fold::Sum => Combination::Sum,
+            _ if self.input.dtype.kind() == Kind::Complex => return None,
+            Fold::Prod => Combination::Product,
+            Fold::Max => Combination::Greatest,
+            Fold::Min => Combination::Least,
+            Fold::Argmax | Fold::Argmin => return Some(Part::Find { least: self.fold == Fold::Argmin, from }),
         };
-        let x = lowering.whole(&self.input)?;
-        if matches!(x, Item::Many(_)) && self.fold != Fold::Sum {
-            return Err(Refused::Operation);
-        }
-        Ok(x.each(&mut |x| lowering.graph.reduce(fold, x, &axes)))
-    }
-}
-
-#[cfg(feature = "graph")]
-impl Reduce {
-    /// The least place among those whose element is the best; NaN is better than all.
-    fn found(&self, lowering: &mut Lowering, axes: &[usize]) -> Result<Item, Refused> {
-        use graph::{Binary as Two, Compare};
-        let x = lowering.single(&self.input)?;
-        let (shape, graph) = (&self.input.shape, &mut lowering.graph);
-        let fold = if self.fold == Fold::Argmax { graph::Fold::Max } else { graph::Fold::Min };
-        let best = graph.reduce(fold, x, axes);
-        let kept: Vec<usize> = (0..self.from).listed();
-        let best = graph.broadcast(best, &kept, shape);
-        let (same, nan, all) = (
-            graph.compare(Compare::Eq, x, best),
-            graph.compare(Compare::Ne, x, x),
-            graph.compare(Compare::Ne, best, best),
-        );
-        let nan = graph.binary(Two::And, nan, all);
-        let is_best = graph.binary(Two::Or, same, nan);
-        let strides = contiguous(&shape[self.from..]);
-        let mut place = graph.constant(0, DType::U32);
-        for (&axis, stride) in axes.iter().zip(strides) {
-            let (along, stride) = (graph.iota(axis, DType::U32, shape), graph.integer(stride as i64, DType::U32));
-            let step = graph.binary(Two::Multiply, along, stride);
-            place = graph.binary(Two::Add, place, step);
-        }
-        let none = graph.integer(i64::from(u32::MAX), DType::U32);
-        let places = graph.select(is_best, place, none);
-        Ok(Item::One(graph.reduce(graph::Fold::Min, places, axes)))
+        Some(Part::Reduce { by, from })
     }
 }
 
@@ -590,4 +571,32 @@ tensor_methods! {
     fn argmin(axis: Option<isize>, keep: bool);
     fn mean(axes: &[isize], keep: bool);
     fn variance(axes: &[isize], correction: f64, keep: bool);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps of all lanes together, those that wait among them.
+    fn steps(machine: Machine, rows: usize, length: usize) -> usize {
+        if is_alone(machine, rows, length) {
+            return rows.next_multiple_of(64) * length;
+        }
+        let frame = frame(machine, length);
+        let lanes = frame.split("const LANES = ").nth(1).and_then(|rest| rest.split('u').next()).unwrap();
+        let lanes: usize = lanes.parse().unwrap();
+        rows * lanes * length.div_ceil(lanes)
+    }
+
+    #[test]
+    fn one_more_element_never_costs_twice_as_much() {
+        for machine in [Machine::Cpu, Machine::Lanes, Machine::Discrete, Machine::Matrices, Machine::Gpu] {
+            for rows in [64, 1000, 5003] {
+                for length in 1..20_000 {
+                    let (one, more) = (steps(machine, rows, length), steps(machine, rows, length + 1));
+                    assert!(more <= 2 * one, "{rows} rows of {length}: {one}, then {more}");
+                }
+            }
+        }
+    }
 }

@@ -4,16 +4,14 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
+#[cfg(feature = "graph")]
+use crate::backend::expression::Part;
 use crate::backend::native::RowFunction;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-#[cfg(feature = "graph")]
-use crate::graph::{Binary, Fold, Graph, Unary, Value};
 use crate::ops::expr::again::Words;
 use crate::ops::expr::chain;
 use crate::ops::expr::emit::{Writer, word};
-#[cfg(feature = "graph")]
-use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::node::{Expr, Typed, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
@@ -22,8 +20,6 @@ use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::ops::tune::Machine;
 use crate::tensor::DType;
-#[cfg(feature = "graph")]
-use cantus_base::listed::Listed;
 
 /// A frame's text, and which of its switches is on.
 #[derive(Clone, Copy)]
@@ -121,45 +117,8 @@ impl Operation for RowsOf {
     }
 
     #[cfg(feature = "graph")]
-    fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
-        let x = lowering.single(&self.input)?;
-        let (shape, graph) = (&self.input.shape, &mut lowering.graph);
-        let last = shape.len() - 1;
-        let kept: Vec<usize> = (0..last).listed();
-        let along = |graph: &mut Graph, fold: Fold, x: Value| {
-            let total = graph.reduce(fold, x, &[last]);
-            graph.broadcast(total, &kept, shape)
-        };
-        let count = graph.float(shape[last] as f64, DType::F32);
-        let centred = match self.rows.name {
-            "softmax" => {
-                let greatest = along(graph, Fold::Max, x);
-                graph.binary(Binary::Subtract, x, greatest)
-            }
-            "layer_norm" => {
-                let sum = along(graph, Fold::Sum, x);
-                let mean = graph.binary(Binary::Divide, sum, count);
-                graph.binary(Binary::Subtract, x, mean)
-            }
-            "rms_norm" => x,
-            _ => return Err(Refused::Operation),
-        };
-        if self.rows.name == "softmax" {
-            let power = graph.unary(Unary::Exp, centred);
-            let total = along(graph, Fold::Sum, power);
-            if self.rows.frame.on == Some(LOGARITHM) {
-                let shift = graph.unary(Unary::Log, total);
-                return Ok(Item::One(graph.binary(Binary::Subtract, centred, shift)));
-            }
-            return Ok(Item::One(graph.binary(Binary::Divide, power, total)));
-        }
-        let square = graph.binary(Binary::Multiply, centred, centred);
-        let squares = along(graph, Fold::Sum, square);
-        let mean = graph.binary(Binary::Divide, squares, count);
-        let eps = graph.float(f64::from(self.rows.eps), DType::F32);
-        let mean = graph.binary(Binary::Add, mean, eps);
-        let root = graph.unary(Unary::Sqrt, mean);
-        Ok(Item::One(graph.binary(Binary::Divide, centred, root)))
+    fn part(&self) -> Option<Part> {
+        self.rows.function().map(Part::Rows)
     }
 }
 

@@ -43,6 +43,7 @@ impl Scan {
             Binary::Min => Combination::Least,
             _ => return Ok(None),
         };
+        let input = &input.widened();
         let Some(number) = number(input.dtype).filter(|_| !self.exclusive) else { return Ok(None) };
         let rank = input.shape.len();
         let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
@@ -287,6 +288,9 @@ impl Expr {
         self.derived(|typed| {
             let typed = if matches!(by, Binary::Add | Binary::Mul) { &typed.summable() } else { typed };
             by.function().result(typed.dtype)?;
+            if !exclusive && typed.shape[axis_of(axis, typed.shape.len())?] == 1 {
+                return Ok(typed.clone());
+            }
             let dtype = typed.dtype.computed();
             along_last(typed, axis, |input| {
                 let shape = input.shape.clone();

@@ -48,6 +48,10 @@ pub(super) fn order(dtype: DType) -> Result<String> {
     }
 }
 
+fn is_ordered(dtype: DType) -> bool {
+    host::is_wide(dtype) || order(dtype).is_ok()
+}
+
 /// The rows along the last axis, sorted. The result has one axis more: of the order of each element, and of its place in the row.
 struct Sort {
     input: Arc<Typed>,
@@ -87,6 +91,8 @@ impl Sort {
 
     /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
+        // What is narrower than a word has the order of words.
+        let input = &input.widened();
         let Some(number) = number(input.dtype) else { return Ok(None) };
         let rank = input.shape.len();
         let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
@@ -111,6 +117,11 @@ pub(in crate::ops) fn number(dtype: DType) -> Option<Number> {
         DType::F32 => Some(Number::F32),
         DType::I32 => Some(Number::I32),
         DType::U32 => Some(Number::U32),
+        DType::F64 => Some(Number::F64),
+        DType::I64 => Some(Number::I64),
+        DType::U64 => Some(Number::U64),
+        DType::Complex64 => Some(Number::Complex64),
+        DType::Complex128 => Some(Number::Complex128),
         _ => None,
     }
 }
@@ -257,6 +268,9 @@ impl Expr {
     pub fn argsort(&self, axis: isize, descending: bool) -> Self {
         self.derived(|typed| {
             let axis = axis_of(axis, typed.shape.len())?;
+            if is_ordered(typed.dtype) && typed.shape[axis] == 1 {
+                return Ok(Typed::filled(0.0, &typed.shape, DType::U32));
+            }
             if host::is_wide(typed.dtype) {
                 return Ok(with_last(&host::argsort(&to_last(typed, axis), descending), axis));
             }
@@ -278,6 +292,10 @@ impl Expr {
     #[must_use]
     pub fn sort(&self, axis: isize, descending: bool) -> Self {
         let settled = self.settled();
+        let is_one = |shape: &[usize]| axis_of(axis, shape.len()).is_ok_and(|axis| shape[axis] == 1);
+        if settled.dtype().is_ok_and(is_ordered) && settled.shape().is_ok_and(is_one) {
+            return settled;
+        }
         settled.gathered(&settled.argsort(axis, descending), axis)
     }
 

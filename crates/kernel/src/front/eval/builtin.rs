@@ -1,8 +1,9 @@
 //! Builtin functions of constant expressions. Those of floats are computed in float64 and rounded once; errors of WGSL (a domain that is
 //! left, a result that has no value) are `None`, so that naga says what is wrong.
 
+use super::super::tree::Operator;
 use super::math;
-use super::operate::paired;
+use super::operate::{arithmetic, paired};
 use super::types::{Type, common, constructed};
 use super::value::{Scalar, Ty, Value, to_half};
 use cantus_base::listed::Listed;
@@ -224,6 +225,18 @@ fn whole(name: &str, values: &[Value]) -> Option<Value> {
             let (x, y) = (a.as_int()?, b.as_int()?);
             a.ty().int(if name == "min" { x.min(y) } else { x.max(y) })
         }),
+        ("clamp", [value, low, high]) => {
+            let raised = paired(value, low, |a, b| a.ty().int(a.as_int()?.max(b.as_int()?)))?;
+            paired(&raised, high, |a, b| a.ty().int(a.as_int()?.min(b.as_int()?)))
+        }
+        // Concrete sums and products wrap around.
+        ("dot", [Value::Vector(a), Value::Vector(b)]) if a.len() == b.len() => {
+            let mut sum = a.first()?.ty().zero();
+            for (&a, &b) in a.iter().zip(b) {
+                sum = arithmetic(Operator::Add, sum, arithmetic(Operator::Multiply, a, b)?)?;
+            }
+            Some(Value::Scalar(sum))
+        }
         _ => None,
     }
 }

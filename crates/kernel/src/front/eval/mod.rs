@@ -25,13 +25,15 @@ pub(super) struct Evaluator<'t> {
     known: HashMap<ExprId, Option<Value>>,
     depth: u32,
     work: usize,
+    /// Something was deeper than what is evaluated.
+    was_deep: bool,
     /// Names that `let` gives to constant expressions count as their values.
     pub(super) follows_let: bool,
 }
 
 impl<'t> Evaluator<'t> {
     pub(super) fn new(tree: &'t Tree<'t>) -> Self {
-        Self { tree, known: HashMap::new(), depth: 0, work: 0, follows_let: false }
+        Self { tree, known: HashMap::new(), depth: 0, work: 0, was_deep: false, follows_let: false }
     }
 
     /// The value of an expression.
@@ -43,6 +45,7 @@ impl<'t> Evaluator<'t> {
         // What contains itself has no value.
         self.known.insert(id, None);
         self.depth += 1;
+        self.was_deep |= self.depth >= DEEPEST;
         let value = if self.depth < DEEPEST && self.work < MOST_WORK { self.compute(id) } else { None };
         self.depth -= 1;
         self.work += value.as_ref().map_or(1, Value::size);
@@ -53,6 +56,48 @@ impl<'t> Evaluator<'t> {
     /// A whole number that is not negative: lengths, alignments, sizes.
     pub(super) fn count(&mut self, id: ExprId) -> Option<u32> {
         u32::try_from(self.value(id)?.scalar()?.as_int()?).ok()
+    }
+
+    /// Bounds of depth and work were not met so far: what has no value here has none.
+    pub(super) fn is_whole(&self) -> bool {
+        self.depth == 0 && self.work < MOST_WORK && !self.was_deep
+    }
+
+    /// A whole number.
+    pub(super) fn whole(&mut self, id: ExprId) -> Option<i64> {
+        self.value(id)?.scalar()?.as_int()
+    }
+
+    /// The greatest of a value's whole numbers.
+    pub(super) fn greatest(&mut self, id: ExprId) -> Option<i64> {
+        self.value(id)?.cells()?.iter().map(|cell| cell.as_int()).try_listed()?.into_iter().max()
+    }
+
+    /// The greatest exponent that `ldexp` takes for such a number; that of `f32` where the text does not tell.
+    pub(super) fn greatest_exponent(&mut self, id: ExprId) -> i64 {
+        match super::infer::Inference::new(self.tree).vector(id) {
+            Some((Ty::F16, _)) => 16,
+            Some((Ty::Float | Ty::Int, _)) => 1024,
+            _ => 128,
+        }
+    }
+
+    /// Returns whether some component of both has such an order.
+    pub(super) fn are_ordered(&mut self, low: ExprId, high: ExprId, order: fn(f64, f64) -> bool) -> bool {
+        let (Some(low), Some(high)) = (self.value(low), self.value(high)) else { return false };
+        let (Some(low), Some(high)) = (low.cells(), high.cells()) else { return false };
+        let number = |cell: &Scalar| cell.as_float().or_else(|| cell.as_int().map(|whole| whole as f64));
+        low.iter()
+            .zip(high)
+            .any(|(low, high)| number(low).zip(number(high)).is_some_and(|(low, high)| order(low, high)))
+    }
+
+    /// The components of a vector of whole numbers.
+    pub(super) fn offset(&mut self, id: ExprId) -> Option<Vec<i64>> {
+        match self.value(id)? {
+            Value::Vector(cells) => cells.iter().map(|cell| cell.as_int()).try_listed(),
+            _ => None,
+        }
     }
 
     /// An abstract whole number is shifted by as many bits as it has, or nearly.

@@ -97,7 +97,7 @@ fn product(ty: Ty, (rows, a): (usize, &[Scalar]), (inner, b): (usize, &[Scalar])
     Some(cells)
 }
 
-fn arithmetic(operator: Operator, a: Scalar, b: Scalar) -> Option<Scalar> {
+pub(super) fn arithmetic(operator: Operator, a: Scalar, b: Scalar) -> Option<Scalar> {
     use Operator as O;
     let ty = a.ty();
     if let (Some(a), Some(b)) = (a.as_float(), b.as_float()) {

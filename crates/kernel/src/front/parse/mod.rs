@@ -1,6 +1,7 @@
 //! Reads a text into a [`Tree`]. Lenient: what is wrong in a text is naga's to say, so it accepts a little more than WGSL. Where it cannot
 //! follow, it gives up. Recursion is bounded.
 
+mod placed;
 mod statement;
 
 use std::collections::HashMap;
@@ -10,6 +11,8 @@ use super::tree::{
     Decl, DeclId, DeclKind, Expr, ExprId, ExprKind, Filters, Function, List, Member, Operator, Place, Severity,
     Structure, Tree,
 };
+
+const NO_LOCATION: &str = "a compute entry point has no inputs by @location: bind a buffer or a uniform";
 
 /// Nested parentheses, blocks and operands, together.
 const DEEPEST: u32 = 1024;
@@ -23,6 +26,8 @@ pub(super) fn parse(text: &str) -> Option<Tree<'_>> {
         tree: Tree { text, ..Tree::default() },
         scopes: HashMap::new(),
         opened: Vec::new(),
+        scope: 0,
+        loops: Vec::new(),
         filters: Filters::default(),
     };
     parser.module()?;
@@ -38,13 +43,19 @@ struct Parser<'t> {
     scopes: HashMap<&'t str, Vec<DeclId>>,
     /// Names in the order of their declaration.
     opened: Vec<&'t str>,
+    /// Declarations from this on are of the innermost scope.
+    scope: DeclId,
+    /// The first `continue` of each loop around.
+    loops: Vec<Option<Place>>,
     /// The diagnostic filters that hold here.
     filters: Filters,
 }
 
 /// The attributes of a declaration, as far as they matter.
 #[derive(Default)]
-struct Attributes {
+struct Attributes<'t> {
+    /// All of their names.
+    names: Vec<(Place, &'t str)>,
     align: Option<ExprId>,
     size: Option<ExprId>,
     builtin: Option<Place>,
@@ -188,6 +199,8 @@ impl<'t> Parser<'t> {
         if self.word() != "fn" {
             self.without_filters(&attributes);
         }
+        let word = self.word();
+        self.placed(&attributes, word);
         match self.word() {
             "struct" => {
                 self.at += 1;
@@ -218,7 +231,8 @@ impl<'t> Parser<'t> {
 
     fn assertion(&mut self) -> Option<()> {
         self.at += 1;
-        self.expression()?;
+        let asserted = self.expression()?;
+        self.tree.asserted.push(asserted);
         self.expect(b';')
     }
 
@@ -237,6 +251,10 @@ impl<'t> Parser<'t> {
     fn declare(&mut self, decl: Decl) -> Option<DeclId> {
         let id = self.new_decl(decl)?;
         let name = decl.name.text(self.tree.text);
+        // Those of inner scopes are forgotten.
+        if self.scopes.get(name).and_then(|ids| ids.last()).is_some_and(|&last| last >= self.scope) {
+            self.misplaced(decl.name, || format!("`{name}` is declared a second time in this scope"));
+        }
         self.scopes.entry(name).or_default().push(id);
         self.opened.push(name);
         Some(id)
@@ -251,12 +269,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn attributes(&mut self) -> Option<Attributes> {
+    fn attributes(&mut self) -> Option<Attributes<'t>> {
         let mut found = Attributes::default();
         let mut rules: Vec<&str> = Vec::new();
         while self.is_sign(b'@') {
             let start = self.next().start;
-            let name = self.name()?.text(self.tree.text);
+            let place = self.name()?;
+            let name = place.text(self.tree.text);
+            found.names.push((place, name));
             let arguments = if self.is_sign(b'(') { Some(self.arguments()?) } else { None };
             let first = arguments.and_then(|list| self.tree.list(list).first().copied());
             match name {
@@ -301,7 +321,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Refuses filters on anything that is not a function or a block and contains none.
-    fn without_filters(&mut self, attributes: &Attributes) {
+    fn without_filters(&mut self, attributes: &Attributes<'_>) {
         if let Some(place) = attributes.filtered {
             self.misplaced(place, || "`@diagnostic` belongs to functions, and to statements with a block".to_owned());
         }
@@ -328,7 +348,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Reads what attributes belong to, with their filters.
-    fn within<T>(&mut self, attributes: &Attributes, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    fn within<T>(&mut self, attributes: &Attributes<'_>, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let before = self.filters;
         self.filters = attributes.filters.unwrap_or(before);
         let result = read(self);
@@ -342,11 +362,13 @@ impl<'t> Parser<'t> {
         while !self.is_sign(b'}') {
             let attributes = self.attributes()?;
             self.without_filters(&attributes);
+            self.placed(&attributes, "member");
+            let is_located = attributes.has("location");
             let Attributes { align, size, builtin, .. } = attributes;
             let name = self.name()?;
             self.expect(b':')?;
             let ty = self.expression()?;
-            structure.members.push(Member { name, ty, align, size, builtin });
+            structure.members.push(Member { name, ty, align, size, builtin, is_located });
             if !self.accept(b',') {
                 break;
             }
@@ -376,17 +398,22 @@ impl<'t> Parser<'t> {
         Some(Decl { ty, init, templates, ..Decl::new(kind, name, keyword) })
     }
 
-    fn function(&mut self, keyword: Place, attributes: &Attributes) -> Option<()> {
+    fn function(&mut self, keyword: Place, attributes: &Attributes<'_>) -> Option<()> {
         self.at += 1;
         let name = self.name()?;
         self.expect(b'(')?;
         let mark = self.opened.len();
         let first_parameter = u32::try_from(self.tree.decls.len()).ok()?;
+        self.scope = first_parameter;
         while !self.is_sign(b')') {
             let start = self.token().start;
-            let attributes = self.attributes()?;
-            self.without_filters(&attributes);
-            let builtin = attributes.builtin;
+            let own = self.attributes()?;
+            self.without_filters(&own);
+            self.placed(&own, "parameter");
+            if attributes.has("compute") && own.has("location") {
+                self.misplaced(Place { start, end: self.end() }, || NO_LOCATION.to_owned());
+            }
+            let builtin = own.builtin;
             let name = self.name()?;
             self.expect(b':')?;
             let ty = Some(self.expression()?);
@@ -402,18 +429,27 @@ impl<'t> Parser<'t> {
         let mut ty = None;
         if self.glued()[..2] == *b"->" {
             self.at += 2;
-            let attributes = self.attributes()?;
-            self.without_filters(&attributes);
+            let start = self.token().start;
+            let own = self.attributes()?;
+            self.without_filters(&own);
+            self.placed(&own, "result");
             ty = Some(self.expression()?);
+            if attributes.has("compute") {
+                let place = Place { start, end: self.end() };
+                self.misplaced(place, || "a compute entry point returns nothing: store it in a buffer".to_owned());
+            }
         }
+        self.fitting(name, attributes, ty.is_some());
         let first_expr = u32::try_from(self.tree.exprs.len()).ok()?;
         let first_stmt = u32::try_from(self.tree.stmts.len()).ok()?;
-        let body = self.within(attributes, Self::block)?;
+        // Parameters and the body's own declarations are of one scope.
+        let body = self.within(attributes, Self::open_block)?;
         self.close(mark);
         let function = Function {
             name,
             parameters: List { first: first_parameter, count },
             is_entry: attributes.is_entry,
+            is_compute: attributes.has("compute"),
             workgroup_size: attributes.workgroup_size.unwrap_or(List::EMPTY),
             has_result: ty.is_some(),
             body,
@@ -488,6 +524,7 @@ impl<'t> Parser<'t> {
             }
             self.at += length;
             let right = self.deeper(|parser| parser.binary(strength))?;
+            self.without_brackets(operator, left, right);
             left = self.add(ExprKind::Binary(operator, left, right), start)?;
         }
         Some(left)

@@ -15,7 +15,16 @@ impl Parser<'_> {
         id.map_or(Behavior::NEXT, |id| self.tree.stmt(id).behavior)
     }
 
+    /// A block with a scope of its own.
     pub(super) fn block(&mut self) -> Option<StmtId> {
+        let outer = std::mem::replace(&mut self.scope, u32::try_from(self.tree.decls.len()).ok()?);
+        let block = self.open_block();
+        self.scope = outer;
+        block
+    }
+
+    /// A block whose declarations are of the scope around it, until its end.
+    pub(super) fn open_block(&mut self) -> Option<StmtId> {
         let attributes = self.attributes()?;
         let mark = self.opened.len();
         let start = self.token().start;
@@ -42,6 +51,7 @@ impl Parser<'_> {
         if !self.is_sign(b'{') && !matches!(self.word(), "if" | "switch" | "loop" | "while" | "for") {
             self.without_filters(&attributes);
         }
+        self.placed(&attributes, "statement");
         self.within(&attributes, Self::plain_statement)
     }
 
@@ -64,6 +74,10 @@ impl Parser<'_> {
                 }
             }
             "continue" => {
+                let place = self.place();
+                if let Some(first) = self.loops.last_mut() {
+                    first.get_or_insert(place);
+                }
                 self.at += 1;
                 (StmtKind::Continue, Behavior::CONTINUE)
             }
@@ -78,7 +92,8 @@ impl Parser<'_> {
             }
             "const_assert" => {
                 self.at += 1;
-                self.expression()?;
+                let asserted = self.expression()?;
+                self.tree.asserted.push(asserted);
                 (StmtKind::Empty, Behavior::NEXT)
             }
             _ if self.is_sign(b';') => (StmtKind::Empty, Behavior::NEXT),
@@ -155,11 +170,17 @@ impl Parser<'_> {
         let inside = self.token().start;
         self.expect(b'{')?;
         let (scope, writes) = (self.opened.len(), self.tree.writes.len());
+        let own = u32::try_from(self.tree.decls.len()).ok()?;
+        let outer = std::mem::replace(&mut self.scope, own);
+        self.loops.push(None);
         let (mut items, mut continuing) = (Vec::new(), None);
         self.within(&attributes, |parser| {
             while !parser.accept(b'}') {
                 if parser.accept_word("continuing") {
+                    let first = parser.tree.exprs.len();
+                    let declared = own..u32::try_from(parser.tree.decls.len()).ok()?;
                     continuing = Some(parser.block()?);
+                    parser.not_past(declared, first);
                 } else {
                     items.push(parser.deeper(Self::statement)?);
                 }
@@ -167,6 +188,7 @@ impl Parser<'_> {
             Some(())
         })?;
         self.close(scope);
+        (self.scope, _) = (outer, self.loops.pop());
         let body = self.sequence(&items, inside)?;
         let behavior = self.behavior(Some(body)).looped(self.behavior(continuing));
         let writes = self.written(writes)?;
@@ -179,6 +201,7 @@ impl Parser<'_> {
         let is_for = self.word() == "for";
         self.at += 1;
         let scope = self.opened.len();
+        let outer = std::mem::replace(&mut self.scope, u32::try_from(self.tree.decls.len()).ok()?);
         let (mut first, mut condition, mut continuing) = (None, None, None);
         let writes;
         if is_for {
@@ -200,8 +223,10 @@ impl Parser<'_> {
             writes = self.tree.writes.len();
             condition = Some(self.expression()?);
         }
-        let body = self.block()?;
+        self.loops.push(None);
+        let body = self.open_block()?;
         self.close(scope);
+        (self.scope, _) = (outer, self.loops.pop());
         let asked = if condition.is_some() { Behavior::NEXT.union(Behavior::BREAK) } else { Behavior::NEXT };
         let behavior = asked.then(self.behavior(Some(body))).looped(self.behavior(continuing));
         let writes = self.written(writes)?;

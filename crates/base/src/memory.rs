@@ -1,0 +1,93 @@
+//! Memory for input: asked for before anything is read, so that too large a file is an error and not the end of the process.
+
+use crate::error::{Bytes, Error, Result};
+
+/// Requests below this are not compared with the machine's memory: the question would cost more than the reading.
+const SMALL: u64 = 32 << 20;
+
+/// Returns the bytes that this process may still take, where the system says: those that are free or can be freed, within its control group.
+#[must_use]
+pub fn available() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let free = line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.saturating_mul(1024);
+        Some(group().map_or(free, |group| free.min(group)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// The bytes that the process's own control group leaves it, if that has a limit.
+#[cfg(target_os = "linux")]
+fn group() -> Option<u64> {
+    let number =
+        |file: &str| std::fs::read_to_string(format!("/sys/fs/cgroup/{file}")).ok()?.trim().parse::<u64>().ok();
+    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+}
+
+/// Returns an error if this many bytes of `what` exceed the memory that is available.
+///
+/// # Errors
+/// [`Error::InvalidSize`] with both sizes.
+pub fn fits(what: &str, bytes: u64) -> Result<()> {
+    if bytes < SMALL {
+        return Ok(());
+    }
+    let free = available().filter(|free| *free < bytes);
+    let free = free.or_else(|| usize::try_from(bytes).map_or(Some(usize::MAX as u64), |_| None));
+    free.map_or(Ok(()), |free| Err(too_large(what, bytes, Some(free))))
+}
+
+/// Returns an empty vector with room for this many elements of `what`.
+///
+/// # Errors
+/// [`Error::InvalidSize`] if there is no memory for them.
+pub fn vec<T>(what: &str, count: usize) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    reserve(what, &mut room, count)?;
+    Ok(room)
+}
+
+/// Makes room for `more` elements of `what` in a vector.
+///
+/// # Errors
+/// As [`vec`].
+pub fn reserve<T>(what: &str, vector: &mut Vec<T>, more: usize) -> Result<()> {
+    let bytes = (more as u64).saturating_mul(size_of::<T>() as u64);
+    fits(what, bytes)?;
+    vector.try_reserve_exact(more).map_err(|_| too_large(what, bytes, None))
+}
+
+fn too_large(what: &str, bytes: u64, free: Option<u64>) -> Error {
+    let free = free.map_or_else(
+        || "the system has no memory for that".to_owned(),
+        |free| format!("{} of memory are free", Bytes(free)),
+    );
+    Error::InvalidSize { what: what.to_owned(), reason: format!("it takes {}, and {free}", Bytes(bytes)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_exceeds_any_machine_is_an_error() {
+        for count in [usize::MAX, isize::MAX as usize, 1 << 50] {
+            let error = vec::<u64>("huge.npy", count).expect_err("does not fit");
+            assert!(error.is_input() && error.to_string().starts_with("huge.npy: it takes "), "{error}");
+        }
+        assert!(vec::<u64>("small", 100).expect("fits").capacity() >= 100);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn no_more_is_available_than_the_machine_has() {
+        let text = std::fs::read_to_string("/proc/meminfo").expect("reads");
+        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("is there");
+        let total: u64 = total.trim().trim_end_matches(" kB").parse().expect("is a number");
+        let free = available().expect("Linux says");
+        assert!(free > 0 && free <= total * 1024, "{free} of {total} KiB");
+    }
+}

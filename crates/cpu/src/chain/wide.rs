@@ -1,0 +1,284 @@
+//! Wide chains: steps in float64 and words of 64 bits, the same as those of 32 in `functions` but for the functions that float64 has none of here.
+
+use super::{BLOCK, Lane, Plan, SHORT};
+use crate::backend::native::{One, Step, Two};
+use crate::forms::forms;
+
+/// Returns whether chains of a width have a step.
+pub(super) fn takes(step: &Step, wide: bool) -> bool {
+    let halves = |op: One| matches!(op, One::LowWord | One::OfLowWord | One::OfSingle | One::ToSingle);
+    match *step {
+        Step::One(op, _) if wide => function_of_one(op).is_some(),
+        Step::Two(op, ..) if wide => !matches!(op, Two::Pow | Two::Elu),
+        Step::Row => !wide,
+        Step::One(op, _) => !halves(op),
+        Step::WideConstant(_) => wide,
+        _ => true,
+    }
+}
+
+impl Lane for f64 {
+    const BLOCK: usize = BLOCK / 2;
+
+    /// The low half of a word.
+    fn constant(value: f32) -> Self {
+        Self::from_bits(value.to_bits().into())
+    }
+
+    fn wide_constant(bits: u64) -> Self {
+        Self::from_bits(bits)
+    }
+
+    fn of_byte(byte: u8) -> Self {
+        byte.into()
+    }
+
+    fn of_bytes(bytes: &[u8], to: &mut [Self]) {
+        widened(bytes, to);
+    }
+
+    fn narrowed(lanes: &[Self], to: &mut [u8]) {
+        narrowed(lanes, to);
+    }
+
+    fn halved(lanes: &[Self], to: &mut [u32]) {
+        halved(lanes, to);
+    }
+
+    fn fill(self, to: &mut [Self]) {
+        // A loop that ends after a few is quicker than a call.
+        if to.len() < SHORT { to.fill(self) } else { filled(self, to) }
+    }
+
+    unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
+        // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
+        unsafe { steps(plan.steps, at, count) }
+    }
+}
+
+forms! {
+    /// Runs steps for `count` elements: `at` says where each step's are.
+    ///
+    /// # Safety
+    /// `count` lanes of each step lie there, and what is written overlaps nothing that the same step reads.
+    unsafe fn steps(steps: &[Step], at: &[*mut f64], count: usize) = steps_by
+}
+forms! {
+    fn filled(value: f64, to: &mut [f64]) = filled_by
+}
+forms! {
+    fn widened(x: &[u8], to: &mut [f64]) = widened_by
+}
+forms! {
+    /// Whole numbers of up to 24 bits modulo 256.
+    fn narrowed(x: &[f64], to: &mut [u8]) = narrowed_by
+}
+forms! {
+    /// The low halves of words.
+    fn halved(x: &[f64], to: &mut [u32]) = halved_by
+}
+
+/// # Safety
+/// As [`steps`].
+#[inline(always)]
+unsafe fn steps_by<I>(steps: &[Step], at: &[*mut f64], count: usize) {
+    for (step, &to) in steps.iter().zip(at) {
+        if step.reads().next().is_none() {
+            continue;
+        }
+        // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
+        let (read, to) = unsafe {
+            let read = |number: u16| std::slice::from_raw_parts(at[usize::from(number)].cast_const(), count);
+            (read, std::slice::from_raw_parts_mut(to, count))
+        };
+        match *step {
+            Step::Input(_)
+            | Step::Rolled(..)
+            | Step::Place(_)
+            | Step::Constant(_)
+            | Step::WideConstant(_)
+            | Step::Row => {}
+            Step::One(op, a) => one(op, read(a), to),
+            Step::Two(op, a, b) => two(op, [read(a), read(b)], to),
+            Step::Choose(a, b, c) => choose(read(a), [read(b), read(c)], to),
+        }
+    }
+}
+
+#[inline(always)]
+fn filled_by<I>(value: f64, to: &mut [f64]) {
+    to.fill(value);
+}
+
+#[inline(always)]
+fn widened_by<I>(x: &[u8], to: &mut [f64]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = f64::from(x);
+    }
+}
+
+#[inline(always)]
+fn narrowed_by<I>(x: &[f64], to: &mut [u8]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = whole(x) as u8;
+    }
+}
+
+#[inline(always)]
+fn halved_by<I>(x: &[f64], to: &mut [u32]) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = x.to_bits() as u32;
+    }
+}
+
+#[inline(always)]
+fn each(x: &[f64], to: &mut [f64], of: impl Fn(f64) -> f64) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = of(x);
+    }
+}
+
+#[inline(always)]
+fn pairs([a, b]: [&[f64]; 2], to: &mut [f64], of: impl Fn(f64, f64) -> f64) {
+    for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
+        *to = of(a, b);
+    }
+}
+
+#[inline(always)]
+fn choose(condition: &[f64], [a, b]: [&[f64]; 2], to: &mut [f64]) {
+    // By masks: of `if` the compiler made a choice of addresses, and loads of single elements.
+    for (((to, &condition), &a), &b) in to.iter_mut().zip(condition).zip(a).zip(b) {
+        let takes_b = 0_u64.wrapping_sub(u64::from(condition == 0.0));
+        *to = f64::from_bits(a.to_bits() & !takes_b | b.to_bits() & takes_b);
+    }
+}
+
+/// Calls a macro with the functions of one element, so that they are listed once.
+macro_rules! functions_of_one {
+    ($($op:ident => |$x:ident| $of:expr;)*) => {
+        #[inline(always)]
+        fn one(op: One, x: &[f64], to: &mut [f64]) {
+            match op {
+                $(One::$op => each(x, to, |$x| $of),)*
+                // None is served.
+                _ => to.copy_from_slice(x),
+            }
+        }
+
+        fn function_of_one(op: One) -> Option<()> {
+            match op {
+                $(One::$op => Some(()),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+functions_of_one! {
+    Neg => |x| -x;
+    Abs => |x| x.abs();
+    Sign => |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
+    Floor => |x| x.floor();
+    Ceil => |x| x.ceil();
+    Round => |x| x.round_ties_even();
+    Trunc => |x| x.trunc();
+    Square => |x| x * x;
+    Reciprocal => |x| 1.0 / x;
+    Sqrt => |x| x.sqrt();
+    Rsqrt => |x| 1.0 / x.sqrt();
+    Relu => |x| if x < 0.0 { 0.0 } else { x };
+    Relu6 => |x| x.clamp(0.0, 6.0);
+    IsNan => |x| truth(x.is_nan());
+    Not => |x| truth(x == 0.0);
+    Byte => |x| x - 256.0 * (x * (1.0 / 256.0)).floor();
+    SignedByte => |x| x - 256.0 * ((x + 128.0) * (1.0 / 256.0)).floor();
+    WordNeg => |x| word(signed(x).wrapping_neg());
+    WordAbs => |x| word(signed(x).wrapping_abs());
+    WordSign => |x| word(signed(x).signum());
+    WordNot => |x| word(!signed(x));
+    ToWord => |x| word(whole(x).into());
+    SaturatedToSigned => |x| word(x as i64);
+    SaturatedToUnsigned => |x| f64::from_bits(x as u64);
+    SaturatedToByte => |x| below(if x > 0.0 { x } else { 0.0 }, 255.0).trunc();
+    SaturatedToSignedByte => |x| {
+        let x = if x.is_nan() { 0.0 } else { x };
+        below(if x > -128.0 { x } else { -128.0 }, 127.0).trunc()
+    };
+    OfSigned => |x| signed(x) as f64;
+    OfUnsigned => |x| x.to_bits() as f64;
+    LowByte => |x| f64::from(x.to_bits() as u8);
+    LowWord => |x| f64::from_bits(x.to_bits() & 0xffff_ffff);
+    OfLowWord => |x| word((signed(x) << 32) >> 32);
+    OfSingle => |x| f64::from(f32::from_bits(x.to_bits() as u32));
+    ToSingle => |x| f64::from_bits((x as f32).to_bits().into());
+}
+
+#[inline(always)]
+fn two(op: Two, xs: [&[f64]; 2], to: &mut [f64]) {
+    match op {
+        Two::Add => pairs(xs, to, |a, b| a + b),
+        Two::Sub => pairs(xs, to, |a, b| a - b),
+        Two::Mul => pairs(xs, to, |a, b| a * b),
+        Two::Div => pairs(xs, to, |a, b| a / b),
+        Two::Min => pairs(xs, to, |a, b| if a.is_nan() || !(b.is_nan() || b < a) { a } else { b }),
+        Two::Max => pairs(xs, to, |a, b| if a.is_nan() || !(b.is_nan() || b > a) { a } else { b }),
+        Two::LeakyRelu => pairs(xs, to, |x, slope| if x < 0.0 { x * slope } else { x }),
+        Two::And => pairs(xs, to, |a, b| truth((a != 0.0) & (b != 0.0))),
+        Two::Or => pairs(xs, to, |a, b| truth((a != 0.0) | (b != 0.0))),
+        Two::Eq => pairs(xs, to, |a, b| truth(a == b)),
+        Two::Ne => pairs(xs, to, |a, b| truth(a != b)),
+        Two::Lt => pairs(xs, to, |a, b| truth(a < b)),
+        Two::Le => pairs(xs, to, |a, b| truth(a <= b)),
+        Two::Gt => pairs(xs, to, |a, b| truth(a > b)),
+        Two::Ge => pairs(xs, to, |a, b| truth(a >= b)),
+        Two::WordAdd => pairs(xs, to, |a, b| word(signed(a).wrapping_add(signed(b)))),
+        Two::WordSub => pairs(xs, to, |a, b| word(signed(a).wrapping_sub(signed(b)))),
+        Two::WordMul => pairs(xs, to, |a, b| word(signed(a).wrapping_mul(signed(b)))),
+        Two::WordAnd => pairs(xs, to, |a, b| word(signed(a) & signed(b))),
+        Two::WordOr => pairs(xs, to, |a, b| word(signed(a) | signed(b))),
+        Two::WordXor => pairs(xs, to, |a, b| word(signed(a) ^ signed(b))),
+        Two::SignedMin => pairs(xs, to, |a, b| word(signed(a).min(signed(b)))),
+        Two::SignedMax => pairs(xs, to, |a, b| word(signed(a).max(signed(b)))),
+        Two::UnsignedMin => pairs(xs, to, |a, b| f64::from_bits(a.to_bits().min(b.to_bits()))),
+        Two::UnsignedMax => pairs(xs, to, |a, b| f64::from_bits(a.to_bits().max(b.to_bits()))),
+        Two::WordEq => pairs(xs, to, |a, b| truth(signed(a) == signed(b))),
+        Two::WordNe => pairs(xs, to, |a, b| truth(signed(a) != signed(b))),
+        Two::SignedLt => pairs(xs, to, |a, b| truth(signed(a) < signed(b))),
+        Two::SignedLe => pairs(xs, to, |a, b| truth(signed(a) <= signed(b))),
+        Two::UnsignedLt => pairs(xs, to, |a, b| truth(a.to_bits() < b.to_bits())),
+        Two::UnsignedLe => pairs(xs, to, |a, b| truth(a.to_bits() <= b.to_bits())),
+        // None is served.
+        Two::Pow | Two::Elu => {}
+    }
+}
+
+/// A word as an i64.
+#[inline(always)]
+fn signed(word: f64) -> i64 {
+    word.to_bits().cast_signed()
+}
+
+#[inline(always)]
+fn word(value: i64) -> f64 {
+    f64::from_bits(value.cast_unsigned())
+}
+
+#[inline(always)]
+fn truth(condition: bool) -> f64 {
+    if condition { 1.0 } else { 0.0 }
+}
+
+/// The smaller of a number and a limit.
+#[inline(always)]
+fn below(x: f64, limit: f64) -> f64 {
+    if x < limit { x } else { limit }
+}
+
+/// A whole number of up to 24 bits, which `as` would saturate lane by lane.
+#[inline(always)]
+fn whole(x: f64) -> i32 {
+    const MOST: f64 = 16_777_216.0;
+    // SAFETY: whatever it was, it now lies between -2^24 and 2^24.
+    unsafe { below(if x > -MOST { x } else { -MOST }, MOST).to_int_unchecked() }
+}

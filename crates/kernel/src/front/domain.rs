@@ -1,0 +1,181 @@
+//! Constants that a builtin function or an operator has no value for, names that nothing declares, and inputs that no compute entry point has: what
+//! naga evaluates only in part, or takes as it is.
+
+use super::eval::Evaluator;
+use super::infer::Inference;
+use super::rewrite::{builtin, numbered};
+use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, Tree};
+
+/// Builtin functions that the evaluator computes wherever they have a value.
+const COMPUTED: [&str; 60] = [
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitcast",
+    "ceil",
+    "clamp",
+    "cos",
+    "cosh",
+    "cross",
+    "degrees",
+    "determinant",
+    "distance",
+    "dot",
+    "exp",
+    "exp2",
+    "extractBits",
+    "faceForward",
+    "floor",
+    "fma",
+    "fract",
+    "frexp",
+    "insertBits",
+    "inverseSqrt",
+    "ldexp",
+    "length",
+    "log",
+    "log2",
+    "max",
+    "min",
+    "mix",
+    "modf",
+    "normalize",
+    "pack2x16float",
+    "pow",
+    "quantizeToF16",
+    "radians",
+    "reflect",
+    "refract",
+    "round",
+    "saturate",
+    "sign",
+    "sin",
+    "sinh",
+    "smoothstep",
+    "sqrt",
+    "step",
+    "tan",
+    "tanh",
+    "transpose",
+    "trunc",
+    "unpack2x16float",
+    "unpack2x16snorm",
+    "unpack2x16unorm",
+    "unpack4x8snorm",
+    "unpack4x8unorm",
+];
+
+/// Returns the first of them, and what is wrong.
+pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
+    input(tree).or_else(|| undeclared(tree)).or_else(|| {
+        let mut evaluator = Evaluator::new(tree);
+        let mut inference = Inference::new(tree);
+        numbered(tree).find_map(|id| {
+            let place = tree.expr(id).place;
+            match tree.expr(id).kind {
+                ExprKind::Call { callee, arguments, .. } => {
+                    let name = builtin(tree, callee)?;
+                    if let ("bitcast", ExprKind::Name { templates, .. }) = (name, tree.expr(callee).kind) {
+                        evaluator.vector_type(*tree.list(templates).first()?)?;
+                    }
+                    let reason = call(&mut evaluator, id, name, tree.list(arguments))?;
+                    Some((place, reason))
+                }
+                ExprKind::Unary(b'-', inner) => inference
+                    .is_matrix(inner)
+                    .then(|| (place, "`-` takes numbers and vectors, not a matrix (multiply it by -1)".to_owned())),
+                _ => None,
+            }
+        })
+    })
+}
+
+/// Returns what is wrong with a call of a builtin function.
+fn call(evaluator: &mut Evaluator<'_>, id: ExprId, name: &str, arguments: &[ExprId]) -> Option<String> {
+    let whole = |evaluator: &mut Evaluator<'_>, at: usize| evaluator.whole(*arguments.get(at)?);
+    match name {
+        "clamp" if evaluator.are_ordered(*arguments.get(1)?, *arguments.get(2)?, |low, high| low > high) => {
+            return Some("the lower limit of `clamp` is above the upper one".to_owned());
+        }
+        "smoothstep" if evaluator.are_ordered(*arguments.first()?, *arguments.get(1)?, |low, high| low == high) => {
+            return Some("both edges of `smoothstep` are the same".to_owned());
+        }
+        "ldexp" => {
+            let most = evaluator.greatest_exponent(*arguments.first()?);
+            if let Some(exponent) = evaluator.greatest(*arguments.get(1)?)
+                && exponent > most
+            {
+                return Some(format!("the exponent {exponent} of `ldexp` is above {most}"));
+            }
+        }
+        "extractBits" | "insertBits" => {
+            let first = arguments.len().checked_sub(2)?;
+            let (offset, count) = (whole(evaluator, first), whole(evaluator, first + 1));
+            if offset.unwrap_or(0).saturating_add(count.unwrap_or(0)) > 32 {
+                return Some(format!("`{name}` reaches beyond the 32 bits of its number"));
+            }
+        }
+        _ if name.starts_with("textureSample") || name.starts_with("textureGather") => {
+            let offset = *arguments.last()?;
+            if arguments.len() >= 4
+                && let Some(cell) = evaluator.offset(offset).into_iter().flatten().find(|cell| !(-8..=7).contains(cell))
+            {
+                return Some(format!("the offset {cell} of `{name}` is not from -8 to 7"));
+            }
+            return None;
+        }
+        _ => {}
+    }
+    let has_values = COMPUTED.contains(&name) && !arguments.is_empty() && evaluator.is_whole();
+    if has_values
+        && arguments.iter().all(|&argument| evaluator.value(argument).is_some())
+        && evaluator.value(id).is_none()
+        && evaluator.is_whole()
+    {
+        return Some(format!("`{name}` has no value of its type for these constants"));
+    }
+    None
+}
+
+/// An operand that names nothing. naga does not look at what `&&` and `||` need not evaluate.
+fn undeclared(tree: &Tree<'_>) -> Option<(Place, String)> {
+    let is_short =
+        |id: ExprId| matches!(tree.expr(id).kind, ExprKind::Binary(Operator::AndThen | Operator::OrElse, ..));
+    if !numbered(tree).any(is_short) {
+        return None;
+    }
+    numbered(tree).find_map(|id| {
+        let operands: &[ExprId] = match &tree.exprs.get(id as usize)?.kind {
+            ExprKind::Binary(_, left, right) => &[*left, *right],
+            ExprKind::Unary(_, inner) => &[*inner],
+            _ => return None,
+        };
+        operands.iter().find_map(|&operand| {
+            let ExprKind::Name { name, templates, local } = tree.expr(operand).kind else { return None };
+            let is_unknown = templates.count == 0 && tree.named(name, local).is_none();
+            let text = || format!("no definition in scope for identifier: `{}`", name.text(tree.text));
+            is_unknown.then(|| (name, text()))
+        })
+    })
+}
+
+/// A parameter of a compute entry point whose structure has members by `@location`.
+fn input(tree: &Tree<'_>) -> Option<(Place, String)> {
+    let entries = tree.functions.iter().filter(|function| function.is_compute);
+    let parameters = entries.flat_map(|function| {
+        let first = function.parameters.first as usize;
+        &tree.decls[first..first + function.parameters.count as usize]
+    });
+    parameters.into_iter().find_map(|parameter| {
+        let ExprKind::Name { name, local, .. } = tree.expr(parameter.ty?).kind else { return None };
+        let DeclKind::Struct(number) = tree.decl(tree.named(name, local)?).kind else { return None };
+        let members = &tree.structs.get(number as usize)?.members;
+        let reason = "a compute entry point has no inputs by @location: bind a buffer or a uniform";
+        members.iter().any(|member| member.is_located).then(|| (parameter.name, reason.to_owned()))
+    })
+}
