@@ -24,8 +24,9 @@ use super::{output, report};
 
 const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 200;
-/// The time beyond `--limit` in which a case may still end.
+/// The time beyond `--limit` in which a case may still end; the first one has longer, since a bench without a row says nothing.
 const GRACE: Duration = Duration::from_millis(300);
+const FIRST_GRACE: Duration = Duration::from_secs(30);
 /// The approximate time for which a case runs on a device.
 const ROUND: Duration = Duration::from_secs(1);
 /// With `--growth`, the longest run: an operation stops growing when one run takes longer on all devices.
@@ -163,11 +164,15 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             let is_over = || output::stopped() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
             // The operation that has grown as far as it goes.
             let mut grown = None;
-            for (op, size) in cases.into_iter().take_while(|_| !is_over()) {
+            for (place, (op, size)) in cases.into_iter().enumerate() {
+                let ends = || place > 0 && is_over() || output::stopped();
+                if ends() {
+                    return;
+                }
                 let mut failures = Vec::new();
                 let mut rows = Vec::new();
                 if grown != Some(op.name) {
-                    rows = time(op, size, contestants, &mut failures, &is_over);
+                    rows = time(op, size, contestants, &mut failures, [&ends, &is_over]);
                     if arguments.growth && rows.iter().all(|row| row.median() > PATIENCE) {
                         grown = Some(op.name);
                     }
@@ -186,7 +191,10 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         })?;
         loop {
             let next = match deadline {
-                Some(deadline) => timed.recv_timeout(deadline.saturating_duration_since(Instant::now()) + GRACE),
+                Some(deadline) => {
+                    let grace = if done == 0 { FIRST_GRACE } else { GRACE };
+                    timed.recv_timeout(deadline.saturating_duration_since(Instant::now()) + grace)
+                }
                 None => timed.recv().map_err(RecvTimeoutError::from),
             };
             match next {
@@ -295,13 +303,14 @@ fn contestants(global: &Global, failures: &mut Vec<Failure>) -> Result<(Vec<Cont
     Ok((contestants, machine))
 }
 
-/// Times one case on every device that can run it, the devices taking turns, until `is_over`.
+/// Times one case on every device that can run it, the devices taking turns. No further device begins once `ends`; after a first round no
+/// further one begins once `is_over`.
 fn time<'a>(
     op: &'a Op,
     size: Size,
     contestants: &[Contestant],
     failures: &mut Vec<Failure>,
-    is_over: &dyn Fn() -> bool,
+    [ends, is_over]: [&dyn Fn() -> bool; 2],
 ) -> Vec<Row<'a>> {
     let fail = |contestant: &Contestant, error: Error| Failure {
         what: case_name(op, size),
@@ -309,7 +318,7 @@ fn time<'a>(
         error,
     };
     let mut running = Vec::new();
-    for contestant in contestants.iter().take_while(|_| !is_over()) {
+    for contestant in contestants.iter().take_while(|_| !ends()) {
         let work = op.prepare(&contestant.engine, size);
         match work.and_then(|work| once(&contestant.engine, &work).map(|_| work)) {
             Ok(work) => {
