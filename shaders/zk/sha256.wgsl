@@ -10,7 +10,7 @@ fn swapped(word: u32) -> u32 {
     return (word << 24u) | ((word & 0xff00u) << 8u) | ((word >> 8u) & 0xff00u) | (word >> 24u);
 }
 
-fn turned(word: u32, by: u32) -> u32 { return word >> by | word << (32u - by); }
+fn turned(word: u32, by: u32) -> u32 { return (word >> by) | (word << (32u - by)); }
 
 var<private> ROUND: array<u32, 64> = array<u32, 64>(
     0x428a2f98u, 0x71374491u, 0xb5c0fbcfu, 0xe9b5dba5u, 0x3956c25bu, 0x59f111f1u, 0x923f82a4u, 0xab1c5ed5u,

@@ -94,7 +94,7 @@ const ATOMICS: [&str; 8] =
 
 /// Constants of a module, by what naga's front end is spared: their values are found before it.
 const CONSTANTS: [(&str, &str); 16] = [
-    ("const k = (7u << 2u) | (5u & 3u) ^ 1u;", "u32"),
+    ("const k = ((7u << 2u) | (5u & 3u)) ^ 1u;", "u32"),
     ("const k = 4294967295u >> 3u;", "u32"),
     ("const k = ~7 + 3 * -2;", "i32"),
     ("const k = vec3i(7, -8, 9).y % 5;", "i32"),

@@ -58,7 +58,7 @@ pub enum Threads {
 ///         @group(0) @binding(1) var<storage> x: array<u32>;
 ///         @group(0) @binding(2) var<storage, read_write> y: array<u32>;
 ///         @compute @workgroup_size(64) fn rotate(@builtin(global_invocation_id) id: vec3u) {
-///             if id.x < arrayLength(&y) { y[id.x] = x[id.x] << (bits % 32u) | x[id.x] >> ((32u - bits % 32u) % 32u); }
+///             if id.x < arrayLength(&y) { y[id.x] = (x[id.x] << (bits % 32u)) | (x[id.x] >> ((32u - bits % 32u) % 32u)); }
 ///         }
 ///     "));
 ///     let y = engine.output(Some(x), DType::U32, x.shape(), "rotate")?;

@@ -30,7 +30,7 @@ fn keccak_text() -> String {
     let turned = |lane: &str, by: u32| {
         let (low, high, by) = if by < 32 { ("x", "y", by) } else { ("y", "x", by - 32) };
         format!(
-            "vec2u({lane}.{low} << {by}u | {lane}.{high} >> {}u, {lane}.{high} << {by}u | {lane}.{low} >> {}u)",
+            "vec2u(({lane}.{low} << {by}u) | ({lane}.{high} >> {}u), ({lane}.{high} << {by}u) | ({lane}.{low} >> {}u))",
             32 - by,
             32 - by
         )

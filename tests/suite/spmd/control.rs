@@ -169,7 +169,7 @@ fn loops() {
         "fn f(i: u32, x: u32) -> u32 {
             var acc = 0u; var out = 0u;
             for (var k = 0u; k < 8u; k++) {
-                if (x >> k & 1u) == 1u { continue; }
+                if ((x >> k) & 1u) == 1u { continue; }
                 acc += 1u;
                 out = out * 3u + acc;
             }

@@ -261,7 +261,7 @@ const KINDS: &[(&str, &str, f64)] = &[
             for (var y = 7u; y <= 9u; y++) {
                 for (var x = 7u; x <= 9u; x++) { around += tile[(local.y + y) % 8u][(local.x + x) % 8u]; }
             }
-            let lives = around == 3u || around == 4u && tile[local.y][local.x] == 1u;
+            let lives = around == 3u || (around == 4u && tile[local.y][local.x] == 1u);
             if all(id.xy < SIZE) { textureStore(cells, id.xy, vec4u(select(0u, 1u, lives))); }
         }", 0.0),
 ];
