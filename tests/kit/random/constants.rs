@@ -59,7 +59,7 @@ pub fn case(seed: u64, form: Form) -> Case {
     for number in 0..COUNT {
         let (kind, size) = (generator.kind(), 1 + generator.below(4));
         let depth = 2 + generator.below(3);
-        let Pair { constant, named } = generator.value(kind, size, depth);
+        let Pair { constant, named } = generator.member(kind, size, depth);
         let ty = kind.name(size);
         let declared = format!("const c{number}: {ty} = {constant};\n");
         match generator.below(3) {
@@ -225,17 +225,23 @@ impl Generator {
         Self::around(&format!("{}({})", kind.name(size), places.join(", ")), &parts)
     }
 
-    /// Components of a larger vector, an element of an array, or a member of a structure.
+    /// A member of a structure, at times. Never within a builtin: those that naga lacks are evaluated by the reader, which knows no structures
+    /// (`docs/naga.md`), and such a text is refused.
+    fn member(&mut self, kind: Kind, size: usize, depth: usize) -> Pair {
+        if kind != Kind::F32 || !matches!(size, 1 | 3) || self.below(4) > 0 {
+            return self.value(kind, size, depth);
+        }
+        let parts = [self.value(kind, 3, depth - 1), self.value(kind, 1, depth - 1)];
+        Self::around(if size == 1 { "Pair($0, $1).w" } else { "Pair($0, $1).v" }, &parts)
+    }
+
+    /// Components of a larger vector, or an element of an array.
     fn picked(&mut self, kind: Kind, size: usize, depth: usize) -> Pair {
         match (self.below(4), kind, size) {
             (0, ..) => {
                 let (index, ty) = (self.below(2), kind.name(size));
                 let parts = [self.value(kind, size, depth), self.value(kind, size, depth)];
                 Self::around(&format!("array<{ty}, 2>($0, $1)[{index}]"), &parts)
-            }
-            (1, Kind::F32, 1 | 3) => {
-                let parts = [self.value(kind, 3, depth), self.value(kind, 1, depth)];
-                Self::around(if size == 1 { "Pair($0, $1).w" } else { "Pair($0, $1).v" }, &parts)
             }
             (2, _, 1) => {
                 let of = 2 + self.below(3);
