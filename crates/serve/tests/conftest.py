@@ -14,6 +14,9 @@ import time
 
 import pytest
 
+# A run under nohup ignores the signal, and what it starts inherits that: the service would take it as a wish to outlive its terminal.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 PROGRAM = os.environ["CANTUS_SERVE"].split()
 # Seconds after which what must happen counts as never: a busy machine may take its time, and nothing waits for longer than it has to.
 LIMIT = 120
