@@ -63,7 +63,7 @@ fn read(typed: &Arc<Typed>) -> usize {
     tensors.iter().map(Tensor::len).sum()
 }
 
-/// What an expression converts without a loss before it is summed: that is done as elements are loaded.
+/// Returns the operand of a lossless cast under a sum: its elements are converted as they are loaded.
 fn widening(input: &Arc<Typed>, by: Combination) -> &Arc<Typed> {
     let Node::Cast(source) = &input.node else { return input };
     let (from, to) = (source.dtype, input.dtype);

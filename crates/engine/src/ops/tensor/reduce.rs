@@ -96,6 +96,9 @@ fn frame(machine: Machine, part: usize) -> String {
 
 /// The parts into which a reduction is cut.
 struct Cut {
+    /// Neighbouring rows lie side by side in memory.
+    beside: bool,
+    /// One invocation takes a whole row.
     down_columns: bool,
     part: usize,
     parts: usize,
@@ -130,7 +133,8 @@ impl Reduce {
         emit::tensors(&self.input, &mut tensors);
         let near = tensors.iter().max_by_key(|tensor| tensor.byte_len());
         let machine = engine.shared().machine(near);
-        let down_columns = beside > 0 && rows >= 16 || is_alone(machine, rows, length);
+        let beside = beside > 0 && rows >= 16;
+        let down_columns = beside || is_alone(machine, rows, length);
         let parts = match engine.shared().variant(near, Job::reduce(rows, length, down_columns)) {
             // A variant is for a size that is a power of two, and this one may be half of it.
             Variant::Parts(parts) => {
@@ -139,7 +143,7 @@ impl Reduce {
             _ => 1,
         };
         let part = length.div_ceil(parts).next_multiple_of(if down_columns { 1 } else { 256 });
-        Cut { down_columns, part, parts: length.div_ceil(part) }
+        Cut { beside, down_columns, part, parts: length.div_ceil(part) }
     }
 
     /// The element type of the sums.
@@ -167,11 +171,12 @@ impl Reduce {
         if self.fold.finds() {
             // The second step compares the elements where the first one found the best.
             let places = if cut.down_columns { second } else { Typed::read(&partials) };
-            let cut = Cut { down_columns: true, part: cut.parts, parts: 1 };
+            let cut = Cut { beside: cut.beside, down_columns: true, part: cut.parts, parts: 1 };
             return this.launch(call, &cut, Some(&places)).await;
         }
         let second = Self { fold: self.fold, input: second, from: 1 };
-        let cut = Cut { down_columns: cut.down_columns || cut.parts <= SHORT, part: cut.parts, parts: 1 };
+        let cut =
+            Cut { beside: cut.beside, down_columns: cut.down_columns || cut.parts <= SHORT, part: cut.parts, parts: 1 };
         second.launch(call, &cut, None).await
     }
 
@@ -194,7 +199,7 @@ impl Reduce {
         let (rows, length) = (self.rows(), self.length());
         let operation = NativeOperation::Find(FindShape { rows, length, number, least: self.fold == Fold::Argmin });
         // Short steps from row to row are read side by side.
-        if cut.down_columns && length > SHORT || !call.engine.has_native(&operation) {
+        if cut.beside && length > SHORT || !call.engine.has_native(&operation) {
             return Ok(None);
         }
         let elements = compute(call.engine, &input).await?;
