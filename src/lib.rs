@@ -64,8 +64,8 @@
 //! | `zk` | finite fields, curves, multi-scalar multiplication and transforms for zero-knowledge proofs | `wgsl` |
 //! | `monitor` | engines that can be watched: [`engine::Builder::publish`], `engine::published` | |
 //!
-//! The rows up to `field` are the default. `cargo tree` counts 110 packages on Linux then, 14 of them parts of Cantus. There are 44 without features, 52
-//! with `cpu`, 68 with `wgsl` and `cpu`, and 101 with `wgpu` as well. Drivers' libraries are loaded at run time.
+//! The rows up to `field` are the default. `cargo tree` counts 111 packages on Linux then, 15 of them parts of Cantus. There are 44 without features, 52
+//! with `cpu`, 69 with `wgsl` and `cpu`, and 102 with `wgpu` as well. Drivers' libraries are loaded at run time.
 
 #![warn(missing_debug_implementations)]
 

@@ -3,6 +3,7 @@
 #[cfg(feature = "field")]
 pub mod field;
 
+#[cfg(feature = "wgsl")]
 #[doc(inline)]
 pub use cantus_engine::ops::*;
 #[cfg(all(feature = "field", not(target_arch = "wasm32")))]

@@ -236,7 +236,7 @@ fn overrides() {
     says!(kernel.with_override("size", -1).unwrap_err().to_string(), "-1 is not a value of u32");
     says!(kernel.with_override("size", 1.5).unwrap_err().to_string(), "1.5 is not a value of u32");
     says!(kernel.with_override("flag", 2).unwrap_err().to_string(), "2 is not a value of bool");
-    says!(kernel.with_override("scale", f64::NAN).unwrap_err().to_string(), "NaN is not a value of f32");
+    says!(kernel.with_override("scale", f64::NAN).unwrap_err().to_string(), "\"scale\"", "it is a f32: give a number");
     says!(kernel.with_override("scale", 1e300).unwrap_err().to_string(), "1e300 is not a value of f32");
     let set =
         kernel.with_override("scale", 2.5).unwrap().with_override("size", 32).unwrap().with_override("7", 3).unwrap();

@@ -52,7 +52,7 @@ fn entries() -> Vec<String> {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            if ["target", "node_modules", ".git"].contains(&&*name) {
+            if ["target", "node_modules", ".git", ".venv"].contains(&&*name) {
                 continue;
             }
             if entry.file_type().unwrap().is_dir() {

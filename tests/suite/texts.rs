@@ -126,7 +126,7 @@ fn messages_have_a_place() {
     let index = main("@builtin(workgroup_id) at: vec3u, @builtin(local_invocation_index) i: f32");
     says!(index, Some(3), "argument 2", "@builtin(local_invocation_index) is of the type u32");
     says!(main("@builtin(num_workgroups) n: atomic<u32>"), Some(3), "main", "no function takes");
-    says!(main("").replace("64", "1048576"), Some(3), "main", "Workgroup size is out of range");
+    says!(main("").replace("64", "1048576"), Some(3), "main", "a side of @workgroup_size is below 1");
     says!(format!("{}\nstruct S {{ @align(n) a: u32 }}\noverride n = 4;", main("")), Some(5), "@align", "struct S");
 }
 

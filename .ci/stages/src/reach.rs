@@ -1,4 +1,4 @@
-//! What a change touches: its paths, beside the folders that a stage stands on.
+//! Tells whether a change touches a stage: its paths lie in the folders that the stage's packages are built from.
 //!
 //! A stage names packages, manifests and beginnings of paths. A package or manifest stands for its own folder and for those of all that it is
 //! built on, with every feature, as `cargo tree` says: the table cannot fall behind the manifests.
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::turn::git;
 
-/// What touches everything: how all of it is built and run.
+/// Paths that touch every stage: how everything is built and run.
 const ALWAYS: &[&str] = &["Cargo.", ".cargo/", ".ci/", "clippy.toml", "rustfmt.toml"];
 
 /// The paths that a change touches.
@@ -27,7 +27,7 @@ impl Change {
         Self { paths: None, folders: RefCell::default() }
     }
 
-    /// What has changed since CANTUS_BASE, or in the last four hours.
+    /// Reads the paths that have changed since CANTUS_BASE, or in the last four hours.
     pub fn read() -> Self {
         let base =
             std::env::var("CANTUS_BASE").ok().or_else(|| git(&["rev-list", "-1", "--before=4 hours ago", "HEAD"]));

@@ -13,7 +13,7 @@ pub struct Stage {
     pub needed: bool,
     /// The minutes after which a part in rotation waits for its next turn: a run that is cut off says nothing at all.
     pub unless_after: Option<u64>,
-    /// What the stage stands on; CI leaves it out where the change touches none of it. Empty: it always runs. See `reach.rs`.
+    /// Packages and paths that the stage tests; CI leaves it out if the change touches none of them. Empty: it always runs. See `reach.rs`.
     pub on: &'static [&'static str],
     /// Which of several stages that take turns it is, and the folder whose change asks for it in any turn.
     pub turn: Option<Turn>,
@@ -70,7 +70,7 @@ fn tests(arguments: &str) -> String {
 /// The library and what tests it from outside.
 const LIBRARY: &[&str] = &["cantus-tests"];
 
-/// The test programs of the quick circle, the minutes that each may take, their arguments, and what they stand on.
+/// The test programs of the quick circle, the minutes that each may take, their arguments, and the packages that they test.
 const PROGRAMS: [(&str, u64, &str, &[&str]); 11] = [
     ("suite", 30, "", LIBRARY),
     ("tensor_ops", 45, "", LIBRARY),
@@ -89,7 +89,7 @@ const PROGRAMS: [(&str, u64, &str, &[&str]); 11] = [
 /// How much `./test` runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Circle {
-    /// What a change is tested with before it is shown to others: everything on the processor, drivers by a share of the cases.
+    /// Before a change is shown to others: everything on the processor, a third of the cases on other devices.
     Quick,
     /// Every case on one device beside the processor too, and what needs more to be built.
     Full,
@@ -445,7 +445,7 @@ pub fn style() -> Vec<Stage> {
     ]
 }
 
-/// What the page is made of.
+/// The page's packages and folders.
 const PAGE: &[&str] = &["web/Cargo.toml", "web/", "docs/"];
 
 /// Returns CI's stages around `./test`.

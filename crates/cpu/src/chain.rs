@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::floats::Floats;
 use super::native::{COPIES_PAY, Call, Operation, Work};
 use super::product::with_scratch;
-use crate::backend::native::{CopyShape, ElementsShape, Roll, RowFunction, Step, Two};
+use crate::backend::native::{CopyShape, ElementsShape, One, Roll, RowFunction, Step, Two};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -90,7 +90,7 @@ impl Operation for ElementsShape {
             && more
             && (self.more.is_empty() || self.row.is_none())
             && self.inputs.iter().all(|view| known(view.bytes))
-            && self.steps.iter().all(|step| wide::takes(step, self.wide))
+            && self.steps.iter().all(if self.wide { <f64 as Lane>::has } else { <f32 as Lane>::has })
             && row
             && sound(&self.steps, self.row.is_some())
     }
@@ -128,6 +128,15 @@ impl Operation for ElementsShape {
 pub(super) trait Lane: Copy {
     /// Lanes of a block.
     const BLOCK: usize;
+
+    /// Returns whether chains of these lanes have a step.
+    fn has(step: &Step) -> bool {
+        match *step {
+            Step::One(op, _) => !matches!(op, One::LowWord | One::OfLowWord | One::OfSingle | One::ToSingle),
+            Step::WideConstant(_) => false,
+            _ => true,
+        }
+    }
 
     fn constant(value: f32) -> Self;
     fn wide_constant(bits: u64) -> Self;

@@ -36,7 +36,7 @@ struct Strided {
 
 // SAFETY: tasks read it only.
 unsafe impl Send for Strided {}
-// SAFETY: as above.
+// SAFETY: tasks read it only.
 unsafe impl Sync for Strided {}
 
 impl Strided {
@@ -56,7 +56,7 @@ struct Target(*mut f64);
 
 // SAFETY: each element is written by one task.
 unsafe impl Send for Target {}
-// SAFETY: as above.
+// SAFETY: each element is written by one task.
 unsafe impl Sync for Target {}
 
 impl Target {
@@ -353,7 +353,7 @@ unsafe fn pack(from: *const f64, [count, line]: [usize; 2], [terms, term]: [usiz
             // SAFETY: the elements lie there (this function's contract).
             let from = unsafe { from.add(first * line + place * term) };
             for (number, to) in lines.iter_mut().enumerate() {
-                // SAFETY: as above.
+                // SAFETY: `lines` has as many lines as lie behind `from` (this function's contract).
                 *to = unsafe { from.add(number * line).read() };
             }
             rest.fill(0.0);
@@ -377,7 +377,7 @@ unsafe fn block_by<I: Doubles>(
     let mut tile = [0.0; MOST_ROWS * MOST_COLUMNS];
     for first in (0..m).step_by(ROWS) {
         let rows = ROWS.min(m - first);
-        // SAFETY: as above.
+        // SAFETY: `rows` rows from `first` on lie in a, and `of_a` has room for them (this function's contract).
         unsafe { pack(a.start.add(first * a.row), [rows, a.row], [k, a.column], I::ROWS, of_a) };
         for column in (0..n).step_by(wide) {
             let columns = wide.min(n - column);

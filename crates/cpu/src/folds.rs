@@ -125,8 +125,8 @@ impl Operation for FoldShape {
     }
 }
 
-/// Combines elements into totals: from an address on, so many results and the elements from one to the next, so many elements of each result and the
-/// elements from one to the next.
+/// Combines elements into totals. Arguments: the first element's address; the number of results and the distance between their first elements; the
+/// number of elements of each result and the distance between them.
 type Fold = unsafe fn(*const u8, [usize; 2], [usize; 2], &mut [Bits]);
 
 /// The functions of a class of elements.

@@ -10,7 +10,9 @@ mod shipped;
 pub mod streamed;
 
 use cantus_base::{error, tensor};
-use cantus_engine::{backend, engine};
+#[cfg(feature = "graph")]
+use cantus_engine::backend;
+use cantus_engine::engine;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use coherence::coherence;

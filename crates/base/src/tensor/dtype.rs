@@ -63,7 +63,6 @@ macro_rules! dtypes {
             }
 
             /// Returns the dtype in which operations compute: a 32-bit one for narrower types, else itself.
-            #[cfg(feature = "wgsl")]
             #[doc(hidden)]
             pub fn computed(self) -> Self {
                 match self {

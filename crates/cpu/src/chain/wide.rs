@@ -1,24 +1,20 @@
-//! Wide chains: steps in float64 and words of 64 bits, the same as those of 32 in `functions` but for the functions that float64 has none of here.
+//! Wide chains: steps in float64 and words of 64 bits, the same as those of 32 in `functions`, without the functions that float64 lacks here.
 
 use super::{BLOCK, Lane, Plan, SHORT};
 use crate::backend::native::{One, Step, Two};
 use crate::forms::forms;
 
-/// Returns whether chains of a width have a step.
-pub(super) fn takes(step: &Step, wide: bool) -> bool {
-    let halves = |op: One| matches!(op, One::LowWord | One::OfLowWord | One::OfSingle | One::ToSingle);
-    match *step {
-        Step::One(op, _) if wide => function_of_one(op).is_some(),
-        Step::Two(op, ..) if wide => !matches!(op, Two::Pow | Two::Elu),
-        Step::Row => !wide,
-        Step::One(op, _) => !halves(op),
-        Step::WideConstant(_) => wide,
-        _ => true,
-    }
-}
-
 impl Lane for f64 {
     const BLOCK: usize = BLOCK / 2;
+
+    fn has(step: &Step) -> bool {
+        match *step {
+            Step::One(op, _) => function_of_one(op).is_some(),
+            Step::Two(op, ..) => !matches!(op, Two::Pow | Two::Elu),
+            Step::Row => false,
+            _ => true,
+        }
+    }
 
     /// The low half of a word.
     fn constant(value: f32) -> Self {

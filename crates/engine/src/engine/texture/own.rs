@@ -5,7 +5,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Texture, TextureDescriptor, View};
+#[cfg(feature = "wgpu")]
+use super::TextureDescriptor;
+use super::{Texture, View};
 use crate::backend::{Buffer, Command, Contents, ROW_ALIGNMENT, TextureAccess, TextureView, Textures};
 use crate::engine::event::EventKind;
 use crate::engine::relocate::{contended, relocate};
@@ -45,7 +47,7 @@ struct Level { width: u32, rows: u32, pitch: u32, bytes: u32, padded: u32, packe
     }
     var word = 0u;
     for (var i = 0u; i < each && id.x * each + i < words; i++) {
-        word |= source[level.packed + id.y * words + id.x * each + i] << (i * level.bytes * 8) % 32;
+        word |= source[level.packed + id.y * words + id.x * each + i] << ((i * level.bytes * 8) % 32);
     }
     result[level.padded + id.y * level.pitch + id.x] = word;
 }
