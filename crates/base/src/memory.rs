@@ -1,4 +1,5 @@
-//! Memory for input: asked for before anything is read, so that too large a file is an error and not the end of the process.
+//! Memory for input. Sizes in a file's header are compared with the available memory before anything is read, and buffers are allocated fallibly:
+//! a file that is too large is an error, and never ends the process. It does not know the memory limit of an engine or of the program.
 
 use crate::error::{Bytes, Error, Result};
 

@@ -1,4 +1,5 @@
-//! Kernels with types: a folder of WGSL becomes a file of Rust.
+//! Typed kernels: reads an app's WGSL files and writes one file of Rust: for each entry point a function and a structure of its bindings.
+//! `rust` writes the items; build scripts call `cantus_build::kernels`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -415,7 +415,7 @@ unsafe fn vector(
     let v = (0..terms).map(|term| unsafe { from.add(term * step).read() }).listed();
     let y = Target(y);
     if m.row < m.column && terms >= 2 {
-        // Columns lie one behind the other: parts of the terms are tasks.
+        // Columns are contiguous: parts of the terms are tasks.
         let part = PART.max(terms.div_ceil(PARTS)).min(terms);
         let parts = terms.div_ceil(part);
         let mut sums = vec![0.0; parts * rows];

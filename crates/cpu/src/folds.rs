@@ -27,7 +27,7 @@ const NARROW: usize = 32;
 /// A total in 64 bits: of an integer, or of a float64.
 type Bits = u64;
 
-/// The axes of a reduction, those joined that lie one behind the other.
+/// The axes of a reduction. Neighbouring axes that are contiguous are joined.
 struct Axes {
     /// Sides, steps, and steps in the result.
     kept: Vec<[usize; 3]>,
@@ -55,7 +55,7 @@ impl Axes {
         let all =
             view.sides.iter().copied().zip(view.strides.iter().map(|stride| stride.saturating_mul(parts))).listed();
         let (before, behind) = all.split_at(shape.kept.min(all.len()));
-        // What is kept in the order of the result, from the last axis on: its elements lie one behind the other.
+        // Kept axes in the order of the result, from the last one on: their elements are contiguous.
         let mut kept: Vec<[usize; 3]> = Vec::new();
         let mut place = 1;
         for (side, stride) in std::iter::once((parts, 1)).chain(before.iter().rev().copied()) {
@@ -402,7 +402,7 @@ unsafe fn lines<C: Class>(from: *const C::Element, near: usize, [count, step]: [
             return;
         }
         if step == length && length < NARROW {
-            // Lines lie one behind the other: several are one.
+            // Lines are contiguous: several are read as one.
             let mut beside = [C::NEUTRAL; 2 * NARROW];
             let Some(beside) = beside.get_mut(..2 * NARROW / length * length) else { return };
             let all = count * length;

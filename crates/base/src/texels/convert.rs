@@ -1,4 +1,5 @@
-//! Texels as the bytes of an image, as the words of a texture in memory, and as elements of an array.
+//! Converts texels between the bytes of an image, the words of a texture in memory, and the elements of an array. Kernels read the words by
+//! `shaders/lib/texture.wgsl`.
 
 use crate::listed::Listed;
 use crate::tensor::DType;

@@ -1,4 +1,5 @@
-//! Textures as data in memory: the levels and layers of one, and its texels as bytes, as words and as elements of an array.
+//! Textures as data in memory, without an engine: `descriptor` has sizes, levels and layers, `convert` the texels. The engine's textures and any
+//! other device that keeps textures in buffers share this layout.
 
 mod convert;
 mod descriptor;

@@ -1,4 +1,5 @@
-//! A kernel's chosen entry point as Rust: overrides that can come with the launch become its arguments, and the rest is lowered and written.
+//! Turns one entry point of a kernel into Rust. Overrides that may change at each launch become arguments of the function; all others are resolved
+//! first. The executor's lowering then gives the steps that the rest of this folder writes.
 
 use std::collections::BTreeMap;
 

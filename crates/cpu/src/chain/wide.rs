@@ -1,4 +1,5 @@
-//! Wide chains: steps in float64 and words of 64 bits, the same as those of 32 in `functions`, without the functions that float64 lacks here.
+//! Chains of 64-bit lanes: float64, and words of 64 bits in the same registers. `functions` has the 32-bit forms of each step. A chain with a step that
+//! is missing here (`Lane::has`), such as a power, runs as a kernel.
 
 use super::{BLOCK, Lane, Plan, SHORT};
 use crate::backend::native::{One, Step, Two};

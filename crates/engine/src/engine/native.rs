@@ -97,7 +97,7 @@ impl Engine {
         Ok(program.is_ok_and(|(program, _)| program.is_taken_over(words, [x, y, z])))
     }
 
-    /// Runs an operation on tensors by a device's own means: a library of its vendor's, or the processor's own code. `None` if the device has none for
+    /// Runs an operation on tensors by the device's native code: its vendor's library, or the CPU backend's functions. `None` if the device has none for
     /// it; then the caller dispatches a kernel. [`Function`](crate::backend::native::Function) has an example in which the app defines the operation.
     ///
     /// The device is the one where the largest input is, or the one that makes new tensors if there are no inputs; other inputs are moved there. `operation`

@@ -95,7 +95,7 @@ impl Side {
     }
 }
 
-/// The product by the processor's own means: of float64, and of complex numbers by those of their parts.
+/// Computes a product natively on the CPU: of float64, and of complex numbers from products of their parts.
 pub(super) async fn native(call: Call<'_>, a: &Arc<Typed>, b: &Arc<Typed>) -> Result<Option<Tensor>> {
     let (engine, dtype) = (call.engine, part_of(a.dtype));
     if !engine.is_processors() || !matches!(dtype, DType::F32 | DType::F64) {

@@ -1,4 +1,4 @@
-//! Reductions by the processor's own means: chains of float32 and words, or views of any dtype, which widen as they are loaded.
+//! Native reductions of the CPU. A chain of float32 or of words is reduced as it is computed; a view of any other dtype is widened as it is loaded.
 
 use std::sync::Arc;
 
