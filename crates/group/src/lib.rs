@@ -113,11 +113,11 @@ impl Group {
     ///
     /// ```
     /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
-    /// let squares = group.generate("squares", (1000, 1), |engine, rows| {
+    /// let squares = group.generate::<f32>("squares", (1000, 1), |engine, rows| {
     ///     let row = cantus::ops::arange(engine, rows.start as f64, rows.end as f64, 1.0, cantus::DType::F32);
     ///     (&row * &row).eval()
     /// })?;
-    /// assert_eq!(squares.values[30], 900.0_f32);
+    /// assert_eq!(squares.values[30], 900.0);
     /// # Ok::<_, cantus::Error>(())
     /// ```
     ///
