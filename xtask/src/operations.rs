@@ -350,7 +350,6 @@ mod tests {
 
     #[test]
     fn the_page_of_operations_is_fresh() {
-        let _alone = crate::ahead::alone();
         check(root()).unwrap();
     }
 

@@ -36,6 +36,7 @@ mod multiply;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod native;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod pools;
 mod prefix;
 mod processor;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]

@@ -67,6 +67,7 @@ fn own(operation: &NativeOperation) -> Option<Box<dyn Operation>> {
         NativeOperation::Scatter(shape) => Box::new(*shape),
         NativeOperation::Count(shape) => Box::new(*shape),
         NativeOperation::Resample(shape) => Box::new(*shape),
+        NativeOperation::Pool(shape) => Box::new(*shape),
         NativeOperation::Elements(shape) => Box::new(shape.clone()),
         NativeOperation::Reduce(shape) => Box::new(shape.clone()),
         NativeOperation::Fold(shape) => Box::new(shape.clone()),

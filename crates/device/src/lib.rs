@@ -8,6 +8,7 @@ mod chain;
 pub mod detached;
 pub mod expression;
 mod function;
+mod images;
 mod info;
 pub mod native;
 #[doc(hidden)]

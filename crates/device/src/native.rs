@@ -3,6 +3,7 @@
 
 pub use super::chain::{ElementsShape, One, ReduceShape, Roll, RowFunction, Step, Two};
 pub use super::function::{Function, Stop, Threads};
+pub use super::images::{Conv2dShape, PoolShape, ResampleKernel, ResampleShape};
 
 use crate::tensor::DType;
 
@@ -35,6 +36,8 @@ pub enum NativeOperation {
     Count(CountShape),
     /// Bindings: images, and the images in another size.
     Resample(ResampleShape),
+    /// Bindings: images, and the value of each window.
+    Pool(PoolShape),
     /// Bindings: the inputs, and the results.
     Elements(ElementsShape),
     /// Bindings: the inputs, and the result.
@@ -82,19 +85,8 @@ impl NativeOperation {
 }
 
 /// Multiplies a number by sizes.
-fn product_of(first: u64, sizes: &[usize]) -> u64 {
+pub(crate) fn product_of(first: u64, sizes: &[usize]) -> u64 {
     sizes.iter().fold(first, |product, &size| product.saturating_mul(size as u64))
-}
-
-impl Conv2dShape {
-    /// Returns the number of floating-point operations, an addition and a multiplication for each term.
-    #[must_use]
-    pub fn flops(&self) -> u64 {
-        let [height, width] = self.kernel;
-        let [rows, columns] = self.output;
-        let inputs = self.channels[0] / self.groups.max(1);
-        product_of(2, &[self.images, inputs, self.channels[1], height, width, rows, columns])
-    }
 }
 
 /// A product of matrices, `m` x `k` and `k` x `n`, for each batch. Floats are summed in float32, float64 in float64, integers in 32 bits, which wrap. The result is
@@ -180,29 +172,6 @@ impl Operand {
         let last = columns.checked_sub(1)?.checked_mul(self.column)?.checked_add(down)?;
         self.offsets.iter().max()?.checked_add(last)?.checked_add(1)
     }
-}
-
-/// A convolution (in fact a correlation) of contiguous float32 images, NCHW, with weights OIHW.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Conv2dShape {
-    /// Images.
-    pub images: usize,
-    /// Channels of the images, and of the result.
-    pub channels: [usize; 2],
-    /// Height and width of the images.
-    pub input: [usize; 2],
-    /// Height and width of the weights.
-    pub kernel: [usize; 2],
-    /// Height and width of the result.
-    pub output: [usize; 2],
-    /// Steps of the window.
-    pub stride: [usize; 2],
-    /// Zeros around the images.
-    pub padding: [usize; 2],
-    /// Steps within the window.
-    pub dilation: [usize; 2],
-    /// Groups of channels that do not mix.
-    pub groups: usize,
 }
 
 /// A conversion of contiguous numbers to another dtype, rounded to the nearest.
@@ -402,48 +371,6 @@ impl CountShape {
     #[must_use]
     pub fn by_edges(count: usize, bins: usize, last: f32) -> Self {
         Self { count, bins, last: Some(last.to_bits()) }
-    }
-}
-
-/// Resamples contiguous float32 images to another height and width. Pixels are squares, and the edges of both images coincide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct ResampleShape {
-    /// Images, by channels.
-    pub planes: usize,
-    /// Height and width of the images.
-    pub input: [usize; 2],
-    /// Height and width of the result.
-    pub output: [usize; 2],
-    /// The weights of the pixels that make a new one.
-    pub kernel: ResampleKernel,
-}
-
-impl ResampleShape {
-    /// Creates a resampling of this number of planes.
-    #[must_use]
-    pub fn new(planes: usize, input: [usize; 2], output: [usize; 2], kernel: ResampleKernel) -> Self {
-        Self { planes, input, output, kernel }
-    }
-}
-
-/// The weight of a pixel by its distance from the sampled position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct ResampleKernel {
-    /// Pixels to each side that count: 0 for the nearest pixel, 1 for linear interpolation, 2 for Keys's cubic curves.
-    pub reach: u8,
-    /// True if the kernel is as wide as the new pixels when those are larger. Positions beyond the edges then do not count.
-    pub wide: bool,
-    /// The bits of the curves' parameter, a float32.
-    pub curve: u32,
-}
-
-impl ResampleKernel {
-    /// Creates a kernel of this reach.
-    #[must_use]
-    pub fn new(reach: u8, wide: bool, curve: f32) -> Self {
-        Self { reach, wide, curve: curve.to_bits() }
     }
 }
 

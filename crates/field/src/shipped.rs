@@ -2,6 +2,9 @@
 
 use std::sync::OnceLock;
 
+#[cfg(feature = "ahead")]
+use cantus_cpu_kernels::Compiled;
+
 use crate::error::Result;
 use cantus_kernel::Kernel;
 
@@ -11,14 +14,12 @@ pub struct ShippedKernel {
     name: &'static str,
     family: &'static str,
     prepared: &'static [u8],
+    #[cfg(feature = "ahead")]
+    compiled: &'static Compiled,
     kernel: OnceLock<Result<Kernel>>,
 }
 
 impl ShippedKernel {
-    const fn new(family: &'static str, name: &'static str, prepared: &'static [u8]) -> Self {
-        Self { name, family, prepared, kernel: OnceLock::new() }
-    }
-
     /// The name: of its file, its entry point, and its row in tests and benches.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -34,16 +35,30 @@ impl ShippedKernel {
     /// The kernel, read from its prepared form once.
     ///
     /// # Errors
-    /// [`crate::error::Error::InvalidInput`] when the prepared form is of another version of the library.
+    /// [`crate::error::Error::InvalidInput`] when the prepared or the compiled form is of another version of the library.
     pub fn kernel(&self) -> Result<&Kernel> {
-        self.kernel.get_or_init(|| Kernel::from_prepared(self.prepared)).as_ref().map_err(Clone::clone)
+        self.kernel.get_or_init(|| self.read()).as_ref().map_err(Clone::clone)
+    }
+
+    fn read(&self) -> Result<Kernel> {
+        let kernel = Kernel::from_prepared(self.prepared)?;
+        // SAFETY: the generator wrote it from this kernel's text, and no two invocations of these kernels write the same element.
+        #[cfg(feature = "ahead")]
+        let kernel = unsafe { kernel.with_ahead(self.compiled) }?;
+        Ok(kernel)
     }
 }
 
 macro_rules! shipped {
-    ($($constant:ident = $family:literal / $name:literal, $prepared:ident;)*) => {
-        $(pub(crate) static $constant: ShippedKernel =
-            ShippedKernel::new($family, $name, cantus_shaders::prepared::$prepared);)*
+    ($($constant:ident = $family:literal / $name:ident, $prepared:ident;)*) => {
+        $(pub(crate) static $constant: ShippedKernel = ShippedKernel {
+            name: stringify!($name),
+            family: $family,
+            prepared: cantus_shaders::prepared::$prepared,
+            #[cfg(feature = "ahead")]
+            compiled: &cantus_cpu_kernels::$name::KERNEL,
+            kernel: OnceLock::new(),
+        };)*
 
         /// Every shipped kernel, by family and name.
         ///
@@ -61,8 +76,8 @@ macro_rules! shipped {
 }
 
 shipped! {
-    FIELD = "field" / "field", FIELD_KERNEL;
-    PHI_PATTERN = "field" / "phi_pattern", PHI_PATTERN_KERNEL;
-    COHERENCE_MOMENTS = "field" / "coherence_moments", COHERENCE_MOMENTS_KERNEL;
-    COHERENCE_NEIGHBOUR_SUM = "field" / "coherence_neighbour_sum", COHERENCE_NEIGHBOUR_SUM_KERNEL;
+    FIELD = "field" / field, FIELD_KERNEL;
+    PHI_PATTERN = "field" / phi_pattern, PHI_PATTERN_KERNEL;
+    COHERENCE_MOMENTS = "field" / coherence_moments, COHERENCE_MOMENTS_KERNEL;
+    COHERENCE_NEIGHBOUR_SUM = "field" / coherence_neighbour_sum, COHERENCE_NEIGHBOUR_SUM_KERNEL;
 }

@@ -116,8 +116,8 @@ struct Inner {
     label: OnceLock<Arc<str>>,
     #[cfg(feature = "wgsl")]
     demands: OnceLock<Demands>,
-    /// The form compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
-    ahead: OnceLock<Option<&'static ahead::Compiled>>,
+    /// The form compiled ahead from this text, entry point and overrides.
+    ahead: Option<&'static ahead::Compiled>,
     /// Its arithmetic is the same on every device.
     is_reproducible: bool,
     /// The most rounds of all loops of an invocation.
@@ -305,7 +305,7 @@ impl Kernel {
                 label: OnceLock::new(),
                 #[cfg(feature = "wgsl")]
                 demands: OnceLock::new(),
-                ahead: OnceLock::new(),
+                ahead: None,
                 is_reproducible: false,
                 limit: None,
                 is_tabled: false,
@@ -351,9 +351,6 @@ impl Kernel {
                 kernel.rewritten.clone_from(&inner.rewritten);
                 kernel.textured.clone_from(&inner.textured);
             }
-        }
-        if inner.form() != 0 {
-            let _ = kernel.inner.ahead.set(None);
         }
         #[cfg(feature = "wgsl")]
         if let Some(parsed) = inner.parsed.get() {
@@ -414,7 +411,6 @@ impl Kernel {
             }
             // Fresh cells: `set` cannot fail.
             let _ = kernel.inner.parsed.set(Ok(rewritten));
-            let _ = kernel.inner.ahead.set(None);
             Ok(kernel)
         });
         form.as_ref().map_err(Clone::clone)
@@ -501,7 +497,6 @@ impl Kernel {
         }
         // Fresh cells: `set` cannot fail.
         let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
-        let _ = kernel.inner.ahead.set(None);
         let mut kept = inner.forms.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_FORMS {
             kept.remove(0);
@@ -581,7 +576,6 @@ impl Kernel {
         }
         // Fresh cells: `set` cannot fail.
         let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
-        let _ = kernel.inner.ahead.set(None);
         Ok(LoopLimit { kernel, loops })
     }
 
@@ -618,7 +612,6 @@ impl Kernel {
             }
             // Fresh cells: `set` cannot fail.
             let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
-            let _ = kernel.inner.ahead.set(None);
             Some(Tabled { kernel, tables })
         });
         Ok(form.as_ref())
@@ -678,11 +671,9 @@ impl Kernel {
         let value = value.into();
         let mut overrides = self.inner.overrides.clone();
         overrides.insert(name.to_owned(), value);
-        let changed = self.changed(self.inner.entry.clone(), overrides);
-        let ahead = self.inner.ahead.get();
-        if let Some(kept) = ahead.filter(|ahead| ahead.is_none_or(|compiled| compiled.arguments.contains(&name))) {
-            // A fresh cell: `set` cannot fail.
-            let _ = changed.inner.ahead.set(*kept);
+        let mut changed = self.changed(self.inner.entry.clone(), overrides);
+        if let Some(kept) = self.inner.ahead.filter(|compiled| compiled.arguments.contains(&name)) {
+            changed = changed.compiled_as(kept);
         }
         #[cfg(feature = "wgsl")]
         {
@@ -866,10 +857,15 @@ impl Kernel {
         if !compiled.fits(program.workgroup_size(), program.bindings()) {
             return Err(fault("its bindings or its workgroup size differ"));
         }
-        let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
-        // Fresh cells: `set` cannot fail.
-        let _ = kernel.inner.ahead.set(Some(compiled));
-        Ok(kernel)
+        Ok(self.without_ahead().compiled_as(compiled))
+    }
+
+    /// The kernel, which nothing else holds yet, with a compiled form.
+    fn compiled_as(mut self, compiled: &'static ahead::Compiled) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.ahead = Some(compiled);
+        }
+        self
     }
 
     /// Returns the values of overrides as a compiled form takes them.
@@ -889,25 +885,16 @@ impl Kernel {
         names.iter().map(word).try_listed()
     }
 
-    /// Returns the kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.
+    /// Returns the kernel without its compiled form: the CPU backend runs its bytecode.
     #[must_use]
     pub fn without_ahead(&self) -> Self {
-        let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
-        let _ = kernel.inner.ahead.set(None);
-        kernel
-    }
-
-    /// Returns whether [`Kernel::without_ahead`] returned it.
-    #[cfg(feature = "cpu")]
-    #[doc(hidden)]
-    pub fn is_bytecode_only(&self) -> bool {
-        matches!(self.inner.ahead.get(), Some(None))
+        self.changed(self.inner.entry.clone(), self.inner.overrides.clone())
     }
 
     /// Returns the form of [`Kernel::with_ahead`], if one was given.
     #[must_use]
     pub fn compiled_ahead(&self) -> Option<&'static ahead::Compiled> {
-        self.inner.ahead.get().copied().flatten()
+        self.inner.ahead
     }
 
     /// Returns the chosen entry point in a language of the C family.
@@ -1145,8 +1132,7 @@ impl PartialEq for Kernel {
                 && self.has_same_textures(other)
                 && self.inner.entry == other.inner.entry
                 && self.inner.overrides == other.inner.overrides
-                && self.inner.ahead.get().map(|own| own.map(std::ptr::from_ref))
-                    == other.inner.ahead.get().map(|own| own.map(std::ptr::from_ref)))
+                && self.inner.ahead.map(std::ptr::from_ref) == other.inner.ahead.map(std::ptr::from_ref))
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::images::{AXES, Window, images, store, words};
 use crate::backend::BoxFuture;
+use crate::backend::native::{NativeOperation, PoolShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::again::Words;
@@ -14,16 +15,14 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
+use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
 const POOL2D: &str = cantus_shaders::tensor::POOL2D;
 
 struct Pool2d {
     input: Arc<Typed>,
-    kernel: [usize; 2],
-    window: Window,
-    /// The mean, and whether padding counts towards it.
-    mean: Option<bool>,
+    shape: PoolShape,
 }
 
 impl Operation for Pool2d {
@@ -32,7 +31,7 @@ impl Operation for Pool2d {
     }
 
     fn parameters(&self, words: &mut Words) -> bool {
-        (self.kernel, self.window, self.mean).hash(words);
+        self.shape.hash(words);
         true
     }
 
@@ -47,26 +46,32 @@ impl Operation for Pool2d {
 
 impl Pool2d {
     async fn pool(&self, call: Call<'_>) -> Result<Tensor> {
-        let x = Typed::read(&compute(call.engine, &self.input).await?);
-        let [images, channels, height, width] =
-            [call.of.shape[0], call.of.shape[1], call.of.shape[2], call.of.shape[3]];
-        let window = self.window;
+        let shape = self.shape;
+        let x = compute(call.engine, &self.input).await?;
+        if x.dtype() == DType::F32 {
+            let (operation, like) = (NativeOperation::Pool(shape), (DType::F32, &*call.of.shape));
+            if let Some(result) = call.engine.native_async(operation, &[&x], like, "pool2d").await? {
+                return call.followed(result).await;
+            }
+        }
+        let x = Typed::read(&x);
+        let ([height, width], [images, channels]) = (shape.output, [call.of.shape[0], call.of.shape[1]]);
         let sizes = [
             [height, width, channels, images],
-            [x.shape[2], x.shape[3], self.kernel[0], self.kernel[1]],
-            [window.stride[0], window.stride[1], window.padding[0], window.padding[1]],
-            [window.dilation[0], window.dilation[1], usize::from(self.mean == Some(true)), 0],
+            [shape.input[0], shape.input[1], shape.kernel[0], shape.kernel[1]],
+            [shape.stride[0], shape.stride[1], shape.padding[0], shape.padding[1]],
+            [shape.dilation[0], shape.dilation[1], usize::from(shape.mean == Some(true)), 0],
         ];
         let mut writer = Writer::new(&words(sizes.as_flattened())?);
         writer.function("load_x", &x, &x.shape, &AXES, None)?;
         let (text, dtype) = store(&mut writer, call)?;
-        let body = match self.mean {
+        let body = match shape.mean {
             Some(_) => text + &POOL2D.replace("const MEAN = false;", "const MEAN = true;"),
             None => text + POOL2D,
         };
         let output = call.output(&writer, dtype, "pool2d").await?;
         let workgroups = [(height * width).div_ceil(64), channels, images];
-        let rounds = looped(self.kernel[0], looped(self.kernel[1], 0));
+        let rounds = looped(shape.kernel[0], looped(shape.kernel[1], 0));
         Composed { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0, rounds }
             .run(call.engine, &output)
             .await?;
@@ -122,7 +127,10 @@ impl Expr {
             if shape.contains(&0) {
                 return Ok(Typed::filled(0.0, &shape, x.dtype));
             }
-            let operation = Pool2d { input: x.clone(), kernel, window, mean };
+            let Window { stride, padding, dilation } = window;
+            let sizes =
+                PoolShape { planes: product(&[n, c]), input: [h, w], kernel, output, stride, padding, dilation, mean };
+            let operation = Pool2d { input: x.clone(), shape: sizes };
             Ok(Typed::deferred(operation, shape, DType::F32).narrowed(x.dtype))
         })
     }
