@@ -1,7 +1,8 @@
 //! The CUDA and HIP backends against a double of their libraries (double.cpp): the host code as on hardware, the kernels really run, on the
 //! processor. Each scenario is a process of its own, since a library is loaded once in a process.
 //!
-//! `cargo test --workspace --test cuda_hip_backend [FILTER]`. Without g++ nothing runs, and it says so.
+//! `cargo test --workspace --test cuda_hip_backend [FILTER]`. Without g++ nothing runs, and it says so. In the quick circle a scenario runs on one of
+//! both vendors, and on the other with the next turn.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod collectives;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use double::Vendor;
-use kit::harness;
+use kit::{harness, turn};
 
 /// A scenario: its name, variables of its process, and what it does.
 pub type Scenario = (&'static str, &'static [(&'static str, &'static str)], fn(&Vendor));
@@ -71,9 +72,16 @@ fn main() -> ExitCode {
     });
     let mut trials = Vec::new();
     let exports = sharing::vulkan().is_some();
-    for (vendor, library) in libraries {
-        for &(name, variables, _) in &scenarios {
-            if vendor != "cuda" && cudarc::ALL.iter().any(|(own, ..)| *own == name) {
+    if turn::quick() {
+        kit::not_run("half of the scenarios on each of CUDA and HIP", "the next turn, or ./test --full, runs them");
+    }
+    for (place, (vendor, library)) in libraries.into_iter().enumerate() {
+        for (number, &(name, variables, _)) in scenarios.iter().enumerate() {
+            let for_cuda = cudarc::ALL.iter().any(|(own, ..)| *own == name);
+            if for_cuda && vendor != "cuda" {
+                continue;
+            }
+            if turn::quick() && !for_cuda && (number as u64 + turn::turn()) % 2 != place as u64 {
                 continue;
             }
             let title = format!("{name} on {vendor}");

@@ -3,7 +3,8 @@
 //! intervals that WGSL's accuracies leave. Two more hold constant expressions against the same ones evaluated from buffers, and from overrides.
 //!
 //! By default a fifth of 500 programs, the next one with each turn (`CANTUS_TURN`), and one in eight of them on OpenCL, whose compiler takes
-//! ten times as long as all else. `--all` (or `CANTUS_TESTS=all`) runs all of them everywhere.
+//! ten times as long as all else. In the quick circle the executor has all of them, and a third meets one of the other targets. `--all` (or
+//! `CANTUS_TESTS=all`) runs all of them everywhere.
 //! `--seed N` (or `CANTUS_SEED=N`) replays one program; `--help` names the other options.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
@@ -71,6 +72,11 @@ impl Options {
         };
         let first = self.first.unwrap_or(first);
         first..first + self.count.unwrap_or(count)
+    }
+
+    /// Returns whether targets beside the executor take a part of the programs, by turns.
+    fn spares(&self) -> bool {
+        turn::quick() && !self.all && self.seed.is_none() && self.device.is_empty()
     }
 
     /// One program in this many runs on OpenCL.
@@ -141,11 +147,18 @@ fn suits(target: &dyn Target, case: &Case, exact: bool) -> bool {
     }
 }
 
-/// Runs a program everywhere; what differs, in words. Programs of integers have the same bits everywhere.
-fn differences(case: &Case, exact: bool, targets: &[Box<dyn Target>]) -> Vec<String> {
+/// Returns whether the target at this place takes a program. `number` is the program's, if they are shared out: the executor, which comes first,
+/// takes them all.
+fn takes(number: Option<u64>, place: usize, targets: usize) -> bool {
+    place == 0 || number.is_none_or(|number| turn::takes(number, place - 1, targets - 1))
+}
+
+/// Runs a program on the targets that take it; what differs, in words. Programs of integers have the same bits everywhere.
+fn differences(case: &Case, exact: bool, targets: &[Box<dyn Target>], number: Option<u64>) -> Vec<String> {
     let mut seen: Vec<(String, Vec<Values>)> = Vec::new();
     let mut lines = Vec::new();
-    for target in targets.iter().filter(|target| suits(target.as_ref(), case, exact)) {
+    let taking = (0..targets.len()).filter(|&place| takes(number, place, targets.len()));
+    for target in taking.map(|place| &targets[place]).filter(|target| suits(target.as_ref(), case, exact)) {
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target.run(case)));
         let bytes = match run {
             Ok(Ok(bytes)) => bytes,
@@ -192,7 +205,11 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     if host_c::NAME.contains(&options.device) && !options.harness.list {
         // As C they are compiled all together.
-        let both = |seed| [case(&generate::program(seed)), floats::case(seed)];
+        let last = |number| takes(options.spares().then_some(number), targets.len(), targets.len() + 1);
+        let both = |seed| {
+            let integers = last(seed).then(|| case(&generate::program(seed)));
+            [integers, last(seed + 1).then(|| floats::case(seed))].into_iter().flatten()
+        };
         let cases: Vec<Case> = seeds.clone().flat_map(both).collect();
         match host_c::HostC::new(&cases) {
             Ok(target) => targets.push(Box::new(target)),
@@ -201,6 +218,10 @@ fn main() -> ExitCode {
     }
     let names: Vec<String> = targets.iter().map(|target| target.name()).collect();
     let devices: Arc<[Box<dyn Target>]> = targets.into();
+    let number = |kind: u64, seed: u64| options.spares().then_some(seed + kind);
+    if options.spares() {
+        kit::not_run("two thirds of the programs on targets beside the executor", "./test --full runs them");
+    }
     // The first that fails is made smaller.
     let to_shrink = Arc::new(AtomicBool::new(!options.child));
     for seed in seeds.clone() {
@@ -208,30 +229,30 @@ fn main() -> ExitCode {
         if options.print {
             println!("{}{}", case(&program).wgsl, of_floats.wgsl);
         }
-        let (targets, to_shrink) = (devices.clone(), to_shrink.clone());
+        let (targets, to_shrink, share) = (devices.clone(), to_shrink.clone(), number(0, seed));
         trials.push(Trial::test(format!("integers {seed}"), move || {
-            let lines = differences(&case(&program), true, &targets);
+            let lines = differences(&case(&program), true, &targets, share);
             if lines.is_empty() {
                 return Ok(());
             }
             let smaller = to_shrink.swap(false, Ordering::Relaxed).then(|| smaller(program, &targets));
             Err((lines.join("\n") + &smaller.unwrap_or_default()).into())
         }));
-        let targets = devices.clone();
+        let (targets, share) = (devices.clone(), number(1, seed));
         trials.push(Trial::test(format!("floats {seed}"), move || {
-            let lines = differences(&of_floats, false, &targets);
+            let lines = differences(&of_floats, false, &targets, share);
             if lines.is_empty() { Ok(()) } else { Err(format!("{}\n{}", lines.join("\n"), of_floats.wgsl).into()) }
         }));
     }
     for seed in seeds.clone() {
-        for (form, name) in [(Form::Buffers, "constants"), (Form::Overrides, "overrides")] {
+        for (kind, form, name) in [(2, Form::Buffers, "constants"), (3, Form::Overrides, "overrides")] {
             let case = constants::case(seed, form);
             if options.print {
                 println!("{}", case.wgsl);
             }
-            let targets = devices.clone();
+            let (targets, share) = (devices.clone(), number(kind, seed));
             trials.push(Trial::test(format!("{name} {seed}"), move || {
-                let lines = differences(&case, false, &targets);
+                let lines = differences(&case, false, &targets, share);
                 if lines.is_empty() { Ok(()) } else { Err(format!("{}\n{}", lines.join("\n"), case.wgsl).into()) }
             }));
         }
@@ -276,12 +297,13 @@ fn on_opencl(seeds: &Range<u64>) -> Result<Completion, Failed> {
 /// A smaller program that is still wrong, and what is.
 fn smaller(program: Program, targets: &[Box<dyn Target>]) -> String {
     let smallest = case(&shrink::shrink(program, |candidate| still_wrong(candidate, targets)));
-    format!("\nmade smaller:\n{}\n{}", smallest.wgsl, differences(&smallest, true, targets).join("\n"))
+    format!("\nmade smaller:\n{}\n{}", smallest.wgsl, differences(&smallest, true, targets, None).join("\n"))
 }
 
 /// Returns whether a program still runs everywhere and comes out wrong somewhere.
 fn still_wrong(program: &Program, targets: &[Box<dyn Target>]) -> bool {
-    let lines = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| differences(&case(program), true, targets)));
+    let lines =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| differences(&case(program), true, targets, None)));
     lines
         .is_ok_and(|lines| !lines.is_empty() && lines.iter().all(|l| l.contains("interpreter") || l.contains("differ")))
 }
