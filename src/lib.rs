@@ -143,6 +143,7 @@ mod guide {
         };
     }
     chapters! {
+        ComingFrom = "coming-from";
         FirstKernel = "first-kernel";
         Images = "images";
         Tensors = "tensors-and-operations";

@@ -45,6 +45,10 @@ impl Run {
         if std::env::var_os("CANTUS_FEATURES").is_none() {
             run.tell("CANTUS_FEATURES", if window { "shell,top,viewer,zk" } else { "shell,top,zk" }.to_owned());
         }
+        // Mesa's GL complains a hundred times where there is no folder for sockets.
+        if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
+            run.tell("XDG_RUNTIME_DIR", std::env::temp_dir().display().to_string());
+        }
         // What speeds up the next build only takes time here.
         run.tell("CARGO_INCREMENTAL", "0".to_owned());
         // With 16 units for each crate, what is inlined is compiled in many of them; with 256, as for edits, in more.

@@ -154,7 +154,7 @@ pub fn beyond_the_circle(turn: u64) -> Vec<Stage> {
         stage(
             "each backend alone",
             12,
-            "for backend in wgpu vulkan opencl cuda hip pjrt ascend; do cargo clippy --locked --package cantus \
+            "for backend in wgpu vulkan opencl cuda hip pjrt ascend field; do cargo clippy --locked --package cantus \
              --no-default-features --features $backend --lib -- --deny warnings || exit 1; done",
         )
         .on(&["cantus"]),
