@@ -1,5 +1,6 @@
 //! The choices made before an engine opens.
 
+use crate::backend::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -232,61 +233,63 @@ impl Builder {
     ///
     /// # Errors
     /// Returns [`crate::Error::NoDevice`] with every candidate's reason, or [`crate::Error::Config`].
-    pub async fn build_async(self) -> Result<Engine> {
-        let config = self.own.over(self.base);
-        let reproducible = config.reproducible.unwrap_or(false);
-        if reproducible && !cfg!(feature = "wgsl") {
-            return Err(crate::Error::Config {
-                place: "reproducible".to_owned(),
-                reason: "this build has no WGSL front end (feature `wgsl`), which rewrites the kernels".to_owned(),
-            });
-        }
-        let publish = config.publish.unwrap_or(false);
-        if publish && cfg!(any(not(feature = "monitor"), target_arch = "wasm32")) {
-            return Err(crate::Error::Config {
-                place: "publish".to_owned(),
-                reason: "this build publishes no figures (enable cantus' feature `monitor`; the web has no files)"
-                    .to_owned(),
-            });
-        }
-        let registry = self.registry.unwrap_or_else(Registry::with_defaults);
-        let mut options = rank::open_options(&config);
-        options.cache_folder = self.cache.folder();
-        let choice = rank::choose(&registry, &config, &options).await?;
-        // A device that was asked for by name gets all the work.
-        let asked = config.backend.is_some() || config.device.is_some();
-        let placement = !asked && config.placement.unwrap_or(true);
-        let fallback = config.fallback.unwrap_or_default();
-        let Self { unproven, refuse_wrong, trusts_places, .. } = self;
-        let policy =
-            Policy { fallback, placement, requested: asked, unproven, refuse_wrong, trusts_places, reproducible };
-        #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
-        let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
-        #[cfg(not(feature = "trace"))]
-        if config.trace.is_some() {
-            return Err(crate::Error::Config {
-                place: "trace".to_owned(),
-                reason: "this build writes no traces (enable cantus' feature `trace`)".to_owned(),
-            });
-        }
-        let engine = Engine::assemble(options, policy, choice.device, choice.why, choice.rest);
-        let shared = engine.shared();
-        for (name, reason) in choice.skipped {
-            shared.events.push(EventKind::Skipped, &name, &reason);
-        }
-        let selection = engine.selected();
-        shared.events.push(EventKind::Opened, &selection.device.name, &selection.why);
-        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-        shared.ask_beside(&shared.primary());
-        #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
-        if let Some(path) = trace {
-            shared.begin_trace(path);
-        }
-        #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
-        if publish {
-            shared.publish();
-        }
-        Ok(engine)
+    pub fn build_async(self) -> BoxFuture<'static, Result<Engine>> {
+        Box::pin(async move {
+            let config = self.own.over(self.base);
+            let reproducible = config.reproducible.unwrap_or(false);
+            if reproducible && !cfg!(feature = "wgsl") {
+                return Err(crate::Error::Config {
+                    place: "reproducible".to_owned(),
+                    reason: "this build has no WGSL front end (feature `wgsl`), which rewrites the kernels".to_owned(),
+                });
+            }
+            let publish = config.publish.unwrap_or(false);
+            if publish && cfg!(any(not(feature = "monitor"), target_arch = "wasm32")) {
+                return Err(crate::Error::Config {
+                    place: "publish".to_owned(),
+                    reason: "this build publishes no figures (enable cantus' feature `monitor`; the web has no files)"
+                        .to_owned(),
+                });
+            }
+            let registry = self.registry.unwrap_or_else(Registry::with_defaults);
+            let mut options = rank::open_options(&config);
+            options.cache_folder = self.cache.folder();
+            let choice = rank::choose(&registry, &config, &options).await?;
+            // A device that was asked for by name gets all the work.
+            let asked = config.backend.is_some() || config.device.is_some();
+            let placement = !asked && config.placement.unwrap_or(true);
+            let fallback = config.fallback.unwrap_or_default();
+            let Self { unproven, refuse_wrong, trusts_places, .. } = self;
+            let policy =
+                Policy { fallback, placement, requested: asked, unproven, refuse_wrong, trusts_places, reproducible };
+            #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
+            let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
+            #[cfg(not(feature = "trace"))]
+            if config.trace.is_some() {
+                return Err(crate::Error::Config {
+                    place: "trace".to_owned(),
+                    reason: "this build writes no traces (enable cantus' feature `trace`)".to_owned(),
+                });
+            }
+            let engine = Engine::assemble(options, policy, choice.device, choice.why, choice.rest);
+            let shared = engine.shared();
+            for (name, reason) in choice.skipped {
+                shared.events.push(EventKind::Skipped, &name, &reason);
+            }
+            let selection = engine.selected();
+            shared.events.push(EventKind::Opened, &selection.device.name, &selection.why);
+            #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+            shared.ask_beside(&shared.primary());
+            #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
+            if let Some(path) = trace {
+                shared.begin_trace(path);
+            }
+            #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+            if publish {
+                shared.publish();
+            }
+            Ok(engine)
+        })
     }
 
     /// Opens the engine, blocking.

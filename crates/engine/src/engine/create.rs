@@ -1,5 +1,6 @@
 //! Tensors from host values, and of zeros.
 
+use crate::backend::BoxFuture;
 use std::sync::Arc;
 
 use super::{Engine, Slot, Tensor, Work, slot};
@@ -35,29 +36,36 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::tensor_from_async`].
-    pub async fn tensor_from_bytes_async(&self, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
-        let expected = byte_count(shape, dtype)?;
-        if expected != bytes.len() as u64 {
-            return Err(Error::InvalidSize {
-                what: format!("the shape {shape:?}"),
-                reason: format!(
-                    "it takes {} {dtype} values, {} were given",
-                    expected / dtype.bytes() as u64,
-                    bytes.len() / dtype.bytes()
-                ),
-            });
-        }
-        let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
-        let slot = self.shared.place(work).await;
-        self.shared.spoil_trace();
-        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, unnamed(dtype, shape)).await?;
-        let place = tensor.place();
-        if let Some(buffer) = &place.buffer {
-            let span = self.shared.profiler.begin();
-            slot::upload(&place.slot, buffer, bytes).await?;
-            self.shared.profiler.end(span, || format!("write tensor {}", tensor.label()), bytes.len() as u64);
-        }
-        Ok(tensor)
+    pub fn tensor_from_bytes_async<'a>(
+        &'a self,
+        dtype: DType,
+        shape: &'a [usize],
+        bytes: &'a [u8],
+    ) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let expected = byte_count(shape, dtype)?;
+            if expected != bytes.len() as u64 {
+                return Err(Error::InvalidSize {
+                    what: format!("the shape {shape:?}"),
+                    reason: format!(
+                        "it takes {} {dtype} values, {} were given",
+                        expected / dtype.bytes() as u64,
+                        bytes.len() / dtype.bytes()
+                    ),
+                });
+            }
+            let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
+            let slot = self.shared.place(work).await;
+            self.shared.spoil_trace();
+            let tensor = self.create(slot, dtype, shape, Contents::Overwritten, unnamed(dtype, shape)).await?;
+            let place = tensor.place();
+            if let Some(buffer) = &place.buffer {
+                let span = self.shared.profiler.begin();
+                slot::upload(&place.slot, buffer, bytes).await?;
+                self.shared.profiler.end(span, || format!("write tensor {}", tensor.label()), bytes.len() as u64);
+            }
+            Ok(tensor)
+        })
     }
 
     /// Creates a tensor of the values of an `ndarray` array or view of any layout, in the array's own shape. Copied once more when it is not
@@ -100,12 +108,14 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::tensor_async`].
-    pub async fn zeros_of_async(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-        self.shared.spoil_trace();
-        let slot = self.shared.primary();
-        let tensor = self.create(slot, dtype, shape, Contents::Zeroed, unnamed(dtype, shape)).await?;
-        self.shared.clear_when_replayed(&tensor).await?;
-        Ok(tensor)
+    pub fn zeros_of_async<'a>(&'a self, dtype: DType, shape: &'a [usize]) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            self.shared.spoil_trace();
+            let slot = self.shared.primary();
+            let tensor = self.create(slot, dtype, shape, Contents::Zeroed, unnamed(dtype, shape)).await?;
+            self.shared.clear_when_replayed(&tensor).await?;
+            Ok(tensor)
+        })
     }
 
     /// Creates a tensor for a kernel to write: on the device where `near` is, or without it on the one that computes its elements soonest. It saves the
@@ -115,27 +125,29 @@ impl Engine {
     /// # Errors
     /// [`Error::AnotherEngine`] if `near` belongs to another engine, [`Error::InvalidSize`] for a shape of more bytes than can be counted,
     /// [`Error::MemoryLimit`], [`Error::OutOfMemory`], or the device's failure when no other device takes it.
-    pub async fn output_async(
-        &self,
-        near: Option<&Tensor>,
+    pub fn output_async<'a>(
+        &'a self,
+        near: Option<&'a Tensor>,
         dtype: DType,
-        shape: &[usize],
-        label: &str,
-    ) -> Result<Tensor> {
-        let elements = byte_count(shape, dtype)? / dtype.bytes() as u64;
-        let slot = match near {
-            Some(tensor) => {
-                self.check_own(tensor)?;
-                tensor.place().slot
-            }
-            None => self.shared.place(Work { elements, bytes: 0 }).await,
-        };
-        let tensor = self
-            .create(slot, dtype, shape, Contents::Overwritten, format!("{label} {}", unnamed(dtype, shape)).into())
-            .await?;
-        self.shared.note_scratch(&tensor);
-        self.shared.trace_output(&tensor);
-        Ok(tensor)
+        shape: &'a [usize],
+        label: &'a str,
+    ) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let elements = byte_count(shape, dtype)? / dtype.bytes() as u64;
+            let slot = match near {
+                Some(tensor) => {
+                    self.check_own(tensor)?;
+                    tensor.place().slot
+                }
+                None => self.shared.place(Work { elements, bytes: 0 }).await,
+            };
+            let tensor = self
+                .create(slot, dtype, shape, Contents::Overwritten, format!("{label} {}", unnamed(dtype, shape)).into())
+                .await?;
+            self.shared.note_scratch(&tensor);
+            self.shared.trace_output(&tensor);
+            Ok(tensor)
+        })
     }
 
     /// Returns a copy of consecutive elements of a tensor of u32, from `first` on, on its device, as a tensor of this shape. It is for kernels that cannot
@@ -145,30 +157,38 @@ impl Engine {
     /// [`Error::InvalidInput`] for another dtype, [`Error::InvalidSize`] if the tensor ends before the copy does, else as [`Engine::output_async`]
     /// and [`Tensor::read_at_async`].
     #[cfg(feature = "wgsl")]
-    pub async fn words_async(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
-        self.check_own(tensor)?;
-        if tensor.dtype() != DType::U32 {
-            return Err(Error::InvalidInput {
-                what: format!("words of the tensor {} of {}", tensor.label(), tensor.dtype()),
-                reason: "only tensors of u32 have words (make one of u32)".to_owned(),
-            });
-        }
-        let count = byte_count(shape, DType::U32)? / DType::U32.bytes() as u64;
-        if (tensor.len() as u64).checked_sub(count).is_none_or(|last| first as u64 > last) {
-            return Err(Error::InvalidSize {
-                what: format!("{count} words from {first} on"),
-                reason: format!("the tensor {} has {}", tensor.label(), tensor.len()),
-            });
-        }
-        let part = self.output_async(Some(tensor), DType::U32, shape, label).await?;
-        if self.shared.copy_words(tensor, first, &part)? {
-            return Ok(part);
-        }
-        // One of them is elsewhere by now.
-        let mut words = vec![0_u32; part.len()];
-        tensor.read_at_async(first, &mut words).await?;
-        part.write_async(&words).await?;
-        Ok(part)
+    pub fn words_async<'a>(
+        &'a self,
+        tensor: &'a Tensor,
+        first: usize,
+        shape: &'a [usize],
+        label: &'a str,
+    ) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            self.check_own(tensor)?;
+            if tensor.dtype() != DType::U32 {
+                return Err(Error::InvalidInput {
+                    what: format!("words of the tensor {} of {}", tensor.label(), tensor.dtype()),
+                    reason: "only tensors of u32 have words (make one of u32)".to_owned(),
+                });
+            }
+            let count = byte_count(shape, DType::U32)? / DType::U32.bytes() as u64;
+            if (tensor.len() as u64).checked_sub(count).is_none_or(|last| first as u64 > last) {
+                return Err(Error::InvalidSize {
+                    what: format!("{count} words from {first} on"),
+                    reason: format!("the tensor {} has {}", tensor.label(), tensor.len()),
+                });
+            }
+            let part = self.output_async(Some(tensor), DType::U32, shape, label).await?;
+            if self.shared.copy_words(tensor, first, &part)? {
+                return Ok(part);
+            }
+            // One of them is elsewhere by now.
+            let mut words = vec![0_u32; part.len()];
+            tensor.read_at_async(first, &mut words).await?;
+            part.write_async(&words).await?;
+            Ok(part)
+        })
     }
 
     /// Refuses a tensor of another engine.

@@ -1,5 +1,6 @@
 //! One dispatch, built by name, checked before anything is recorded.
 
+use crate::backend::BoxFuture;
 use std::sync::Arc;
 
 use super::profile::Begun;
@@ -312,7 +313,11 @@ impl<'a> DispatchBuilder<'a> {
     /// # Errors
     /// [`Error::Binding`] for bindings that are missing, unknown or do not fit; [`Error::InvalidSize`] for empty or too large
     /// dispatches; [`Error::Unsupported`], [`Error::OutOfMemory`] or [`Error::Device`] when no device takes it.
-    pub async fn run_async(self) -> Result<()> {
+    pub fn run_async(self) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.recorded())
+    }
+
+    async fn recorded(self) -> Result<()> {
         #[cfg(feature = "wgsl")]
         {
             let reflection = self.kernel.reflection()?;
@@ -476,7 +481,7 @@ impl<'a> DispatchBuilder<'a> {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run(self) -> Result<()> {
-        crate::engine::blocking::block_on(self.run_async())
+        crate::engine::blocking::block_on(self.recorded())
     }
 
     /// Refuses names that the entry point doesn't use.

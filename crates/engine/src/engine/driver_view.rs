@@ -1,5 +1,6 @@
 //! Memory that a tensor shares with other libraries that use its device's driver (CUDA's, HIP's): seen by them, or brought in.
 
+use crate::backend::BoxFuture;
 use std::sync::Arc;
 
 use super::fate::Fate;
@@ -117,31 +118,33 @@ impl Engine {
     /// # Errors
     /// [`Error::InvalidSize`] when the memory has another size than the shape takes, [`Error::InvalidInput`] on other devices, else as
     /// [`Engine::tensor_async`].
-    pub async fn tensor_from_driver_memory_async(
-        &self,
+    pub fn tensor_from_driver_memory_async<'a>(
+        &'a self,
         dtype: DType,
-        shape: &[usize],
+        shape: &'a [usize],
         memory: DriverMemory,
-    ) -> Result<Tensor> {
-        let expected = byte_count(shape, dtype)?;
-        let label = super::create::unnamed(dtype, shape);
-        if expected != memory.bytes() || expected == 0 {
-            return Err(Error::InvalidSize {
-                what: format!("the shape {shape:?}"),
-                reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
-            });
-        }
-        self.shared.spoil_trace();
-        let slot = self.shared.primary();
-        let device = slot.device().clone();
-        let Some(sharing) = device.sharing() else {
-            return Err(Error::InvalidInput {
-                what: label.to_string(),
-                reason: format!("{} cannot import a driver's memory: copy it to the host", device.info().name),
-            });
-        };
-        let buffer = sharing.import(memory, &label).await?;
-        Ok(self.tensor_over(slot, buffer, (label, dtype, shape)))
+    ) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let expected = byte_count(shape, dtype)?;
+            let label = super::create::unnamed(dtype, shape);
+            if expected != memory.bytes() || expected == 0 {
+                return Err(Error::InvalidSize {
+                    what: format!("the shape {shape:?}"),
+                    reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
+                });
+            }
+            self.shared.spoil_trace();
+            let slot = self.shared.primary();
+            let device = slot.device().clone();
+            let Some(sharing) = device.sharing() else {
+                return Err(Error::InvalidInput {
+                    what: label.to_string(),
+                    reason: format!("{} cannot import a driver's memory: copy it to the host", device.info().name),
+                });
+            };
+            let buffer = sharing.import(memory, &label).await?;
+            Ok(self.tensor_over(slot, buffer, (label, dtype, shape)))
+        })
     }
 
     fn tensor_over(
@@ -185,38 +188,44 @@ impl Engine {
     /// is not CUDA's or HIP's, or when the wgpu device is not Vulkan's, is another card (by its UUID), or exports no memory; else as
     /// [`Engine::tensor_async`].
     #[cfg(all(feature = "wgpu", feature = "vulkan", target_os = "linux"))]
-    pub async fn tensor_shared_with_wgpu_async(
-        &self,
+    pub fn tensor_shared_with_wgpu_async<'a>(
+        &'a self,
         dtype: DType,
-        shape: &[usize],
-        device: &wgpu::Device,
-    ) -> Result<(Tensor, wgpu::Buffer)> {
-        let bytes = byte_count(shape, dtype)?;
-        if bytes == 0 || !bytes.is_multiple_of(4) {
-            let reason = format!("it has {bytes} bytes of {dtype}; shared memory takes a multiple of 4, at least 4");
-            return Err(Error::InvalidSize { what: format!("the shape {shape:?}"), reason });
-        }
-        self.shared.spoil_trace();
-        let slot = self.shared.primary();
-        let own = slot.device().clone();
-        let Some(sharing) = own.sharing() else {
-            return Err(Error::InvalidInput {
-                what: "the engine's device".to_owned(),
-                reason: format!("{} is not a device of CUDA or HIP, which share memory with Vulkan", own.info().name),
-            });
-        };
-        let label = super::create::unnamed(dtype, shape);
-        let Some(card) = own.info().identity.uuid else {
-            let reason = format!(
-                "{} does not tell its UUID, by which the wgpu device is compared: copy tensors",
-                own.info().name
-            );
-            return Err(Error::InvalidInput { what: "the engine's device".to_owned(), reason });
-        };
-        let exported = crate::backend::wgpu::export(device, bytes, &label, card).await?;
-        let fd = std::os::fd::IntoRawFd::into_raw_fd(exported.fd);
-        // SAFETY: it was just exported on the card with this UUID. The contract above orders the accesses.
-        let buffer = unsafe { sharing.import_exported(fd, exported.allocated, bytes, &label)? };
-        Ok((self.tensor_over(slot, buffer, (label, dtype, shape)), exported.buffer))
+        shape: &'a [usize],
+        device: &'a wgpu::Device,
+    ) -> BoxFuture<'a, Result<(Tensor, wgpu::Buffer)>> {
+        Box::pin(async move {
+            let bytes = byte_count(shape, dtype)?;
+            if bytes == 0 || !bytes.is_multiple_of(4) {
+                let reason =
+                    format!("it has {bytes} bytes of {dtype}; shared memory takes a multiple of 4, at least 4");
+                return Err(Error::InvalidSize { what: format!("the shape {shape:?}"), reason });
+            }
+            self.shared.spoil_trace();
+            let slot = self.shared.primary();
+            let own = slot.device().clone();
+            let Some(sharing) = own.sharing() else {
+                return Err(Error::InvalidInput {
+                    what: "the engine's device".to_owned(),
+                    reason: format!(
+                        "{} is not a device of CUDA or HIP, which share memory with Vulkan",
+                        own.info().name
+                    ),
+                });
+            };
+            let label = super::create::unnamed(dtype, shape);
+            let Some(card) = own.info().identity.uuid else {
+                let reason = format!(
+                    "{} does not tell its UUID, by which the wgpu device is compared: copy tensors",
+                    own.info().name
+                );
+                return Err(Error::InvalidInput { what: "the engine's device".to_owned(), reason });
+            };
+            let exported = crate::backend::wgpu::export(device, bytes, &label, card).await?;
+            let fd = std::os::fd::IntoRawFd::into_raw_fd(exported.fd);
+            // SAFETY: it was just exported on the card with this UUID. The contract above orders the accesses.
+            let buffer = unsafe { sharing.import_exported(fd, exported.allocated, bytes, &label)? };
+            Ok((self.tensor_over(slot, buffer, (label, dtype, shape)), exported.buffer))
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! Memory that a tensor shares with the rest of the process: seen from outside, or brought in.
 
+use crate::backend::BoxFuture;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -43,20 +44,22 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::to_bytes_async`].
-    pub async fn host_view_async(&self) -> Result<Option<HostView>> {
-        let shared = &self.inner.engine;
-        shared.check_computed(self)?;
-        let place = self.settled(shared).await?;
-        shared.verify(&place.fate).await?;
-        let Some(buffer) = place.buffer else { return Ok(None) };
-        let device = place.slot.device();
-        let bytes = usize::try_from(self.byte_len()).unwrap_or(0);
-        let Some(start) = device.host_address(&buffer) else { return Ok(None) };
-        self.inner.note_shared();
-        let view = HostView { start, bytes, _buffer: buffer };
-        device.finish().await?;
-        self.live_place()?;
-        Ok(Some(view))
+    pub fn host_view_async(&self) -> BoxFuture<'_, Result<Option<HostView>>> {
+        Box::pin(async move {
+            let shared = &self.inner.engine;
+            shared.check_computed(self)?;
+            let place = self.settled(shared).await?;
+            shared.verify(&place.fate).await?;
+            let Some(buffer) = place.buffer else { return Ok(None) };
+            let device = place.slot.device();
+            let bytes = usize::try_from(self.byte_len()).unwrap_or(0);
+            let Some(start) = device.host_address(&buffer) else { return Ok(None) };
+            self.inner.note_shared();
+            let view = HostView { start, bytes, _buffer: buffer };
+            device.finish().await?;
+            self.live_place()?;
+            Ok(Some(view))
+        })
     }
 
     /// [`Tensor::host_view_async`], blocking.
@@ -83,37 +86,39 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::InvalidSize`] when the memory has another size than the shape takes, else as [`Engine::tensor_async`].
-    pub async fn tensor_from_host_memory_async(
-        &self,
+    pub fn tensor_from_host_memory_async<'a>(
+        &'a self,
         dtype: DType,
-        shape: &[usize],
+        shape: &'a [usize],
         memory: HostMemory,
-    ) -> Result<Tensor> {
-        let expected = byte_count(shape, dtype)?;
-        if expected != memory.bytes() {
-            return Err(Error::InvalidSize {
-                what: format!("the shape {shape:?}"),
-                reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
-            });
-        }
-        self.shared.spoil_trace();
-        let slot: Arc<Slot> = self.shared.primary();
-        match slot.device().adopt(memory) {
-            Ok(buffer) => {
-                let label = super::create::unnamed(dtype, shape);
-                let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
-                let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
-                tensor.inner.note_shared();
-                self.shared.note_made(&tensor);
-                Ok(tensor)
+    ) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let expected = byte_count(shape, dtype)?;
+            if expected != memory.bytes() {
+                return Err(Error::InvalidSize {
+                    what: format!("the shape {shape:?}"),
+                    reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
+                });
             }
-            Err(memory) => {
-                let bytes = usize::try_from(memory.bytes()).unwrap_or(0);
-                // SAFETY: whoever made it promised that its bytes can be read while it lives.
-                let contents = unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), bytes) };
-                self.tensor_from_bytes_async(dtype, shape, contents).await
+            self.shared.spoil_trace();
+            let slot: Arc<Slot> = self.shared.primary();
+            match slot.device().adopt(memory) {
+                Ok(buffer) => {
+                    let label = super::create::unnamed(dtype, shape);
+                    let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
+                    let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
+                    tensor.inner.note_shared();
+                    self.shared.note_made(&tensor);
+                    Ok(tensor)
+                }
+                Err(memory) => {
+                    let bytes = usize::try_from(memory.bytes()).unwrap_or(0);
+                    // SAFETY: whoever made it promised that its bytes can be read while it lives.
+                    let contents = unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), bytes) };
+                    self.tensor_from_bytes_async(dtype, shape, contents).await
+                }
             }
-        }
+        })
     }
 
     /// [`Engine::tensor_from_host_memory_async`], blocking.

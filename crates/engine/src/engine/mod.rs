@@ -38,6 +38,7 @@ mod trust;
 mod tuning;
 mod uniform;
 
+use crate::backend::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -392,14 +393,16 @@ impl Engine {
     ///
     /// # Errors
     /// The first failure of work since the last call, though a read of a tensor that it lost may have told of it already.
-    pub async fn finish_async(&self) -> Result<()> {
-        let slots = self.shared.open_slots();
-        for slot in &slots {
-            self.shared.finish_slot(slot).await;
-        }
-        // Told after the last wait: a call that is dropped before swallows nothing.
-        let failures: Vec<Error> = slots.iter().filter_map(|slot| slot.take_unreported()).listed();
-        failures.into_iter().next().map_or(Ok(()), Err)
+    pub fn finish_async(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let slots = self.shared.open_slots();
+            for slot in &slots {
+                self.shared.finish_slot(slot).await;
+            }
+            // Told after the last wait: a call that is dropped before swallows nothing.
+            let failures: Vec<Error> = slots.iter().filter_map(|slot| slot.take_unreported()).listed();
+            failures.into_iter().next().map_or(Ok(()), Err)
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Operations by a device's own means, beside the WGSL kernels.
 
+use crate::backend::BoxFuture;
 use std::sync::Arc;
 
 use super::Engine;
@@ -112,14 +113,16 @@ impl Engine {
     /// [`Error::AnotherEngine`] for inputs of another engine, [`Error::InvalidInput`] for an operation with several results, else as
     /// [`Engine::output_async`], and those of a transfer if an input is moved. What is found wrong when the operation runs (a tensor
     /// that is smaller than its sizes state, an error of its function) is returned when the result is read.
-    pub async fn native_async(
-        &self,
+    pub fn native_async<'a>(
+        &'a self,
         operation: NativeOperation,
-        inputs: &[&Tensor],
-        like: (DType, &[usize]),
-        label: &str,
-    ) -> Result<Option<Tensor>> {
-        Ok(self.natives(operation, inputs, &[like], label).await?.and_then(|mut results| results.pop()))
+        inputs: &'a [&'a Tensor],
+        like: (DType, &'a [usize]),
+        label: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Tensor>>> {
+        Box::pin(async move {
+            Ok(self.natives(operation, inputs, &[like], label).await?.and_then(|mut results| results.pop()))
+        })
     }
 
     /// [`Engine::native_async`] of an operation with as many results as there are dtypes and shapes.
@@ -220,36 +223,39 @@ impl Engine {
 /// # Errors
 /// Those of the devices.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-pub async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
-    let mut places = Vec::with_capacity(parts.len());
-    let mut sums = Vec::with_capacity(parts.len());
-    for part in parts {
-        let shared = &part.inner.engine;
-        if !shared.takes_native() {
-            return Ok(None);
+pub fn sum_over_devices<'a>(parts: &'a [Tensor]) -> BoxFuture<'a, Result<Option<Vec<Tensor>>>> {
+    Box::pin(async move {
+        let mut places = Vec::with_capacity(parts.len());
+        let mut sums = Vec::with_capacity(parts.len());
+        for part in parts {
+            let shared = &part.inner.engine;
+            if !shared.takes_native() {
+                return Ok(None);
+            }
+            let sum = Engine::from_shared(shared.clone())
+                .output_async(Some(part), DType::F32, part.shape(), "all_sum")
+                .await?;
+            let place = part.place();
+            shared.settle(&place.slot).await;
+            let (from, to) = (part.live_place()?, sum.live_place()?);
+            let (true, Some(from), Some(into)) = (Arc::ptr_eq(&from.slot, &to.slot), from.buffer, to.buffer) else {
+                return Ok(None);
+            };
+            places.push((to.slot, SumPart { from, into }));
+            sums.push(sum);
         }
-        let sum =
-            Engine::from_shared(shared.clone()).output_async(Some(part), DType::F32, part.shape(), "all_sum").await?;
-        let place = part.place();
-        shared.settle(&place.slot).await;
-        let (from, to) = (part.live_place()?, sum.live_place()?);
-        let (true, Some(from), Some(into)) = (Arc::ptr_eq(&from.slot, &to.slot), from.buffer, to.buffer) else {
-            return Ok(None);
-        };
-        places.push((to.slot, SumPart { from, into }));
-        sums.push(sum);
-    }
-    let Some((first, _)) = places.first() else { return Ok(None) };
-    let count = sums.first().map_or(0, Tensor::len);
-    let members = places.iter().map(|(slot, part)| (&**slot.device() as &dyn Device, part.clone())).listed();
-    match first.device().sum_over(members, count).await {
-        Some(outcome) => {
-            outcome?;
-            sums.iter().for_each(|sum| sum.inner.note_written());
-            Ok(Some(sums))
+        let Some((first, _)) = places.first() else { return Ok(None) };
+        let count = sums.first().map_or(0, Tensor::len);
+        let members = places.iter().map(|(slot, part)| (&**slot.device() as &dyn Device, part.clone())).listed();
+        match first.device().sum_over(members, count).await {
+            Some(outcome) => {
+                outcome?;
+                sums.iter().for_each(|sum| sum.inner.note_written());
+                Ok(Some(sums))
+            }
+            None => Ok(None),
         }
-        None => Ok(None),
-    }
+    })
 }
 
 impl super::Shared {

@@ -1,5 +1,6 @@
 //! Lists the devices, ranks them, and finds the next one when a device fails.
 
+use crate::backend::BoxFuture;
 use std::sync::{Arc, PoisonError};
 
 use super::event::EventKind;
@@ -78,32 +79,39 @@ pub fn survey(registry: &Registry, config: &Config) -> Survey {
 }
 
 /// Probes every backend and says which device an engine would take.
-pub async fn survey_async(registry: &Registry, config: &Config) -> Survey {
-    let mut backends = Vec::new();
-    for backend in registry.backends() {
-        let probe = backend.probe().await;
-        backends.push(BackendSurvey {
-            name: backend.name().to_owned(),
-            priority: probe.devices.iter().map(|device| device.priority).max().unwrap_or_else(|| backend.priority()),
-            available: !probe.devices.is_empty(),
-            reason: probe.reason,
-            devices: probe.devices,
-        });
-    }
-    backends.order_by_key(|backend| std::cmp::Reverse(backend.priority));
-    let options = open_options(config);
-    match choose(registry, config, &options).await {
-        Ok(choice) => {
-            let device = choice.device.info().clone();
-            // Some memory is known only once the device is open.
-            let known = backends.iter_mut().flat_map(|backend| &mut backend.devices);
-            for known in known.filter(|known| known.backend == device.backend && known.index == device.index) {
-                known.memory_bytes = known.memory_bytes.or(device.memory_bytes);
-            }
-            Survey { backends, selected: Some(Selection { device, why: choice.why }), refusal: None }
+pub fn survey_async<'a>(registry: &'a Registry, config: &'a Config) -> BoxFuture<'a, Survey> {
+    Box::pin(async move {
+        let mut backends = Vec::new();
+        for backend in registry.backends() {
+            let probe = backend.probe().await;
+            backends.push(BackendSurvey {
+                name: backend.name().to_owned(),
+                priority: probe
+                    .devices
+                    .iter()
+                    .map(|device| device.priority)
+                    .max()
+                    .unwrap_or_else(|| backend.priority()),
+                available: !probe.devices.is_empty(),
+                reason: probe.reason,
+                devices: probe.devices,
+            });
         }
-        Err(error) => Survey { backends, selected: None, refusal: Some(error) },
-    }
+        backends.order_by_key(|backend| std::cmp::Reverse(backend.priority));
+        let options = open_options(config);
+        match choose(registry, config, &options).await {
+            Ok(choice) => {
+                let device = choice.device.info().clone();
+                // Some memory is known only once the device is open.
+                let known = backends.iter_mut().flat_map(|backend| &mut backend.devices);
+                for known in known.filter(|known| known.backend == device.backend && known.index == device.index) {
+                    known.memory_bytes = known.memory_bytes.or(device.memory_bytes);
+                }
+                Survey { backends, selected: Some(Selection { device, why: choice.why }), refusal: None }
+            }
+            Err(error) => Survey { backends, selected: None, refusal: Some(error) },
+        }
+    })
 }
 
 pub(super) fn open_options(config: &Config) -> OpenOptions {

@@ -3,6 +3,7 @@
 //! Work is recorded, and host contents are written, while [`Moves`] is shared; a tensor changes its place while it is not. A move that finds
 //! that the tensor was written meanwhile begins again, so no write is lost; one that finds it lost ends.
 
+use crate::backend::BoxFuture;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::event::EventKind;
@@ -116,24 +117,26 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::NoDevice`] when the engine has no such device, [`Error::TensorLost`], [`Error::OutOfMemory`], and what the devices report.
-    pub async fn to_device_async(&self, device: &str) -> Result<Self> {
-        let shared = &self.inner.engine;
-        shared.check_computed(self)?;
-        let target = shared.find(device).await?;
-        let place = self.live_place()?;
-        if shared.current_capture().is_some() {
-            return Err(Error::InvalidInput {
-                what: format!("a copy of the tensor {}", self.label()),
-                reason: "a graph runs on one device and does not copy between them (copy before the capture)"
-                    .to_owned(),
-            });
-        }
-        let buffer = copied(shared, self, &place, &target).await?;
-        let label = self.shared_label().clone();
-        let place = Place { slot: target, buffer, fate: Fate::copied(&label, &place.fate), released: None };
-        let tensor = Self::assemble(shared.clone(), label, self.shape(), self.dtype(), place);
-        shared.note_made(&tensor);
-        Ok(tensor)
+    pub fn to_device_async<'a>(&'a self, device: &'a str) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            let shared = &self.inner.engine;
+            shared.check_computed(self)?;
+            let target = shared.find(device).await?;
+            let place = self.live_place()?;
+            if shared.current_capture().is_some() {
+                return Err(Error::InvalidInput {
+                    what: format!("a copy of the tensor {}", self.label()),
+                    reason: "a graph runs on one device and does not copy between them (copy before the capture)"
+                        .to_owned(),
+                });
+            }
+            let buffer = copied(shared, self, &place, &target).await?;
+            let label = self.shared_label().clone();
+            let place = Place { slot: target, buffer, fate: Fate::copied(&label, &place.fate), released: None };
+            let tensor = Self::assemble(shared.clone(), label, self.shape(), self.dtype(), place);
+            shared.note_made(&tensor);
+            Ok(tensor)
+        })
     }
 
     /// [`Tensor::to_device_async`], blocking.

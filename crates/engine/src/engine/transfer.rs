@@ -1,5 +1,6 @@
 //! Contents of tensors to and from the host: slices, arrays of ndarray, `.npy` files.
 
+use crate::backend::BoxFuture;
 use std::sync::Arc;
 
 use super::Shared;
@@ -14,10 +15,12 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::TensorLost`] when earlier work that wrote it failed, else what the device reports.
-    pub async fn to_bytes_async(&self) -> Result<Vec<u8>> {
-        let mut bytes = self.host_room()?;
-        self.read_bytes(0, &mut bytes).await?;
-        Ok(bytes)
+    pub fn to_bytes_async(&self) -> BoxFuture<'_, Result<Vec<u8>>> {
+        Box::pin(async move {
+            let mut bytes = self.host_room()?;
+            self.read_bytes(0, &mut bytes).await?;
+            Ok(bytes)
+        })
     }
 
     /// Copies the contents to the host as elements, after all work recorded so far.
@@ -127,29 +130,33 @@ impl Tensor {
     }
 
     /// Reads bytes that are inside of it.
-    async fn read_bytes(&self, offset: u64, into: &mut [u8]) -> Result<()> {
-        let shared = &self.inner.engine;
-        shared.check_computed(self)?;
-        shared.spoil_trace();
-        let span = shared.profiler().begin();
-        let place = self.settled(shared).await?;
-        shared.verify(&place.fate).await?;
-        let Some(buffer) = place.buffer.as_ref().filter(|_| !into.is_empty()) else { return Ok(()) };
-        let result = place.slot.device().read(buffer, offset, into).await;
-        shared.profiler().end(span, || format!("read {}", self.label()), into.len() as u64);
-        shared.note_outcome(&place.slot, &result);
-        result
+    fn read_bytes<'a>(&'a self, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let shared = &self.inner.engine;
+            shared.check_computed(self)?;
+            shared.spoil_trace();
+            let span = shared.profiler().begin();
+            let place = self.settled(shared).await?;
+            shared.verify(&place.fate).await?;
+            let Some(buffer) = place.buffer.as_ref().filter(|_| !into.is_empty()) else { return Ok(()) };
+            let result = place.slot.device().read(buffer, offset, into).await;
+            shared.profiler().end(span, || format!("read {}", self.label()), into.len() as u64);
+            shared.note_outcome(&place.slot, &result);
+            result
+        })
     }
 
     /// Waits until it is computed.
     ///
     /// # Errors
     /// As [`Tensor::to_bytes_async`].
-    pub async fn wait_async(&self) -> Result<()> {
-        // By reading where it begins.
-        let mut bytes = [0; 4];
-        let most = usize::try_from(self.byte_len()).unwrap_or(4).min(4);
-        self.read_bytes(0, &mut bytes[..most]).await
+    pub fn wait_async(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            // By reading where it begins.
+            let mut bytes = [0; 4];
+            let most = usize::try_from(self.byte_len()).unwrap_or(4).min(4);
+            self.read_bytes(0, &mut bytes[..most]).await
+        })
     }
 
     /// Its place once the device has taken or refused all work recorded there so far.
@@ -185,39 +192,41 @@ impl Tensor {
     }
 
     /// Overwrites bytes that are inside of it.
-    pub(super) async fn write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let shared = &self.inner.engine;
-        shared.spoil_trace();
-        #[cfg(feature = "wgsl")]
-        if !bytes.is_empty() {
-            self.preserve().await?;
-        }
-        for _ in 0..ATTEMPTS {
-            let place = self.live_place()?;
-            place.slot.begin_write(&place.fate, &shared.events);
-            let Some(buffer) = place.buffer.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
-            let span = shared.profiler().begin();
-            let written = if bytes.len() as u64 == self.byte_len() {
-                place.fate.checks().clear();
-                upload(&place.slot, buffer, bytes).await
-            } else {
-                place.slot.device().write(buffer, offset, bytes).await
-            };
-            if let Err(error) = &written {
-                // Nobody knows what it holds now.
-                shared.note_outcome(&place.slot, &written);
-                place.fate.lose(&Arc::new(error.clone()));
+    pub(super) fn write_bytes<'a>(&'a self, offset: u64, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let shared = &self.inner.engine;
+            shared.spoil_trace();
+            #[cfg(feature = "wgsl")]
+            if !bytes.is_empty() {
+                self.preserve().await?;
             }
-            written?;
-            shared.profiler().end(span, || format!("write tensor {}", self.label()), bytes.len() as u64);
-            let _still = shared.moves.hold();
-            self.inner.note_written();
-            // Moved meanwhile, it may have been copied without this.
-            if Arc::ptr_eq(&self.place().fate, &place.fate) {
-                return Ok(());
+            for _ in 0..ATTEMPTS {
+                let place = self.live_place()?;
+                place.slot.begin_write(&place.fate, &shared.events);
+                let Some(buffer) = place.buffer.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
+                let span = shared.profiler().begin();
+                let written = if bytes.len() as u64 == self.byte_len() {
+                    place.fate.checks().clear();
+                    upload(&place.slot, buffer, bytes).await
+                } else {
+                    place.slot.device().write(buffer, offset, bytes).await
+                };
+                if let Err(error) = &written {
+                    // Nobody knows what it holds now.
+                    shared.note_outcome(&place.slot, &written);
+                    place.fate.lose(&Arc::new(error.clone()));
+                }
+                written?;
+                shared.profiler().end(span, || format!("write tensor {}", self.label()), bytes.len() as u64);
+                let _still = shared.moves.hold();
+                self.inner.note_written();
+                // Moved meanwhile, it may have been copied without this.
+                if Arc::ptr_eq(&self.place().fate, &place.fate) {
+                    return Ok(());
+                }
             }
-        }
-        Err(contended(self.label()))
+            Err(contended(self.label()))
+        })
     }
 
     fn wrong_size(&self, reason: String) -> Error {

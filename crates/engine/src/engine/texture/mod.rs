@@ -8,6 +8,7 @@ mod bound;
 mod own;
 
 use super::{Engine, Tensor};
+use crate::backend::BoxFuture;
 use crate::backend::DeviceInfo;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -116,11 +117,13 @@ impl Engine {
     ///
     /// # Errors
     /// [`Error::InvalidSize`] for an impossible size; else as [`Engine::zeros_async`].
-    pub async fn texture_async(&self, descriptor: &TextureDescriptor) -> Result<Texture> {
-        descriptor.check()?;
-        let words = descriptor.texels() * u64::from(descriptor.format.words());
-        let texels = self.zeros_async::<u32>(&[usize::try_from(words).unwrap_or(usize::MAX)]).await?;
-        Ok(Texture::of(texels, *descriptor))
+    pub fn texture_async<'a>(&'a self, descriptor: &'a TextureDescriptor) -> BoxFuture<'a, Result<Texture>> {
+        Box::pin(async move {
+            descriptor.check()?;
+            let words = descriptor.texels() * u64::from(descriptor.format.words());
+            let texels = self.zeros_async::<u32>(&[usize::try_from(words).unwrap_or(usize::MAX)]).await?;
+            Ok(Texture::of(texels, *descriptor))
+        })
     }
 
     /// Creates a texture from the texels of all levels, in the order of image files: by level, layer, row from the top, and texel, without padding.
@@ -128,13 +131,19 @@ impl Engine {
     /// # Errors
     /// [`Error::InvalidSize`] for an impossible size, and if the number of bytes differs from [`TextureDescriptor::byte_len`]; else as
     /// [`Engine::tensor_async`].
-    pub async fn texture_from_bytes_async(&self, descriptor: &TextureDescriptor, bytes: &[u8]) -> Result<Texture> {
-        descriptor.check()?;
-        if bytes.len() as u64 != descriptor.byte_len() {
-            return Err(wrong_length(descriptor.byte_len(), bytes.len()));
-        }
-        let words = descriptor.format.to_words(bytes);
-        Ok(Texture::of(self.tensor_async(&words).await?, *descriptor))
+    pub fn texture_from_bytes_async<'a>(
+        &'a self,
+        descriptor: &'a TextureDescriptor,
+        bytes: &'a [u8],
+    ) -> BoxFuture<'a, Result<Texture>> {
+        Box::pin(async move {
+            descriptor.check()?;
+            if bytes.len() as u64 != descriptor.byte_len() {
+                return Err(wrong_length(descriptor.byte_len(), bytes.len()));
+            }
+            let words = descriptor.format.to_words(bytes);
+            Ok(Texture::of(self.tensor_async(&words).await?, *descriptor))
+        })
     }
 
     /// Creates an image from an array of height x width x channels, or of height x width for one channel. The array has the dtype of the format's
@@ -159,14 +168,14 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::texture_from_array_async`].
-    pub async fn texture_from_pixels_async(
-        &self,
+    pub fn texture_from_pixels_async<'a>(
+        &'a self,
         dtype: DType,
-        shape: &[usize],
-        bytes: &[u8],
+        shape: &'a [usize],
+        bytes: &'a [u8],
         format: TextureFormat,
-    ) -> Result<Texture> {
-        self.texture_from_pixels_as_async(ViewDimension::D2, dtype, shape, bytes, format).await
+    ) -> BoxFuture<'a, Result<Texture>> {
+        Box::pin(async move { self.texture_from_pixels_as_async(ViewDimension::D2, dtype, shape, bytes, format).await })
     }
 
     /// Creates a texture for a variable of that dimension, from an array's bytes, row-major: width; height x width; depth or layers x height x width;
@@ -174,33 +183,35 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::texture_from_array_async`].
-    pub async fn texture_from_pixels_as_async(
-        &self,
+    pub fn texture_from_pixels_as_async<'a>(
+        &'a self,
         view: ViewDimension,
         dtype: DType,
-        shape: &[usize],
-        bytes: &[u8],
+        shape: &'a [usize],
+        bytes: &'a [u8],
         format: TextureFormat,
-    ) -> Result<Texture> {
-        let fault = |reason: String| Error::InvalidInput { what: format!("the image {dtype}{shape:?}"), reason };
-        let (sides, channels) =
-            view.sides_and_channels(shape).ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
-        if format.channel_dtype() != Some(dtype) {
-            let wanted = format.channel_dtype().map_or_else(
-                || "bytes that hold several channels (texture_from_bytes)".to_owned(),
-                |dtype| format!("elements of {dtype}"),
-            );
-            return Err(fault(format!("{format} takes {wanted}")));
-        }
-        let wanted = format.channels() as usize;
-        let is_colour = channels == 3 && wanted == 4;
-        if channels != wanted && !is_colour {
-            return Err(fault(format!("{format} has {wanted} channels")));
-        }
-        let descriptor = TextureDescriptor::for_view(view, format, sides)
-            .ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
-        descriptor.check()?;
-        self.texture_from_bytes_async(&descriptor, &format.texels_of(bytes, channels)).await
+    ) -> BoxFuture<'a, Result<Texture>> {
+        Box::pin(async move {
+            let fault = |reason: String| Error::InvalidInput { what: format!("the image {dtype}{shape:?}"), reason };
+            let (sides, channels) =
+                view.sides_and_channels(shape).ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
+            if format.channel_dtype() != Some(dtype) {
+                let wanted = format.channel_dtype().map_or_else(
+                    || "bytes that hold several channels (texture_from_bytes)".to_owned(),
+                    |dtype| format!("elements of {dtype}"),
+                );
+                return Err(fault(format!("{format} takes {wanted}")));
+            }
+            let wanted = format.channels() as usize;
+            let is_colour = channels == 3 && wanted == 4;
+            if channels != wanted && !is_colour {
+                return Err(fault(format!("{format} has {wanted} channels")));
+            }
+            let descriptor = TextureDescriptor::for_view(view, format, sides)
+                .ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
+            descriptor.check()?;
+            self.texture_from_bytes_async(&descriptor, &format.texels_of(bytes, channels)).await
+        })
     }
 }
 
@@ -314,8 +325,8 @@ impl Texture {
     ///
     /// # Errors
     /// For an app's own texture [`Error::InvalidInput`] if it lacks the usage `COPY_SRC` or has several samples; else as [`Engine::zeros_async`].
-    pub async fn copied_texels_async(&self) -> Result<Tensor> {
-        if self.is_own { self.copied().await } else { Ok(self.texels.clone()) }
+    pub fn copied_texels_async(&self) -> BoxFuture<'_, Result<Tensor>> {
+        Box::pin(async move { if self.is_own { self.copied().await } else { Ok(self.texels.clone()) } })
     }
 
     /// Returns a view of one level of this view.
@@ -366,16 +377,18 @@ impl Texture {
     ///
     /// # Errors
     /// As [`Tensor::to_vec_async`].
-    pub async fn to_bytes_async(&self) -> Result<Vec<u8>> {
-        if self.is_own {
-            // What was recorded may have lost it.
-            self.texels.settled(&self.texels.inner.engine).await?;
-        }
-        let (start, count) = self.level_words(0);
-        let size = |words: u64| usize::try_from(words).unwrap_or(usize::MAX);
-        let mut words = vec![0_u32; size(count)];
-        self.copied_texels_async().await?.read_at_async(size(start), &mut words).await?;
-        Ok(self.descriptor.format.from_words(&words))
+    pub fn to_bytes_async(&self) -> BoxFuture<'_, Result<Vec<u8>>> {
+        Box::pin(async move {
+            if self.is_own {
+                // What was recorded may have lost it.
+                self.texels.settled(&self.texels.inner.engine).await?;
+            }
+            let (start, count) = self.level_words(0);
+            let size = |words: u64| usize::try_from(words).unwrap_or(usize::MAX);
+            let mut words = vec![0_u32; size(count)];
+            self.copied_texels_async().await?.read_at_async(size(start), &mut words).await?;
+            Ok(self.descriptor.format.from_words(&words))
+        })
     }
 
     /// Overwrites the view's first level, with bytes as [`Texture::to_bytes_async`] gives them. An app's own texture is copied and copied back: the app's
@@ -383,20 +396,22 @@ impl Texture {
     ///
     /// # Errors
     /// [`Error::InvalidSize`] if the number of bytes differs; else as [`Tensor::write_at_async`].
-    pub async fn write_async(&self, bytes: &[u8]) -> Result<()> {
-        let (start, count) = self.level_words(0);
-        let format = self.descriptor.format;
-        let expected = count / u64::from(format.words()) * u64::from(format.bytes());
-        if bytes.len() as u64 != expected {
-            return Err(wrong_length(expected, bytes.len()));
-        }
-        let texels = self.copied_texels_async().await?;
-        texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &format.to_words(bytes)).await?;
-        if self.is_own {
-            self.overwrite(&texels).await?;
-            self.engine().flush();
-        }
-        Ok(())
+    pub fn write_async<'a>(&'a self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let (start, count) = self.level_words(0);
+            let format = self.descriptor.format;
+            let expected = count / u64::from(format.words()) * u64::from(format.bytes());
+            if bytes.len() as u64 != expected {
+                return Err(wrong_length(expected, bytes.len()));
+            }
+            let texels = self.copied_texels_async().await?;
+            texels.write_at_async(usize::try_from(start).unwrap_or(usize::MAX), &format.to_words(bytes)).await?;
+            if self.is_own {
+                self.overwrite(&texels).await?;
+                self.engine().flush();
+            }
+            Ok(())
+        })
     }
 
     /// Returns the texels of the view's first level as an array: height x width x channels, preceded by the layers (or slices) if there are several.
@@ -423,25 +438,27 @@ impl Texture {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the channels share bytes; else as [`Texture::to_bytes_async`].
-    pub async fn to_pixels_async(&self) -> Result<(DType, Vec<usize>, Vec<u8>)> {
-        let format = self.descriptor.format;
-        let dtype = format.channel_dtype().ok_or_else(|| Error::InvalidInput {
-            what: format!("a texture of {format}"),
-            reason: "its channels share bytes: take its bytes (to_bytes)".to_owned(),
-        })?;
-        let mut bytes = self.to_bytes_async().await?;
-        format.swap_red(&mut bytes);
-        let [width, height, depth] = self.size().map(|side| side as usize);
-        let channels = format.channels() as usize;
-        let samples = self.descriptor.samples as usize;
-        let mut shape = vec![depth, height, width, samples, channels];
-        if samples == 1 {
-            shape.remove(3);
-        }
-        if depth == 1 {
-            shape.remove(0);
-        }
-        Ok((dtype, shape, bytes))
+    pub fn to_pixels_async(&self) -> BoxFuture<'_, Result<(DType, Vec<usize>, Vec<u8>)>> {
+        Box::pin(async move {
+            let format = self.descriptor.format;
+            let dtype = format.channel_dtype().ok_or_else(|| Error::InvalidInput {
+                what: format!("a texture of {format}"),
+                reason: "its channels share bytes: take its bytes (to_bytes)".to_owned(),
+            })?;
+            let mut bytes = self.to_bytes_async().await?;
+            format.swap_red(&mut bytes);
+            let [width, height, depth] = self.size().map(|side| side as usize);
+            let channels = format.channels() as usize;
+            let samples = self.descriptor.samples as usize;
+            let mut shape = vec![depth, height, width, samples, channels];
+            if samples == 1 {
+                shape.remove(3);
+            }
+            if depth == 1 {
+                shape.remove(0);
+            }
+            Ok((dtype, shape, bytes))
+        })
     }
 
     blocking! {
@@ -513,44 +530,46 @@ impl Texture {
     /// # Errors
     /// [`Error::InvalidInput`] for integers, depths and `rgb9e5ufloat`, and for textures without two dimensions and one sample; else as
     /// [`Engine::texture_async`] and [`DispatchBuilder::run_async`](super::DispatchBuilder::run_async).
-    pub async fn with_all_levels_async(&self) -> Result<Self> {
-        let format = self.descriptor.format;
-        let is_mean = matches!(format.sample_type(), SampleType::Float)
-            && !format.is_depth()
-            && format.packing() != Packing::Rgb9e5
-            && self.descriptor.dimension == TextureDimension::D2
-            && self.descriptor.samples == 1;
-        if !is_mean {
-            return Err(Error::InvalidInput {
-                what: format!("the levels of a texture of {format}"),
-                reason: "levels are means of texels, for images of floats or normalized integers".to_owned(),
-            });
-        }
-        let engine = self.engine();
-        let [width, height, layers] = self.size();
-        let descriptor = TextureDescriptor::new_2d(format, width, height).with_layers(layers).with_all_levels();
-        let whole = engine.texture_async(&descriptor).await?;
-        let stored = match format {
-            TextureFormat::Rgba8UnormSrgb => TextureFormat::Rgba8Unorm,
-            TextureFormat::Bgra8UnormSrgb => TextureFormat::Bgra8Unorm,
-            other => other,
-        };
-        let kernel = Kernel::from_wgsl(&LEVELS_TEXT.replace("FORMAT", stored.name()))?
-            .with_override("is_srgb", if format.is_srgb() { 1.0 } else { 0.0 })?;
-        for layer in 0..layers {
-            let mut fine = self.level(0)?.layers(layer, 1)?;
-            for level in 0..descriptor.levels {
-                let coarse = whole.level(level)?.layers(layer, 1)?;
-                let mut target = coarse.clone();
-                target.descriptor.format = stored;
-                let kernel = kernel.with_override("factor", if level == 0 { 1.0 } else { 2.0 })?;
-                let [width, height, _] = coarse.size();
-                let dispatch = engine.dispatch(&kernel).bind("fine", &fine).bind("coarse", target);
-                dispatch.invocations((width, height)).run_async().await?;
-                fine = coarse;
+    pub fn with_all_levels_async(&self) -> BoxFuture<'_, Result<Self>> {
+        Box::pin(async move {
+            let format = self.descriptor.format;
+            let is_mean = matches!(format.sample_type(), SampleType::Float)
+                && !format.is_depth()
+                && format.packing() != Packing::Rgb9e5
+                && self.descriptor.dimension == TextureDimension::D2
+                && self.descriptor.samples == 1;
+            if !is_mean {
+                return Err(Error::InvalidInput {
+                    what: format!("the levels of a texture of {format}"),
+                    reason: "levels are means of texels, for images of floats or normalized integers".to_owned(),
+                });
             }
-        }
-        Ok(whole)
+            let engine = self.engine();
+            let [width, height, layers] = self.size();
+            let descriptor = TextureDescriptor::new_2d(format, width, height).with_layers(layers).with_all_levels();
+            let whole = engine.texture_async(&descriptor).await?;
+            let stored = match format {
+                TextureFormat::Rgba8UnormSrgb => TextureFormat::Rgba8Unorm,
+                TextureFormat::Bgra8UnormSrgb => TextureFormat::Bgra8Unorm,
+                other => other,
+            };
+            let kernel = Kernel::from_wgsl(&LEVELS_TEXT.replace("FORMAT", stored.name()))?
+                .with_override("is_srgb", if format.is_srgb() { 1.0 } else { 0.0 })?;
+            for layer in 0..layers {
+                let mut fine = self.level(0)?.layers(layer, 1)?;
+                for level in 0..descriptor.levels {
+                    let coarse = whole.level(level)?.layers(layer, 1)?;
+                    let mut target = coarse.clone();
+                    target.descriptor.format = stored;
+                    let kernel = kernel.with_override("factor", if level == 0 { 1.0 } else { 2.0 })?;
+                    let [width, height, _] = coarse.size();
+                    let dispatch = engine.dispatch(&kernel).bind("fine", &fine).bind("coarse", target);
+                    dispatch.invocations((width, height)).run_async().await?;
+                    fine = coarse;
+                }
+            }
+            Ok(whole)
+        })
     }
 
     /// Why it is not bound to a variable, if it isn't.

@@ -3,6 +3,7 @@
 //! Such a texture's tensor is no memory of the engine's: it carries the place, the fate and the label, and only this module and dispatches know it.
 //! Where a kernel cannot be bound to the texture, it runs on a copy of the texels, and what it writes is copied back.
 
+use crate::backend::BoxFuture;
 use std::sync::{Arc, LazyLock};
 
 #[cfg(feature = "wgpu")]
@@ -243,48 +244,50 @@ impl crate::engine::Engine {
     /// [`Error::InvalidInput`] when the engine shares no wgpu device or the texture is another device's, and for formats that are compressed, of video, or
     /// have a stencil or 24 bits of depth; [`Error::InvalidSize`] beyond the limits of [`TextureDescriptor`]; [`Error::DeviceLost`]. A texture of another
     /// `wgpu::Instance` cannot be told from the engine's, and must not be given.
-    pub async fn texture_from_wgpu_async(&self, texture: &wgpu::Texture) -> Result<Texture> {
-        use super::TextureDimension;
-        use crate::backend::wgpu::{import_texture, texture_format};
-        let size = texture.size();
-        let dimension = match texture.dimension() {
-            wgpu::TextureDimension::D1 => TextureDimension::D1,
-            wgpu::TextureDimension::D2 => TextureDimension::D2,
-            wgpu::TextureDimension::D3 => TextureDimension::D3,
-        };
-        let format = texture_format(texture.format());
-        let descriptor = format.map(|format| TextureDescriptor {
-            dimension,
-            size: [size.width, size.height, size.depth_or_array_layers],
-            levels: texture.mip_level_count(),
-            samples: texture.sample_count(),
-            format,
-        });
-        let name = format.map_or("", cantus_base::texture::TextureFormat::name);
-        let label: Arc<str> = format!("texture {} x {} {name}", size.width, size.height).into();
-        let shared = self.shared();
-        let mut refusal = None;
-        for slot in shared.open_slots() {
-            match import_texture(&**slot.device(), texture.clone(), &label).await {
-                Ok(buffer) => {
-                    let Some(descriptor) = descriptor else { break };
-                    // How many samples there are matters to the device alone.
-                    descriptor.with_samples(1).check()?;
-                    shared.spoil_trace();
-                    let words = usize::try_from(descriptor.level_offset(descriptor.levels)).unwrap_or(usize::MAX);
-                    let fate = crate::engine::fate::Fate::new(&label);
-                    let place = Place { slot, buffer: Some(buffer), fate, released: None };
-                    let tensor = Tensor::assemble(shared.clone(), label, &[words], DType::U32, place);
-                    tensor.inner.note_shared();
-                    return Ok(Texture { is_own: true, ..Texture::of(tensor, descriptor) });
+    pub fn texture_from_wgpu_async<'a>(&'a self, texture: &'a wgpu::Texture) -> BoxFuture<'a, Result<Texture>> {
+        Box::pin(async move {
+            use super::TextureDimension;
+            use crate::backend::wgpu::{import_texture, texture_format};
+            let size = texture.size();
+            let dimension = match texture.dimension() {
+                wgpu::TextureDimension::D1 => TextureDimension::D1,
+                wgpu::TextureDimension::D2 => TextureDimension::D2,
+                wgpu::TextureDimension::D3 => TextureDimension::D3,
+            };
+            let format = texture_format(texture.format());
+            let descriptor = format.map(|format| TextureDescriptor {
+                dimension,
+                size: [size.width, size.height, size.depth_or_array_layers],
+                levels: texture.mip_level_count(),
+                samples: texture.sample_count(),
+                format,
+            });
+            let name = format.map_or("", cantus_base::texture::TextureFormat::name);
+            let label: Arc<str> = format!("texture {} x {} {name}", size.width, size.height).into();
+            let shared = self.shared();
+            let mut refusal = None;
+            for slot in shared.open_slots() {
+                match import_texture(&**slot.device(), texture.clone(), &label).await {
+                    Ok(buffer) => {
+                        let Some(descriptor) = descriptor else { break };
+                        // How many samples there are matters to the device alone.
+                        descriptor.with_samples(1).check()?;
+                        shared.spoil_trace();
+                        let words = usize::try_from(descriptor.level_offset(descriptor.levels)).unwrap_or(usize::MAX);
+                        let fate = crate::engine::fate::Fate::new(&label);
+                        let place = Place { slot, buffer: Some(buffer), fate, released: None };
+                        let tensor = Tensor::assemble(shared.clone(), label, &[words], DType::U32, place);
+                        tensor.inner.note_shared();
+                        return Ok(Texture { is_own: true, ..Texture::of(tensor, descriptor) });
+                    }
+                    Err(error) => refusal = refusal.or(Some(error)),
                 }
-                Err(error) => refusal = refusal.or(Some(error)),
             }
-        }
-        Err(refusal.unwrap_or_else(|| Error::InvalidInput {
-            what: "the wgpu texture".to_owned(),
-            reason: "the engine has no device".to_owned(),
-        }))
+            Err(refusal.unwrap_or_else(|| Error::InvalidInput {
+                what: "the wgpu texture".to_owned(),
+                reason: "the engine has no device".to_owned(),
+            }))
+        })
     }
 
     /// [`Engine::texture_from_wgpu_async`], blocking.

@@ -10,6 +10,7 @@
 
 mod answers;
 
+use crate::backend::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -82,16 +83,18 @@ impl Engine {
     ///
     /// # Errors
     /// When the device fails otherwise than by a wrong answer: it is lost, or out of memory.
-    pub async fn check_device_async(&self) -> Result<Vec<Verdict>> {
-        let slot = self.shared().primary();
-        let mut verdicts = Vec::with_capacity(ANSWERS.len());
-        for answer in ANSWERS {
-            let wrong = answer.ask(&slot).await?;
-            verdicts.push(Verdict { need: answer.need, wrong });
-        }
-        let entries = verdicts.iter().map(|verdict| (verdict.need, verdict.wrong.clone())).listed();
-        remember_answers(self.shared().options.cache_folder.as_deref(), &slot, &entries);
-        Ok(verdicts)
+    pub fn check_device_async(&self) -> BoxFuture<'_, Result<Vec<Verdict>>> {
+        Box::pin(async move {
+            let slot = self.shared().primary();
+            let mut verdicts = Vec::with_capacity(ANSWERS.len());
+            for answer in ANSWERS {
+                let wrong = answer.ask(&slot).await?;
+                verdicts.push(Verdict { need: answer.need, wrong });
+            }
+            let entries = verdicts.iter().map(|verdict| (verdict.need, verdict.wrong.clone())).listed();
+            remember_answers(self.shared().options.cache_folder.as_deref(), &slot, &entries);
+            Ok(verdicts)
+        })
     }
 
     /// [`Engine::check_device_async`], blocking.

@@ -528,9 +528,11 @@ impl Expr {
     ///
     /// # Errors
     /// The first mistake in the recorded expressions, and as [`crate::engine::DispatchBuilder::run_async`].
-    pub async fn eval_async(&self) -> Result<Tensor> {
-        let typed = self.state.as_ref().map_err(Clone::clone)?;
-        evaluate(&self.engine, typed).await
+    pub fn eval_async(&self) -> BoxFuture<'_, Result<Tensor>> {
+        Box::pin(async move {
+            let typed = self.state.as_ref().map_err(Clone::clone)?;
+            evaluate(&self.engine, typed).await
+        })
     }
 
     /// [`Expr::eval_async`], blocking.

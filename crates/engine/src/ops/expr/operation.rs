@@ -194,22 +194,24 @@ impl Composed<'_> {
 /// Runs a frame, whose name and text are given, on the elements of a tensor, which it calls as `element(place)` and which are few enough for one
 /// workgroup, if a native kernel replaces it on the tensor's device; `None` where none does. `words` are those that it reads before the others'.
 /// Returns its result: float32 of that shape.
-pub async fn taken_over(
-    engine: &Engine,
-    values: &Tensor,
-    (name, body): (&str, &str),
-    words: &[u32],
-    shape: &[usize],
-) -> Result<Option<Tensor>> {
-    let count = values.len();
-    let mut writer = Writer::new(words);
-    writer.function("element", &reshaped(&Typed::read(values), &[count]), &[count], &[("place", 0..1)], None)?;
-    let workgroups = [1; 3];
-    let launch = Composed { name, writer: &writer, output: "f32", body, workgroups, flops: 0, rounds: 0 };
-    if !launch.is_taken_over(engine).await? {
-        return Ok(None);
-    }
-    let y = engine.output_async(Some(values), DType::F32, shape, name).await?;
-    launch.run(engine, &y).await?;
-    Ok(Some(y))
+pub fn taken_over<'a>(
+    engine: &'a Engine,
+    values: &'a Tensor,
+    (name, body): (&'a str, &'a str),
+    words: &'a [u32],
+    shape: &'a [usize],
+) -> BoxFuture<'a, Result<Option<Tensor>>> {
+    Box::pin(async move {
+        let count = values.len();
+        let mut writer = Writer::new(words);
+        writer.function("element", &reshaped(&Typed::read(values), &[count]), &[count], &[("place", 0..1)], None)?;
+        let workgroups = [1; 3];
+        let launch = Composed { name, writer: &writer, output: "f32", body, workgroups, flops: 0, rounds: 0 };
+        if !launch.is_taken_over(engine).await? {
+            return Ok(None);
+        }
+        let y = engine.output_async(Some(values), DType::F32, shape, name).await?;
+        launch.run(engine, &y).await?;
+        Ok(Some(y))
+    })
 }

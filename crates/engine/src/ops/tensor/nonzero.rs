@@ -2,6 +2,7 @@
 //! one number from the device.
 
 use super::create::arange;
+use crate::backend::BoxFuture;
 use crate::backend::native::{Function, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
@@ -41,20 +42,22 @@ impl Expr {
     ///
     /// # Errors
     /// As [`Expr::eval_async`], and as reading a tensor.
-    pub async fn nonzero_async(&self) -> Result<Tensor> {
-        let shape = self.shape()?.to_vec();
-        let flat = self.flat_nonzero().await?;
-        let mut axes = Vec::new();
-        for (&side, stride) in shape.iter().zip(contiguous(&shape)) {
-            if flat.is_empty() {
-                break;
+    pub fn nonzero_async(&self) -> BoxFuture<'_, Result<Tensor>> {
+        Box::pin(async move {
+            let shape = self.shape()?.to_vec();
+            let flat = self.flat_nonzero().await?;
+            let mut axes = Vec::new();
+            for (&side, stride) in shape.iter().zip(contiguous(&shape)) {
+                if flat.is_empty() {
+                    break;
+                }
+                axes.push(flat.floor_divide(stride as f64).fmod(side as f64));
             }
-            axes.push(flat.floor_divide(stride as f64).fmod(side as f64));
-        }
-        match axes.split_first() {
-            Some((first, others)) => first.stack(others, 1).eval_async().await,
-            None => self.engine.zeros_of_async(DType::U32, &[flat.len(), shape.len()]).await,
-        }
+            match axes.split_first() {
+                Some((first, others)) => first.stack(others, 1).eval_async().await,
+                None => self.engine.zeros_of_async(DType::U32, &[flat.len(), shape.len()]).await,
+            }
+        })
     }
 
     /// Returns the elements where a mask of the same shape is not 0, row-major.
@@ -80,33 +83,35 @@ impl Expr {
     ///
     /// # Errors
     /// As [`Expr::eval_async`], and as reading a tensor.
-    pub async fn unique_async(&self) -> Result<Unique> {
-        let shape = self.shape()?.to_vec();
-        let count = product(&shape);
-        let flat = self.reshape(&[count]);
-        if count == 0 {
-            return Ok(Unique {
-                values: flat.eval_async().await?,
-                inverse: self.engine.zeros_of_async(DType::U32, &shape).await?,
-                counts: self.engine.zeros_of_async(DType::U32, &[0]).await?,
-            });
-        }
-        let flat = Self::from(flat.eval_async().await?);
-        let order = flat.argsort(0, false).eval_async().await?;
-        let sorted = Self::from(flat.taken(&order.expr(), 0).eval_async().await?);
-        let one = arange(&self.engine, 1.0, 2.0, 1.0, DType::U32);
-        let (after, before) = (sorted.split(&[1, count - 1], 0), sorted.split(&[count - 1, 1], 0));
-        let differs = after[1].not_equal(&before[0]).cast(DType::U32);
-        let number = one.concat(&[differs], 0).cumsum(0).eval_async().await?;
-        let total = last(&number).await?;
-        let wanted = arange(&self.engine, 1.0, f64::from(total) + 1.0, 1.0, DType::U32);
-        let starts = number.expr().searchsorted(wanted, false).eval_async().await?;
-        let edges = starts.concat(&[one * count as f64], 0);
-        let inverse = number.expr() - 1;
-        Ok(Unique {
-            values: sorted.taken(&starts.expr(), 0).eval_async().await?,
-            inverse: inverse.permuted_to(&order).reshape(&shape).eval_async().await?,
-            counts: edges.diff(1, 0).eval_async().await?,
+    pub fn unique_async(&self) -> BoxFuture<'_, Result<Unique>> {
+        Box::pin(async move {
+            let shape = self.shape()?.to_vec();
+            let count = product(&shape);
+            let flat = self.reshape(&[count]);
+            if count == 0 {
+                return Ok(Unique {
+                    values: flat.eval_async().await?,
+                    inverse: self.engine.zeros_of_async(DType::U32, &shape).await?,
+                    counts: self.engine.zeros_of_async(DType::U32, &[0]).await?,
+                });
+            }
+            let flat = Self::from(flat.eval_async().await?);
+            let order = flat.argsort(0, false).eval_async().await?;
+            let sorted = Self::from(flat.taken(&order.expr(), 0).eval_async().await?);
+            let one = arange(&self.engine, 1.0, 2.0, 1.0, DType::U32);
+            let (after, before) = (sorted.split(&[1, count - 1], 0), sorted.split(&[count - 1, 1], 0));
+            let differs = after[1].not_equal(&before[0]).cast(DType::U32);
+            let number = one.concat(&[differs], 0).cumsum(0).eval_async().await?;
+            let total = last(&number).await?;
+            let wanted = arange(&self.engine, 1.0, f64::from(total) + 1.0, 1.0, DType::U32);
+            let starts = number.expr().searchsorted(wanted, false).eval_async().await?;
+            let edges = starts.concat(&[one * count as f64], 0);
+            let inverse = number.expr() - 1;
+            Ok(Unique {
+                values: sorted.taken(&starts.expr(), 0).eval_async().await?,
+                inverse: inverse.permuted_to(&order).reshape(&shape).eval_async().await?,
+                counts: edges.diff(1, 0).eval_async().await?,
+            })
         })
     }
 }
