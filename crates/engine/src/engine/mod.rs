@@ -65,7 +65,7 @@ pub use rank::{BackendSurvey, Selection, Survey, survey_async};
 pub use scope::Kept;
 pub use tensor::Tensor;
 #[cfg(feature = "wgsl")]
-pub use texture::{Resource, Texture, TextureDescriptor, TextureDimension};
+pub use texture::{Pixels, Resource, Texture, TextureDescriptor, TextureDimension};
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 pub use trust::hand_on;
 #[cfg(feature = "wgsl")]

@@ -65,6 +65,9 @@ pub struct Texture {
     view: View,
 }
 
+/// The pixels of a texture as an array: dtype, shape, and bytes.
+pub type Pixels = (DType, Vec<usize>, Vec<u8>);
+
 /// The part of a texture that is bound, read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct View {
@@ -438,7 +441,7 @@ impl Texture {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the channels share bytes; else as [`Texture::to_bytes_async`].
-    pub fn to_pixels_async(&self) -> BoxFuture<'_, Result<(DType, Vec<usize>, Vec<u8>)>> {
+    pub fn to_pixels_async(&self) -> BoxFuture<'_, Result<Pixels>> {
         Box::pin(async move {
             let format = self.descriptor.format;
             let dtype = format.channel_dtype().ok_or_else(|| Error::InvalidInput {
