@@ -192,6 +192,7 @@ from ._dtypes import (
 if TYPE_CHECKING:
     from . import fft as fft
     from . import field as field
+    from . import lib as lib
     from . import linalg as linalg
     from . import nn as nn
     from . import random as random
@@ -210,7 +211,7 @@ if TYPE_CHECKING:
 bool = bool_
 __array_api_version__ = "2024.12"
 
-_LAZY = {"fft", "field", "linalg", "nn", "random", "tensor_ops"}
+_LAZY = {"fft", "field", "lib", "linalg", "nn", "random", "tensor_ops"}
 _FROM = {
     "Kernel": "_kernel",
     "kernel": "_kernel",

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from . import _core, _devices, _dtypes
-from ._array import Array, address_of, binary, call, divided, filled, floor_divided, matmul, number, power, wrap
+from . import _arguments, _core, _devices, _dtypes
+from ._array import Array, address_of, binary, call, common, divided, filled, floor_divided, matmul, number, power, wrap
 from ._devices import Device
 from ._dtypes import DType
 from ._indexing import Rows, within
@@ -59,16 +60,21 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is False:
         raise ValueError("copy=False needs an array of Cantus (cantus.from_dlpack shares memory)")
     if not isinstance(obj, np.ndarray | np.generic):
-        if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
+        if hasattr(obj, "__dlpack__") and (not hasattr(obj, "__array__") or not _is_numpys(obj)):
             return asarray(from_dlpack(obj, copy=True), dtype=dtype, device=target, copy=True)
         if isinstance(obj, list | tuple) and builtins.any(isinstance(part, Array) for part in obj):
-            return stack([asarray(part, dtype=dtype, device=device) for part in obj])
+            # Numbers take the dtype of the arrays beside them.
+            arrays = [part if isinstance(part, bool | int | float | complex) else asarray(part, dtype=dtype, device=device) for part in obj]
+            beside = next(part for part in arrays if isinstance(part, Array))
+            return stack([part if isinstance(part, Array) else number(part, beside) for part in arrays])
         plain = isinstance(obj, bool | int | float | complex | list | tuple)
         if wanted is not None and wanted.kind in "iu" and plain:
             # Numbers of Python's that don't fit are an error, as they are for NumPy.
             host = np.asarray(obj, wanted.numpy)
         else:
             host = np.asarray(obj)
+        if wanted is not None and plain and host.dtype.kind == "c" and wanted.kind not in "cb":
+            raise TypeError(f"a complex number is no {wanted} (take its real part)")
         if wanted is None and plain and host.dtype.kind in "ifc":
             wanted = _default(host.dtype.kind, target)
             if not _holds_python(obj):
@@ -86,6 +92,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if not host.dtype.isnative:
         host = host.astype(host.dtype.newbyteorder("="))
     return wrap(target.engine.copied(kind.core, list(host.shape), address_of(host), host.nbytes), target)
+
+
+def _is_numpys(obj: Any) -> bool:
+    """Returns whether NumPy reads an object of another library: it has no bfloat16."""
+    try:
+        np.asarray(obj)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    return True
 
 
 def _holds_python(obj: Any) -> bool:
@@ -161,13 +176,15 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         raise BufferError("the array is not contiguous in the host's memory (copy=None copies it)")
     if contiguous:
         return wrap(target.engine.copied(name, shape, address, nbytes), target)
-    # NumPy reads strides; the owner lives until the copy is made.
+    # NumPy reads strides, of bfloat16 as of any two bytes; the owner lives until the copy is made.
+    plain = np.dtype("u2") if dtype is _dtypes.bfloat16 else dtype.numpy
     seen = np.lib.stride_tricks.as_strided(
-        _seen(address, dtype, _span(shape, strides or expected), owner),
+        _seen(address, plain, _span(shape, strides or expected), owner),
         shape,
         [stride * dtype.itemsize for stride in strides or expected],
     )
-    return asarray(np.ascontiguousarray(seen), device=target)
+    host = np.ascontiguousarray(seen)
+    return wrap(target.engine.copied(name, shape, address_of(host), host.nbytes), target)
 
 
 def _sharing(kind: int, place: int, device: Any) -> tuple[Device, int] | None:
@@ -195,8 +212,8 @@ class _Interface:
         self.owner = owner
 
 
-def _seen(address: int, dtype: DType, count: int, owner: Any) -> Any:
-    interface = {"data": (address, True), "shape": (count,), "typestr": dtype.numpy.str, "version": 3}
+def _seen(address: int, dtype: Any, count: int, owner: Any) -> Any:
+    interface = {"data": (address, True), "shape": (count,), "typestr": dtype.str, "version": 3}
     return np.asarray(_Interface(interface, owner))
 
 
@@ -219,10 +236,16 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
            [7, 7]])
     """
     target = _devices.device(device)
-    if isinstance(fill_value, Array | np.generic):
+    if isinstance(fill_value, Array | np.ndarray | list | tuple):
+        if np.ndim(fill_value):
+            return broadcast_to(asarray(fill_value, dtype=dtype, device=target), shape)
+        fill_value = fill_value.item()  # type: ignore[union-attr]
+    if isinstance(fill_value, np.generic):
         fill_value = fill_value.item()
     if dtype is None:
-        kind = {bool: "b", int: "i", float: "f", complex: "c"}[type(fill_value)]
+        kind = {bool: "b", int: "i", float: "f", complex: "c"}.get(type(fill_value))
+        if kind is None:
+            raise TypeError(f"full: fill_value is a number, not {type(fill_value).__name__}")
         dtype = _default(kind, target)
     return filled(_sides(shape), fill_value, _dtypes.of(dtype), target)
 
@@ -335,6 +358,8 @@ def linspace(
         is_complex = isinstance(start, complex) or isinstance(stop, complex)
         dtype = _dtypes.complex64 if is_complex else _dtypes.float32
     kind = _dtypes.of(dtype)
+    if kind.kind in "iub":
+        return asarray(np.linspace(start, stop, num, endpoint=endpoint, dtype=kind.numpy), device=target)
     if kind.kind == "c":
         part = _dtypes.real_of(kind)
         parts = [
@@ -344,7 +369,11 @@ def linspace(
         return wrap(parts[0]._x.binary("complex", parts[1]._x), target)
     if not endpoint:
         return linspace(start, stop, num + 1, dtype=kind, device=target)[:num] if num else zeros(0, dtype=kind, device=target)
-    return wrap(target.engine.make("linspace", [num], [float(start), float(stop)], kind.core), target)
+    start, stop = float(start), float(stop)
+    if builtins.abs(stop / 2 - start / 2) > finfo(kind).max / 2 and math.isfinite(start) and math.isfinite(stop):
+        # The difference of the ends has no number: half of it has.
+        return linspace(start / 2, stop / 2, num, dtype=kind, device=target) * 2
+    return wrap(target.engine.make("linspace", [num], [start, stop], kind.core), target)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Array:
@@ -464,13 +493,15 @@ class finfo:
         dtype = _dtypes.real_of(kind.dtype if isinstance(kind, Array) else _dtypes.of(kind))
         if dtype.kind != "f":
             raise TypeError(f"finfo needs a float dtype, not {dtype} (use iinfo)")
-        known = np.finfo(dtype.numpy)
         self.dtype = dtype
         self.bits = 8 * dtype.itemsize
-        self.eps = float(known.eps)
-        self.max = float(known.max)
-        self.min = float(known.min)
-        self.smallest_normal = float(known.smallest_normal)
+        if dtype is _dtypes.bfloat16:
+            # Of float32's range, with 8 bits of the significand.
+            self.eps, self.smallest_normal, self.max = 2.0**-7, 2.0**-126, (2 - 2.0**-7) * 2.0**127
+        else:
+            known = np.finfo(dtype.numpy)
+            self.eps, self.smallest_normal, self.max = float(known.eps), float(known.smallest_normal), float(known.max)
+        self.min = -self.max
 
 
 class iinfo:
@@ -539,7 +570,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     from ._array import scalar_dtype
 
     for one in numbers:
-        found = scalar_dtype(one, found)
+        found = scalar_dtype(one, found, _devices.default())
     return found
 
 
@@ -549,10 +580,15 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def _pair(x: Any, y: Any) -> tuple[Array, Any, bool]:
     """An array, the other operand, and whether the array is the second of the two."""
     if isinstance(x, Array):
-        return x, y, False
+        return x, _operand(y, x), False
     if isinstance(y, Array):
-        return y, x, True
-    raise TypeError("one of the two must be an array of Cantus (cantus.asarray)")
+        return y, _operand(x, y), True
+    return asarray(x), _operand(y, None), False
+
+
+def _operand(x: Any, beside: Array | None) -> Any:
+    """Lists as arrays: numbers and NumPy's arrays are operands already."""
+    return _arguments.array(x, "an operand", beside) if isinstance(x, list | tuple) else x
 
 
 def _two(op: str, x: Any, y: Any) -> Array:
@@ -560,19 +596,17 @@ def _two(op: str, x: Any, y: Any) -> Array:
     result = binary(op, first, second, reflected)
     if result is NotImplemented:
         raise TypeError(f"{op} of an array and {type(second).__name__}")
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _one(op: str, x: Array) -> Array:
-    if not isinstance(x, Array):
-        raise TypeError(f"{op} takes an array of Cantus, not {type(x).__name__} (cantus.asarray)")
-    return x._unary(op)
+    return (x if isinstance(x, Array) else _arguments.array(x, op, None))._unary(op)
 
 
 def _floating(op: str, x: Array) -> Array:
     """A function of floats; integers become the default float."""
     if not isinstance(x, Array):
-        return _one(op, x)
+        x = _arguments.array(x, op, None)
     found = x._of_floats(op)
     if found is not None:
         return found
@@ -583,9 +617,9 @@ def _floating(op: str, x: Array) -> Array:
 
 def _single(op: str, x: Array) -> Array:
     """A function of float32; integers become it."""
-    if isinstance(x, Array) and x.dtype.kind in "iub":
-        x = x.astype(_dtypes.float32)
-    return _one(op, x)
+    if not isinstance(x, Array):
+        x = _arguments.array(x, op, None)
+    return _one(op, x.astype(_dtypes.float32) if x.dtype.kind in "iub" else x)
 
 
 def divide(x1: Any, x2: Any, /) -> Array:
@@ -596,7 +630,7 @@ def divide(x1: Any, x2: Any, /) -> Array:
     array([0.5, 1.5], dtype=float32)
     """
     first, second, reflected = _pair(x1, x2)
-    return divided(first, second, reflected)  # type: ignore[no-any-return]
+    return divided(first, second, reflected)
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Array:
@@ -607,7 +641,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
     array([ 3, -4])
     """
     first, second, reflected = _pair(x1, x2)
-    return floor_divided(first, second, reflected)  # type: ignore[no-any-return]
+    return floor_divided(first, second, reflected)
 
 
 def pow(x1: Any, x2: Any, /) -> Array:
@@ -618,7 +652,7 @@ def pow(x1: Any, x2: Any, /) -> Array:
     array([8., 9.], dtype=float32)
     """
     first, second, reflected = _pair(x1, x2)
-    return power(first, second, reflected)  # type: ignore[no-any-return]
+    return power(first, second, reflected)
 
 
 def positive(x: Array, /) -> Array:
@@ -649,7 +683,7 @@ def signbit(x: Array, /) -> Array:
     array([ True, False])
     """
     one = wrap(filled((), 1, x.dtype, x._device)._x.binary("copysign", x._x), x._device)
-    return one < 0  # type: ignore[no-any-return]
+    return one < 0
 
 
 def _class_of(op: str, otherwise: bool, x: Array) -> Array:
@@ -657,7 +691,7 @@ def _class_of(op: str, otherwise: bool, x: Array) -> Array:
         return filled(x.shape, otherwise, _dtypes.bool_, x._device)
     if x.dtype.kind == "c":
         re, im = _one(op, x.real), _one(op, x.imag)
-        return re & im if otherwise else re | im  # type: ignore[no-any-return]
+        return re & im if otherwise else re | im
     return _one(op, x)
 
 
@@ -714,21 +748,26 @@ def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
     for limit, op in ((min, "maximum"), (max, "minimum")):
         if limit is None:
             continue
-        side = limit if isinstance(limit, Array) else number(limit, x)
-        if side.dtype is not x.dtype:
-            side = side.astype(x.dtype)
-        result = wrap(result._x.binary(op, side._x), x._device)
+        result = _two(op, result, limit)
     return result if result is not x else +x
 
 
-def where(condition: Array, x1: Any, x2: Any, /) -> Array:
-    """x1 where the condition is true, x2 elsewhere.
+@overload
+def where(condition: Array, /) -> tuple[Array, ...]: ...
+@overload
+def where(condition: Array, x1: Any, x2: Any, /) -> Array: ...
+def where(condition: Array, x1: Any = None, x2: Any = None, /) -> Any:
+    """x1 where the condition is true, x2 elsewhere; without both the places where it is true, as `nonzero`.
 
     >>> import cantus
     >>> x = cantus.asarray([1.0, -2.0])
     >>> cantus.where(x > 0, x, 0.0)
     array([1., 0.], dtype=float32)
     """
+    if x1 is None or x2 is None:
+        if x1 is not x2:
+            raise ValueError("where takes both x1 and x2, or none of them")
+        return nonzero(condition)
     if not isinstance(x1, Array):
         x1 = number(x1, x2) if isinstance(x2, Array) else asarray(x1, device=condition._device)
     if not isinstance(x2, Array):
@@ -744,12 +783,13 @@ def where(condition: Array, x1: Any, x2: Any, /) -> Array:
 
 
 def _axis(axis: int, rank: int) -> int:
+    axis = operator.index(axis)
     if not -rank <= axis < builtins.max(rank, 1):
         raise np.exceptions.AxisError(f"there is no axis {axis} (there are {rank})")
     return axis % builtins.max(rank, 1)
 
 
-def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
     """Returns the elements at these places along an axis.
 
     >>> import cantus
@@ -761,6 +801,8 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
             raise ValueError("axis is needed where there is more than one")
         axis = 0
     axis = _axis(axis, x.ndim)
+    if x.ndim == 0:
+        x = reshape(x, (1,))
     if x.shape[axis] == 0 and indices.size:
         raise IndexError(f"axis {axis} has no elements")
     if 0 in x.shape or 0 in indices.shape:
@@ -768,7 +810,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     return call(x, "take", [within(indices, x.shape[axis], f"axis {axis}")], [axis])
 
 
-def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: Array, indices: Any, /, axis: int = -1) -> Array:
     """Returns the elements at places along an axis, with a list of places for each row; the other axes broadcast.
 
     >>> import cantus
@@ -813,7 +855,7 @@ def broadcast_to(x: Array, /, shape: Any) -> Array:
     return call(x, "broadcast_to", ints=_sides(shape))
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
     """Joins arrays along an axis; flattens them for None.
 
     >>> import cantus
@@ -828,14 +870,11 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 
 def _alike(arrays: Sequence[Array]) -> list[Array]:
     """Converts all to the dtype that holds the elements of each."""
-    dtypes = {x.dtype for x in arrays}
-    if len(dtypes) == 1:
-        return list(arrays)
-    dtype = result_type(*arrays)
+    dtype = common(*arrays)
     return [x.astype(dtype, copy=False) for x in arrays]
 
 
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Array:
     """Joins arrays along a new axis.
 
     >>> import cantus
@@ -846,7 +885,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     return call(first, "stack", others, [axis])
 
 
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: Array, /, axis: int = 0) -> tuple[Array, ...]:
     """Returns the parts along an axis, without that axis.
 
     >>> import cantus
@@ -856,33 +895,39 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return tuple(moveaxis(x, axis, 0))
 
 
-def expand_dims(x: Array, /, axis: int = 0) -> Array:
-    """Inserts an axis of length 1.
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
+    """Inserts an axis of length 1, or several, counted in the result.
 
     >>> import cantus
     >>> cantus.expand_dims(cantus.arange(2), axis=1).shape
     (2, 1)
     """
-    rank = x.ndim + 1
-    place = _axis(axis, rank)
-    return call(x, "reshape", ints=[*x.shape[:place], 1, *x.shape[place:]])
+    axes = (axis,) if isinstance(axis, int) else axis
+    rank = x.ndim + len(axes)
+    places = {_axis(one, rank) for one in axes}
+    if len(places) != len(axes):
+        raise ValueError(f"an axis stands twice in {axis}")
+    sides = iter(x.shape)
+    return call(x, "reshape", ints=[1 if place in places else next(sides) for place in range(rank)])
 
 
-def squeeze(x: Array, /, axis: Axes) -> Array:
-    """Removes axes of length 1.
+def squeeze(x: Array, /, axis: Axes = None) -> Array:
+    """Removes axes of length 1, all of them for None.
 
     >>> import cantus
     >>> cantus.squeeze(cantus.ones((1, 2)), axis=0).shape
     (2,)
     """
-    axes = {_axis(one, x.ndim) for one in ((axis,) if isinstance(axis, int) else tuple(axis or ()))}
+    if axis is None:
+        axis = tuple(place for place, side in enumerate(x.shape) if side == 1)
+    axes = {_axis(one, x.ndim) for one in ((axis,) if isinstance(axis, int) else axis)}
     for one in axes:
         if x.shape[one] != 1:
             raise ValueError(f"axis {one} has {x.shape[one]} elements, not 1")
     return call(x, "reshape", ints=[side for place, side in enumerate(x.shape) if place not in axes])
 
 
-def flip(x: Array, /, *, axis: Axes = None) -> Array:
+def flip(x: Array, /, axis: Axes = None) -> Array:
     """Reverses the elements along axes; along all for None.
 
     >>> import cantus
@@ -921,7 +966,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     return call(x, "permute", ints=list(axes))
 
 
-def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: Array, repeats: Any, /, axis: int | None = None) -> Array:
     """Repeats each element, by one number for all or one for each.
 
     >>> import cantus
@@ -931,11 +976,14 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
-    if isinstance(repeats, int):
+    if np.ndim(repeats) == 0:
+        repeats = _arguments.count(repeats, "repeat: repeats")
         if x.size == 0 or repeats == 0:
             return filled((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), 0, x.dtype, x._device)
         return call(x, "repeat", ints=[repeats, axis])
     counts = np.broadcast_to(np.asarray(repeats), (x.shape[axis],))
+    if counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise (TypeError if counts.dtype.kind not in "iu" else ValueError)("repeat: repeats counts elements: whole numbers, none of them negative")
     return take(x, asarray(np.repeat(np.arange(x.shape[axis]), counts), device=x._device), axis=axis)
 
 
@@ -955,7 +1003,7 @@ def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
     return call(x, "reshape", ints=sides)
 
 
-def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
+def roll(x: Array, /, shift: Any, axis: Axes = None) -> Array:
     """Moves elements along axes; those that leave at one end enter at the other.
 
     >>> import cantus
@@ -1042,7 +1090,7 @@ def _down_rows(x: Array, axis: Axes) -> Rows | None:
     return late if (axis is None and rank == 1) or (type(axis) is int and axis in (0, -rank)) else None
 
 
-def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def sum(x: Array, /, axis: Axes = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """The sum along axes; all for None. Integers become int64 or uint64.
 
     >>> import cantus
@@ -1059,7 +1107,7 @@ def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = F
     return total if total._kind == wide._kind else total.astype(wide.dtype)
 
 
-def prod(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def prod(x: Array, /, axis: Axes = None, *, dtype: Any = None, keepdims: bool = False) -> Array:
     """The product along axes; all for None.
 
     >>> import cantus
@@ -1074,10 +1122,26 @@ def _extreme(op: str, x: Array, axis: Axes, keepdims: bool) -> Array:
     shape = x.shape
     if 0 in shape and builtins.any(shape[one] == 0 for one in _axes(axis, len(shape)) or []):
         raise ValueError(f"{op} along an axis without elements")
+    if x.dtype.kind == "c":
+        return _extreme_complex(op, x, axis, keepdims)
     return _reduced(op, x, axis, keepdims)
 
 
-def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def _extreme_complex(op: str, x: Array, axis: Axes, keepdims: bool) -> Array:
+    """By real parts, and of equal ones by imaginary parts, as NumPy."""
+    axes = tuple(_axes(axis, x.ndim) or ())
+    re, im = x.real, x.imag
+    of = max if op == "max" else min
+    real = of(re, axis=axes, keepdims=True)
+    among = where(re == real, im, -inf if op == "max" else inf)
+    parts = [real, of(among, axis=axes, keepdims=True)]
+    lost = any(isnan(re) | isnan(im), axis=axes, keepdims=True)
+    parts = [where(lost, nan, part) for part in parts]
+    found = wrap(parts[0]._x.binary("complex", parts[1]._x), x._device)
+    return found if keepdims else squeeze(found, axes)
+
+
+def max(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The greatest element along axes; NaN if one is.
 
     >>> import cantus
@@ -1087,7 +1151,7 @@ def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return _extreme("max", x, axis, keepdims)
 
 
-def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def min(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The least element along axes; NaN if one is.
 
     >>> import cantus
@@ -1103,7 +1167,7 @@ def _floats(x: Array) -> Array:
     return x
 
 
-def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def mean(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """The mean along axes.
 
     >>> import cantus
@@ -1118,7 +1182,7 @@ def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return of_rows
 
 
-def var(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def var(x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """The variance along axes, over N - correction.
 
     >>> import cantus
@@ -1128,7 +1192,7 @@ def var(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bo
     return _reduced("variance", _floats(x), axis, keepdims, [float(correction)])
 
 
-def std(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+def std(x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bool = False) -> Array:
     """The standard deviation along axes, over N - correction.
 
     >>> import cantus
@@ -1138,7 +1202,7 @@ def std(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bo
     return _reduced("std", _floats(x), axis, keepdims, [float(correction)])
 
 
-def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def any(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """True where an element along the axes is not 0.
 
     >>> import cantus
@@ -1148,7 +1212,7 @@ def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return _reduced("any", x, axis, keepdims)
 
 
-def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def all(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """True where no element along the axes is 0.
 
     >>> import cantus
@@ -1158,7 +1222,7 @@ def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
     return _reduced("all", x, axis, keepdims)
 
 
-def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """Counts the elements that are not 0.
 
     >>> import cantus
@@ -1183,7 +1247,7 @@ def _scanned(op: str, x: Array, axis: int | None, dtype: Any, include_initial: b
 
 
 def cumulative_sum(
-    x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """The sum of each element and those before it.
 
@@ -1195,7 +1259,7 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Array, /, axis: int | None = None, *, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """The product of each element and those before it.
 
@@ -1233,6 +1297,14 @@ def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = Non
 def _index_of(op: str, x: Array, axis: int | None, keepdims: bool) -> Array:
     if x.size == 0 and (axis is None or x.shape[_axis(axis, x.ndim)] == 0):
         raise ValueError(f"{op} along an axis without elements")
+    if x.dtype.kind == "c":
+        # The first that is equal to the extreme one; NaN is the extreme.
+        if axis is None:
+            flat = reshape(x, (-1,))
+            found = _index_of(op, flat, 0, False)
+            return reshape(found, (1,) * x.ndim) if keepdims else found
+        least = _extreme_complex("max" if op == "argmax" else "min", x, axis, True)
+        return _index_of("argmax", (x == least) | (isnan(x) & isnan(least)), axis, keepdims)
     if axis is None:
         flat = call(call(x, "reshape", ints=[x.size]), op, ints=[0, 0])
         flat = call(flat, "reshape", ints=[1] * x.ndim if keepdims else [])
@@ -1240,7 +1312,7 @@ def _index_of(op: str, x: Array, axis: int | None, keepdims: bool) -> Array:
     return call(x, op, ints=[int(keepdims), _axis(axis, x.ndim)]).astype(default_int(x._device))
 
 
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """The place of the first greatest element.
 
     >>> import cantus
@@ -1250,7 +1322,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     return _index_of("argmax", x, axis, keepdims)
 
 
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmin(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
     """The place of the first least element.
 
     >>> import cantus
@@ -1286,14 +1358,21 @@ def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | N
     if x1.ndim != 1:
         raise ValueError(f"searchsorted looks in an array of one axis, and this one has {x1.ndim}")
     values = x2 if isinstance(x2, Array) else number(x2, x1)
-    dtype = _dtypes.promote(x1.dtype, values.dtype)
+    dtype = common(x1, values)
     row = take(x1, sorter, axis=0) if sorter is not None else x1
     flat = call(values, "reshape", ints=[values.size]).astype(dtype, copy=False)
     found = call(row.astype(dtype, copy=False), "searchsorted", [flat], [int(side == "right")])
     return call(found, "reshape", ints=values.shape).astype(default_int(x1._device))
 
 
-def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def _keys(x: Array) -> list[Array]:
+    """The keys that order complex numbers as NumPy does, the least first: imaginary parts, real parts, and NaN behind all numbers."""
+    re, im = x.real, x.imag
+    lost = isnan(re).astype(_dtypes.int32) * 2 + isnan(im).astype(_dtypes.int32)
+    return [im, re, lost]
+
+
+def argsort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Array:
     """Returns the places that sort the elements; equal ones keep their order.
 
     >>> import cantus
@@ -1302,10 +1381,19 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
     """
     if x.size == 0 or x.ndim == 0:
         return filled(x.shape, 0, default_int(x._device), x._device)
+    if x.dtype.kind == "c":
+        order: Array | None = None
+        for key in _keys(x):
+            # Every order is stable: the later key decides.
+            moved = key if order is None else take_along_axis(key, order, axis=axis)
+            next_order = argsort(moved, axis=axis, descending=descending)
+            order = next_order if order is None else take_along_axis(order, next_order, axis=axis)
+        assert order is not None
+        return order
     return call(x, "argsort", ints=[_axis(axis, x.ndim), int(descending)]).astype(default_int(x._device))
 
 
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def sort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Array:
     """Sorts the elements along an axis; NaN is last in ascending order.
 
     >>> import cantus
@@ -1314,6 +1402,8 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     """
     if x.size == 0 or x.ndim == 0:
         return +x
+    if x.dtype.kind == "c":
+        return take_along_axis(x, argsort(x, axis=axis, descending=descending), axis=axis)
     return call(x, "sort", ints=[_axis(axis, x.ndim), int(descending)])
 
 
@@ -1424,6 +1514,8 @@ def matrix_transpose(x: Array, /) -> Array:
     array([[1., 3.],
            [2., 4.]], dtype=float32)
     """
+    if x.ndim < 2:
+        raise ValueError(f"a matrix needs at least two axes; this array has {x.ndim}")
     return x.mT
 
 
@@ -1434,7 +1526,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> cantus.vecdot(cantus.asarray([1, 2]), cantus.asarray([3, 4]))
     array(11)
     """
-    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+    dtype = common(x1, x2)
     rank = builtins.max(x1.ndim, x2.ndim)
     if not -builtins.min(x1.ndim, x2.ndim) <= axis < 0 and rank != builtins.min(x1.ndim, x2.ndim):
         raise ValueError(f"there is no axis {axis} of both")
@@ -2103,3 +2195,10 @@ def subtract(x1: Any, x2: Any, /) -> Array:
     array([ -9, -18])
     """
     return _two("sub", x1, x2)
+
+
+_arguments.enter(globals())
+# As NumPy's functions of elements have them: `cantus.add.reduce(x)`.
+for _name in ("add", "subtract", "multiply", "maximum", "minimum", "logical_and", "logical_or"):
+    for _method in ("reduce", "accumulate", "outer", "at"):
+        setattr(globals()[_name], _method, getattr(getattr(np, _name), _method))

@@ -8,7 +8,7 @@ import operator
 import os
 from collections.abc import Callable, Iterator
 from pickle import PickleBuffer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from . import _core, _devices, _dtypes
 from ._devices import Device
 from ._dtypes import DType
 from ._methods import Methods
+
+if TYPE_CHECKING:
+    from ._core import Operand
 
 _WORD = {"i", "u"}
 
@@ -90,7 +93,8 @@ class Array(Methods, _core.Handle):
         """
         rank = len(self._x.shape)
         if rank < 2:
-            raise ValueError(f"mT is for two axes and more, and this array has {rank}")
+            # `hasattr` asks for this error.
+            raise AttributeError(f"mT is for two axes and more, and this array has {rank}")
         return wrap(self._x.turned(), self._device)
 
     @property
@@ -101,7 +105,7 @@ class Array(Methods, _core.Handle):
         >>> cantus.asarray([1 + 2j]).real
         array([1.], dtype=float32)
         """
-        return wrap(self._x.unary("real"), self._device)
+        return wrap(self._x.unary("real") if self.dtype.kind == "c" else self._x, self._device)
 
     @property
     def imag(self) -> Array:
@@ -111,6 +115,8 @@ class Array(Methods, _core.Handle):
         >>> cantus.asarray([1 + 2j]).imag
         array([2.], dtype=float32)
         """
+        if self.dtype.kind != "c":
+            return filled(self.shape, 0, self.dtype, self._device)
         return wrap(self._x.unary("imag"), self._device)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
@@ -154,7 +160,11 @@ class Array(Methods, _core.Handle):
             capsule = self._x.dlpack(True)
             if capsule is not None:
                 seen = np.from_dlpack(_Capsule(capsule))
-                return seen if dtype is None or seen.dtype == dtype else seen.astype(dtype)
+                if dtype is None or seen.dtype == dtype:
+                    return seen
+                if copy is False:
+                    raise ValueError(f"{self.dtype} is copied to become {np.dtype(dtype)} (leave copy=False out)")
+                return seen.astype(dtype)
         if copy is False:
             raise ValueError(f"an array on {self._device} is copied to be read by NumPy")
         result = self.numpy()
@@ -168,10 +178,14 @@ class Array(Methods, _core.Handle):
         4.0
         """
         if place:
-            return self.numpy().item(*place)
+            return self._read().item(*place)
         if self.size != 1:
             raise ValueError(f"item is for one element, and this array has {self.size}")
-        return self.numpy().reshape(()).item()
+        return self._read().reshape(()).item()
+
+    def _read(self) -> Any:
+        """NumPy's array of the elements; of bfloat16, which NumPy has not, one of float32."""
+        return (self.astype(_dtypes.float32) if self.dtype is _dtypes.bfloat16 else self).numpy()
 
     def tolist(self) -> Any:
         """Returns the elements as nested lists.
@@ -180,7 +194,7 @@ class Array(Methods, _core.Handle):
         >>> cantus.arange(3).tolist()
         [0, 1, 2]
         """
-        return self.numpy().tolist()
+        return self._read().tolist()
 
     def _scalar(self, what: str) -> Any:
         if self.shape != ():
@@ -224,15 +238,18 @@ class Array(Methods, _core.Handle):
 
     def __repr__(self) -> str:
         if self.dtype is _dtypes.bfloat16:
-            text = np.array2string(self.astype(_dtypes.float32).numpy(), separator=", ", prefix="array(")
+            text = np.array2string(self._read(), separator=", ", prefix="array(")
             return f"array({text}, dtype=bfloat16)"
         return repr(np.asarray(self))
 
     def __str__(self) -> str:
-        return str(np.asarray(self.astype(_dtypes.float32) if self.dtype is _dtypes.bfloat16 else self))
+        return str(self._read() if self.dtype is _dtypes.bfloat16 else np.asarray(self))
 
     def __format__(self, spec: str) -> str:
         return format(self.item() if self.shape == () else str(self), spec)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return int(self.round()) if ndigits is None and self.shape == () else self.round(ndigits or 0)
 
     def __hash__(self) -> int:
         raise TypeError("arrays are not hashable (their elements are compared by ==)")
@@ -347,55 +364,55 @@ class Array(Methods, _core.Handle):
 
     # Operators. Those of `_core.Handle` come back as `_general` where they are not plain.
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Operand) -> Array:
         return floor_divided(self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Operand) -> Array:
         return floor_divided(self, other, True)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Operand) -> Array:
         return binary("remainder", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Operand) -> Array:
         return binary("remainder", self, other, True)
 
-    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+    def __divmod__(self, other: Operand) -> tuple[Array, Array]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
-        return other // self, other % self
+    def __rdivmod__(self, other: Operand) -> tuple[Array, Array]:
+        return floor_divided(self, other, True), binary("remainder", self, other, True)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Operand) -> Array:
         return power(self, other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: Operand) -> Array:
         return power(self, other, True)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: Operand) -> Array:
         return binary("bitwise_and", self, other)
 
     __rand__ = __and__
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: Operand) -> Array:
         return binary("bitwise_or", self, other)
 
     __ror__ = __or__
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: Operand) -> Array:
         return binary("bitwise_xor", self, other)
 
     __rxor__ = __xor__
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: Operand) -> Array:
         return binary("shift_left", self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: Operand) -> Array:
         return binary("shift_left", self, other, True)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: Operand) -> Array:
         return binary("shift_right", self, other)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: Operand) -> Array:
         return binary("shift_right", self, other, True)
 
     def __pos__(self) -> Array:
@@ -409,54 +426,56 @@ class Array(Methods, _core.Handle):
 
     # Those in place keep the array's dtype and shape.
 
-    def _become(self, result: Any) -> Any:
+    def _become(self, result: Any) -> Array:
         if result is NotImplemented:
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         if result.shape != self.shape:
             raise ValueError(f"the result has the shape {result.shape}, but the array's is {self.shape}")
         if result.dtype is not self.dtype:
-            raise TypeError(f"the result is {result.dtype}, but the array is {self.dtype}")
+            if not _same_kind(result.dtype, self.dtype):
+                raise TypeError(f"the result is {result.dtype}, but the array is {self.dtype} (x = x.astype, or x[...] = result)")
+            result = result.astype(self.dtype)
         self._x = result._x
         return self
 
-    def __iadd__(self, other: Any) -> Any:
+    def __iadd__(self, other: Operand) -> Array:
         return self._become(self + other)
 
-    def __isub__(self, other: Any) -> Any:
+    def __isub__(self, other: Operand) -> Array:
         return self._become(self - other)
 
-    def __imul__(self, other: Any) -> Any:
+    def __imul__(self, other: Operand) -> Array:
         return self._become(self * other)
 
-    def __itruediv__(self, other: Any) -> Any:
+    def __itruediv__(self, other: Operand) -> Array:
         return self._become(self / other)
 
-    def __ifloordiv__(self, other: Any) -> Any:
+    def __ifloordiv__(self, other: Operand) -> Array:
         return self._become(self // other)
 
-    def __imod__(self, other: Any) -> Any:
+    def __imod__(self, other: Operand) -> Array:
         return self._become(self % other)
 
-    def __ipow__(self, other: Any) -> Any:
+    def __ipow__(self, other: Operand) -> Array:
         return self._become(self**other)
 
-    def __iand__(self, other: Any) -> Any:
+    def __iand__(self, other: Operand) -> Array:
         return self._become(self & other)
 
-    def __ior__(self, other: Any) -> Any:
+    def __ior__(self, other: Operand) -> Array:
         return self._become(self | other)
 
-    def __ixor__(self, other: Any) -> Any:
+    def __ixor__(self, other: Operand) -> Array:
         return self._become(self ^ other)
 
-    def __ilshift__(self, other: Any) -> Any:
+    def __ilshift__(self, other: Operand) -> Array:
         return self._become(self << other)
 
-    def __irshift__(self, other: Any) -> Any:
+    def __irshift__(self, other: Operand) -> Array:
         return self._become(self >> other)
 
-    def __imatmul__(self, other: Any) -> Any:
-        return self._become(self @ other)
+    def __imatmul__(self, other: Operand) -> Array:
+        return self._become(self @ other)  # type: ignore[operator]
 
     # Parts.
 
@@ -538,7 +557,7 @@ def _general(op: str, x: Array, y: Any, reflected: bool) -> Any:
 
         return read(x, y)
     if op == "T":
-        raise ValueError(f"T is for two axes, and this array has {x.ndim} (use mT or permute_dims)")
+        raise AttributeError(f"T is for two axes, and this array has {x.ndim} (use mT or permute_dims)")
     if op == "matmul":
         return matmul(x, y) if isinstance(y, Array) else NotImplemented
     return divided(x, y, reflected) if op == "div" else binary(op, x, y, reflected)
@@ -595,43 +614,64 @@ def filled(shape: Any, value: Any, dtype: DType, device: Device) -> Array:
     return wrap(device.engine.make("full", sides, [float(value)], dtype.core), device)
 
 
-def scalar_dtype(value: Any, dtype: DType) -> DType:
-    """The dtype of a Python number in an operation with an array, by the standard's rule."""
+def scalar_dtype(value: Any, dtype: DType, device: Device) -> DType:
+    """The dtype of a Python number in an operation with an array: the array's, where its kind has such numbers, else NumPy's."""
     if isinstance(value, bool):
+        return dtype
+    if isinstance(value, int):
         if dtype.kind != "b":
             return dtype
-    elif isinstance(value, int):
-        if dtype.kind == "b":
-            raise TypeError(f"an integer beside {dtype}: cast the array first (x.astype)")
-    elif isinstance(value, float):
-        if dtype.kind not in "fc":
-            raise TypeError(f"a float beside {dtype}: cast the array first (x.astype)")
-    elif dtype.kind not in "fc":
-        raise TypeError(f"a complex number beside {dtype}: cast the array first (x.astype)")
+        return _dtypes.int64 if device.has(_dtypes.int64) else _dtypes.int32
+    if dtype.kind in "iub":
+        dtype = _dtypes.float64 if device.has(_dtypes.float64) else _dtypes.float32
     return _dtypes.complex_of(dtype) if isinstance(value, complex) else dtype
 
 
 def number(value: Any, beside: Array) -> Array:
-    """Converts a Python number to an array like another."""
-    dtype = scalar_dtype(value, beside.dtype)
+    """Converts a Python number to an array that meets another."""
+    dtype = scalar_dtype(value, beside.dtype, beside._device)
     return filled((), value, dtype, beside._device)
 
 
-def _fits(value: Any, dtype: DType) -> None:
+def common(*arrays: Array) -> DType:
+    """The dtype of an operation on arrays. Where the device has no float64, integers beside floats are float32."""
+    first = arrays[0]
+    found = first.dtype
+    for other in arrays[1:]:
+        found = _dtypes.promote(found, other.dtype)
+    if found in (_dtypes.float64, _dtypes.complex128) and not first._device.has(found):
+        return _dtypes.float32 if found is _dtypes.float64 else _dtypes.complex64
+    return found
+
+
+def _same_kind(source: DType, to: DType) -> bool:
+    """NumPy's rule for casts in place."""
+    return source.kind == to.kind or "buifc".index(source.kind) < "buifc".index(to.kind)
+
+
+def _holds(value: int, dtype: DType) -> bool:
     bits = 8 * dtype.itemsize
     low, high = (0, 2**bits) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
-    if isinstance(value, int) and not low <= value < high:
+    return bool(low <= value < high)
+
+
+def _fits(value: Any, dtype: DType) -> None:
+    if isinstance(value, int) and not _holds(value, dtype):
         raise OverflowError(f"{value} is not a {dtype}")
 
 
-def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:
+# Comparisons: the first two are true of all that a greater number is compared with.
+_ORDERED = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+
+
+def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Array:
     """A function of two arrays, or of an array and a number."""
     kind = type(y)
     if kind is Array:
         a, b = x._x, y._x
         result = a.combined(op, b)
         if result is None:
-            dtype = _dtypes.promote(x.dtype, y.dtype).core
+            dtype = common(x, y).core
             result = a.cast(dtype).binary(op, b.cast(dtype))
         return wrap(result, x._device)
     if (kind is float or kind is int) and x._kind in _PLAIN[kind] and (kind is float or -1000 <= y <= 1000):
@@ -641,12 +681,16 @@ def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:
             except TypeError as error:
                 raise OverflowError(str(error)) from None
     if kind in (int, float, complex, bool):
+        if kind is int and op in _ORDERED and x.dtype.kind in "iu" and not _holds(y, x.dtype):
+            # A number beyond the dtype is greater or less than all of its numbers.
+            above = (y > 0) != reflected
+            return filled(x.shape, op == "not_equal" or op in (_ORDERED[:2] if above else _ORDERED[2:4]), _dtypes.bool_, x._device)
         other = number(y, x)
         return binary(op, other, x) if reflected else binary(op, x, other)
     if isinstance(y, np.generic | np.ndarray):
         x, other = beside_numpys(x, y)
         return binary(op, other, x) if reflected else binary(op, x, other)
-    return NotImplemented
+    return NotImplemented  # type: ignore[no-any-return]
 
 
 def beside_numpys(x: Array, y: Any) -> tuple[Array, Array]:
@@ -678,7 +722,7 @@ def _both(x: Array, y: Any, reflected: bool) -> tuple[Array, Array] | None:
     return (y, x) if reflected else (x, y)
 
 
-def divided(x: Array, y: Any, reflected: bool = False) -> Any:
+def divided(x: Array, y: Any, reflected: bool = False) -> Array:
     """x / y; integers become floats."""
     if x._kind not in _PLAIN[float] and x.dtype.kind in "iub":
         floating = _dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32
@@ -690,12 +734,14 @@ def divided(x: Array, y: Any, reflected: bool = False) -> Any:
     return binary("div", x, y, reflected)
 
 
-def floor_divided(x: Array, y: Any, reflected: bool = False) -> Any:
+def floor_divided(x: Array, y: Any, reflected: bool = False) -> Array:
     """x // y: exact, and where that says nothing (of infinities, and of -0) the quotient rounded down."""
     both = _both(x, y, reflected)
     if both is None:
-        return NotImplemented
-    dtype = _dtypes.promote(both[0].dtype, both[1].dtype)
+        return NotImplemented  # type: ignore[no-any-return]
+    dtype = common(*both)
+    if dtype.kind == "b":
+        raise TypeError("division needs numbers, not bool (cast first: x.astype)")
     a, b = (side._x.cast(dtype.core) for side in both)
     exact = a.binary("floor_divide", b)
     if dtype.kind != "f":
@@ -705,16 +751,20 @@ def floor_divided(x: Array, y: Any, reflected: bool = False) -> Any:
     return wrap(special.call("select", [a.binary("div", b).unary("floor"), exact], [], [])[0], x._device)
 
 
-def power(x: Array, y: Any, reflected: bool = False) -> Any:
+def power(x: Array, y: Any, reflected: bool = False) -> Array:
     """x ** y, of one dtype."""
     if not reflected and type(y) is int and y == 2 and x.dtype.kind in "iufc":
         return wrap(x._x.unary("square"), x._device)
     both = _both(x, y, reflected)
     if both is None:
-        return NotImplemented
-    dtype = _dtypes.promote(both[0].dtype, both[1].dtype)
+        return NotImplemented  # type: ignore[no-any-return]
+    dtype = common(*both)
     if dtype.kind == "b":
         raise TypeError("powers need numbers, not bool (cast first: x.astype)")
+    if dtype.kind in _WORD and both[1].dtype.kind == "i":
+        least = y if type(y) is int and not reflected else (both[1]._x.extent() or (0,))[0]
+        if least < 0:
+            raise ValueError(f"an integer to the power of {least} is none (cast to a float first: x.astype)")
     wide = dtype.core
     if dtype.itemsize < 4 and dtype.kind in _WORD:
         # Wraps as the narrow one does.
@@ -729,7 +779,7 @@ def matmul(x: Array, y: Array) -> Array:
     a, b = x._x, y._x
     result = a.product(b)
     if result is None:
-        dtype = _dtypes.promote(x.dtype, y.dtype)
+        dtype = common(x, y)
         if dtype.kind == "b":
             raise TypeError("matrix products need numbers, not bool (cast first: x.astype)")
         result = a.cast(dtype.core).matmul(b.cast(dtype.core))

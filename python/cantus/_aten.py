@@ -51,16 +51,32 @@ def _one(name: str) -> Callable[[Array], Array]:
 
 
 _NAMES = {
-    "bitwise_not": "bitwise_not", "isnan": "is_nan", "isinf": "is_infinite", "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid",
+    "bitwise_not": "bitwise_not", "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid",
 }  # fmt: skip
 for _name in (
-    "abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf erfc exp exp2 expm1 floor hardsigmoid hardswish isinf isnan "
-    "log log10 log1p log2 logical_not mish neg reciprocal relu round rsqrt sigmoid sign silu sin sinh sqrt tan tanh trunc"
+    "abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf erfc exp exp2 expm1 floor hardsigmoid hardswish "
+    "log log10 log1p log2 logical_not mish neg reciprocal round rsqrt sigmoid silu sin sinh sqrt tan tanh trunc"
 ).split():
     _target = getattr(aten, _name).default
     TABLE[_target] = _one(_NAMES.get(_name, _name))
-    if _name not in ("isinf", "isnan", "logical_not"):
+    if _name != "logical_not":
         ELEMENTWISE.add(_target)
+
+
+@_row(aten.sign.default)
+def _sign(x: Array) -> Array:
+    # 0 of NaN and of -0, which the core's gives back.
+    above, below = (x > 0).astype(x.dtype), (x < 0).astype(x.dtype)
+    return above if x.dtype.kind == "u" else above - below
+
+
+@_row(aten.relu.default)
+def _relu(x: Array) -> Array:
+    return _api.clip(x, 0) if x.dtype.kind in "iu" else wrap(x._x.unary("relu"), x._device)
+
+
+ELEMENTWISE |= {aten.sign.default, aten.relu.default}
+TABLE |= {aten.isnan.default: _api.isnan, aten.isinf.default: _api.isinf}
 
 
 def _two(name: str, x: Any, y: Any) -> Any:
@@ -124,12 +140,20 @@ def _div(x: Any, y: Any) -> Any:
 
 @_row(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar)
 def _pow(x: Any, y: Any) -> Any:
-    if isinstance(y, int | float) and y in (0.5, -0.5, -1):
-        return wrap(x._x.unary({0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}[y]), x._device)
-    return x**y if y != 2 else wrap(x._x.unary("square"), x._device)
+    if isinstance(y, int | float) and y in (0.5, -0.5, -1, 2) and (y == 2 or x.dtype.kind == "f"):
+        return wrap(x._x.unary({0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal", 2: "square"}[y]), x._device)
+    # Of whole numbers as torch: a negative power of one is 0 unless it is of 1 or -1, and a negative number as the exponent is torch's own error.
+    if isinstance(y, int) and y < 0 and isinstance(x, Array) and x.dtype.kind in "iu":
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return binary("pow", x, y) if isinstance(x, Array) else binary("pow", y, x, True)
 
 
-@_row(aten.clamp.default, aten.hardtanh.default)
+@_row(aten.hardtanh.default)
+def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Any:
+    return _api.clip(x, low, high)
+
+
+@_row(aten.clamp.default)
 def _clamp(x: Array, low: Any = None, high: Any = None) -> Any:
     return _api.clip(x, low, high)
 
@@ -419,6 +443,10 @@ def _repeat(x: Array, times: Any) -> Array:
 def _pad(x: Array, widths: Any, value: float = 0) -> Array:
     pairs = [(widths[at], widths[at + 1]) for at in range(0, len(widths), 2)][::-1]
     sides = [(0, 0)] * (x.ndim - len(pairs)) + pairs
+    if builtins.any(width < 0 for pair in sides for width in pair):
+        # A negative width cuts.
+        x = x[tuple(slice(builtins.max(-ahead, 0), side + builtins.min(behind, 0)) for (ahead, behind), side in zip(sides, x.shape, strict=True))]
+        sides = [(builtins.max(ahead, 0), builtins.max(behind, 0)) for ahead, behind in sides]
     if float(value) != value and not math.isnan(value):  # beyond 2^53
         padded: Array = pad(x, sides, constant_values=value)
         return padded

@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 
 
+class NoNumPyDType(TypeError, AttributeError):
+    """NumPy has no such dtype: neither as an argument nor as an attribute, which `hasattr` asks for."""
+
+
 class DType:
     """The type of an array's elements. Compares equal to NumPy's dtype of the same kind and width, and to its name.
 
@@ -32,7 +36,7 @@ class DType:
                 try:
                     import ml_dtypes
                 except ImportError:
-                    raise TypeError(
+                    raise NoNumPyDType(
                         "NumPy has no bfloat16: cast to float32 first, or install ml_dtypes"
                     ) from None
                 self._numpy = np.dtype(ml_dtypes.bfloat16)
@@ -52,6 +56,9 @@ class DType:
 
     def __getattr__(self, name: str) -> Any:
         # What libraries ask of NumPy's dtypes (`hasobject`, `names`, `str`).
+        if name in ("numpy", "dtype", "__numpy_dtype__"):
+            # What Python asks for where the property has none.
+            raise NoNumPyDType("NumPy has no bfloat16: cast to float32 first, or install ml_dtypes")
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.numpy, name)
@@ -63,11 +70,27 @@ class DType:
         return self.name
 
     def __hash__(self) -> int:
-        return hash(self.name)
+        # What is equal hashes alike: NumPy's dtype.
+        try:
+            return hash(self.numpy)
+        except NoNumPyDType:
+            return hash(self.name)
+
+    # Libraries ask whether a dtype is one of NumPy's (xarray, pandas): it passes for the one that it equals.
+    @property
+    def __class__(self) -> Any:
+        try:
+            return type(self.numpy)
+        except NoNumPyDType:
+            return DType
+
+    @__class__.setter
+    def __class__(self, other: Any) -> None:
+        raise TypeError("a dtype does not change")
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
+        if self is other or type(other) is DType:
+            return self is other
         if isinstance(other, str):
             return other == self.name
         if isinstance(other, np.dtype | type):
@@ -147,7 +170,13 @@ def promote(a: DType, b: DType) -> DType:
         return wider
     if kinds == {"f", "c"}:
         return complex128 if float64 in (a, b) or complex128 in (a, b) else complex64
-    raise TypeError(f"{a} and {b} have no dtype that both agree on: cast one of them (x.astype)")
+    # An integer beside a float, which the standard leaves open: as NumPy, the float dtype that holds both.
+    whole, floating = (a, b) if a.kind in "iu" else (b, a)
+    if whole.itemsize == 1 or whole.itemsize == 2 and floating.itemsize > 2:
+        return floating
+    if floating.kind == "c":
+        return complex128
+    return float32 if whole.itemsize == 2 else float64
 
 
 def real_of(dtype: DType) -> DType:

@@ -115,6 +115,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 @_numpys
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     axes = list(range(a.ndim))
+    axis1, axis2 = _api._axis(axis1, a.ndim), _api._axis(axis2, a.ndim)
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
     return call(a, "permute", ints=axes)
 
@@ -126,18 +127,12 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 @_numpys
 def expand_dims(a: Any, axis: Any) -> Any:
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
-    rank = a.ndim + len(axes)
-    places = [_api._axis(one, rank) for one in axes]
-    if len(set(places)) != len(places):
-        raise ValueError(f"an axis stands twice in {axis}")
-    sides = iter(a.shape)
-    return _api.reshape(a, tuple(1 if place in places else next(sides) for place in range(rank)))
+    return _api.expand_dims(a, axis)
 
 
 @_numpys
 def squeeze(a: Any, axis: Any = None) -> Any:
-    return _api.squeeze(a, tuple(at for at, side in enumerate(a.shape) if side == 1) if axis is None else axis)
+    return _api.squeeze(a, axis)
 
 
 @_numpys
@@ -147,7 +142,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 
 @_numpys
 def broadcast_arrays(*arrays: Any, subok: bool = False) -> Any:
-    return tuple(_api.broadcast_arrays(*_together(arrays)))
+    return tuple(_api.broadcast_arrays(*arrays))
 
 
 @_numpys
@@ -179,9 +174,7 @@ def nonzero(a: Any) -> Any:
 
 @_numpys
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
-    beside = _first((a, indices))
-    assert beside is not None
-    a, places = _api.asarray(a, device=beside._device), _api.asarray(indices, device=beside._device)
+    places = indices
     x = _api.reshape(a, (-1,)) if axis is None else a
     axis = 0 if axis is None else axis
     if mode != "raise":
@@ -370,6 +363,9 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 @_numpys
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
+    if n < 0:
+        raise ValueError(f"np.diff: n must not be negative, and {n} was given")
+
     def beside(part: Any) -> Any:
         if part is np._NoValue:
             return None
@@ -383,7 +379,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = np._NoValue, append:
 
 @_numpys
 def take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Any:
-    return _api.take_along_axis(arr, _array(indices, arr), axis=axis)
+    return _api.take_along_axis(arr, indices, axis=axis)
 
 
 # Products.
@@ -409,9 +405,19 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 FUNCTIONS["linalg.tensordot"] = tensordot
 
 
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    return linalg.svd(a, full_matrices=full_matrices) if compute_uv else linalg.svdvals(a)
+
+
+FUNCTIONS["linalg.svd"] = _svd
+
+
 @_numpys
 def inner(a: Any, b: Any) -> Any:
-    return _api.tensordot(*_together((a, b)), axes=((-1 % a.ndim,), (-1 % b.ndim,)))
+    a, b = _together((a, b))
+    if not a.ndim or not b.ndim:
+        return a * b
+    return _api.tensordot(a, b, axes=((-1 % a.ndim,), (-1 % b.ndim,)))
 
 
 @_numpys
@@ -423,8 +429,12 @@ def outer(a: Any, b: Any) -> Any:
 def einsum(equation: Any, *operands: Any, dtype: Any = None) -> Any:
     if not isinstance(equation, str):
         equation, operands = _lettered((equation, *operands))
-    first, *others = [_cast(one, dtype) for one in _together(operands)]
-    return wrap(first._x.einsum(equation.replace(" ", ""), [one._x for one in others]), first._device)
+    operands = tuple(_cast(one, dtype) for one in _together([one if isinstance(one, Array) else _api.asarray(np.asarray(one)) for one in operands]))
+    kind = operands[0].dtype
+    # The core counts truths and widens small numbers: NumPy's sums are of the operands' dtype.
+    first, *others = [one.astype(_dtypes.int32) if kind.kind == "b" else one for one in operands]
+    found = wrap(first._x.einsum(equation.replace(" ", ""), [one._x for one in others]), first._device)
+    return found != 0 if kind.kind == "b" else found.astype(kind, copy=False)
 
 
 def _lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -451,12 +461,15 @@ def _letter(axis: Any) -> str:
 @_numpys
 def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Any:
     # Every order is stable here.
+    if not a.ndim and axis is not None:
+        raise np.exceptions.AxisError(axis, 0)
     return _api.sort(ravel(a) if axis is None else a, axis=-1 if axis is None else axis)
 
 
 @_numpys
 def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Any:
-    return _api.argsort(ravel(a) if axis is None else a, axis=-1 if axis is None else axis)
+    flat = axis is None or not a.ndim
+    return _api.argsort(ravel(a) if flat else a, axis=-1 if axis is None else axis)
 
 
 @_numpys

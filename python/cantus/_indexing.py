@@ -13,10 +13,10 @@ from ._array import Array, binary, call, filled, late, wrap
 
 
 def _as_array(part: Any, like: Array) -> Any:
-    """Lists and NumPy arrays as arrays; a Python bool is a mask without axes."""
+    """Lists, ranges and NumPy arrays as arrays; a Python bool is a mask without axes."""
     from . import _api
 
-    if isinstance(part, np.ndarray | list) or (isinstance(part, bool | np.bool_)):
+    if isinstance(part, np.ndarray | list | range | bool | np.bool_):
         part = np.asarray(part)
         if part.size == 0 and part.dtype == np.float64:
             part = part.astype(np.int64)
@@ -24,25 +24,43 @@ def _as_array(part: Any, like: Array) -> Any:
     return part
 
 
+def _fits(mask: Array, shape: tuple[int, ...], axis: int) -> None:
+    """A mask has the lengths of the axes that it chooses from, whatever the form of the key."""
+    for place, side in enumerate(mask.shape):
+        if axis + place >= len(shape):
+            raise IndexError(f"the mask has {mask.ndim} axes, and there are {len(shape) - axis} to choose from")
+        # As NumPy: an axis of no length selects nothing of any.
+        if side not in (shape[axis + place], 0):
+            raise IndexError(f"the mask has {side} elements along axis {axis + place} of the array, which has {shape[axis + place]}")
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, Array) and part.dtype.kind == "b"
+
+
 def _parts(x: Array, key: Any) -> list[Any]:
     """One part for each axis of `x`, with None where a new axis goes; masks as places."""
     parts = [_as_array(part, x) for part in (key if isinstance(key, tuple) else (key,))]
-    plain: list[Any] = []
-    for part in parts:
-        if isinstance(part, Array) and part.dtype.kind == "b":
-            if part.ndim == 0:
-                raise IndexError("a mask without axes is not an index (use cantus.where)")
+    if any(_is_mask(part) and part.ndim == 0 for part in parts):
+        raise IndexError("a mask without axes is an index only by itself (use cantus.where)")
+    takes = [part.ndim if _is_mask(part) else int(part is not None and part is not Ellipsis) for part in parts]
+    rests = [place for place, part in enumerate(parts) if part is Ellipsis]
+    if len(rests) > 1:
+        raise IndexError("there is more than one ellipsis")
+    left = x.ndim - sum(takes)
+    if left < 0:
+        raise IndexError(f"there are {sum(takes)} indices for {x.ndim} axes")
+    at = rests[0] if rests else len(parts)
+    parts[at : at + 1], takes[at : at + 1] = [slice(None)] * left, [1] * left
+    plain, axis = [], 0
+    for part, taken in zip(parts, takes, strict=True):
+        if _is_mask(part):
+            _fits(part, x.shape, axis)
             plain.extend(_places(part))
         else:
             plain.append(part)
-    rank = x.ndim
-    used = sum(part is not None and part is not Ellipsis for part in plain)
-    if sum(part is Ellipsis for part in plain) > 1:
-        raise IndexError("there is more than one ellipsis")
-    if used > rank:
-        raise IndexError(f"there are {used} indices for {rank} axes")
-    at = next((place for place, part in enumerate(plain) if part is Ellipsis), len(plain))
-    return plain[:at] + [slice(None)] * (rank - used) + plain[at + 1 :]
+        axis += taken
+    return plain
 
 
 def _places(mask: Array) -> list[Array]:
@@ -77,7 +95,8 @@ class Rows:
 
 def read(x: Array, key: Any) -> Array:
     """x[key]."""
-    if isinstance(key, Array) and key.dtype.kind == "b":
+    key = _as_array(key, x)
+    if _is_mask(key):
         if key.ndim == 1 and x.ndim and x.size and key.shape[0] == x.shape[0] and key._device is x._device:
             return late(Rows(x, key), x._device)
         if key.ndim == x.ndim and key.ndim and key.shape == x.shape:
@@ -85,9 +104,7 @@ def read(x: Array, key: Any) -> Array:
         if key.ndim == 0:
             kept = 1 if bool(key) else 0
             return call(call(x, "reshape", ints=[1, *x.shape]), "slice", ints=[0, kept, 1])
-        # As NumPy: an axis of no length selects nothing of any.
-        if key.ndim > x.ndim or any(side not in (of, 0) for side, of in zip(key.shape, x.shape, strict=False)):
-            raise IndexError(f"the mask has the shape {key.shape}, and the array {x.shape}")
+        _fits(key, x.shape, 0)
     parts = _parts(x, key)
     if any(isinstance(part, Array) for part in parts):
         parts = _with_places(x, parts)
@@ -185,6 +202,8 @@ def _gathered(x: Array, lists: list[tuple[int, Array]]) -> Array:
     flat: Any = None
     for axis, places in lists:
         side = x.shape[axis]
+        if not side and places.size:
+            raise IndexError(f"axis {axis} has no elements")
         at = within(places, side, f"axis {axis}").astype(_dtypes.int32, copy=False)
         if places.dtype.kind == "i":
             at = wrap((at < 0)._x.call("select", [(at + side)._x, at._x], [], [])[0], x._device)
@@ -206,29 +225,79 @@ def updated(x: Array, key: Any, value: Any) -> Array:
     """`x` with other elements at `key`."""
     from . import _api
 
-    if isinstance(value, Array):
-        if _dtypes.promote(x.dtype, value.dtype) is not x.dtype:
-            raise TypeError(f"{value.dtype} does not fit into an array of {x.dtype} (cast it: value.astype)")
-        value = value.astype(x.dtype, copy=False)
-    else:
+    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
         value = _api.asarray(value, dtype=x.dtype, device=x._device)
+    elif type(value) is not Array:
+        value = _api.asarray(value, device=x._device) if isinstance(value, np.ndarray | np.generic) else _api.asarray(value, dtype=x.dtype, device=x._device)
+    if value.dtype is not x.dtype:
+        # As NumPy: every real number fits, cut or rounded.
+        if value.dtype.kind == "c" and x.dtype.kind != "c":
+            raise TypeError(f"{value.dtype} does not fit into an array of {x.dtype} (take the real part: value.real)")
+        value = value.astype(x.dtype)
+    if (written := _box(x, key, value)) is not None:
+        return written
     key = _as_array(key, x)
-    if isinstance(key, Array) and key.dtype.kind == "b" and value.ndim == 0 and key.shape == x.shape:
+    if _is_mask(key) and value.ndim == 0 and key.shape == x.shape and x.size:
         return wrap(key._x.call("select", [value._x, x._x], [], [])[0], x._device)
-    if x.size == 0:
-        return x
-    places = call(wrap(x._device.engine.make("arange", [], [0.0, float(x.size), 1.0], "u32"), x._device), "reshape", ints=x.shape)
+    if x.size:
+        places = call(wrap(x._device.engine.make("arange", [], [0.0, float(x.size), 1.0], "u32"), x._device), "reshape", ints=x.shape)
+    else:
+        places = filled(x.shape, 0, _dtypes.uint32, x._device)
     named = read(places, key)
     if value.ndim > named.ndim and all(side == 1 for side in value.shape[: value.ndim - named.ndim]):
         value = call(value, "reshape", ints=value.shape[value.ndim - named.ndim :])
     values = call(value, "broadcast_to", ints=named.shape)
     if named.size == 0:
         return x
-    if named.size == x.size and isinstance(key, slice) and key == slice(None):
-        return values
     flat = call(x, "reshape", ints=[x.size])
     at = call(named, "reshape", ints=[named.size])
     result = call(flat, "scatter", [at, call(values, "reshape", ints=[named.size])], [0])
     return call(result, "reshape", ints=x.shape)
 
 
+def _box(x: Array, key: Any, value: Array) -> Array | None:
+    """`x` with other elements in a box, which integers and slices of step 1 name; None of other keys."""
+    parts = key if type(key) is tuple else (key,)
+    shape = x.shape
+    ranges: list[tuple[int, int]] = []
+    kept: list[int] = []
+    rest = len(shape) - sum(part is not Ellipsis for part in parts)
+    if sum(part is Ellipsis for part in parts) > 1:
+        return None
+    for part in parts:
+        if part is Ellipsis:
+            if len(ranges) + rest > len(shape) or rest < 0:
+                return None
+            for side in shape[len(ranges) : len(ranges) + rest]:
+                ranges.append((0, side))
+                kept.append(side)
+            rest = 0
+            continue
+        if len(ranges) == len(shape):
+            return None
+        side = shape[len(ranges)]
+        if type(part) is int:
+            place = part + side if part < 0 else part
+            if not 0 <= place < side:
+                return None
+            ranges.append((place, place + 1))
+        elif type(part) is slice:
+            start, stop, step = part.indices(side)
+            if step != 1 or stop <= start:
+                return None
+            ranges.append((start, stop))
+            kept.append(stop - start)
+        else:
+            return None
+    for side in shape[len(ranges) :]:
+        ranges.append((0, side))
+        kept.append(side)
+    if not x.size:
+        return None
+    if value.ndim > len(kept) and all(side == 1 for side in value.shape[: value.ndim - len(kept)]):
+        value = call(value, "reshape", ints=value.shape[value.ndim - len(kept) :])
+    values = value if value.shape == tuple(kept) else call(value, "broadcast_to", ints=kept)
+    if all(start == 0 and stop == side for (start, stop), side in zip(ranges, shape, strict=True)):
+        return values if values.shape == shape else call(values, "reshape", ints=shape)
+    box = call(values, "reshape", ints=[stop - start for start, stop in ranges])
+    return call(x, "slice_scatter", [box], ints=[end for pair in ranges for end in pair])

@@ -43,6 +43,8 @@ class Kernel:
     ) -> None:
         if bool(text) == (path is not None):
             raise ValueError("give the kernel either as text or as path=...")
+        if text.rstrip().endswith(".wgsl") and "\n" not in text.strip():
+            raise ValueError(f"{text!r} is the name of a file: give it as path={text!r}")
         values = [(name, float(value)) for name, value in (overrides or {}).items()]
         self._kernel = _core.Kernel(text, entry_point, values, path, list(features))
         self.text = text or self._kernel.wgsl()

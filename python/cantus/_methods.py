@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._array import Array
 
 
 @functools.cache
@@ -19,20 +22,23 @@ class Methods:
 
     __slots__ = ()
 
-    def _numpy(self, name: str, *arguments: Any, **keywords: Any) -> Any:
+    def _numpy(self, name: str, *arguments: Any, **keywords: Any) -> Array:
         """Calls the NumPy function of that name; arguments that it does not support are an error."""
         protocol = _protocol()
-        return protocol.function(getattr(protocol.np, name), (self, *arguments), keywords)
+        found: Array = protocol.function(getattr(protocol.np, name), (self, *arguments), keywords)
+        return found
 
-    def _folded(self, name: str, keepdims: Any, out: Any, others: dict[str, Any], **keywords: Any) -> Any:
+    def _folded(self, name: str, keepdims: Any, out: Any, others: dict[str, Any], **keywords: Any) -> Array:
         """A reduction; where nothing but axes and a dtype is asked for, without NumPy's rules for arguments."""
         if out is not None or others:
             return self._numpy(name, out=out, keepdims=keepdims, **keywords, **others)
-        return _protocol().FUNCTIONS[name](self, keepdims=keepdims, **keywords)
+        found: Array = _protocol().FUNCTIONS[name](self, keepdims=keepdims, **keywords)
+        return found
 
-    def _plain(self, name: str, *arguments: Any) -> Any:
+    def _plain(self, name: str, *arguments: Any) -> Array:
         """Calls a function whose arguments are in NumPy's order."""
-        return _protocol().FUNCTIONS[name](self, *arguments)
+        found: Array = _protocol().FUNCTIONS[name](self, *arguments)
+        return found
 
     def __array_ufunc__(self, of: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         return _protocol().ufunc(self, of, method, inputs, keywords)
@@ -44,17 +50,17 @@ class Methods:
                 return NotImplemented
         return protocol.function(of, arguments, dict(keywords))
 
-    def reshape(self, *shape: Any, **keywords: Any) -> Any:
+    def reshape(self, *shape: Any, **keywords: Any) -> Array:
         """Changes the shape; one length may be -1.
 
         >>> import cantus
         >>> cantus.arange(4).reshape(2, 2).shape
         (2, 2)
         """
-        whole = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        whole = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         return self._numpy("reshape", tuple(whole), **keywords) if keywords else self._plain("reshape", tuple(whole))
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any) -> Array:
         """Reorders the axes; reverses them without an order.
 
         >>> import cantus
@@ -62,10 +68,10 @@ class Methods:
         array([[1., 3.],
                [2., 4.]], dtype=float32)
         """
-        chosen = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        chosen = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], tuple | list)) else axes or None
         return self._plain("transpose", chosen)
 
-    def swapaxes(self, axis1: int, axis2: int) -> Any:
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
         """Exchanges two axes.
 
         >>> import cantus
@@ -75,7 +81,7 @@ class Methods:
         """
         return self._plain("swapaxes", axis1, axis2)
 
-    def ravel(self, order: str = "C") -> Any:
+    def ravel(self, order: str = "C") -> Array:
         """Flattens to one axis.
 
         >>> import cantus
@@ -86,7 +92,7 @@ class Methods:
 
     flatten = ravel
 
-    def squeeze(self, axis: Any = None) -> Any:
+    def squeeze(self, axis: Any = None) -> Array:
         """Removes axes of length 1.
 
         >>> import cantus
@@ -95,7 +101,7 @@ class Methods:
         """
         return self._plain("squeeze", axis)
 
-    def copy(self, order: str = "C") -> Any:
+    def copy(self, order: str = "C") -> Array:
         """Returns a copy.
 
         >>> import cantus
@@ -105,7 +111,7 @@ class Methods:
         """
         return self._plain("copy", order)
 
-    def conj(self) -> Any:
+    def conj(self) -> Array:
         """Returns the complex conjugates.
 
         >>> import cantus
@@ -115,9 +121,9 @@ class Methods:
         """
         from ._api import conj
 
-        return conj(self) if self.dtype.kind == "c" else self  # type: ignore[arg-type,attr-defined]
+        return conj(self) if self.dtype.kind == "c" else self  # type: ignore[arg-type,attr-defined,return-value]
 
-    def round(self, decimals: int = 0, out: Any = None) -> Any:
+    def round(self, decimals: int = 0, out: Any = None) -> Array:
         """Rounds, half to even.
 
         >>> import cantus
@@ -127,7 +133,7 @@ class Methods:
         """
         return self._plain("round", decimals) if out is None else self._numpy("round", decimals, out=out)
 
-    def clip(self, min: Any = None, max: Any = None, out: Any = None, **others: Any) -> Any:
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **others: Any) -> Array:
         """Limits the elements to a range.
 
         >>> import cantus
@@ -137,7 +143,7 @@ class Methods:
         """
         return self._numpy("clip", min, max, out=out, **others)
 
-    def dot(self, other: Any, out: Any = None) -> Any:
+    def dot(self, other: Any, out: Any = None) -> Array:
         """Returns the product with another array.
 
         >>> import cantus
@@ -147,7 +153,7 @@ class Methods:
         """
         return self._plain("dot", other) if out is None else self._numpy("dot", other, out=out)
 
-    def take(self, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+    def take(self, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Array:
         """Returns the elements at places.
 
         >>> import cantus
@@ -156,7 +162,7 @@ class Methods:
         """
         return self._plain("take", indices, axis, mode) if out is None else self._numpy("take", indices, axis, out=out, mode=mode)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Array:
         """See `cantus.sum`.
 
         >>> import cantus
@@ -165,7 +171,7 @@ class Methods:
         """
         return self._folded("sum", keepdims, out, others, axis=axis, dtype=dtype)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Array:
         """See `cantus.prod`.
 
         >>> import cantus
@@ -174,7 +180,7 @@ class Methods:
         """
         return self._folded("prod", keepdims, out, others, axis=axis, dtype=dtype)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Array:
         """See `cantus.mean`.
 
         >>> import cantus
@@ -185,7 +191,7 @@ class Methods:
 
     def var(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **others: Any
-    ) -> Any:
+    ) -> Array:
         """See `cantus.var`; `ddof` is its correction.
 
         >>> import cantus
@@ -196,7 +202,7 @@ class Methods:
 
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, **others: Any
-    ) -> Any:
+    ) -> Array:
         """See `cantus.std`; `ddof` is its correction.
 
         >>> import cantus
@@ -205,7 +211,7 @@ class Methods:
         """
         return self._folded("std", keepdims, out, others, axis=axis, dtype=dtype, ddof=ddof)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Array:
         """See `cantus.max`.
 
         >>> import cantus
@@ -214,7 +220,7 @@ class Methods:
         """
         return self._folded("max", keepdims, out, others, axis=axis)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Array:
         """See `cantus.min`.
 
         >>> import cantus
@@ -223,7 +229,7 @@ class Methods:
         """
         return self._folded("min", keepdims, out, others, axis=axis)
 
-    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Array:
         """See `cantus.argmax`.
 
         >>> import cantus
@@ -232,7 +238,7 @@ class Methods:
         """
         return self._folded("argmax", keepdims, out, {}, axis=axis)
 
-    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Array:
         """See `cantus.argmin`.
 
         >>> import cantus
@@ -241,7 +247,7 @@ class Methods:
         """
         return self._folded("argmin", keepdims, out, {}, axis=axis)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Array:
         """See `cantus.any`.
 
         >>> import cantus
@@ -250,7 +256,7 @@ class Methods:
         """
         return self._folded("any", keepdims, out, others, axis=axis)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Any:
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **others: Any) -> Array:
         """See `cantus.all`.
 
         >>> import cantus
@@ -259,7 +265,7 @@ class Methods:
         """
         return self._folded("all", keepdims, out, others, axis=axis)
 
-    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
         """The sum of each element and those before it.
 
         >>> import cantus
@@ -269,7 +275,7 @@ class Methods:
         """
         return self._plain("cumsum", axis, dtype) if out is None else self._numpy("cumsum", axis, dtype, out=out)
 
-    def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
+    def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Array:
         """The product of each element and those before it.
 
         >>> import cantus
@@ -278,16 +284,16 @@ class Methods:
         """
         return self._plain("cumprod", axis, dtype) if out is None else self._numpy("cumprod", axis, dtype, out=out)
 
-    def nonzero(self) -> Any:
+    def nonzero(self) -> tuple[Array, ...]:
         """The places of elements that are not 0, an array for each axis.
 
         >>> import cantus
         >>> cantus.asarray([0.0, 2.0, 3.0]).nonzero()[0]
         array([1, 2])
         """
-        return self._plain("nonzero")
+        return tuple(self._plain("nonzero"))
 
-    def repeat(self, repeats: Any, axis: int | None = None) -> Any:
+    def repeat(self, repeats: Any, axis: int | None = None) -> Array:
         """Repeats each element.
 
         >>> import cantus
@@ -320,7 +326,7 @@ class Methods:
             raise TypeError("sort of Cantus's arrays takes no order")
         self._become(self._numpy("sort", axis, kind, stable=stable))  # type: ignore[attr-defined]
 
-    def argsort(self, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    def argsort(self, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Array:
         """Returns the places that sort the elements.
 
         >>> import cantus
@@ -329,7 +335,7 @@ class Methods:
         """
         return self._numpy("argsort", axis, kind, order, stable=stable)
 
-    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Array:
         """Returns the places that keep this sorted line in order when the elements are inserted.
 
         >>> import cantus
@@ -338,7 +344,7 @@ class Methods:
         """
         return self._numpy("searchsorted", v, side, sorter)
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """The diagonal along two axes.
 
         >>> import cantus
@@ -347,7 +353,7 @@ class Methods:
         """
         return self._numpy("diagonal", offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Array:
         """The sum of the diagonal.
 
         >>> import cantus
@@ -356,7 +362,7 @@ class Methods:
         """
         return self._numpy("trace", offset, axis1, axis2, dtype, out=out)
 
-    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Array:
         """The parts along an axis for which a condition is true.
 
         >>> import cantus
@@ -364,9 +370,10 @@ class Methods:
         array([1., 3.], dtype=float32)
         """
         protocol = _protocol()
-        return protocol.function(protocol.np.compress, (condition, self, axis), {"out": out})
+        found: Array = protocol.function(protocol.np.compress, (condition, self, axis), {"out": out})
+        return found
 
-    def conjugate(self) -> Any:
+    def conjugate(self) -> Array:
         """Returns the complex conjugates, as `conj` does.
 
         >>> import cantus

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _api, _dtypes, fft, linalg
-from ._array import Array, call, number, wrap
+from . import _api, _arguments, _dtypes, fft, linalg
+from ._array import Array, call, common, number, wrap
 from ._dtypes import DType
 
 _UFUNCS = {
@@ -32,7 +32,7 @@ _TRUTHS = {
     "logical_and", "logical_or", "logical_xor", "logical_not", "signbit", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
 }  # fmt: skip
 _SCANS = {"add": "cumsum", "multiply": "cumprod", "maximum": "cummax", "minimum": "cummin"}
-_CHANGES = {"add", "subtract"}
+_CHANGES = {"add", "subtract", "maximum", "minimum"}
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 
 
@@ -99,6 +99,7 @@ def ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, A
         raise _remedy(f"np.{name}.{method}")
     if method == "at":
         return _changed(name, *inputs)
+    inputs = tuple(np.asarray(one) if isinstance(one, list | tuple) else one for one in inputs)
     kinds = Array | np.ndarray | np.generic | int | float | complex | bool
     if not builtins.all(isinstance(one, kinds) for one in inputs):
         return NotImplemented
@@ -112,7 +113,7 @@ def ufunc(array: Array, of: Any, method: str, inputs: Any, keywords: dict[str, A
             raise _without(f"np.{name}", "out")
         for argument in keywords.keys():
             raise _without(f"np.{name}", argument)
-        return _PAIRS[name](*inputs)
+        return _PAIRS[name](*(_api.asarray(one, device=array._device) if isinstance(one, np.ndarray) else one for one in inputs))
     result = _ufunc(array, of, method, inputs, keywords, target)
     if result is NotImplemented:
         raise _remedy(f"np.{name}")
@@ -169,12 +170,25 @@ def _changed(name: str, target: Any, places: Any, values: Any = None) -> None:
     """`np.add.at` and its kin: a place that comes again changes again."""
     if not isinstance(target, Array):
         raise TypeError(f"np.{name}.at changes an array of Cantus's here (np.asarray for the values and the places)")
-    values = _api.asarray(values, device=target._device)
-    castable(_dtypes.promote(target.dtype, values.dtype), target.dtype, "same_kind", "at")
+    values = number(values, target) if isinstance(values, bool | int | float | complex) else _api.asarray(values, device=target._device)
+    castable(common(target, values), target.dtype, "same_kind", "at")
     every = _api.reshape(_api.arange(target.size, device=target._device).astype(_dtypes.int32), target.shape)
     named = every[places]
     flat = _api.reshape(target, (-1,))
     values = _api.reshape(_api.broadcast_to(values.astype(target.dtype, copy=False), named.shape), (-1,))
+    if not named.size:
+        return
+    named = _api.reshape(named, (-1,))
+    if name in ("maximum", "minimum"):
+        # The greatest (or least) for each place is the last of its group in order. NaN comes last: it wins in both.
+        turned = values if name == "maximum" else -values if values.dtype.kind in "fc" else ~values
+        order = FUNCTIONS["lexsort"]([turned, named])
+        named, values = _api.take(named, order), _api.take(values, order)
+        last = _api.concat([named[1:] != named[:-1], _api.full((1,), True, device=target._device)])
+        named, values = named[last], values[last]
+        changed = getattr(_api, name)(_api.take(flat, named), values)
+        target._become(_api.reshape(call(flat, "scatter", [named, changed], ints=[0]), target.shape))
+        return
     if name == "subtract":
         values = -values
     if named.size:
@@ -250,6 +264,12 @@ def _elements(array: Array, name: str, inputs: Any, dtype: Any, casting: str) ->
         common = _floating(common, beside)
     if dtype is None and name == "float_power" and beside._device.has(_dtypes.float64):
         common = _dtypes.promote(common, _dtypes.float64)
+    if common.kind == "b" and name in ("positive", "sign"):
+        raise TypeError(f"np.{name} is for numbers, not for bool (cast first)")
+    if common.kind == "c" and name in ("deg2rad", "radians", "rad2deg", "degrees", "fabs"):
+        raise TypeError(f"np.{name} is for real numbers, not for {common}")
+    if common.kind == "b" and ours == "reciprocal":
+        common = _dtypes.int8
     if is_truth and len(values) == 1 or ours in ("real", "imag"):
         common = beside.dtype
     for one in values:
@@ -293,7 +313,7 @@ def _of_numbers(pick: Callable[[Any, Any], Array]) -> Callable[[Any, Any], Any]:
 
 
 def _logaddexp2(x: Array, y: Array) -> Array:
-    return _api.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)  # type: ignore[no-any-return]
+    return _api.logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
 
 
 # Functions of elements that are made of others.
@@ -330,6 +350,7 @@ def _ours(of: Any) -> tuple[str, str, Callable[..., Any] | None]:
     ours = FUNCTIONS.get(name)
     if ours is None and module:
         ours = getattr({"linalg": linalg, "fft": fft}[module], of.__name__, None)
+        ours = ours if ours is None else _arguments.entered(inspect.unwrap(ours), name, numpys=True)
     return name, module, ours
 
 
@@ -342,11 +363,6 @@ def function(of: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
         raise _remedy(f"np.{name}")
     out = keywords.pop("out", None)
     given, named = _heeded(f"np.{name}", of, ours, arguments, keywords)
-    if module:
-        beside = _first(given)
-        given = [_array(one, beside) if beside is not None else one for one in given]
-        if module == "fft" and given and isinstance(given[0], Array):
-            given[0] = given[0].astype(_floating(given[0].dtype, given[0]), copy=False)
     result = ours(*given, **named)
     if out is None:
         return result
@@ -355,14 +371,16 @@ def function(of: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
 
 def names() -> list[str]:
     """NumPy's functions that take arrays of Cantus."""
-    return [name for name in dir(np) if name in FUNCTIONS or isinstance(getattr(np, name), np.ufunc)]
+    return [name for name in dir(np) if name in FUNCTIONS or name in MADE or name in _PREDICATES or isinstance(getattr(np, name), np.ufunc)]
 
 
 @functools.cache
 def named(name: str) -> Callable[..., Any] | None:
     """Returns the `cantus` form of a NumPy function of that name: its arguments become arrays of Cantus."""
     of = getattr(np, name, None)
-    if of is None or name not in FUNCTIONS and not isinstance(of, np.ufunc):
+    if name in MADE:
+        return MADE[name]
+    if of is None or name not in FUNCTIONS and name not in _PREDICATES and not isinstance(of, np.ufunc):
         return None
 
     def ours(*arguments: Any, **keywords: Any) -> Any:
@@ -371,7 +389,11 @@ def named(name: str) -> Callable[..., Any] | None:
             at = next((place for place, one in enumerate(arguments) if not isinstance(one, str) and not callable(one)), None)
             if at is None:
                 raise TypeError(f"cantus.{name} takes an array")
-            arguments = (*arguments[:at], _api.asarray(arguments[at]), *arguments[at + 1 :])
+            first = arguments[at]
+            # A sequence of arrays stays one.
+            several = isinstance(first, list | tuple) and builtins.any(isinstance(one, np.ndarray) for one in first)
+            first = [_api.asarray(one) for one in first] if several else _api.asarray(first)
+            arguments = (*arguments[:at], first, *arguments[at + 1 :])
         return of(*arguments, **keywords)
 
     ours.__name__ = ours.__qualname__ = name
@@ -460,16 +482,17 @@ def _without(what: str, argument: str) -> TypeError:
     return TypeError(f"{what} of Cantus's arrays takes no {argument} (np.asarray(x) first, to compute it with NumPy)")
 
 
+_PREDICATES = {"allclose", "array_equal", "array_equiv"}
 # Their results are no arrays, or are for people: NumPy reads the elements.
-_READERS = {
-    "allclose", "array_equal", "array_equiv", "array_repr", "array_str", "array2string", "save", "savez", "savez_compressed", "savetxt",
+_READERS = _PREDICATES | {
+    "array_repr", "array_str", "array2string", "save", "savez", "savez_compressed", "savetxt",
     "may_share_memory", "shares_memory",
 }  # fmt: skip
 
 
 def _read(value: Any) -> Any:
     if isinstance(value, Array):
-        return np.asarray(value)
+        return value._read() if value.dtype is _dtypes.bfloat16 else np.asarray(value)
     return type(value)(map(_read, value)) if type(value) in (list, tuple) else value
 
 
@@ -484,3 +507,8 @@ from . import (  # noqa: E402 - they fill the table
     _signals as _signals,
     _statistics as _statistics,
 )
+
+for _name, _function in list(FUNCTIONS.items()):
+    FUNCTIONS[_name] = _arguments.entered(_function, _name, numpys=True)
+
+from ._made import MADE as MADE  # noqa: E402 - it uses what is above

@@ -10,7 +10,7 @@ import numpy as np
 from . import _api
 from ._array import Array
 from ._functions import concatenate, moveaxis, nonzero, ravel, reshape, tensordot, unique, vstack
-from ._numpy import FUNCTIONS, _array, _common, _first, _numpys, _read, _together
+from ._numpy import FUNCTIONS, _array, _common, _first, _numpys, _read, _together, castable
 
 # Cut and joined.
 
@@ -129,9 +129,6 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 @_numpys
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    beside = _first((arr, values))
-    assert beside is not None
-    arr = _api.asarray(arr, device=beside._device)
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = _api._axis(axis, arr.ndim)
@@ -168,6 +165,21 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Any:
         return filt[:0]
     first = int(places[0]) if "f" in trim.lower() else 0
     return filt[first : int(places[-1]) + 1 if "b" in trim.lower() else None]
+
+
+@_numpys
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
+    sides = (window_shape,) if isinstance(window_shape, int | np.integer) else tuple(window_shape)
+    axes = tuple(range(x.ndim)) if axis is None else tuple(_api._axis(one, x.ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,)))
+    if len(sides) != len(axes):
+        raise ValueError(f"sliding_window_view takes a length for each of {len(axes)} axes, not {len(sides)}")
+    for side, place in zip(sides, axes, strict=True):
+        count = x.shape[place] - side + 1
+        if side < 0 or count < 1:
+            raise ValueError(f"a window of {side} elements does not fit into axis {place}, which has {x.shape[place]}")
+        places = np.arange(count, dtype="i4")[:, None] + np.arange(side, dtype="i4")
+        x = moveaxis(x[(slice(None),) * place + (places,)], place + 1, -1)
+    return x
 
 
 @_numpys
@@ -224,16 +236,14 @@ def argwhere(a: Any) -> Any:
 
 @_numpys
 def extract(condition: Any, arr: Any) -> Any:
-    beside = _first((condition, arr))
-    assert beside is not None
-    return _api.take(ravel(_api.asarray(arr, device=beside._device)), flatnonzero(_api.asarray(condition, device=beside._device)), axis=0)
+    return _api.take(ravel(arr), flatnonzero(condition), axis=0)
 
 
 @_numpys
 def compress(condition: Any, a: Any, axis: int | None = None) -> Any:
-    beside = _first((condition, a))
-    assert beside is not None
-    a, places = _api.asarray(a, device=beside._device), flatnonzero(_api.asarray(condition, device=beside._device))
+    if condition.ndim != 1:
+        raise ValueError(f"np.compress: the condition is a line, not of the shape {condition.shape}")
+    places = flatnonzero(condition)
     return _api.take(ravel(a), places, axis=0) if axis is None else _api.take(a, places, axis=axis)
 
 
@@ -262,9 +272,9 @@ def _weak(values: Any, beside: Array) -> list[Array]:
 
 @_numpys
 def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
-    beside = _first((a, choices))
-    assert beside is not None
-    places = _api.asarray(a, device=beside._device)
+    beside, places = a, a
+    if places.dtype.kind not in "iub":
+        raise TypeError(f"choose takes whole numbers as places, not {places.dtype}")
     choices = _together(list(choices) if not isinstance(choices, Array) else _api.unstack(choices))
     choices = [_api.asarray(one, device=beside._device) for one in choices]
     count = len(choices)
@@ -282,19 +292,27 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Any:
 
 @_numpys
 def piecewise(x: Any, condlist: Any, funclist: Any, *arguments: Any, **keywords: Any) -> Any:
-    conditions = [_api.asarray(one, device=x._device) for one in (condlist if isinstance(condlist, list | tuple) else [condlist])]
+    plain = isinstance(condlist, list | tuple) and not (len(condlist) and isinstance(condlist[0], bool | np.bool_) and x.ndim)
+    conditions = [_api.asarray(one, device=x._device) for one in (condlist if plain else [condlist])]
+    for one in conditions:
+        if one.ndim and one.shape != x.shape:
+            raise IndexError(f"piecewise: a condition has the shape {one.shape}, and the array {x.shape}")
+    conditions = [_api.broadcast_to(one if one.dtype.kind == "b" else one != 0, x.shape) for one in conditions]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise takes a function for each of {len(conditions)} conditions, and one more for the rest, not {len(funclist)}")
-    rest = funclist[len(conditions)] if len(funclist) > len(conditions) else 0
-
-    def value(of: Any) -> Array:
-        found = of(x, *arguments, **keywords) if callable(of) else of
-        return _api.asarray(found, device=x._device).astype(x.dtype)
-
-    found = value(rest)
-    for condition, of in zip(conditions, funclist, strict=False):
-        found = _api.where(condition, value(of), found)
-    return _api.broadcast_to(found, x.shape)
+    if len(funclist) > len(conditions):
+        chosen = conditions[0]
+        for condition in conditions[1:]:
+            chosen = chosen | condition
+        conditions.append(~chosen)
+    # A function gets the elements that its condition chooses, as one axis.
+    flat, found = ravel(x), _api.zeros((x.size,), dtype=x.dtype, device=x._device)
+    for condition, of in zip(conditions, funclist, strict=True):
+        places = flatnonzero(condition)
+        if not places.size:
+            continue
+        found[places] = of(_api.take(flat, places), *arguments, **keywords) if callable(of) else of
+    return reshape(found, x.shape)
 
 
 @_numpys
@@ -302,6 +320,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     sides = (shape,) if isinstance(shape, int) else tuple(shape)
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', not {order!r}")
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"unravel_index takes whole numbers, not {indices.dtype}")
     if indices.size and not (0 <= int(_api.min(indices)) and int(_api.max(indices)) < math.prod(sides)):
         raise ValueError(f"unravel_index takes places from 0 to {math.prod(sides) - 1} for the shape {sides}")
     rest, found = indices.astype(_api.default_int(indices._device), copy=False), []
@@ -340,9 +360,17 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 
 
 def _into(target: Any, result: Array) -> None:
-    if not isinstance(target, Array):
-        raise TypeError("only arrays of Cantus can be changed in place here (np.asarray(values) gives one of NumPy)")
     target._become(_api.reshape(result, target.shape))
+
+
+def _values(given: Any, target: Array, name: str) -> Array:
+    """Values to put into an array, as one line of its dtype."""
+    values = ravel(_api.asarray(_array(given, target), device=target._device))
+    if values.dtype.kind == "c" and target.dtype.kind != "c":
+        raise TypeError(f"np.{name}: {values.dtype} does not fit into an array of {target.dtype} (take the real part)")
+    if name in ("place", "putmask") and isinstance(given, Array | np.ndarray):
+        castable(values.dtype, target.dtype, "safe", f"np.{name}")
+    return values.astype(target.dtype)  # type: ignore[no-any-return]
 
 
 @_numpys
@@ -356,15 +384,16 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
     else:
         step, end = 1 + sum(math.prod(a.shape[:place]) for place in range(1, a.ndim)), a.size
     flat, count = ravel(a), len(range(0, end, step))
-    values = ravel(_api.asarray(_array(val, a), dtype=a.dtype, device=a._device))
+    values = _values(val, a, "fill_diagonal")
     flat[0:end:step] = resize(values, count) if values.size > 1 else values
     _into(a, flat)
 
 
 @_numpys
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
-    places = ravel(_api.asarray(ind, device=a._device))
-    values = ravel(_api.asarray(_array(v, a), device=a._device)).astype(a.dtype)
+    places, values = ravel(ind), _values(v, a, "put")
+    if places.size and places.dtype.kind not in "iu":
+        raise TypeError(f"np.put: places are whole numbers, not {places.dtype}")
     if not places.size or not values.size:
         return
     if mode in ("wrap", "clip"):
@@ -378,8 +407,9 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
 
 @_numpys
 def place(arr: Any, mask: Any, vals: Any) -> Any:
-    places = flatnonzero(_api.asarray(mask, device=arr._device))
-    values = ravel(_api.asarray(_array(vals, arr), device=arr._device)).astype(arr.dtype)
+    if mask.size != arr.size:
+        raise ValueError(f"np.place: the mask has {mask.size} elements, and the array {arr.size}")
+    places, values = flatnonzero(mask), _values(vals, arr, "place")
     if not places.size:
         return
     if not values.size:
@@ -391,8 +421,11 @@ def place(arr: Any, mask: Any, vals: Any) -> Any:
 
 @_numpys
 def putmask(a: Any, mask: Any, values: Any) -> Any:
-    mask = _api.asarray(mask, device=a._device)
-    values = ravel(_api.asarray(_array(values, a), device=a._device)).astype(a.dtype)
+    if mask.size != a.size:
+        raise ValueError(f"np.putmask: the mask has {mask.size} elements, and the array {a.size}")
+    values = _values(values, a, "putmask")
+    if not values.size:
+        return
     _into(a, _api.where(ravel(mask != 0 if mask.dtype.kind != "b" else mask), resize(values, a.size), ravel(a)))
 
 
@@ -400,7 +433,9 @@ def putmask(a: Any, mask: Any, values: Any) -> Any:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Any:
     x = ravel(arr) if axis is None else arr
     axis = 0 if axis is None else _api._axis(axis, x.ndim)
-    places = _api.asarray(indices, device=arr._device)
+    places = indices
+    if places.ndim != x.ndim:
+        raise ValueError(f"put_along_axis: the places have {places.ndim} axes, and the array {x.ndim}")
     shape = np.broadcast_shapes((*x.shape[:axis], 1, *x.shape[axis + 1 :]), places.shape)
     places = _api.broadcast_to(places, shape)
     grid = [
@@ -416,8 +451,6 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Any
 
 @_numpys
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Any:
-    from ._numpy import castable
-
     if not isinstance(dst, Array):
         np.copyto(dst, np.asarray(src), casting=casting, where=_read(where))  # type: ignore[arg-type]
         return
@@ -434,11 +467,9 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None) -> Any:
     if kind not in (None, "sort", "table"):
         raise ValueError(f"kind is 'sort', 'table' or None, not {kind!r}")
-    beside = _first((element, test_elements))
-    assert beside is not None
-    element, among = _together((_api.asarray(element, device=beside._device), ravel(_api.asarray(test_elements, device=beside._device))))
+    element, among = _together((element, ravel(test_elements)))
     if not among.size:
-        return _api.full(element.shape, bool(invert), device=beside._device)
+        return _api.full(element.shape, bool(invert), device=element._device)
     ordered, flat = _api.sort(among), ravel(element)
     places = _api.clip(_api.searchsorted(ordered, flat), 0, ordered.size - 1)
     found = reshape(_api.take(ordered, places, axis=0) == flat, element.shape)
@@ -471,9 +502,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 
 @_numpys
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
-    beside = _first((ar1, ar2))
-    assert beside is not None
-    values = _of_one(_api.asarray(ar1, device=beside._device), assume_unique)
+    values = _of_one(ar1, assume_unique)
     return values[isin(values, ar2, invert=True)]
 
 

@@ -24,7 +24,14 @@ def _masked(a: Array, where: Any, otherwise: Any) -> Array:
 def _begun(result: Array, initial: Any, join: Callable[[Array, Array], Array]) -> Array:
     if initial is np._NoValue or initial is None:
         return result
-    return join(result, _api.asarray(initial, dtype=result.dtype, device=result._device))
+    return join(result, _initial(initial, result))
+
+
+def _initial(initial: Any, beside: Array) -> Array:
+    value = _api.asarray(initial, device=beside._device)
+    if value.dtype.kind == "c" and beside.dtype.kind != "c":
+        raise TypeError(f"initial is {value.dtype}, and the result {beside.dtype}")
+    return value.astype(beside.dtype)
 
 
 def _folded(name: str, nothing: int, join: Callable[[Array, Array], Array]) -> None:
@@ -69,7 +76,7 @@ def _extreme(name: str) -> None:
             if where is not True:
                 raise ValueError(f"np.{name} with where=... needs an initial value (initial=...)")
             return ours(a, axis=axis, keepdims=bool(keepdims))
-        first = _api.asarray(initial, dtype=a.dtype, device=a._device)
+        first = _initial(initial, a)
         empty = 0 in a.shape
         found = first if empty else ours(_masked(a, where, initial), axis=axis, keepdims=bool(keepdims))
         if empty:
@@ -84,17 +91,36 @@ _extreme("max")
 _extreme("min")
 
 
+def _chosen(a: Array, where: Any, axis: Any, keepdims: bool) -> tuple[Array, Array]:
+    """The elements that a mask chooses, with zeros elsewhere, and how many they are along axes."""
+    mask = _api.broadcast_to(_api.asarray(where, device=a._device) != 0, a.shape)
+    return _masked(a, mask, 0), _api.count_nonzero(mask, axis=axis, keepdims=keepdims).astype(_dtypes.real_of(a.dtype))
+
+
 @_numpys
-def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, where: Any = True) -> Any:
+    if where is not True:
+        chosen, count = _chosen(_cast(_api._floats(a), dtype), where, axis, keepdims)
+        return _api.sum(chosen, axis=axis, keepdims=keepdims) / count
     return _cast(_api.mean(_cast(a, dtype if dtype is not None and _dtypes.of(dtype).kind in "fc" else None), axis=axis, keepdims=bool(keepdims)), dtype)
 
 
 def _spread(name: str) -> None:
     ours = getattr(_api, name)
 
-    def spread(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
+    def spread(
+        a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None, where: Any = True
+    ) -> Any:
         if dtype is not None and _dtypes.of(dtype).kind not in "fc":
             raise TypeError(f"np.{name} is computed in floats, and {dtype} is not a float dtype")
+        if where is not True:
+            a = _cast(_api._floats(a), dtype)
+            chosen, count = _chosen(a, where, axis, True)
+            apart = _masked(a - _api.sum(chosen, axis=axis, keepdims=True) / count, where, 0)
+            squares = apart * apart if a.dtype.kind == "f" else _api.square(_api.real(apart)) + _api.square(_api.imag(apart))
+            left = count - float(ddof if correction is None else correction)
+            found = _api.sum(squares, axis=axis, keepdims=True) / _api.where(left > 0, left, math.nan)
+            return _without_axes(found if name == "var" else _api.sqrt(found), a, axis, keepdims)
         return ours(_cast(a, dtype), axis=axis, correction=float(ddof if correction is None else correction), keepdims=bool(keepdims))
 
     FUNCTIONS[name] = spread
@@ -239,7 +265,6 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
             return found
         count = a.size / max(found.size, 1)
         return found, _api.full(found.shape, count, dtype=found.dtype, device=a._device)
-    weights = _api.asarray(_array(weights, a), device=a._device)
     if weights.shape != a.shape:
         if axis is None:
             raise TypeError(f"weights have the shape {weights.shape} and the array {a.shape}: say along which axis they go")

@@ -47,7 +47,7 @@ def _padded(x: Array, ahead: int, behind: int) -> Array:
 
 
 def _convolved(a: Any, v: Any, mode: Any, name: str) -> Array:
-    a, v = (ravel(one) if one.ndim == 0 else one for one in _together((a, v)))
+    a, v = (ravel(one) if one.ndim == 0 and name == "convolve" else one for one in _together((a, v)))
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError(f"np.{name} takes two lines, not the shapes {a.shape} and {v.shape}")
     if not a.size or not v.size:
@@ -85,13 +85,12 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 @_numpys
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
-    beside = _first((y, x))
-    assert beside is not None
-    y = _api.asarray(y, device=beside._device)
+    if y.dtype.kind == "b":
+        raise TypeError("np.trapezoid: truths have no sum (cast first)")
     y = moveaxis(y.astype(_floating(y.dtype, y), copy=False), axis, -1)
     if x is None:
         return _api.sum((y[..., 1:] + y[..., :-1]) * (float(dx) / 2), axis=-1)
-    x, y = _together((_api.asarray(x, device=beside._device), y))
+    x, y = _together((x, y))
     steps = _api.diff(x if x.ndim == 1 else moveaxis(x, axis, -1), axis=-1)
     return _api.sum((y[..., 1:] + y[..., :-1]) * steps / 2, axis=-1)
 
@@ -115,6 +114,8 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
 
 @_numpys
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    if ary.dtype.kind == "b":
+        raise TypeError("truths have no difference (cast first, or use ^)")
     found = _api.diff(ravel(ary))
     begin, end = ([] if one is None else [ravel(_api.asarray(_array(one, ary), device=ary._device)).astype(ary.dtype)] for one in (to_begin, to_end))
     return _api.concat([*begin, found, *end])
@@ -162,17 +163,25 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
 
 @_numpys
 def polyval(p: Any, x: Any) -> Any:
-    beside = _first((p, x))
-    assert beside is not None
-    p, x = _together((_api.asarray(p, device=beside._device), _api.asarray(x, device=beside._device)))
+    p, x = _together((p, x))
     found = x * 0
     for place in range(p.shape[0]):
         found = found * x + p[place]
     return found
 
 
+def _led(a: Array) -> Array:
+    """Coefficients without the zeros before the highest power; one 0 of nothing else."""
+    if a.ndim > 1:
+        raise ValueError(f"coefficients are one axis, not of the shape {a.shape}")
+    places = np.flatnonzero(np.asarray(ravel(a)))
+    return ravel(a)[int(places[0]) :] if places.size else _api.zeros((1,), dtype=a.dtype, device=a._device)
+
+
 def _lined(a: Any, b: Any) -> tuple[Array, Array]:
     """Two polynomials' coefficients, the highest power first, of one length."""
+    if a.ndim > 1 or b.ndim > 1:
+        raise ValueError(f"coefficients are one axis, not of the shapes {a.shape} and {b.shape}")
     a, b = (ravel(one) for one in _together((a, b)))
     longer = max(a.size, b.size)
     return _padded(a, longer - a.size, 0), _padded(b, longer - b.size, 0)
@@ -192,7 +201,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 @_numpys
 def polymul(a1: Any, a2: Any) -> Any:
-    return convolve(a1, a2)
+    return convolve(_led(a1), _led(a2))
 
 
 @_numpys
@@ -223,24 +232,24 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 @_numpys
 def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
-    beside = _first((x, y, w))
-    assert beside is not None
+    beside = x
     if cov is not False:
         raise _remedy("np.polyfit with cov")
     deg = int(deg)
     if deg < 0:
         raise ValueError(f"deg must be at least 0, not {deg}")
     wide = _floating(_dtypes.int32, beside)
-    x, y = (_api.asarray(one, device=beside._device).astype(wide, copy=False) for one in (x, y))
+    complex_wide = _dtypes.complex_of(wide)
+    x, y = (one.astype(complex_wide if one.dtype.kind == "c" else wide, copy=False) for one in (x, y))
     if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
         raise TypeError("np.polyfit needs a non-empty one-dimensional x, and the same number of values or rows in y")
     table, values = vander(x, deg + 1), y
     if w is not None:
-        weights = _api.asarray(_array(w, beside), device=beside._device).astype(wide)
+        weights = w.astype(wide)
         if weights.shape != x.shape:
             raise TypeError(f"w has the shape {weights.shape}: a weight for each of {x.size} places")
         table, values = table * weights[:, None], values * (weights[:, None] if y.ndim == 2 else weights)
-    scale = _api.sqrt(_api.sum(table * table, axis=0))
+    scale = _api.sqrt(_api.sum(_api.square(_api.abs(table)), axis=0))
     rcond = x.size * _api.finfo(wide).eps if rcond is None else rcond
     found, residuals, rank, singular = linalg.lstsq(table / scale, values, rcond)
     found = found / (scale[:, None] if y.ndim == 2 else scale)
@@ -324,6 +333,8 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: bool | 
     assert beside is not None
     if isinstance(sample, Array) or isinstance(sample, np.ndarray):
         whole = _api.asarray(sample, device=beside._device)
+        if whole.ndim > 2:
+            raise ValueError(f"np.histogramdd: a sample has two axes, not the shape {whole.shape}")
         whole = whole if whole.ndim == 2 else reshape(whole, (-1, 1))
         columns = [whole[:, at] for at in np.arange(whole.shape[1])]
     else:
@@ -379,6 +390,9 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool
     # Edges for both axes, or what belongs to each of the two.
     if isinstance(bins, list | tuple | np.ndarray | Array) and len(bins) not in (1, 2):
         bins = [bins, bins]
+    x, y = _together((x, y))
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"x and y are lines of one length, not of the shapes {x.shape} and {y.shape}")
     found, edges = histogramdd([x, y], bins, range, density, weights)
     return found, edges[0], edges[1]
 
@@ -388,9 +402,15 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return histogram(a, bins, range)[1]
 
 
+def _signed(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        raise TypeError(f"{x.dtype} has no sign (take its real part)")
+    return x
+
+
 for _name, _of in {
-    "isposinf": lambda x: x == math.inf,
-    "isneginf": lambda x: x == -math.inf,
+    "isposinf": lambda x: _signed(x) == math.inf,
+    "isneginf": lambda x: _signed(x) == -math.inf,
     "isreal": lambda x: _api.imag(x) == 0 if x.dtype.kind == "c" else _api.full(x.shape, True, device=x._device),
     "iscomplex": lambda x: _api.imag(x) != 0 if x.dtype.kind == "c" else _api.full(x.shape, False, device=x._device),
 }.items():

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from . import _api, _dtypes, linalg
-from ._array import Array, call
+from ._array import Array, call, wrap
 from ._numpy import FUNCTIONS, _array, _first, _floating, _numpys, _read, _remedy, _together
 
 
 def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
-    return tuple(one % ndim for one in (axis if isinstance(axis, tuple | list) else (axis,)))
+    return tuple(_api._axis(one, ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,)))
 
 
 def _rows(a: Array, axes: tuple[int, ...]) -> Array:
@@ -73,7 +73,10 @@ def _between(low: Array, high: Array, part: Any) -> Array:
     """Interpolates between two values; equal ones, infinities included, are returned as they are."""
     if isinstance(part, float) and part in (0.0, 1.0):
         return high if part else low
-    way = _api.where(low == high, low, low + (high - low) * part)
+    apart = high - low
+    # Two numbers whose difference has none are weighed.
+    way = _api.where(_api.isinf(apart), low * (1 - part) + high * part, low + apart * part)
+    way = _api.where(low == high, low, way)
     return way if isinstance(part, float) else _api.where(part == 0, low, _api.where(part == 1, high, way))
 
 
@@ -122,8 +125,8 @@ def _family(name: str, skips: bool) -> None:
     def quantile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, weights: Any = None) -> Any:
         if weights is not None:
             raise _remedy(f"np.{name} with weights")
-        if not isinstance(a, Array):
-            return getattr(np, name)(a, np.asarray(q), axis=axis, method=method, keepdims=keepdims)
+        if a.dtype.kind == "b":
+            raise TypeError(f"np.{name}: truths have no quantiles (cast first)")
         scale = 100 if "percentile" in name else 1
         # As NumPy: a number of Python's leaves the dtype, and so does a method that gives elements; other quantiles make it float64.
         if not isinstance(q, int | float) and method not in _ELEMENTS and a.dtype.kind == "f" and a._device.has(_dtypes.float64):
@@ -157,17 +160,29 @@ def _only(kind: str) -> None:
         raise ValueError(f"kind is 'introselect', not {kind!r}")
 
 
+def _parted(a: Array, kth: Any, axis: int | None, kind: str) -> tuple[Array, int]:
+    """An array to put in order, which is parted everywhere then."""
+    _only(kind)
+    a, axis = (a, axis) if axis is not None else (_api.reshape(a, (-1,)), -1)
+    side = a.shape[_api._axis(axis, a.ndim)] if a.ndim else 1
+    places = np.asarray(_read(kth))
+    if places.dtype.kind not in "iu":
+        raise TypeError(f"kth is a place, a whole number, not {places.dtype}")
+    if ((places < -side) | (places >= side)).any():
+        raise ValueError(f"kth={_read(kth)} is out of bounds: the axis has {side} elements")
+    return a, axis
+
+
 @_numpys
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:
-    _only(kind)
-    # What is in order is parted everywhere.
-    return _api.sort(a if axis is not None else _api.reshape(a, (-1,)), axis=-1 if axis is None else axis)
+    a, axis = _parted(a, kth, axis, kind)
+    return _api.sort(a, axis=axis)
 
 
 @_numpys
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect") -> Any:
-    _only(kind)
-    return _api.argsort(a if axis is not None else _api.reshape(a, (-1,)), axis=-1 if axis is None else axis)
+    a, axis = _parted(a, kth, axis, kind)
+    return _api.argsort(a, axis=axis)
 
 
 # Counts.
@@ -178,6 +193,9 @@ def _counts(places: Array, size: int, weights: Array | None) -> Array:
     places = _api.reshape(places, (-1,)).astype(_dtypes.int32)
     if weights is None:
         return call(places, "bincount", ints=[size]).astype(_dtypes.int64)
+    if weights.dtype.kind == "c":
+        parts = [_counts(places, size, part) for part in (weights.real, weights.imag)]
+        return wrap(parts[0]._x.binary("complex", parts[1]._x), places._device)
     wide = _dtypes.float64 if places._device.has(_dtypes.float64) else _dtypes.float32
     sums = _api.zeros((size,), dtype=wide, device=places._device)
     return call(sums, "scatter_add", [places, _api.reshape(weights, (-1,)).astype(wide)], ints=[0])
@@ -185,36 +203,43 @@ def _counts(places: Array, size: int, weights: Array | None) -> Array:
 
 @_numpys
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    beside = _first((x, weights))
-    assert beside is not None
-    x = _api.asarray(x, device=beside._device)
+    if x.dtype.kind == "b" or x.size == 0 and x.dtype.kind == "f":
+        x = x.astype(_dtypes.int32)
     if x.dtype.kind not in "iu" or x.ndim != 1:
         raise TypeError(f"np.bincount counts whole numbers along one axis, not {x.dtype} of the shape {x.shape}")
     least, greatest = x._x.extent() or (0, -1)
     if least < 0:
         raise ValueError("np.bincount needs non-negative numbers")
+    if weights is not None and weights.shape != x.shape:
+        raise ValueError(f"np.bincount: weights have the shape {weights.shape}, and the numbers {x.shape}")
     size = max(minlength, greatest + 1)
-    if not size:
-        return _api.zeros((0,), dtype=_dtypes.int64, device=beside._device)
-    return _counts(x, size, None if weights is None else _array(weights, beside))
+    if not size or not x.size:
+        kind = _api.default_int(x._device) if weights is None else _floating(_dtypes.int32, x)
+        return _api.zeros((size,), dtype=kind, device=x._device)
+    return _counts(x, size, weights)
 
 
 def _edges(a: Array, bins: Any, limits: Any) -> Any:
     if isinstance(bins, str):
         raise _remedy(f"np.histogram with bins by {bins!r}")
-    bins = np.asarray(bins)
+    bins = np.asarray(_read(bins))
     if bins.ndim:
+        if bins.ndim > 1:
+            raise ValueError("np.histogram: bins is a number, or a line of edges")
+        if (bins[:-1] > bins[1:]).any():
+            raise ValueError("the edges of bins must increase")
         return bins
+    if bins.dtype.kind not in "iu":
+        raise TypeError(f"np.histogram: the number of bins is whole, not {bins.dtype}")
     low, high = limits if limits is not None else (float(_api.min(a)), float(_api.max(a))) if a.size else (0.0, 1.0)
     return np.histogram_bin_edges(np.asarray([low, high], a.dtype.numpy if a.dtype.kind == "f" else "f8"), int(bins), (low, high))
 
 
 @_numpys
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
-    beside = _first((a, bins, weights))
-    assert beside is not None
-    a = _api.asarray(a, device=beside._device)
-    edges = _api.asarray(_edges(a, bins, range), device=beside._device)
+    edges = _api.asarray(_edges(a, bins, range), device=a._device)
+    if weights is not None and weights.shape != a.shape:
+        raise ValueError(f"np.histogram: weights have the shape {weights.shape}, and the numbers {a.shape}")
     x, line = _together((_api.reshape(a, (-1,)), edges))
     places = _api.searchsorted(line, x, side="right")
     size = edges.size - 1
@@ -222,9 +247,8 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = 
     places = _api.where(x == line[-1], _api.full((), size, dtype=places.dtype, device=a._device), places) - 1
     inside = (x >= line[0]) & (x <= line[-1])
     places = _api.where(inside, places, _api.full((), size, dtype=places.dtype, device=a._device))
-    given = None if weights is None else _api.asarray(_array(weights, beside), device=beside._device)
-    counts = _counts(places, size + 1, given)[:size]
-    counts = counts if given is None else counts.astype(given.dtype, copy=False)
+    counts = _counts(places, size + 1, weights)[:size]
+    counts = counts if weights is None else counts.astype(weights.dtype, copy=False)
     if density:
         wide = _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
         counts = counts.astype(wide)
@@ -234,9 +258,11 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = 
 
 @_numpys
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
-    beside = _first((x, bins))
-    assert beside is not None
-    x, bins = _together((_api.asarray(x, device=beside._device), _api.asarray(bins, device=beside._device)))
+    x, bins = _together((x, bins))
+    if bins.ndim != 1:
+        raise ValueError(f"np.digitize: bins is one axis, not of the shape {bins.shape}")
+    if bins.size > 1 and not bool(_api.all(bins[1:] >= bins[:-1])) and not bool(_api.all(bins[1:] <= bins[:-1])):
+        raise ValueError("np.digitize: bins must increase or decrease")
     if bins.size > 1 and bool(bins[0] > bins[-1]):
         return bins.size - _api.searchsorted(_api.flip(bins), x, side="left" if right else "right")
     return _api.searchsorted(bins, x, side="left" if right else "right")
@@ -247,10 +273,21 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 @_numpys
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    beside = _first((x, xp, fp))
-    assert beside is not None
-    wide = _dtypes.float64 if beside._device.has(_dtypes.float64) else _dtypes.float32
-    x, xp, fp = (_api.asarray(one, device=beside._device).astype(wide) for one in (x, xp, fp))
+    if fp.dtype.kind == "c":
+        # As pairs of real numbers; what lies beyond the ends too.
+        parts = []
+        for of in ("real", "imag"):
+            ends = (None if one is None else getattr(np.asarray(_read(one)), of).item() for one in (left, right))
+            parts.append(interp(x, xp, getattr(fp, of), *ends, period))
+        return wrap(parts[0]._x.binary("complex", parts[1]._x), x._device)
+    if any(np.iscomplexobj(_read(one)) for one in (left, right) if one is not None):
+        raise TypeError("np.interp: left and right are real numbers beside real ones")
+    if xp.ndim != 1 or fp.ndim != 1 or xp.size != fp.size:
+        raise ValueError(f"np.interp: xp and fp are lines of one length, not of the shapes {xp.shape} and {fp.shape}")
+    if not xp.size:
+        raise ValueError("np.interp: xp has no elements")
+    wide = _dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32
+    x, xp, fp = (one.astype(wide) for one in (x, xp, fp))
     flat = _api.reshape(x, (-1,))
     if period is not None:
         # Around: the places in order, one of them before and one behind.
@@ -272,8 +309,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     found = _api.where(_api.isnan(found), y1 + slope * (flat - x1), found)
     level = (flat == x0) | (_api.isnan(found) & (y0 == y1) & ~_api.isnan(flat))
     found = _api.where(level, y0, found)
-    first = fp[0] if left is None else _api.full((), left, dtype=wide, device=beside._device)
-    end = fp[-1] if right is None else _api.full((), right, dtype=wide, device=beside._device)
+    first = fp[0] if left is None else _api.full((), left, dtype=wide, device=x._device)
+    end = fp[-1] if right is None else _api.full((), right, dtype=wide, device=x._device)
     found = _api.where(flat < xp[0], first, _api.where(flat > xp[-1], end, _api.where(flat == xp[-1], fp[-1], found)))
     return _api.reshape(found, x.shape)
 
@@ -287,6 +324,8 @@ def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> An
         raise TypeError(f"gradient takes one step, or one for each of {len(axes)} axes, not {len(steps)}")
     if edge_order not in (1, 2):
         raise ValueError(f"edge_order is 1 or 2, not {edge_order}")
+    if f.dtype.kind == "b":
+        raise TypeError("truths have no difference (cast first, or use ^)")
     f = f.astype(_floating(f.dtype, f), copy=False)
     found = [_slope(f, place, step, edge_order) for place, step in zip(axes, steps, strict=True)]
     return found[0] if len(found) == 1 else tuple(found)
@@ -336,24 +375,12 @@ def _slope(f: Array, axis: int, step: Any, edge_order: int) -> Array:
 def diag(v: Any, k: int = 0) -> Any:
     if v.ndim == 2:
         return linalg.diagonal(v, offset=k)
+    if v.ndim != 1:
+        raise ValueError(f"np.diag takes a line or a matrix, and this array has {v.ndim} axes")
     column = call(v, "pad", ints=[max(-k, 0), max(k, 0)], floats=[0.0])[:, None]
     side = column.shape[0]
     where = _api.eye(side, k=k, dtype=_dtypes.float32, device=v._device) != 0
     return _api.where(where, column, _api.zeros((), dtype=v.dtype, device=v._device))
-
-
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    x = x.astype(_floating(x.dtype, x), copy=False)
-    axes = _axes(axis, x.ndim)
-    if ord is None or len(axes) == 1:
-        return linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
-    if len(axes) != 2:
-        raise ValueError(f"the norm {ord!r} is of vectors and matrices, and {len(axes)} axes were given")
-    found = linalg.matrix_norm(_api.moveaxis(x, axes, (-2, -1)), ord=ord)
-    return _api.reshape(found, tuple(1 if place in axes else side for place, side in enumerate(x.shape))) if keepdims else found
-
-
-FUNCTIONS["linalg.norm"] = _norm
 
 
 @_numpys

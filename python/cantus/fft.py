@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from . import _api, _devices, _dtypes
+from . import _api, _arguments, _devices, _dtypes
 from ._array import Array, call, filled, wrap
 
 _Norm = str
@@ -32,9 +32,13 @@ def _length(x: Array, n: int | None, axis: int) -> Array:
     return _api.concat([x, filled(shape, 0, x.dtype, x._device)], axis=place)
 
 
+def _floats(x: Array) -> Array:
+    """Whole numbers as floats, as in NumPy."""
+    return x if x.dtype.kind in "fc" else x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
+
+
 def _complex(x: Array) -> Array:
-    if x.dtype.kind not in "fc":
-        raise TypeError(f"transforms need floats or complex numbers, not {x.dtype} (x.astype)")
+    x = _floats(x)
     return x.astype(_dtypes.complex_of(x.dtype), copy=False)
 
 
@@ -102,9 +106,9 @@ def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
     >>> abs(cantus.fft.rfft(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
     array([10.   ,  2.828,  2.   ], dtype=float32)
     """
-    if x.dtype.kind != "f":
-        raise TypeError(f"rfft needs floats, not {x.dtype} (use fft, or cast)")
-    x = _length(x, n, axis)
+    if x.dtype.kind == "c":
+        raise TypeError(f"rfft needs real numbers, not {x.dtype} (use fft)")
+    x = _length(_floats(x), n, axis)
     count, place = x.shape[axis], axis % x.ndim
     if x.dtype is _dtypes.float64:
         result = fft(x, axis=place)[(slice(None),) * place + (slice(0, count // 2 + 1),)]
@@ -246,7 +250,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     kind = _dtypes.float32 if dtype is None else _dtypes.of(dtype)
     target = _devices.device(device)
     places = _api.concat([_api.arange(0, (n + 1) // 2, device=target), _api.arange(-(n // 2), 0, device=target)])
-    return places.astype(kind) * (1.0 / (n * d))  # type: ignore[no-any-return]
+    return places.astype(kind) * (1.0 / (n * d))
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
@@ -257,7 +261,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     kind = _dtypes.float32 if dtype is None else _dtypes.of(dtype)
-    return _api.arange(0, n // 2 + 1, device=device).astype(kind) * (1.0 / (n * d))  # type: ignore[no-any-return]
+    return _api.arange(0, n // 2 + 1, device=device).astype(kind) * (1.0 / (n * d))
 
 
 def fftshift(x: Array, /, *, axes: Any = None) -> Array:
@@ -280,3 +284,6 @@ def ifftshift(x: Array, /, *, axes: Any = None) -> Array:
     """
     axes = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
     return _api.roll(x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes)
+
+
+_arguments.enter(globals(), "fft.")

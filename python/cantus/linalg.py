@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from . import _api, _dtypes
+from . import _api, _arguments, _dtypes
 from ._api import matrix_transpose, tensordot, vecdot
-from ._array import Array, call, calls, filled, matmul, wrap
+from ._array import Array, call, calls, common, filled, wrap
+from ._array import matmul as _product
 
 __all__ = [
     "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "expm", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "multi_dot", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
+    "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
     "vecdot", "vector_norm",
 ]  # fmt: skip
 
@@ -51,10 +52,21 @@ def _matrix(x: Array) -> Array:
     if x._kind == "f32":
         return x
     if x.dtype.kind in "iub":
-        raise TypeError(f"matrices need floats here, not {x.dtype} (x.astype)")
+        # As NumPy: whole numbers become floats.
+        return x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
     if x.dtype.itemsize == 2:
         return x.astype(_dtypes.float32)
     return x
+
+
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """The matrix product.
+
+    >>> import cantus
+    >>> cantus.linalg.matmul(cantus.ones((2, 3)), cantus.ones(3))
+    array([3., 3.], dtype=float32)
+    """
+    return _product(x1, x2)
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
@@ -81,7 +93,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     >>> cantus.linalg.cross(cantus.asarray([1.0, 0.0, 0.0]), cantus.asarray([0.0, 1.0, 0.0]))
     array([0., 0., 1.], dtype=float32)
     """
-    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+    dtype = common(x1, x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError("vector products need vectors of three elements")
     a = _api.moveaxis(x1.astype(dtype, copy=False), axis, -1) if x1.ndim > 1 else x1.astype(dtype, copy=False)
@@ -165,6 +177,8 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     >>> cantus.linalg.vector_norm(cantus.asarray([3.0, 4.0]))
     array(5., dtype=float32)
     """
+    if x.dtype.kind in "iub":
+        x = x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
     magnitude = _api.abs(x) if x.dtype.kind == "c" or ord not in (2, 0) else x
     if ord == math.inf or ord == -math.inf:
         if axis == () or magnitude.ndim == 0:
@@ -179,7 +193,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     if ord == 2:
         return _api.sqrt(_api.sum(magnitude * magnitude, axis=axis, keepdims=keepdims))
     power = _api.sum(magnitude ** float(ord), axis=axis, keepdims=keepdims)
-    return power ** (1.0 / float(ord))  # type: ignore[no-any-return]
+    return power ** (1.0 / float(ord))
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
@@ -205,6 +219,26 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
     return _api.reshape(result, (*result.shape, 1, 1)) if keepdims else result
 
 
+def norm(x: Array, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
+    """The norm of a vector, a matrix, or of vectors or matrices along one axis or two. None is the 2-norm of all elements or of vectors.
+
+    >>> import cantus
+    >>> cantus.linalg.norm(cantus.asarray([[3.0, 0.0], [0.0, 4.0]]))
+    array(5., dtype=float32)
+    """
+    x = _matrix(x) if x.ndim > 1 else x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32) if x.dtype.kind in "iub" else x
+    if axis is None:
+        axes = tuple(range(x.ndim))
+    else:
+        axes = tuple(_api._axis(one, x.ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,)))
+    if ord is None or len(axes) == 1:
+        return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ValueError(f"the norm {ord!r} is of vectors and matrices, and {len(axes)} axes were given")
+    found = matrix_norm(_api.moveaxis(x, axes, (-2, -1)), ord=ord)
+    return _api.reshape(found, tuple(1 if place in axes else side for place, side in enumerate(x.shape))) if keepdims else found
+
+
 def matrix_power(x: Array, n: int, /) -> Array:
     """The n-th power; of the inverse for n below 0.
 
@@ -213,7 +247,11 @@ def matrix_power(x: Array, n: int, /) -> Array:
     array([[5., 4.],
            [4., 5.]], dtype=float32)
     """
-    base = inv(x) if n < 0 else _matrix(x)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"powers are of square matrices, not of the shape {x.shape}")
+    if x.dtype.kind == "b":
+        raise TypeError("powers of matrices need numbers, not bool (cast first: x.astype)")
+    base = inv(x) if n < 0 else x if x.dtype.kind in "iu" else _matrix(x)
     result = None
     n = abs(n)
     if n == 0:
@@ -255,8 +293,8 @@ def _limit(values: Array, x: Array, rtol: Any) -> Array:
     factor = max(x.shape[-2:]) * eps if rtol is None else rtol
     greatest = _api.max(values, axis=-1, keepdims=True)
     if isinstance(factor, Array):
-        return greatest * _api.expand_dims(factor, axis=-1)  # type: ignore[no-any-return]
-    return greatest * float(factor)  # type: ignore[no-any-return]
+        return greatest * _api.expand_dims(factor, axis=-1)
+    return greatest * float(factor)
 
 
 def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
@@ -280,6 +318,7 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     array([[ 0.667, -0.333],
            [-0.333,  0.667]], dtype=float32)
     """
+    x = _matrix(x)
     if 0 in x.shape:
         return filled((*x.shape[:-2], x.shape[-1], x.shape[-2]), 0, x.dtype, x._device)
     u, values, vh = svd(x, full_matrices=False)
@@ -321,8 +360,10 @@ def solve(x1: Array, x2: Array, /) -> Array:
     >>> cantus.linalg.solve(cantus.asarray([[2.0, 0.0], [0.0, 4.0]]), cantus.asarray([2.0, 2.0]))
     array([1. , 0.5], dtype=float32)
     """
-    dtype = _dtypes.promote(_matrix(x1).dtype, x2.dtype)
-    return call(_matrix(x1).astype(dtype, copy=False), "solve", [x2.astype(dtype, copy=False)])
+    x1 = _matrix(x1)
+    x2 = x2 if x2.dtype.kind in "fc" else x2.astype(_dtypes.float64 if x2._device.has(_dtypes.float64) else _dtypes.float32)
+    dtype = common(x1, x2)
+    return call(x1.astype(dtype, copy=False), "solve", [x2.astype(dtype, copy=False)])
 
 
 class LstsqResult(NamedTuple):
@@ -343,17 +384,10 @@ def lstsq(a: Any, b: Any, /, rcond: float | None = None) -> LstsqResult:
     >>> cantus.linalg.lstsq(cantus.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), cantus.asarray([1.0, 3.0, 5.0])).x.numpy().round(3)
     array([1., 2.], dtype=float32)
     """
-    from ._numpy import _first
-
-    beside = _first((a, b))
-    if beside is None:
-        raise TypeError("lstsq takes arrays of Cantus's (cantus.asarray)")
-    a, b = (_api.asarray(one, device=beside._device) for one in (a, b))
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
         raise ValueError(f"lstsq needs a matrix, and a vector or matrix with the same number of rows, not the shapes {a.shape} and {b.shape}")
-    dtype = _dtypes.promote(a.dtype, b.dtype)
-    wide = dtype if dtype.kind in "fc" else _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
-    dtype = wide if dtype.kind not in "fc" else dtype
+    a, b = (one if one.dtype.kind in "fc" else one.astype(_dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32) for one in (a, b))
+    wide = dtype = common(a, b)
     if a._device.has(_dtypes.float64):
         wide = _dtypes.complex128 if wide.kind == "c" else _dtypes.float64
     rows, columns = a.shape
@@ -390,8 +424,8 @@ def cond(x: Array, /, p: Any = None) -> Array:
     x = _matrix(x)
     if p in (None, 2, -2):
         values = svdvals(x)
-        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]  # type: ignore[no-any-return]
-    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)  # type: ignore[no-any-return]
+        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    return matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
 
 
 def multi_dot(arrays: Any, /) -> Array:
@@ -447,7 +481,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     """
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError("outer products need vectors")
-    return _api.expand_dims(x1, axis=1) * _api.expand_dims(x2, axis=0)  # type: ignore[no-any-return]
+    return _api.expand_dims(x1, axis=1) * _api.expand_dims(x2, axis=0)
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
@@ -458,3 +492,6 @@ def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     array(4., dtype=float32)
     """
     return _api.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+_arguments.enter(globals(), "linalg.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _api, _dtypes
+from . import _api, _arguments, _dtypes
 from ._array import Array, call, calls, filled, matmul, wrap
 from ._indexing import within
 
@@ -301,3 +301,6 @@ def one_hot(indices: Array, classes: int, dtype: Any = None) -> Array:
     indices = _api.maximum(indices, -1) if indices.dtype is _dtypes.int64 else indices
     result = call(_words(indices), "one_hot", ints=[classes])
     return result if dtype is None else result.astype(dtype)
+
+
+_arguments.enter(globals(), "nn.")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _api, _devices, _dtypes
+from . import _api, _arguments, _devices, _dtypes
 from ._array import Array, call, wrap
 
 _MASK = (1 << 64) - 1
@@ -69,6 +69,8 @@ def split(key: Key, count: int = 2) -> list[Key]:
 
 
 def _made(name: str, key: Key, shape: Any, device: Any, dtype: str) -> Array:
+    if not isinstance(key, Key):
+        raise TypeError(f"random numbers come from a key (cantus.random.key({key!r})), not from {type(key).__name__}")
     target = _devices.device(device)
     sides = [shape] if isinstance(shape, int) else list(shape)
     return wrap(target.engine.make(name, [key.seed, *sides], [], dtype), target)
@@ -135,7 +137,7 @@ def integers(key: Key, low: int, high: int, shape: Any = (), *, device: Any = No
     if not 0 < high - low <= 1 << 31 or low < -(1 << 31) or high > 1 << 31:
         raise ValueError(f"no int32 lies between {low} and {high}")
     drawn = bits(key, shape, device=device)
-    return (drawn % (high - low)).astype(_dtypes.int32) + low  # type: ignore[no-any-return]
+    return (drawn % (high - low)).astype(_dtypes.int32) + low
 
 
 def permutation(key: Key, n: int, *, device: Any = None) -> Array:
@@ -156,3 +158,6 @@ def choice(key: Key, x: Array, count: int) -> Array:
     (3,)
     """
     return call(x, "take", [integers(key, 0, x.shape[0], (count,), device=x._device)], [0])
+
+
+_arguments.enter(globals(), "random.")

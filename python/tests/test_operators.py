@@ -80,8 +80,8 @@ def test_numbers_that_a_dtype_does_not_have():
         with pytest.raises(OverflowError):
             work()
     whole = cantus.asarray(of("i4"))
-    with pytest.raises(TypeError):
-        whole + 0.5
+    floating = cantus.float64 if whole.device.has(cantus.float64) else cantus.float32
+    assert (whole + 0.5).dtype is floating and (whole + 0.5).tolist() == (of("i4") + 0.5).tolist()
     assert (whole / 2).dtype is (cantus.float64 if whole.device.has(cantus.float64) else cantus.float32)
     np.testing.assert_array_equal(np.asarray(-small), -of("u1"))
 
@@ -92,7 +92,7 @@ def test_products_and_transposes():
     np.testing.assert_allclose(np.asarray(a @ a.T), x @ x.T)
     np.testing.assert_allclose(np.asarray(a.T @ a), x.T @ x)
     np.testing.assert_allclose(np.asarray(cantus.asarray(of("f2")) @ a.T), x @ x.T)
-    with pytest.raises(ValueError, match="T is for two axes"):
+    with pytest.raises(AttributeError, match="T is for two axes"):
         _ = a[0].T
     with pytest.raises(TypeError):
         cantus.asarray(of("?")) @ cantus.asarray(of("?")).T

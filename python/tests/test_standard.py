@@ -238,10 +238,10 @@ def test_fourier_transforms(device, n, dtype):
 
 def test_promotion_and_errors():
     one = cantus.asarray([1, 2])
+    # The standard leaves integers beside floats open: they are NumPy's.
+    assert (one + cantus.asarray([1.5])).tolist() == [2.5, 3.5] and (one + 1.5).tolist() == [2.5, 3.5]
     with pytest.raises(TypeError, match="cast"):
-        one + cantus.asarray([1.5])
-    with pytest.raises(TypeError, match="astype"):
-        one + 1.5
+        cantus.asarray(np.ones(2, "u8")) + one
     with pytest.raises(ValueError, match="broadcast"):
         cantus.ones(2) + cantus.ones(3)
     with pytest.raises(IndexError):

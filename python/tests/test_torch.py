@@ -192,3 +192,40 @@ def test_the_backend_is_found_by_name():
         pytest.skip("the package is not installed, only on the path")
     torch.compiler.reset()
     assert torch.compile(torch.exp, backend="cantus")(torch.zeros(3)).tolist() == [1, 1, 1]
+
+
+def test_operations_meet_special_values():
+    """Each function of elements as eager torch has it: NaN, infinities, both zeros, without axes, without elements. Called as the backend calls it."""
+    aten, table = torch.ops.aten, cantus._aten.TABLE
+    line = torch.tensor([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.0, 7.25, -1e30])
+    grid, whole = line[:, None].expand(12, 12).contiguous(), torch.tensor([0, 1, -1, 2, -3, 7, 2**31 - 1, -(2**31)])
+    # Beyond float32 by another way, and the sign that torch leaves open.
+    apart, count, wrong = ("hardswish", "fmod", "remainder", "pow.Tensor_Tensor"), 0, []
+    for target, ours in table.items():
+        name = str(target).removeprefix("aten.")
+        if target not in cantus._aten.ELEMENTWISE and name not in ("isnan.default", "isinf.default") or name.startswith(apart):
+            continue
+        calls = [(x, *others) for x in (grid, line[0], line[:0], whole) for others in ((), (x.T.contiguous() if x.ndim == 2 else x,), (2,), (-1,), (2.5,))]
+        for given in calls + [(2.0, line), (2, torch.arange(5))] * (name == "pow.Scalar"):
+            if not given[0] is whole and isinstance(given[-1], float) and not isinstance(given[0], torch.Tensor | float):
+                continue
+            try:
+                want = target(*given)
+            except (RuntimeError, TypeError, NotImplementedError):
+                continue
+            dtype = next(one.dtype for one in given if isinstance(one, torch.Tensor))
+            if target in cantus._aten.ELEMENTWISE and target not in cantus._aten.COMPARISONS and want.dtype != dtype or isinstance(given[-1], float) and not dtype.is_floating_point:
+                continue
+            count += 1
+            try:
+                got = torch.from_dlpack(ours(*(cantus.from_dlpack(one.contiguous()) if isinstance(one, torch.Tensor) else one for one in given)))
+                torch.testing.assert_close(got, want, rtol=3e-5, atol=1e-6, equal_nan=True)
+                if name.split(".")[0] in ("abs", "ceil", "floor", "neg", "relu", "round", "sign", "trunc", "mul") and want.is_floating_point():
+                    assert torch.equal(torch.signbit(got)[want == 0], torch.signbit(want)[want == 0]), "the sign of 0"
+            except Exception as error:
+                wrong.append(f"{name} {given}: {str(error)[:200]}")
+    assert not wrong, "\n".join(wrong)
+    assert count > 200
+    pad, x = table[aten.constant_pad_nd.default], torch.arange(24.0).reshape(4, 6)
+    for widths in ((-1, 2), (1, -1), (-1, 1, 2, -1), (0, -2), (3, 0, -2, 1)):
+        assert torch.equal(torch.from_dlpack(pad(cantus.from_dlpack(x), list(widths), 3.0)), F.pad(x, widths, value=3.0))
