@@ -229,6 +229,21 @@ fn rates_are_over_the_engines_own_time() {
 }
 
 #[test]
+fn engines_come_by_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let engines = folder.path().join("engines");
+    std::fs::create_dir(&engines).unwrap();
+    let of = |process: u32, number: u32| {
+        let text = figures(process, 1.0, 1).replace("\"engine\":1", &format!("\"engine\":{number}"));
+        engine(&engines, &format!("{process}-{number}"), &text)
+    };
+    let _locks = [(20, 1), (3, 2), (100, 1), (3, 1)].map(|(process, number)| of(process, number));
+    let sample = Monitor::new(nothing(folder.path())).sample();
+    let found: Vec<_> = sample.engines.iter().map(|engine| (engine.figures.process, engine.figures.engine)).collect();
+    assert_eq!(found, [(3, 1), (3, 2), (20, 1), (100, 1)]);
+}
+
+#[test]
 fn what_is_no_engines_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let engines = folder.path().join("engines");
