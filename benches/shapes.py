@@ -1,6 +1,6 @@
 """Every dtype and shape: Cantus from Python beside NumPy, and PyTorch where it is installed, in one process, by turns.
 
-    python benches/shapes.py [--seed 56] [--rows 480] [--only TEXT] [--seconds 0.25] [--json FILE]
+    python benches/shapes.py [--seed 56] [--rows 480] [--only TEXT] [--seconds 0.1] [--json FILE]
 
 Rows are drawn by the seed: an operation, a dtype that it takes and a shape, most of whose sides are no powers of two. Each row is run by every library in
 turn, warm, for as many rounds as fit its time, and the medians are compared. Results are ready in each library's own memory; NumPy's are in C order, and
@@ -225,7 +225,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=56)
     parser.add_argument("--rows", type=int, default=480)
     parser.add_argument("--only", default="", help="rows whose label has this text")
-    parser.add_argument("--seconds", type=float, default=0.25, help="time of a row")
+    parser.add_argument("--seconds", type=float, default=0.1, help="time of a row")
     parser.add_argument("--json", help="a file for the rows")
     given = parser.parse_args()
     rows, failed = [], []

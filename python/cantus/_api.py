@@ -40,6 +40,11 @@ def _default(kind: str, device: Device) -> DType:
 # Creation.
 
 
+# `isinstance` takes them as they are: a union would be made at each call.
+_OF_NUMPY = (np.ndarray, np.generic)
+_OF_PYTHON = (bool, int, float, complex, list, tuple)
+
+
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
     """Creates an array from a number, nested sequences of numbers, a NumPy array, or an object with `__dlpack__`. Python's floats become float32.
 
@@ -59,15 +64,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     target = _devices.device(device)
     if copy is False:
         raise ValueError("copy=False needs an array of Cantus (cantus.from_dlpack shares memory)")
-    if not isinstance(obj, np.ndarray | np.generic):
+    if not isinstance(obj, _OF_NUMPY):
         if hasattr(obj, "__dlpack__") and (not hasattr(obj, "__array__") or not _is_numpys(obj)):
             return asarray(from_dlpack(obj, copy=True), dtype=dtype, device=target, copy=True)
-        if isinstance(obj, list | tuple) and builtins.any(isinstance(part, Array) for part in obj):
+        if isinstance(obj, (list, tuple)) and builtins.any(isinstance(part, Array) for part in obj):
             # Numbers take the dtype of the arrays beside them.
             arrays = [part if isinstance(part, bool | int | float | complex) else asarray(part, dtype=dtype, device=device) for part in obj]
             beside = next(part for part in arrays if isinstance(part, Array))
             return stack([part if isinstance(part, Array) else number(part, beside) for part in arrays])
-        plain = isinstance(obj, bool | int | float | complex | list | tuple)
+        plain = isinstance(obj, _OF_PYTHON)
         if wanted is not None and wanted.kind in "iu" and plain:
             # Numbers of Python's that don't fit are an error, as they are for NumPy.
             host = np.asarray(obj, wanted.numpy)
@@ -81,14 +86,15 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
                 wanted = _dtypes.of(host.dtype)
     else:
         host = np.asarray(obj)
-    if wanted is not None and host.dtype != wanted:
+    if wanted is not None and not _dtypes.is_numpy(host.dtype, wanted):
         if wanted is _dtypes.bfloat16:
             return asarray(host.astype(np.float32), device=target).astype(wanted)
         host = host.astype(wanted.numpy)
     kind = _dtypes.of(host.dtype)
     if not target.has(kind):
         raise TypeError(f"{target} does not compute with {kind} (dtype=..., or with cantus.device('cpu'))")
-    host = np.ascontiguousarray(host).reshape(host.shape)
+    if not host.flags.c_contiguous:
+        host = np.ascontiguousarray(host)
     if not host.dtype.isnative:
         host = host.astype(host.dtype.newbyteorder("="))
     return wrap(target.engine.copied(kind.core, list(host.shape), address_of(host), host.nbytes), target)
@@ -105,11 +111,11 @@ def _is_numpys(obj: Any) -> bool:
 
 def _holds_python(obj: Any) -> bool:
     """Returns whether the first number within is one of Python's."""
-    while isinstance(obj, list | tuple):
+    while isinstance(obj, (list, tuple)):
         if not obj:
             return True
         obj = obj[0]
-    return isinstance(obj, bool | int | float | complex) and not isinstance(obj, np.generic)
+    return isinstance(obj, (bool, int, float, complex)) and not isinstance(obj, np.generic)
 
 
 def array(obj: Any, /, dtype: Any = None, *, device: Any = None) -> Array:

@@ -126,6 +126,8 @@ ALL = (
 )  # fmt: skip
 BY_CORE = {dtype.core: dtype for dtype in ALL}
 BY_NAME = {dtype.name: dtype for dtype in ALL}
+# By NumPy's own, whose name takes a microsecond to make.
+_BY_NUMPY = {np.dtype(dtype.name): dtype for dtype in ALL if dtype is not bfloat16}
 # The array API's.
 STANDARD = tuple(dtype for dtype in ALL if dtype not in (bfloat16, float16))
 
@@ -136,6 +138,8 @@ def of(kind: object) -> DType:
         return kind
     if isinstance(kind, str) and kind in BY_NAME:
         return BY_NAME[kind]
+    if isinstance(kind, np.dtype) and kind in _BY_NUMPY:
+        return _BY_NUMPY[kind]
     try:
         name = np.dtype(kind).name  # type: ignore[call-overload]
     except (TypeError, ValueError):
@@ -143,6 +147,11 @@ def of(kind: object) -> DType:
     if name in BY_NAME:
         return BY_NAME[name]
     raise TypeError(f"there is no dtype {kind!r} (there are {', '.join(BY_NAME)})")
+
+
+def is_numpy(given: Any, wanted: DType) -> bool:
+    """Returns whether NumPy's dtype is that of a dtype, in this machine's order of bytes."""
+    return _BY_NUMPY.get(given) is wanted
 
 
 _UNSIGNED_WIDER = {1: int16, 2: int32, 4: int64}
