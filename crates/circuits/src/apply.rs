@@ -1,0 +1,230 @@
+//! Passes on tensors: the processor's own code where it runs, kernels elsewhere. Nothing is compiled for a circuit.
+
+use std::sync::{Arc, LazyLock};
+
+use bytemuck::{Pod, Zeroable};
+use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
+use num_complex::Complex;
+
+use crate::kernels;
+use crate::native;
+use crate::observable::Factors;
+use crate::plan::{Form, Op, Plan};
+use crate::real::Real;
+
+/// The kernels, by what they multiply by.
+struct Kernels {
+    dense: [Kernel; 5],
+    diagonal: Kernel,
+    begin: Kernel,
+    inner: Kernel,
+    accumulate: Kernel,
+}
+
+static KERNELS: LazyLock<Result<Kernels>> = LazyLock::new(|| {
+    use kernels::dense::{dense1, dense2, dense3, dense4, dense5};
+    Ok(Kernels {
+        dense: [dense1::kernel()?, dense2::kernel()?, dense3::kernel()?, dense4::kernel()?, dense5::kernel()?],
+        diagonal: kernels::diagonal::kernel()?,
+        begin: kernels::begin::kernel()?,
+        inner: kernels::inner::kernel()?,
+        accumulate: kernels::accumulate::kernel()?,
+    })
+});
+
+fn kernels() -> Result<&'static Kernels> {
+    KERNELS.as_ref().map_err(Clone::clone)
+}
+
+/// The uniform of `dense.wgsl` and `diagonal.wgsl`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Pass {
+    fixed: u32,
+    ones: u32,
+    groups: u32,
+    qubits: u32,
+    table: u32,
+    stride: u32,
+    total: u32,
+    targets: u32,
+    places: [u32; 32],
+    target: [u32; 16],
+}
+
+impl Pass {
+    fn of(plan: &Plan, op: &Op, count: usize) -> Self {
+        // A diagonal leaves its targets where they are.
+        let fixed = op.mixes() | op.ones | op.zeros;
+        let groups = plan.qubits as u32 - fixed.count_ones();
+        let mut pass = Self::zeroed();
+        (pass.fixed, pass.ones, pass.groups) = (fixed.count_ones(), op.ones as u32, groups);
+        (pass.qubits, pass.table, pass.stride) = (plan.qubits as u32, op.table as u32, plan.entries as u32);
+        (pass.total, pass.targets) = ((count << groups) as u32, op.targets.len() as u32);
+        let places = (0..32_u32).filter(|place| fixed >> place & 1 == 1);
+        pass.places.iter_mut().zip(places).for_each(|(to, place)| *to = place);
+        pass.target.iter_mut().zip(&op.targets).for_each(|(to, place)| *to = u32::from(*place));
+        pass
+    }
+}
+
+/// Returns the number of amplitudes, which kernels number with 32 bits.
+fn check_total(count: usize, qubits: usize) -> Result<u32> {
+    count
+        .checked_shl(qubits as u32)
+        .filter(|total| *total <= 1 << 30)
+        .and_then(|total| u32::try_from(total).ok())
+        .ok_or_else(|| Error::InvalidSize {
+            what: "the states".to_owned(),
+            reason: format!(
+                "{count} of {qubits} qubits are more than the 2^30 amplitudes that kernels number (use fewer)"
+            ),
+        })
+}
+
+fn only_single<T: Real>(engine: &Engine) -> Result<()> {
+    if T::COMPLEX == DType::Complex64 {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        kernel: "circuits".to_owned(),
+        device: engine.selected().device.name.clone(),
+        construct: "amplitudes in complex128 need the CPU and its native operations (use Precision::Single)".to_owned(),
+        report: String::new(),
+    })
+}
+
+/// Runs a plan on `count` states and returns them: [count, 2^qubits]. They begin as copies of given ones, or with all qubits 0.
+pub(crate) fn run<T: native::Run>(
+    engine: &Engine,
+    plan: &Arc<Plan>,
+    tables: &Tensor,
+    count: usize,
+    from: Option<&Tensor>,
+) -> Result<Tensor> {
+    let shape = [count, 1 << plan.qubits];
+    let mut inputs = vec![tables];
+    inputs.extend(from);
+    if let Some(states) =
+        engine.native(native::run::<T>(plan, count, from.is_some()), &inputs, (T::COMPLEX, &shape), "circuit")?
+    {
+        return Ok(states);
+    }
+    only_single::<T>(engine)?;
+    let total = check_total(count, plan.qubits)?;
+    let states = engine.output(Some(from.unwrap_or(tables)), T::COMPLEX, &shape, "amplitudes")?;
+    let kernels = kernels()?;
+    match from {
+        Some(from) => {
+            let whole = Factors { flip: 0, signs: 0, factor: crate::gate::ONE };
+            add_term(engine, &whole, from, &states, total, true)?;
+        }
+        None => {
+            let start = [plan.qubits as u32, total];
+            engine
+                .dispatch(&kernels.begin)
+                .set_bytes("start", bytemuck::bytes_of(&start))
+                .bind("amplitudes", &states)
+                .invocations(total as usize)
+                .run()?;
+        }
+    }
+    for op in &plan.ops {
+        let kernel = match op.form {
+            Form::Diagonal => &kernels.diagonal,
+            // No matrix is over no qubit.
+            Form::Dense => &kernels.dense[op.targets.len().clamp(1, 5) - 1],
+        };
+        let pass = Pass::of(plan, op, count);
+        engine
+            .dispatch(kernel)
+            .set_bytes("job", bytemuck::bytes_of(&pass))
+            .bind("tables", tables)
+            .bind("amplitudes", &states)
+            .invocations(pass.total as usize)
+            .run()?;
+    }
+    Ok(states)
+}
+
+fn add_term(engine: &Engine, term: &Factors, from: &Tensor, to: &Tensor, total: u32, is_first: bool) -> Result<()> {
+    #[repr(C)]
+    #[derive(Clone, Copy, Pod, Zeroable)]
+    struct Term {
+        flip: u32,
+        signs: u32,
+        total: u32,
+        keep: f32,
+        factor: [f32; 2],
+    }
+    let factor = [term.factor.re as f32, term.factor.im as f32];
+    let keep = if is_first { 0.0 } else { 1.0 };
+    let term = Term { flip: term.flip as u32, signs: term.signs as u32, total, keep, factor };
+    engine
+        .dispatch(&kernels()?.accumulate)
+        .set_bytes("term", bytemuck::bytes_of(&term))
+        .bind("before", from)
+        .bind("after", to)
+        .invocations(total as usize)
+        .run()
+}
+
+/// A sum of Pauli strings times a state.
+pub(crate) fn accumulate<T: native::Run>(
+    engine: &Engine,
+    qubits: usize,
+    state: &Tensor,
+    terms: &Arc<Vec<Factors>>,
+) -> Result<Tensor> {
+    let shape = [1, 1 << qubits];
+    if let Some(result) =
+        engine.native(native::accumulate::<T>(qubits, terms), &[state], (T::COMPLEX, &shape), "Pauli strings")?
+    {
+        return Ok(result);
+    }
+    only_single::<T>(engine)?;
+    let total = check_total(1, qubits)?;
+    let result = engine.output(Some(state), T::COMPLEX, &shape, "Pauli strings")?;
+    for (at, term) in terms.iter().enumerate() {
+        add_term(engine, term, state, &result, total, at == 0)?;
+    }
+    Ok(result)
+}
+
+/// The sum of conj(a[i ^ flip]) b[i], with the sign of the bits of i that `signs` has.
+pub(crate) fn inner<T: native::Run>(
+    engine: &Engine,
+    qubits: usize,
+    (a, b): (&Tensor, &Tensor),
+    flip: usize,
+    signs: usize,
+) -> Result<Complex<f64>> {
+    if let Some(sum) =
+        engine.native(native::inner::<T>(qubits, flip, signs), &[a, b], (DType::F64, &[2]), "inner product")?
+    {
+        return match sum.to_vec::<f64>()?[..] {
+            [re, im] => Ok(Complex::new(re, im)),
+            _ => Ok(Complex::new(f64::NAN, f64::NAN)),
+        };
+    }
+    only_single::<T>(engine)?;
+    check_total(1, qubits)?;
+    let part = qubits.min(12);
+    let groups = 1_usize << (qubits - part);
+    let sums = engine.output(Some(a), DType::Complex64, &[groups], "sums")?;
+    let uniform = [flip as u32, signs as u32, qubits as u32, part as u32];
+    engine
+        .dispatch(&kernels()?.inner)
+        .set_bytes("inner", bytemuck::bytes_of(&uniform))
+        .bind("a", a)
+        .bind("b", b)
+        .bind("sums", &sums)
+        .workgroups(groups)
+        .run()?;
+    Ok(sums.to_vec::<Complex<f32>>()?.into_iter().map(crate::real::wide).sum())
+}
+
+/// Tables on the device that the engine uses first: [count, entries].
+pub(crate) fn tables<T: Real>(engine: &Engine, count: usize, entries: usize) -> Result<Tensor> {
+    engine.output(None, T::COMPLEX, &[count, entries.max(1)], "tables of gates")
+}
