@@ -10,6 +10,8 @@ mod bench_ops;
 mod bench_page;
 #[cfg(feature = "zk")]
 mod bench_zk;
+#[cfg(feature = "circuits")]
+mod circuits;
 mod coherence;
 mod colormap;
 mod compile;
@@ -127,6 +129,7 @@ subcommands! {
     Verify: verify;
     Zk: zk if (feature = "zk")
         else "Compute with finite fields and curves, for zero-knowledge proofs", "fields and curves", "zk";
+    Circuits: circuits if (feature = "circuits") else "Run and draw quantum circuits from OpenQASM files", "circuits", "circuits";
     View: view if (all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))
         else "Open a window with the field or a kernel's picture", "the window", "viewer";
     Serve: serve if (feature = "serve") else "Serve this machine's devices over HTTP", "the service", "serve";

@@ -1,6 +1,8 @@
 //! The program `cantus` from outside: what it writes, prints and refuses. On the CPU backend, where the device does not matter.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 
+#[cfg(feature = "circuits")]
+mod circuits;
 mod compile;
 #[cfg(target_os = "linux")]
 mod doubles;
