@@ -312,3 +312,22 @@ def test_scipy_interpolates():
         warnings.simplefilter("ignore")
         found = interpolate.Akima1DInterpolator(A(k), A(v))(A(q))
     np.testing.assert_allclose(np.asarray(found), interpolate.Akima1DInterpolator(k, v)(q), rtol=1e-6)
+
+
+@pytest.mark.parametrize("read", ["float(y[0])", "np.asarray(y)", "y.eval()", "pass"])
+def test_writes_in_a_loop_leave_nothing(device, read):
+    code = f"""
+import cantus, gc, numpy as np
+rss = lambda: int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
+with cantus.device({device.name!r}):
+    y = cantus.zeros(100)
+    for step in range(12_001):
+        y[step % 100] = 1.0
+        if step % 10 == 0: {read}
+        if step == 4_000: begin = rss()
+    float(y[0])
+    print(rss() - begin)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 6000, f"{done.stdout} KiB in 8,000 steps"
