@@ -21,7 +21,8 @@ pub(crate) struct Sweep {
 /// The sweeps of passes on a state of 2^qubits amplitudes.
 pub(super) fn schedule(qubits: usize, ops: &[Op]) -> Vec<Sweep> {
     let size = if qubits <= SPLIT { qubits } else { TILE.min(qubits - 2) };
-    let all = (1_u64 << qubits) - 1;
+    // Without qubits nothing waits.
+    let all = if qubits == 0 { u64::MAX } else { (1_u64 << qubits) - 1 };
     let mut left: Vec<usize> = Vec::new();
     let mut unseen = 0..ops.len();
     let mut sweeps = Vec::new();

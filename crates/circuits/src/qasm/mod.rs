@@ -112,6 +112,9 @@ impl Circuit {
     /// # Ok::<_, cantus::Error>(())
     /// ```
     ///
+    /// Not taken are `def` and `extern`, timing (`delay`, `box`, `duration`, `stretch`), pulses (`cal`, `defcal`), `switch`, `complex`, `array`, loops and
+    /// assignments that depend on measurements, measurements whose outcome is not kept, and files to include other than the standard libraries.
+    ///
     /// # Errors
     /// [`Error::InvalidInput`] with the line: for text that is not OpenQASM, constructs that are not taken, and programs above the limits of qubits, bits, instructions and
     /// steps.

@@ -88,6 +88,16 @@ fn programs_are_what_they_say() {
 }
 
 #[test]
+fn circuits_without_qubits_have_one_amplitude() {
+    let circuit = Circuit::from_qasm("gphase(0.5); gphase(0.25);").expect("a program");
+    for precision in [Precision::Single, Precision::Double] {
+        assert!(worst(&amplitudes(&cpu(), &circuit, precision), &[C::from_polar(1.0, 0.75)]) < 1e-6);
+    }
+    let shots = cantus_circuits::run(&cpu(), &circuit, &[], 3, 0).expect("shots");
+    assert_eq!(shots.counts(), [(String::new(), 3)]);
+}
+
+#[test]
 fn gates_of_the_builder_are_those_of_names() {
     let mut circuit = Circuit::new(3).expect("qubits");
     circuit
