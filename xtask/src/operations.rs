@@ -368,6 +368,7 @@ mod tests {
                 let declared = line.strip_prefix("    pub fn ").or_else(|| line.strip_prefix("pub fn "));
                 let Some(name) = declared.and_then(|rest| rest.split(['(', '<']).next()) else { continue };
                 let name = name.trim_start_matches("r#");
+                let name = name.strip_suffix("_async").unwrap_or(name);
                 if !listed.contains(&name) && !OTHERS.contains(&name) {
                     missing.push(format!("{name} of {}", file.display()));
                 }

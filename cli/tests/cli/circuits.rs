@@ -8,7 +8,7 @@ const BELL: &str = "OPENQASM 3; include \"stdgates.inc\"; input float theta; qub
 fn counts_amplitudes_and_pictures() {
     let place = Place::new();
     std::fs::write(place.path("bell.qasm"), BELL).unwrap();
-    let run = "--backend cpu circuits run bell.qasm --shots 1000 --seed 7 --set theta=1.5707963267948966";
+    let run = "circuits run bell.qasm --shots 1000 --seed 7 --set theta=1.5707963267948966";
     let done = place.run(&format!("{run} --json --amplitudes state.npy"));
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let answer: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
@@ -49,11 +49,11 @@ fn what_is_wrong_is_named() {
     std::fs::write(place.path("bytes.qasm"), [0xff, 0xfe]).unwrap();
     for (arguments, words) in [
         ("circuits run wrong.qasm", "wrong.qasm, line 2: delay is not taken"),
-        ("--backend cpu circuits run large.qasm", "8.0 TiB"),
+        ("circuits run large.qasm", "8.0 TiB"),
         ("circuits draw bytes.qasm", "no text"),
-        ("--backend cpu circuits run bell.qasm", "the input has no value"),
-        ("--backend cpu circuits run bell.qasm --set theta=1 --set phi=2", "no such input"),
-        ("--backend cpu circuits run bell.qasm --set theta=1 --readout 2", "not from 0 to 1"),
+        ("circuits run bell.qasm", "the input has no value"),
+        ("circuits run bell.qasm --set theta=1 --set phi=2", "no such input"),
+        ("circuits run bell.qasm --set theta=1 --readout 2", "not from 0 to 1"),
         ("circuits run bell.qasm --set theta", "a number are expected"),
     ] {
         let done = place.run(arguments);
