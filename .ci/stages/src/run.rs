@@ -43,7 +43,10 @@ impl Run {
         run.tell("CANTUS_TURN", turn.to_string());
         run.tell("CANTUS_SKIPS", run.skips.display().to_string());
         if std::env::var_os("CANTUS_FEATURES").is_none() {
-            run.tell("CANTUS_FEATURES", if window { "circuits,shell,top,viewer,zk" } else { "circuits,shell,top,zk" }.to_owned());
+            run.tell(
+                "CANTUS_FEATURES",
+                if window { "circuits,shell,top,viewer,zk" } else { "circuits,shell,top,zk" }.to_owned(),
+            );
         }
         // Mesa's GL complains a hundred times where there is no folder for sockets.
         if std::env::var_os("XDG_RUNTIME_DIR").is_none() {

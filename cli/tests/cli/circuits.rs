@@ -35,7 +35,7 @@ fn counts_amplitudes_and_pictures() {
     assert!(text.stdout.contains("q[0]: ─Ry(theta)─●─M→0─"), "{}", text.stdout);
     assert_eq!(place.run("circuits draw bell.qasm -o bell.svg").code, Some(0));
     assert!(std::fs::read_to_string(place.path("bell.svg")).unwrap().starts_with("<svg"));
-    let bench = place.run("--backend cpu circuits bench bell.qasm --runs 3 --set theta=1 --json");
+    let bench = place.run("circuits bench bell.qasm --runs 3 --set theta=1 --json");
     let bench: serde_json::Value = serde_json::from_str(&bench.stdout).unwrap();
     assert_eq!(bench[0]["gates"], 2, "{bench}");
 }
