@@ -22,7 +22,8 @@ const KEYS: [&str; 10] = [
 
 /// The paths that a crate's package may hold, by their starts and ends.
 const STARTS: [&str; 5] = ["src/", "templates/", "examples/", "Cargo.", "LICENSE-"];
-const ENDS: [&str; 8] = [".wgsl", ".cu", ".h", ".ptx", "README.md", "CHANGELOG.md", ".cargo_vcs_info.json", "lib.rs"];
+const ENDS: [&str; 9] =
+    [".wgsl", ".cu", ".h", ".ptx", "README.md", "CHANGELOG.md", ".cargo_vcs_info.json", "lib.rs", "build.rs"];
 
 /// The registry takes 10 MB; this is where someone should look.
 const MOST: u64 = 1_000_000;
