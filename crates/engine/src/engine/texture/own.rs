@@ -3,6 +3,7 @@
 //! Such a texture's tensor is no memory of the engine's: it carries the place, the fate and the label, and only this module and dispatches know it.
 //! Where a kernel cannot be bound to the texture, it runs on a copy of the texels, and what it writes is copied back.
 
+#[cfg(feature = "wgpu")]
 use crate::backend::BoxFuture;
 use std::sync::{Arc, LazyLock};
 
