@@ -1,5 +1,7 @@
 //! Functions of elements against their definitions in float64, on every device of the machine.
 
+use std::cmp::Ordering;
+
 use cantus::ops::{Binary, Expr, Unary};
 use cantus::{DType, Engine, Error, Tensor};
 
@@ -211,6 +213,20 @@ fn taken(engine: &Engine, op: usize, dtype: DType) -> bool {
     supported(engine, dtype) && (usual || sampled(engine, 16 * op + dtype as usize, 4))
 }
 
+/// The number of 16 bits next to `x` in the direction of `y`: its bits are one more, or one less.
+fn next_of_bits(dtype: DType, x: f64, y: f64) -> f64 {
+    let bits = |number: f64| dtype.float_bits(number).unwrap() as u16;
+    let next = match x.partial_cmp(&y) {
+        None => return f64::NAN,
+        Some(Ordering::Equal) => return y,
+        _ if x == 0.0 => bits(y) & 0x8000 | 1,
+        Some(Ordering::Less) if x > 0.0 => bits(x) + 1,
+        Some(Ordering::Greater) if x < 0.0 => bits(x) + 1,
+        _ => bits(x) - 1,
+    };
+    dtype.half(next).unwrap().into()
+}
+
 #[test]
 fn every_function_is_as_accurate_as_the_table_says() {
     for engine in by_turns() {
@@ -231,8 +247,12 @@ fn every_function_is_as_accurate_as_the_table_says() {
                 let (x, a) = operand(engine, dtype, *left, 8);
                 let (y, b) = operand(engine, dtype, if whole { [0.0, 4.0] } else { *right }, 9);
                 // The next number depends on the width.
-                let wide = (*op, dtype) == (Binary::NextAfter, DType::F64);
-                let definition = if wide { libm::nextafter } else { *definition };
+                let definition = match (*op, dtype) {
+                    (Binary::NextAfter, DType::F64) => libm::nextafter,
+                    (Binary::NextAfter, DType::F16) => |x, y| next_of_bits(DType::F16, x, y),
+                    (Binary::NextAfter, DType::BF16) => |x, y| next_of_bits(DType::BF16, x, y),
+                    _ => *definition,
+                };
                 let expected: Vec<f64> = x.into_iter().zip(y).map(|(x, y)| definition(x, y)).collect();
                 let what = format!("{op:?} of {dtype} on {}", name(engine));
                 check(&a.binary(*op, &b).eval().unwrap(), &expected, op.accuracy(), &what);

@@ -456,6 +456,23 @@ fn float_next_after(x: f32, y: f32) -> f32 {
     return select(select(moved, y, x == y), float_nan(), (float_is_nan(x) | float_is_nan(y)) != 0u);
 }
 
+// The same in 16 bits, of which both arguments are numbers.
+fn step_of_bits(bits: u32, x: f32, y: f32) -> u32 {
+    let away = (y > x) == (x > 0.0);
+    let first = ((bitcast<u32>(y) >> 16u) & 0x8000u) | 1u;
+    return select(select(bits - 1u, bits + 1u, away), first, (bits & 0x7fffu) == 0u);
+}
+
+fn half_next_after(x: f32, y: f32) -> f32 {
+    let moved = unpack2x16float(step_of_bits(pack2x16float(vec2f(x, 0.0)), x, y)).x;
+    return select(select(moved, y, x == y), float_nan(), (float_is_nan(x) | float_is_nan(y)) != 0u);
+}
+
+fn bfloat_next_after(x: f32, y: f32) -> f32 {
+    let moved = bitcast<f32>(step_of_bits(bitcast<u32>(x) >> 16u, x, y) << 16u);
+    return select(select(moved, y, x == y), float_nan(), (float_is_nan(x) | float_is_nan(y)) != 0u);
+}
+
 // The exact rest of a division that rounds towards zero, by whole numbers: the mantissa of x, 8 bits further in each step, modulo that of y.
 fn float_rest(x: f32, y: f32) -> f32 {
     let a = float_magnitude(x);

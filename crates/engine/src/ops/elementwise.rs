@@ -57,6 +57,11 @@ impl Function {
         Ok(form.replace("{x}", x).replace("{y}", y))
     }
 
+    /// Returns whether it looks at numbers as their dtype holds them, not at what they are computed in.
+    fn looks(&self) -> bool {
+        matches!(self.gives, Gives::Bool) || self.name == "next_after"
+    }
+
     fn takes(&self, dtype: DType) -> bool {
         self.forms.iter().any(|(numbers, _)| covers(numbers, dtype))
     }
@@ -418,8 +423,8 @@ functions! {
         Hypot, hypot, { f32 => "float_hypot({x}, {y})" }, "5e-7";
         /// The magnitude of x with the sign of y.
         CopySign, copysign, { float => "{f}_with_sign({x}, {y})" }, "exact";
-        /// The float next to x in the direction of y. Of f16 as of the float32 of its value.
-        NextAfter, next_after, { f32 => "float_next_after({x}, {y})" }, "exact";
+        /// The number of the dtype next to x in the direction of y.
+        NextAfter, next_after, { f16 => "half_next_after({x}, {y})", bf16 => "bfloat_next_after({x}, {y})", f32 => "float_next_after({x}, {y})" }, "exact";
         /// The remainder of x by y when the quotient is rounded towards 0: exact, with the sign of x. NaN, or 0 for integers, where y = 0.
         Fmod, fmod, { float | signed => "{f}_rest({x}, {y})", unsigned => "{x} % select({y}, {t}(1), {y} == {t}(0))" }, "exact";
         /// The remainder of x by y when the quotient is rounded down, as Python's `%`: with the sign of y. NaN, or 0 for integers, where y = 0.
@@ -479,7 +484,8 @@ impl Expr {
                 return Ok(host::unary(op, typed));
             }
             let dtype = op.function().result(typed.dtype)?;
-            Ok(Typed::new(Node::Unary(op, typed.clone()), typed.shape.clone(), dtype))
+            let operand = if op.function().looks() { typed.rounded() } else { typed.clone() };
+            Ok(Typed::new(Node::Unary(op, operand), typed.shape.clone(), dtype))
         })
     }
 
@@ -502,6 +508,7 @@ impl Expr {
             }
             let dtype = op.function().result(left.dtype)?;
             let shape = shape::broadcast(&left.shape, &right.shape)?;
+            let (left, right) = if op.function().looks() { (left.rounded(), right.rounded()) } else { (left, right) };
             Ok(Typed::new(Node::Binary(op, left, right), shape, dtype))
         })
     }

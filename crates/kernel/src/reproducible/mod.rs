@@ -51,7 +51,9 @@ struct Library {
 static LIBRARY: LazyLock<Option<Library>> = LazyLock::new(|| {
     let text = [include_str!("arithmetic.wgsl"), cantus_shaders::prepared::ELEMENTWISE_FUNCTIONS_PORTABLE].join("\n");
     let module = naga::front::wgsl::parse_str(&text).ok()?;
-    let info = super::wgsl::validator(naga::valid::Capabilities::empty()).validate(&module).ok()?;
+    // Packing halves, which is rewritten too.
+    let halves = naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let info = super::wgsl::validator(halves).validate(&module).ok()?;
     let names = module.functions.iter().filter_map(|(handle, function)| Some((function.name.clone()?, handle)));
     let names = names.collect();
     Some(Library { module, info, names })

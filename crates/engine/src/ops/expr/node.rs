@@ -301,6 +301,17 @@ impl Typed {
         Self::new(Node::Cast(self.clone()), self.shape.clone(), dtype)
     }
 
+    /// The same values as their dtype holds them. f16 and bf16 are computed in f32: what looks at a value (a cast, a predicate, a comparison)
+    /// finds the one that is stored, whether or not it was stored before.
+    pub(in crate::ops) fn rounded(self: &Arc<Self>) -> Arc<Self> {
+        let is_exact = match &self.node {
+            Node::Read(view) => !matches!(view.source, Source::Deferred(_)),
+            Node::Gather { .. } | Node::Constant(_) | Node::Cast(_) => true,
+            Node::Unary(..) | Node::Binary(..) | Node::Select(..) | Node::Random { .. } => false,
+        };
+        if !self.dtype.is_half() || is_exact { self.clone() } else { self.cast(DType::F32).cast(self.dtype) }
+    }
+
     /// The same values in the dtype that they are computed in, of which a kernel can store one alone.
     pub(in crate::ops) fn widened(self: &Arc<Self>) -> Arc<Self> {
         self.cast(self.dtype.computed())
@@ -630,7 +641,8 @@ impl Expr {
                     },
                 });
             }
-            Ok(Typed::new(Node::Constant(value), Vec::new(), typed.dtype))
+            let bits = typed.dtype.float_bits(value).and_then(|bits| typed.dtype.half(u16::try_from(bits).ok()?));
+            Ok(Typed::new(Node::Constant(bits.map_or(value, f64::from)), Vec::new(), typed.dtype))
         })
     }
 
@@ -723,7 +735,7 @@ impl Expr {
     #[must_use]
     #[doc(alias = "astype")]
     pub fn cast(&self, dtype: DType) -> Self {
-        self.derived(|typed| Ok(typed.cast(dtype)))
+        self.derived(|typed| Ok(if dtype == typed.dtype { typed.clone() } else { typed.rounded().cast(dtype) }))
     }
 
     /// Two operands in the dtype that both are promoted to.
@@ -748,7 +760,7 @@ impl Expr {
                 ),
             });
         }
-        Ok((a.cast(dtype), b.cast(dtype)))
+        Ok((a.rounded().cast(dtype), b.rounded().cast(dtype)))
     }
 
     /// Limits the elements to `low..=high`; NaN stays.
