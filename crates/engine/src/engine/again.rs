@@ -341,6 +341,7 @@ impl Steps {
                 }
             }
         }
+        shared.make_room(slot).await;
         shared.look().await;
         Some(known.into_iter().map(Known::into_tensor).listed())
     }

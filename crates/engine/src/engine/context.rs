@@ -84,7 +84,6 @@ impl Shared {
     }
 
     /// Returns whether what is made here may be gone, or not be computed, where it is read later.
-    #[cfg(feature = "wgsl")]
     pub(crate) fn is_passing(&self) -> bool {
         self.current_capture().is_some() || self.current_scope().is_some()
     }

@@ -454,7 +454,7 @@ impl<'a> DispatchBuilder<'a> {
                 Ok(program) => match plan.record(&shared, &slot, &program, tried.len() > 1, span)? {
                     Recorded::Done => {
                         // A call that is dropped here has done its work.
-                        slot.make_room(&shared.events).await;
+                        shared.make_room(&slot).await;
                         return Ok(());
                     }
                     Recorded::Moved(tensor) if attempts == ATTEMPTS => return Err(contended(&tensor)),
@@ -801,7 +801,9 @@ impl Plan<'_> {
         let each = if slot.device().must_prove() { self.kernel.operations().unwrap_or(0) } else { 0 };
         #[cfg(not(feature = "wgsl"))]
         let each = 0;
-        Size { invocations: self.invocations, operations: self.invocations.saturating_mul(each) }
+        let written = self.tensors().filter(|(_, binding)| binding.access == Access::ReadWrite);
+        let bytes = written.map(|(tensor, _)| tensor.byte_len()).sum();
+        Size { invocations: self.invocations, operations: self.invocations.saturating_mul(each), bytes }
     }
 
     /// Returns the memory of its arguments on the device. The inner error is the label of a tensor that is elsewhere.

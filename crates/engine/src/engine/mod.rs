@@ -523,6 +523,15 @@ impl Shared {
         self.collect_times(slot);
     }
 
+    /// Waits where too much is on its way to a device: batches, or bytes of results.
+    pub(crate) async fn make_room(&self, slot: &Arc<Slot>) {
+        slot.make_room(&self.events).await;
+        // A capture and a scope keep their results.
+        if !self.is_passing() && slot.is_full() {
+            self.finish_slot(slot).await;
+        }
+    }
+
     /// Waits until all work of a slot so far has finished. What failed is kept for [`Engine::finish_async`].
     pub(crate) async fn finish_slot(&self, slot: &Arc<Slot>) {
         slot.settle(&self.events).await;

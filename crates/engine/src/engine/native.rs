@@ -160,7 +160,7 @@ impl Engine {
         for &(dtype, shape) in likes {
             outputs.push(self.output_async(largest.copied(), dtype, shape, label).await?);
         }
-        let _still = shared.moves.hold();
+        let still = shared.moves.hold();
         let mut effect = Effect::default();
         let mut bindings = Vec::with_capacity(inputs.len() + outputs.len());
         let mut bytes = 0;
@@ -179,11 +179,13 @@ impl Engine {
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);
         let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new(), stated: None };
         let invocations = outputs.iter().map(|output| output.len() as u64).sum();
-        let size = Size { invocations, operations: 0 };
+        let size = Size { invocations, operations: 0, bytes: outputs.iter().map(Tensor::byte_len).sum() };
         let tensors: Vec<(&Tensor, bool)> =
             inputs.iter().map(|&tensor| (tensor, false)).chain(outputs.iter().map(|output| (output, true))).listed();
         shared.trace_dispatch(&slot, &dispatch, &tensors, size, flops);
         shared.record(&slot, Command::Dispatch(dispatch), effect, size);
+        drop(still);
+        shared.make_room(&slot).await;
         Ok(Some(outputs))
     }
 }

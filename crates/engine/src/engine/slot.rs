@@ -41,6 +41,8 @@ const BATCH_INVOCATIONS: u64 = 1 << 22;
 const BATCH_OPERATIONS: u64 = 1 << 33;
 /// The most invocations of what runs on a thread that may not wait for long: some milliseconds, unless each takes thousands of steps.
 const SMALL_INVOCATIONS: u64 = 1 << 20;
+/// The bytes of results that may be on their way before a caller has to wait, in those of one evaluation.
+const MOST_UNDER_WAY: u64 = 16;
 /// The batches that may be on their way before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;
 
@@ -83,6 +85,8 @@ struct Work {
     in_flight: VecDeque<Submission>,
     /// Counts what the device was given: submissions, and writes of the host's.
     turn: u64,
+    /// Bytes of results recorded since the device was last waited for.
+    under_way: u64,
 }
 
 /// The amount of work in a command or a batch.
@@ -91,12 +95,15 @@ pub(crate) struct Size {
     pub(crate) invocations: u64,
     /// An estimate; 0 if there is no driver whose limits matter.
     pub(crate) operations: u64,
+    /// Bytes of the results.
+    pub(crate) bytes: u64,
 }
 
 impl Size {
     fn add(&mut self, other: Self) {
         self.invocations = self.invocations.saturating_add(other.invocations);
         self.operations = self.operations.saturating_add(other.operations);
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 }
 
@@ -305,9 +312,11 @@ impl Slot {
         work.pending.push(command);
         work.effects.push(effect);
         work.size.add(size);
+        work.under_way = work.under_way.saturating_add(size.bytes);
         if work.pending.len() >= self.commands
             || work.size.invocations >= BATCH_INVOCATIONS
             || work.size.operations >= BATCH_OPERATIONS
+            || work.size.bytes >= self.most_under_way()
         {
             self.submit(&mut work, log);
         }
@@ -353,6 +362,17 @@ impl Slot {
             let Some(oldest) = oldest else { return };
             self.wait(&oldest, log).await;
         }
+    }
+
+    /// Returns whether results take more memory than may wait for the device: a caller that drops them, and reads none, would be ahead of it
+    /// without a limit. Counts from 0 then.
+    pub(crate) fn is_full(&self) -> bool {
+        let mut work = lock(&self.work);
+        let is_full = work.under_way > MOST_UNDER_WAY * self.most_under_way();
+        if is_full {
+            work.under_way = 0;
+        }
+        is_full
     }
 
     /// Submits under the lock, so that batches go out in the order in which they were recorded. What has come to an end well is
