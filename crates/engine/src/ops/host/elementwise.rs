@@ -355,7 +355,7 @@ fn mapped<T: Copy + Send>(mut values: Vec<T>, of: fn(T) -> T) -> Vec<T> {
 pub(in crate::ops) fn unary(op: Unary, typed: &Arc<Typed>) -> Arc<Typed> {
     let shape = typed.shape.clone();
     let dtype = if op == Unary::Angle { part_of(typed.dtype) } else { typed.dtype };
-    recorded(("function", vec![op as usize]), vec![typed.clone()], shape, dtype, move |inputs| {
+    recorded(("function", vec![op as usize]), vec![typed.clone()], shape, dtype, move |inputs, _| {
         match inputs.into_iter().next() {
             Some(Values::Complexes(values)) if op == Unary::Angle => {
                 Values::Reals(values.into_iter().map(|z| z.im.atan2(z.re)).collect())
@@ -446,7 +446,7 @@ fn signed_power(x: i64, y: i64) -> i64 {
 pub(in crate::ops) fn binary(op: Binary, x: &Arc<Typed>, y: &Arc<Typed>) -> Result<Arc<Typed>> {
     let shape = broadcast(&x.shape, &y.shape)?;
     let inputs = [x, y].map(|side| broadcast_to(side, &shape)).to_vec();
-    Ok(recorded(("function of two", vec![op as usize]), inputs, shape, x.dtype, move |inputs| {
+    Ok(recorded(("function of two", vec![op as usize]), inputs, shape, x.dtype, move |inputs, _| {
         let mut inputs = inputs.into_iter();
         match (inputs.next(), inputs.next()) {
             (Some(Values::Complexes(x)), Some(Values::Complexes(y))) => {

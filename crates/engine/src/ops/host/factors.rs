@@ -8,6 +8,7 @@ use faer::{Mat, MatRef, Side};
 
 use super::matrix::Factorisation;
 use super::{C, Values};
+use crate::backend::native::Stop;
 use crate::threads;
 
 /// Real and complex numbers.
@@ -38,16 +39,22 @@ impl Number for C {
 
 /// Computes `which` for each of `count` matrices (m, n), of all elements, with a right side of as many columns as given: `size` numbers
 /// for each.
-pub(super) fn all(which: Factorisation, inputs: Vec<Values>, sides: [usize; 2], columns: usize, size: usize) -> Values {
+pub(super) fn all(
+    which: Factorisation,
+    inputs: Vec<Values>,
+    sides: [usize; 2],
+    (columns, size): (usize, usize),
+    stop: &Stop<'_>,
+) -> Values {
     let mut inputs = inputs.into_iter();
     match (inputs.next(), inputs.next()) {
-        (Some(Values::Reals(a)), None) => Values::Reals(batches(which, &a, None, sides, columns, size)),
+        (Some(Values::Reals(a)), None) => Values::Reals(batches(which, &a, None, sides, (columns, size), stop)),
         (Some(Values::Reals(a)), Some(Values::Reals(b))) => {
-            Values::Reals(batches(which, &a, Some(&b), sides, columns, size))
+            Values::Reals(batches(which, &a, Some(&b), sides, (columns, size), stop))
         }
         (a, b) => {
             let (a, b) = (a.map(Values::complexes).unwrap_or_default(), b.map(Values::complexes));
-            Values::Complexes(batches(which, &a, b.as_deref(), sides, columns, size))
+            Values::Complexes(batches(which, &a, b.as_deref(), sides, (columns, size), stop))
         }
     }
 }
@@ -57,11 +64,14 @@ fn batches<T: Number>(
     a: &[T],
     b: Option<&[T]>,
     [m, n]: [usize; 2],
-    columns: usize,
-    size: usize,
+    (columns, size): (usize, usize),
+    stop: &Stop<'_>,
 ) -> Vec<T> {
     let mut results = vec![T::default(); a.len() / (m * n) * size];
     threads::each_chunk(&mut results, size, |batch, result| {
+        if stop() {
+            return;
+        }
         let a = MatRef::from_row_major_slice(&a[batch * m * n..(batch + 1) * m * n], m, n);
         let b = b.map(|b| MatRef::from_row_major_slice(&b[batch * n * columns..(batch + 1) * n * columns], n, columns));
         // What could not be computed is no number.

@@ -94,11 +94,14 @@ impl Plan {
     }
 }
 
+/// Elements between two looks at whether to stop.
+const LOOK: usize = 1 << 16;
+
 /// The transforms of the rows along the last axis; the inverse divides by their length.
 pub(in crate::ops) fn transformed(typed: &Arc<Typed>, inverse: bool) -> Arc<Typed> {
     let n = typed.shape.last().copied().unwrap_or(1);
     let dtype = if typed.dtype == DType::Complex64 { typed.dtype } else { DType::Complex128 };
-    recorded(("fourier", vec![inverse.into()]), vec![typed.clone()], typed.shape.clone(), dtype, move |inputs| {
+    recorded(("fourier", vec![inverse.into()]), vec![typed.clone()], typed.shape.clone(), dtype, move |inputs, stop| {
         let values = inputs.into_iter().next().map(Values::complexes).unwrap_or_default();
         let plan = Plan::new(n);
         let row = |row: &[C]| {
@@ -113,7 +116,11 @@ pub(in crate::ops) fn transformed(typed: &Arc<Typed>, inverse: bool) -> Arc<Type
         let mut result = vec![C::default(); values.len()];
         threads::each_chunk(&mut result, each, |number, to| {
             let from = &values[number * each..number * each + to.len()];
-            for (to, from) in to.chunks_exact_mut(n.max(1)).zip(from.chunks_exact(n.max(1))) {
+            let rows = to.chunks_exact_mut(n.max(1)).zip(from.chunks_exact(n.max(1)));
+            for (place, (to, from)) in rows.enumerate() {
+                if place.is_multiple_of(LOOK.div_ceil(n.max(1))) && stop() {
+                    return;
+                }
                 to.copy_from_slice(&row(from));
             }
         });

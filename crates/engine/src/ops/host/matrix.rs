@@ -448,10 +448,10 @@ pub(in crate::ops) fn factorised(which: Factorisation, a: &Arc<Typed>, b: Option
     let inputs = [Some(a), b].into_iter().flatten().cloned().listed();
     let size = sizes.iter().sum();
     let key = vec![which.number(), m, n, columns];
-    let all = recorded(("factorisation", key), inputs, vec![count, size], a.dtype, move |inputs| {
+    let all = recorded(("factorisation", key), inputs, vec![count, size], a.dtype, move |inputs, stop| {
         #[cfg(all(feature = "linalg", not(target_arch = "wasm32")))]
         if m * n > 0 {
-            return super::factors::all(which, inputs, sides, columns, size);
+            return super::factors::all(which, inputs, sides, (columns, size), stop);
         }
         let mut inputs = inputs.into_iter();
         let a = inputs.next();
@@ -459,6 +459,7 @@ pub(in crate::ops) fn factorised(which: Factorisation, a: &Arc<Typed>, b: Option
         let a = a.map(Values::complexes).unwrap_or_default();
         let b = inputs.next().map(Values::complexes).unwrap_or_default();
         let result: Vec<C> = (0..count)
+            .take_while(|_| !stop())
             .flat_map(|batch| {
                 let matrix = a[batch * m * n..(batch + 1) * m * n].to_vec();
                 let right = has_right

@@ -21,7 +21,7 @@ use super::expr::node::Typed;
 use super::expr::operation::{Call, Operation};
 use super::expr::shape::product;
 use crate::backend::BoxFuture;
-use crate::backend::native::{Function, NativeOperation};
+use crate::backend::native::{Function, NativeOperation, Stop};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::evaluate::compute;
@@ -105,8 +105,8 @@ impl Values {
     }
 }
 
-/// Computes the elements of a result from those of the inputs, row-major.
-type Compute = dyn Fn(Vec<Values>) -> Values + Send + Sync;
+/// Computes the elements of a result from those of the inputs, row-major. What it returns once it is told to stop is never read.
+type Compute = dyn Fn(Vec<Values>, &Stop<'_>) -> Values + Send + Sync;
 
 /// An operation of the host's.
 struct Host {
@@ -124,9 +124,9 @@ impl Host {
         let sizes = sizes.chain([product(&of.shape) * of.dtype.bytes()]).listed();
         let dtypes = self.inputs.iter().map(|input| input.dtype).listed();
         let (compute, parameters) = (self.compute.clone(), (self.name, self.key.clone(), dtypes, of.dtype));
-        let function = Function::new(parameters, sizes, move |(_, _, dtypes, dtype), inputs, result, _| {
+        let function = Function::new(parameters, sizes, move |(_, _, dtypes, dtype), inputs, result, stop| {
             let values = inputs.iter().zip(dtypes).map(|(bytes, &dtype)| Values::read(bytes, dtype)).try_listed();
-            compute(values.map_err(|error| error.to_string())?).write(*dtype, result);
+            compute(values.map_err(|error| error.to_string())?, stop).write(*dtype, result);
             Ok(())
         });
         NativeOperation::Function(function)
@@ -164,11 +164,46 @@ impl Operation for Host {
                 values.push(Values::read(&tensor.to_bytes_async().await?, tensor.dtype())?);
             }
             let mut bytes = vec![0; product(&call.of.shape) * call.of.dtype.bytes()];
-            (self.compute)(values).write(call.of.dtype, &mut bytes);
+            aside(self.compute.clone(), values).await?.write(call.of.dtype, &mut bytes);
             let result = call.engine.tensor_from_bytes_async(call.of.dtype, &call.of.shape, &bytes).await?;
             call.followed(result).await
         })
     }
+}
+
+/// Computes on a thread of its own: who waits for it may be asked to go on before it ends.
+#[cfg(not(target_arch = "wasm32"))]
+async fn aside(compute: Arc<Compute>, values: Vec<Values>) -> Result<Values> {
+    let failed = |reason: String| Error::InvalidInput { what: "an operation of the host's".to_owned(), reason };
+    let (done, found) = futures_channel::oneshot::channel();
+    let dropped = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = dropped.clone();
+    let work = move || {
+        let stop = || seen.load(std::sync::atomic::Ordering::Relaxed);
+        let _ = done.send(compute(values, &stop));
+    };
+    let _thread = cantus_base::threads::spawn("cantus-host".to_owned(), Box::new(work))
+        .map_err(|error| failed(format!("its thread could not be started: {error}")))?;
+    let _drops = Dropped(dropped);
+    found.await.map_err(|_| failed("its thread ended without a result".to_owned()))
+}
+
+/// Tells the thread when nobody waits for it any more.
+#[cfg(not(target_arch = "wasm32"))]
+struct Dropped(Arc<std::sync::atomic::AtomicBool>);
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// On the web there is no thread to wait beside.
+#[cfg(target_arch = "wasm32")]
+#[expect(clippy::unused_async, reason = "as the other form")]
+async fn aside(compute: Arc<Compute>, values: Vec<Values>) -> Result<Values> {
+    Ok(compute(values, &|| false))
 }
 
 /// Records an operation of the host's: from the elements of its inputs, row-major, those of its result. The name and the key say all that the
@@ -178,7 +213,7 @@ fn recorded(
     inputs: Vec<Arc<Typed>>,
     shape: Vec<usize>,
     dtype: DType,
-    compute: impl Fn(Vec<Values>) -> Values + Send + Sync + 'static,
+    compute: impl Fn(Vec<Values>, &Stop<'_>) -> Values + Send + Sync + 'static,
 ) -> Arc<Typed> {
     if shape.contains(&0) {
         return Typed::filled(0.0, &shape, dtype);

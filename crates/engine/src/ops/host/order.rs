@@ -4,10 +4,13 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::{Values, recorded};
+use crate::backend::native::Stop;
 use crate::ops::expr::node::Typed;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
-use cantus_base::listed::Listed;
+
+/// Elements between two looks at whether to stop.
+const LOOK: usize = 1 << 16;
 
 /// Returns whether numbers of a dtype have an order, and 64 bits.
 pub(in crate::ops) fn is_wide(dtype: DType) -> bool {
@@ -31,21 +34,36 @@ fn places<T: Copy>(row: &[T], descending: bool, order: impl Fn(T, T) -> Ordering
     places
 }
 
-fn rows<T: Copy>(values: &[T], length: usize, mut of: impl FnMut(usize, &[T]) -> Vec<u64>) -> Values {
-    Values::Unsigned(values.chunks_exact(length.max(1)).enumerate().flat_map(|(row, values)| of(row, values)).listed())
+fn rows<T: Copy>(values: &[T], length: usize, stop: &Stop<'_>, mut of: impl FnMut(usize, &[T]) -> Vec<u64>) -> Values {
+    let mut found = Vec::with_capacity(values.len());
+    for (row, values) in values.chunks_exact(length.max(1)).enumerate() {
+        if row.is_multiple_of(LOOK.div_ceil(length.max(1))) && stop() {
+            break;
+        }
+        found.extend(of(row, values));
+    }
+    Values::Unsigned(found)
 }
 
 /// The places of the elements of each row along the last axis in their order, as u32. Equal elements stay in theirs.
 pub(in crate::ops) fn argsort(typed: &Arc<Typed>, descending: bool) -> Arc<Typed> {
     let (shape, length) = (typed.shape.clone(), typed.shape.last().copied().unwrap_or(1));
-    recorded(("sort", vec![descending.into()]), vec![typed.clone()], shape, DType::U32, move |inputs| {
-        match inputs.first() {
-            Some(Values::Reals(values)) => rows(values, length, |_, row| places(row, descending, order)),
-            Some(Values::Signed(values)) => rows(values, length, |_, row| places(row, descending, |x, y| x.cmp(&y))),
-            Some(Values::Unsigned(values)) => rows(values, length, |_, row| places(row, descending, |x, y| x.cmp(&y))),
+    recorded(
+        ("sort", vec![descending.into()]),
+        vec![typed.clone()],
+        shape,
+        DType::U32,
+        move |inputs, stop| match inputs.first() {
+            Some(Values::Reals(values)) => rows(values, length, stop, |_, row| places(row, descending, order)),
+            Some(Values::Signed(values)) => {
+                rows(values, length, stop, |_, row| places(row, descending, |x, y| x.cmp(&y)))
+            }
+            Some(Values::Unsigned(values)) => {
+                rows(values, length, stop, |_, row| places(row, descending, |x, y| x.cmp(&y)))
+            }
             _ => Values::Unsigned(Vec::new()),
-        }
-    })
+        },
+    )
 }
 
 /// Returns for each value the position at which inserting it keeps the row sorted.
@@ -54,9 +72,10 @@ fn found<T: Copy>(
     values: &[T],
     [length, count]: [usize; 2],
     right: bool,
+    stop: &Stop<'_>,
     order: impl Fn(T, T) -> Ordering,
 ) -> Values {
-    rows(values, count, |row, values| {
+    rows(values, count, stop, |row, values| {
         let sorted = &sorted[row * length..(row + 1) * length];
         let place = |&value: &T| {
             sorted.partition_point(|&element| match order(element, value) {
@@ -74,10 +93,12 @@ pub(in crate::ops) fn searchsorted(sorted: &Arc<Typed>, values: &Arc<Typed>, rig
     let sides = [sorted, values].map(|typed| typed.shape.last().copied().unwrap_or(1));
     debug_assert_eq!(product(&sorted.shape) / sides[0].max(1), product(&values.shape) / sides[1].max(1));
     let (inputs, shape) = (vec![sorted.clone(), values.clone()], values.shape.clone());
-    recorded(("searchsorted", vec![right.into()]), inputs, shape, DType::U32, move |inputs| match &inputs[..] {
-        [Values::Reals(sorted), Values::Reals(values)] => found(sorted, values, sides, right, order),
-        [Values::Signed(sorted), Values::Signed(values)] => found(sorted, values, sides, right, |x, y| x.cmp(&y)),
-        [Values::Unsigned(sorted), Values::Unsigned(values)] => found(sorted, values, sides, right, |x, y| x.cmp(&y)),
+    recorded(("searchsorted", vec![right.into()]), inputs, shape, DType::U32, move |inputs, stop| match &inputs[..] {
+        [Values::Reals(sorted), Values::Reals(values)] => found(sorted, values, sides, right, stop, order),
+        [Values::Signed(sorted), Values::Signed(values)] => found(sorted, values, sides, right, stop, |x, y| x.cmp(&y)),
+        [Values::Unsigned(sorted), Values::Unsigned(values)] => {
+            found(sorted, values, sides, right, stop, |x, y| x.cmp(&y))
+        }
         _ => Values::Unsigned(Vec::new()),
     })
 }

@@ -48,7 +48,7 @@ pub(in crate::ops) fn matmul(a: &Arc<Typed>, b: &Arc<Typed>, dtype: DType) -> Ar
     if k == 0 {
         return Typed::filled(0.0, &shape, dtype);
     }
-    recorded(("matmul", Vec::new()), vec![a.clone(), b.clone()], shape, dtype, move |inputs| match &inputs[..] {
+    recorded(("matmul", Vec::new()), vec![a.clone(), b.clone()], shape, dtype, move |inputs, _| match &inputs[..] {
         [Values::Reals(a), Values::Reals(b)] => Values::Reals(product(a, b, sides)),
         [Values::Complexes(a), Values::Complexes(b)] => Values::Complexes(product(a, b, sides)),
         [Values::Signed(a), Values::Signed(b)] => {
