@@ -315,11 +315,8 @@ class Array(Methods, _core.Handle):
             elif copy:
                 source = wrap(self._x.copy(), self._device)
             capsule = source._x.dlpack(versioned)
-        if capsule is None:
-            # Without elements there is no memory.
-            empty = np.empty(self.shape, self.dtype.numpy)
-            return empty.__dlpack__(max_version=max_version) if max_version else empty.__dlpack__()
-        return capsule
+        # Without elements there is no memory, on no device.
+        return source._x.dlpack(versioned) if capsule is None else capsule
 
     # Other devices and dtypes.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -75,10 +75,20 @@ class Kernel:
         arrays: dict[str, Array] = {}
         numbers: list[tuple[str, list[float]]] = []
         uniforms = [name for name, (space, _) in self._bindings.items() if space == "uniform"]
+        structures: list[tuple[str, Any]] = []
         images = {name: arguments.pop(name) for name in self._textures if name in arguments}
         samplers = [(name, _texture.sampling(arguments.pop(name, None), name, self._samplers[name])) for name in self._samplers]
         for name, value in arguments.items():
             space = self._bindings.get(name, (None, False))[0]
+            if isinstance(value, np.ndarray | np.void) and value.dtype.names:
+                if space == "storage":
+                    structures.append((name, value))
+                    arrays[name] = self._packed(name, np.atleast_1d(np.asarray(value)), device)
+                elif space == "uniform":
+                    numbers.extend(_members(name, np.asarray(value)))
+                else:
+                    raise _core.KernelError(f"the kernel {self.name} has no binding {name} (it has {', '.join(self._names())})")
+                continue
             if space == "storage":
                 arrays[name] = value if isinstance(value, Array) else _api.asarray(value, device=device)
                 if not isinstance(value, Array) and self._bindings[name][1]:
@@ -111,6 +121,37 @@ class Kernel:
         target.engine.run(self._kernel, bound, textures, samplers, numbers, _extent(invocations), _extent(workgroups))
         for array, x in written:
             array._x = x
+        for name, value in structures:
+            if self._bindings[name][1]:
+                self._unpacked(name, np.asarray(arrays[name]), value)
+
+    def _packed(self, name: str, values: Any, device: Any) -> Array:
+        """NumPy's structures as the kernel lays them out, its members by their names."""
+        if name not in self.reflection["structures"]:
+            raise TypeError(f"{name} holds no structures: give it an array of numbers, not of {values.dtype}")
+        stride, members = self.reflection["structures"][name]
+        if stride % 4:
+            raise TypeError(f"{name}: structures of {stride} bytes are no whole words")
+        unknown = set(values.dtype.names) - {path[0] for path, *_ in members}
+        if unknown:
+            raise TypeError(f"{name}: the structure has no member {', '.join(sorted(unknown))} (it has {', '.join(dict.fromkeys(path[0] for path, *_ in members))})")
+        memory = np.zeros(values.size * stride // 4, "u4")
+        for path, target in _seen(memory, stride, members, values.size):
+            target[...] = _member(values.ravel(), path, target, name)
+        # One dtype for all members, where they have one; else words.
+        kinds = {scalar for _, _, scalar, _ in members}
+        return _api.asarray(memory.view("f4") if kinds == {"f32"} else memory.view("i4") if kinds == {"i32"} else memory, device=device)
+
+    def _unpacked(self, name: str, memory: Any, values: Any) -> None:
+        """Copies the members that the kernel wrote back into NumPy's structures."""
+        if not isinstance(values, np.ndarray) or not values.flags.writeable:
+            raise _core.KernelError(f"{name} is written: give it a NumPy array that can be written to")
+        stride, members = self.reflection["structures"][name]
+        flat = np.empty(values.size, values.dtype)
+        flat[...] = values.ravel()
+        for path, source in _seen(memory, stride, members, values.size):
+            _member(flat, path, source, name)[...] = source
+        values[...] = flat.reshape(values.shape)
 
     def _names(self) -> list[str]:
         return [*self._bindings, *self._textures, *self._samplers]
@@ -134,6 +175,31 @@ class Kernel:
 
     def _repr_html_(self) -> str:
         return f"<b>{self.name}</b>{self._table()._repr_html_()}"
+
+
+def _members(name: str, value: Any) -> list[tuple[str, list[float]]]:
+    """The numbers of a structure, by the paths of its members."""
+    if value.dtype.names:
+        return [found for member in value.dtype.names for found in _members(f"{name}.{member}", value[member])]
+    return [(name, [float(part) for part in value.ravel()])]
+
+
+def _seen(memory: Any, stride: int, members: Any, count: int) -> Any:
+    """The numbers of each member of structures in memory."""
+    for path, offset, scalar, sides in members:
+        kind = np.dtype(f"{scalar[0]}{int(scalar[1:]) // 8}")
+        shape, strides = (count, *(side for side, _ in sides)), (stride, *(step for _, step in sides))
+        yield path, np.ndarray(shape, kind, memory, offset, strides)
+
+
+def _member(values: Any, path: Sequence[str], like: Any, name: str) -> Any:
+    for part in path:
+        if part not in (values.dtype.names or ()):
+            raise TypeError(f"{name}: the array has no member {'.'.join(path)} (it has {', '.join(values.dtype.names or ())})")
+        values = values[part]
+    if values.shape != like.shape or not np.can_cast(values.dtype, like.dtype, "same_kind"):
+        raise TypeError(f"{name}: the member {'.'.join(path)} is {like.shape[1:]} of {like.dtype}, and the array has {values.shape[1:]} of {values.dtype}")
+    return values
 
 
 class _Bindings(_devices.Table):

@@ -475,8 +475,11 @@ impl Lazy {
         Ok(wait(py, &self.engine, tensor.host_view_async())?.map(|view| view.as_ptr() as usize))
     }
 
-    /// A DLPack capsule over the host's memory; None where the array is not there.
+    /// A DLPack capsule over the host's memory; None where the array is not there. Without elements there is no memory.
     fn dlpack<'py>(&self, py: Python<'py>, versioned: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.shape.contains(&0) {
+            return dlpack::exported(py, &self.shape, self.dtype, View::Nothing, None, versioned).map(Some);
+        }
         let tensor = self.tensor(py)?;
         match wait(py, &self.engine, tensor.host_view_async())? {
             Some(view) => dlpack::exported(py, &self.shape, self.dtype, View::Host(view), None, versioned).map(Some),
@@ -560,6 +563,17 @@ impl Lazy {
     ) -> PyResult<Vec<Self>> {
         if name == "inverse"
             && let Some(known) = self.at_once(Few::inverse)
+        {
+            return Ok(vec![known]);
+        }
+        if matches!(name, "reshape" | "broadcast_to")
+            && let Some(known) = self.at_once(|few| few.in_shape(name, ints))
+        {
+            return Ok(vec![known]);
+        }
+        if name == "slice_scatter"
+            && let [other] = others
+            && let Some(known) = self.both_at_once(other, |few, other| few.written(ints, other))
         {
             return Ok(vec![known]);
         }

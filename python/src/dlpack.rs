@@ -57,6 +57,8 @@ struct ManagedVersioned {
 pub(crate) enum View {
     Host(HostView),
     Driver(DriverView),
+    /// Of an array without elements.
+    Nothing,
 }
 
 /// DLPack's type of a backend's devices, where they share memory with other libraries.
@@ -93,6 +95,7 @@ fn tensor(exported: &mut Exported, dtype: DType, device_type: i32) -> DlTensor {
     let (data, device_id) = match &exported.view {
         View::Host(view) => (view.as_ptr().cast_mut().cast(), 0),
         View::Driver(view) => (view.address() as *mut c_void, view.device()),
+        View::Nothing => (std::ptr::null_mut(), 0),
     };
     DlTensor {
         data,

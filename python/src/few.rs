@@ -173,6 +173,40 @@ impl Few {
         Some(Self::new(shape.to_vec(), numbers))
     }
 
+    /// The same numbers in another shape, if it has as many, or repeated to it.
+    pub(crate) fn in_shape(&self, name: &str, ints: &[i64]) -> Option<Arc<Self>> {
+        let shape = ints.iter().map(|&side| usize::try_from(side).ok()).collect::<Option<Vec<_>>>()?;
+        match name {
+            "reshape" if count(&shape)? == self.numbers.len() => Some(Self::new(shape, self.numbers.clone())),
+            "broadcast_to" if is_few(&shape) && broadcast(&shape, &self.shape)? == shape => {
+                let numbers = self.spread(&shape);
+                Some(Self::new(shape, numbers))
+            }
+            _ => None,
+        }
+    }
+
+    /// These numbers with others in a box, which has as many axes: `ends` are where it begins and ends along each.
+    pub(crate) fn written(&self, ends: &[i64], other: &Self) -> Option<Arc<Self>> {
+        let rank = self.shape.len();
+        if ends.len() != 2 * rank || self.numbers.len() > KEPT || other.shape.len() != rank {
+            return None;
+        }
+        let mut places = vec![0_usize];
+        for (axis, (&side, &length)) in self.shape.iter().zip(&other.shape).enumerate() {
+            let (start, end) = (usize::try_from(ends[2 * axis]).ok()?, usize::try_from(ends[2 * axis + 1]).ok()?);
+            if end > side || end.checked_sub(start)? != length {
+                return None;
+            }
+            places = places.iter().flat_map(|&place| (start..end).map(move |at| place * side + at)).collect();
+        }
+        let mut numbers = self.numbers.clone();
+        for (place, &number) in places.into_iter().zip(&other.numbers) {
+            *numbers.get_mut(place)? = number;
+        }
+        Some(Self::new(self.shape.clone(), numbers))
+    }
+
     /// The inverse of a matrix by elimination with pivots in float64; NaN if it is singular.
     pub(crate) fn inverse(&self) -> Option<Arc<Self>> {
         let n = match self.shape[..] {

@@ -1,12 +1,13 @@
 //! The operators, parts and dtype of arrays, which programs ask for most often. `cantus.Array` extends this class, so that Python's operators come here
 //! at once; all other cases go on in `cantus/_array.py`.
 
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cantus::DType;
 use cantus::ops::{Binary, Unary};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple, PyType};
@@ -19,9 +20,32 @@ use crate::call;
 pub(crate) struct Handle {
     /// The recorded array: another one once the array was changed. Locked while it is copied, never while something is recorded or computed.
     x: Mutex<Held>,
+    /// The state of a part of another array: [`WRITTEN`] if it was written to and not read since.
+    part: AtomicU8,
     /// The device.
     #[pyo3(get, name = "_device")]
     device: Py<PyAny>,
+}
+
+/// An array of its own; a part of another one, as `x[1:]` gives; such a part that was written to and not read since.
+const WHOLE: u8 = 0;
+const PART: u8 = 1;
+const WRITTEN: u8 = 2;
+
+/// A part that is written to and goes unread was meant to change the array that it is of: NumPy's slices do.
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.part.load(Ordering::Relaxed) == WRITTEN {
+            Python::attach(|py| {
+                let message =
+                    c"a part of an array was written to and not read: parts are copies, and the array is unchanged \
+                    (write to x[key] = value itself)";
+                if let Err(error) = PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), message, 1) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
+    }
 }
 
 /// The recorded array, or how to get it.
@@ -84,7 +108,7 @@ pub(crate) fn late<'py>(record: &Bound<'py, PyAny>, device: &Bound<'py, PyAny>) 
 
 impl Extension {
     fn array<'py>(&self, py: Python<'py>, x: Held, device: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let handle = PyClassInitializer::from(Handle { x: Mutex::new(x), device });
+        let handle = PyClassInitializer::from(Handle { x: Mutex::new(x), part: AtomicU8::new(WHOLE), device });
         // SAFETY: the class extends `Handle`. This is what its constructor does, without arguments of Python's.
         unsafe {
             let made = pyo3::impl_::pymethods::tp_new_impl::<_, Handle>(py, handle, self.class.as_ptr().cast())?;
@@ -120,13 +144,22 @@ impl Handle {
     }
 
     fn lazy(&self, py: Python<'_>) -> PyResult<Lazy> {
+        if self.part.load(Ordering::Relaxed) == WRITTEN {
+            self.part.store(PART, Ordering::Relaxed);
+        }
         let record = match &*self.locked() {
             Held::Recorded(x) => return Ok(x.clone()),
             Held::Late(record) => record.clone_ref(py),
         };
         let x: PyRef<'_, Lazy> = record.bind(py).call0()?.extract()?;
-        self.become_another(&x);
+        self.hold(&x);
         Ok(x.clone())
+    }
+
+    fn hold(&self, x: &Lazy) {
+        // What it was is dropped when nothing is locked.
+        let before = std::mem::replace(&mut *self.locked(), Held::Recorded(x.clone()));
+        drop(before);
     }
 
     fn made<'py>(&self, py: Python<'py>, extension: &Extension, x: Lazy) -> PyResult<Bound<'py, PyAny>> {
@@ -201,7 +234,7 @@ fn general<'py>(
 impl Handle {
     #[new]
     fn new(x: &Lazy, device: Py<PyAny>) -> Self {
-        Self { x: Mutex::new(Held::Recorded(x.clone())), device }
+        Self { x: Mutex::new(Held::Recorded(x.clone())), part: AtomicU8::new(WHOLE), device }
     }
 
     #[getter(_x)]
@@ -220,9 +253,10 @@ impl Handle {
 
     #[setter(_x)]
     fn become_another(&self, x: &Lazy) {
-        // What it was is dropped when nothing is locked.
-        let before = std::mem::replace(&mut *self.locked(), Held::Recorded(x.clone()));
-        drop(before);
+        if self.part.load(Ordering::Relaxed) == PART {
+            self.part.store(WRITTEN, Ordering::Relaxed);
+        }
+        self.hold(x);
     }
 
     /// The dtype's name in the core.
@@ -385,9 +419,13 @@ impl Handle {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let extension = extension(py)?;
-        match own.lazy(py)?.part(key)? {
-            Some(x) => own.made(py, extension, x),
-            None => general(extension, "part", slf, key, false),
+        let part = match own.lazy(py)?.part(key)? {
+            Some(x) => own.made(py, extension, x)?,
+            None => general(extension, "part", slf, key, false)?,
+        };
+        if let Ok(made) = part.cast::<Self>() {
+            made.get().part.store(PART, Ordering::Relaxed);
         }
+        Ok(part)
     }
 }

@@ -2,7 +2,7 @@
 
 use cantus::Tensor;
 use cantus::engine::Extent;
-use cantus::kernel::StorageTextureAccess;
+use cantus::kernel::{Layout, Scalar, StorageTextureAccess};
 use cantus::link::Linker;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -50,6 +50,49 @@ impl Kernel {
             dispatch = dispatch.workgroups(Extent::from(count));
         }
         wait(py, engine, dispatch.run_async())
+    }
+}
+
+/// A member of a structure, down to numbers: the names on the way, the offset, the scalar, and lengths with their distances in bytes.
+type Leaf = (Vec<String>, u32, &'static str, Vec<(u32, u32)>);
+
+/// The distance of structures, and their members.
+fn structure(layout: &Layout) -> Option<(u32, Vec<Leaf>)> {
+    let (element, stride) = match layout {
+        Layout::Array { element, stride, .. } => (&**element, *stride),
+        Layout::Struct { size, .. } => (layout, *size),
+        _ => return None,
+    };
+    if !matches!(element, Layout::Struct { .. }) || element.is_runtime_sized() {
+        return None;
+    }
+    let mut leaves = Vec::new();
+    members(element, &(Vec::new(), 0, Vec::new()), &mut leaves);
+    Some((stride, leaves))
+}
+
+/// Lists what a part of a structure holds: `at` are the names, the offset and the lengths on the way to it.
+fn members(layout: &Layout, at: &(Vec<String>, u32, Vec<(u32, u32)>), leaves: &mut Vec<Leaf>) {
+    let (names, offset, sides) = at;
+    let mut leaf = |scalar: &Scalar, more: &[(u32, u32)]| {
+        leaves.push((names.clone(), *offset, scalar.name(), [sides, more].concat()));
+    };
+    match layout {
+        Layout::Scalar(scalar) | Layout::Atomic(scalar) => leaf(scalar, &[]),
+        Layout::Vector(size, scalar) => leaf(scalar, &[(u32::from(*size), scalar.bytes())]),
+        Layout::Matrix { columns, rows, scalar, stride } => {
+            leaf(scalar, &[(u32::from(*columns), *stride), (u32::from(*rows), scalar.bytes())]);
+        }
+        Layout::Array { element, count, stride } => {
+            let sides = [&sides[..], &[(count.unwrap_or(1), *stride)]].concat();
+            members(element, &(names.clone(), *offset, sides), leaves);
+        }
+        Layout::Struct { members: inner, .. } => {
+            for member in inner {
+                let names = [&names[..], std::slice::from_ref(&member.name)].concat();
+                members(&member.layout, &(names, offset + member.offset, sides.clone()), leaves);
+            }
+        }
     }
 }
 
@@ -107,6 +150,13 @@ impl Kernel {
             })
             .collect();
         known.set_item("bindings", bindings)?;
+        let structures = PyDict::new(py);
+        for binding in &reflection.bindings {
+            if let Some(structure) = structure(&binding.layout) {
+                structures.set_item(&binding.name, structure)?;
+            }
+        }
+        known.set_item("structures", structures)?;
         let textures: Vec<_> = reflection
             .textures
             .iter()

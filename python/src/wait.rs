@@ -6,16 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cantus::backend::CancelFlag;
 use cantus::engine::waiting;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::errors::{exception, guarded};
 
 /// The longest wait before a look for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The longest wait for the device to release cancelled work. A call of a library's (a factorisation, a transform) can't be stopped: the caller goes
+/// on after this, and what the call computes is dropped.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// Raised by an interrupt: on everything that is recorded and not yet done. What comes later has another.
 static FLAG: Mutex<Option<CancelFlag>> = Mutex::new(None);
@@ -50,7 +55,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for an engine's work. Ctrl-C cancels the recorded commands, and is raised once the device has released them.
+/// Waits for an engine's work. Ctrl-C cancels the recorded commands, and is raised once the device has released them, or soon after.
 pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     engine: &cantus::Engine,
@@ -72,26 +77,29 @@ fn waited<T: Send>(
         let mut look = || work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let first = if has_kernels() { look() } else { waiting(look) };
         if let Poll::Ready(result) = first {
-            return (result, None);
+            return (Some(result), None);
         }
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
-        let mut interrupt = None;
+        let mut interrupt: Option<(PyErr, Instant)> = None;
         loop {
             if let Poll::Ready(result) = work.as_mut().poll(&mut context) {
-                return (result, interrupt);
+                return (Some(result), interrupt);
             }
             thread::park_timeout(LOOK);
-            if interrupt.is_none()
-                && let Err(error) = Python::attach(|py| py.check_signals())
-            {
+            if let Some((_, since)) = &interrupt {
+                if since.elapsed() >= GRACE {
+                    return (None, interrupt);
+                }
+            } else if let Err(error) = Python::attach(|py| py.check_signals()) {
                 interrupted();
-                interrupt = Some(error);
+                interrupt = Some((error, Instant::now()));
             }
         }
     });
-    match interrupt {
-        Some(interrupt) => Err(interrupt),
-        None => result.map_err(exception),
+    match (interrupt, result) {
+        (None, Some(result)) => result.map_err(exception),
+        (Some((interrupt, _)), _) => Err(interrupt),
+        (None, None) => Err(PyKeyboardInterrupt::new_err(())),
     }
 }
