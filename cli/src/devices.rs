@@ -35,9 +35,9 @@ Examples:
 /// Runs the subcommand.
 ///
 /// # Errors
-/// [`cantus::Error::Config`]; a device that is not available is no error here.
+/// [`cantus::Error::Config`], also for an unknown backend; a device that is not available is no error here.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
-    let survey = survey(&Registry::with_defaults(), &global.config()?);
+    let survey = survey(&Registry::with_defaults(), &global.usable_config()?);
     if arguments.check {
         return check(&survey);
     }

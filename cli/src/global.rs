@@ -78,7 +78,15 @@ impl Global {
         Ok(flags.over(loaded))
     }
 
-    /// The same, where its backend is one of this program's.
+    /// Refuses a `--backend` that this program does not have, also where a subcommand needs no device: the word would be dropped.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the backends that there are.
+    pub fn check(&self) -> Result<()> {
+        self.backend.as_deref().map_or(Ok(()), |name| known_backend(&canonical(name)))
+    }
+
+    /// The same as [`Self::config`], where its backend is one of this program's.
     ///
     /// # Errors
     /// As [`Self::config`], and for an unknown backend, with the known ones.

@@ -208,7 +208,7 @@ fn run(cli: Cli) -> ExitCode {
     let global = &cli.global;
     // What the settings say wrongly is told by the subcommand that needs them.
     room::limit(global.told().ok().and_then(|told| told.memory_limit));
-    let result = dispatch(global, cli.command);
+    let result = global.check().and_then(|()| dispatch(global, cli.command));
     let mut stderr = std::io::stderr().lock();
     let message = result.as_ref().err().map(|error| without_remedies(&error.to_string()));
     for warning in log::warnings(message.as_deref()) {

@@ -27,7 +27,7 @@ use self::compare::{Difference, Tolerance};
 use self::contents::{Colors, Format, Input};
 pub use self::job::Job;
 use super::colormap::Colormap;
-use super::global::{Global, canonical};
+use super::global::{Global, canonical, known_backend};
 use super::output::OutputFile;
 use super::parse::{self, Assignment, Invocations, NamedFile, NamedTensor};
 use super::report;
@@ -331,8 +331,9 @@ fn compare(
         }
         None => (other, None),
     };
-    config.backend = Some(canonical(backend));
-    config.device = device;
+    let backend = canonical(backend);
+    known_backend(&backend)?;
+    (config.backend, config.device) = (Some(backend), device);
     // A substitute would compare something else than what was asked for.
     config.fallback = Some(Fallback::Never);
     let engine = Engine::builder().registry(Registry::with_defaults()).config(config).build()?;
