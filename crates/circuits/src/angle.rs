@@ -1,4 +1,5 @@
-//! Angles of gates: numbers, and expressions of a circuit's parameters.
+//! Angles of gates: numbers, or expressions of a circuit's parameters in postfix order. They stay expressions until a circuit runs, so new
+//! parameters need no new plan; `gradient` takes their derivatives.
 
 use std::f64::consts::PI;
 use std::ops::{Add, Div, Mul, Neg, Sub};

@@ -1,4 +1,5 @@
-//! Passes on tensors: the processor's own code where it runs, kernels elsewhere. Nothing is compiled for a circuit.
+//! Runs the passes of a plan on tensors. Where the engine computes on the processor, `native` goes tile by tile through its cache; on every other
+//! device the five kernels of `shaders` run. Matrices and the places of qubits are data: nothing is compiled for a circuit.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,5 @@
-//! Circuits, and the builder of them: flat tables of instructions, qubits, angles and matrices.
+//! Circuits, and the builder of them. A circuit is flat tables of instructions, qubits, angles and matrices, with bounds, so that a hostile file
+//! costs bounded memory. The OpenQASM reader (`qasm`) calls the same builder.
 
 use std::fmt::Display;
 use std::ops::Range;

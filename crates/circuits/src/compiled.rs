@@ -1,4 +1,5 @@
-//! Circuits that are compiled for an engine: planned once, run for any parameters.
+//! The circuit as an app runs it: planned once for an engine and a precision, then run for any parameters, one set or many, as amplitudes,
+//! probabilities, expectation values or gradients. `shots` has samples and noise.
 
 use std::sync::Arc;
 

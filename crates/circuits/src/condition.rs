@@ -1,4 +1,5 @@
-//! Conditions on classical bits.
+//! Conditions on classical bits, which decide at run time whether an instruction runs: what `if` of OpenQASM and `Circuit::only_if` give. They
+//! are lists of tests in postfix order, without pointers.
 
 /// A part of a condition, in postfix order, on a stack of 64-bit numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Pictures of circuits: text and SVG.
+//! Pictures of circuits: one layout of columns, written as text for a terminal and as SVG for a page. Long circuits are cut, and say so.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Gates: their names, and the matrices that define them.
+//! Gates: the names that OpenQASM's and Qiskit's libraries have, and the matrices that define them, with Qiskit's phases. Everything else takes
+//! its matrices from here: the planner, the pictures, the gradient.
 
 use num_complex::Complex;
 

@@ -1,4 +1,5 @@
-//! Derivatives of expectation values by the adjoint method (Jones and Gacon, 2020, arXiv:2009.02823).
+//! Derivatives of expectation values by the adjoint method (Jones and Gacon, 2020, arXiv:2009.02823): one run forward and one back give the
+//! derivative by every parameter, where finite differences take two runs for each.
 
 use std::sync::Arc;
 
