@@ -9,6 +9,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use cantus::backend::native::{Function, NativeOperation};
+#[cfg(target_arch = "x86_64")]
+use cantus_base::instructions::InstructionSet;
 use num_complex::Complex;
 use rayon::prelude::*;
 
@@ -166,14 +168,12 @@ macro_rules! run {
                         unsafe { tile::sweeps::<$narrow>(plan, tables, state, support, stop, narrow) }
                     }
 
-                    let has_narrow = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-                    if has_narrow && is_x86_feature_detected!("avx512f") {
+                    match InstructionSet::best() {
                         // SAFETY: the processor has it.
-                        return unsafe { wide_sweeps(plan, tables, state, support, stop) };
-                    }
-                    if has_narrow {
+                        InstructionSet::Avx512 => return unsafe { wide_sweeps(plan, tables, state, support, stop) },
                         // SAFETY: the processor has it.
-                        return unsafe { narrow_sweeps(plan, tables, state, support, stop) };
+                        InstructionSet::Avx2 => return unsafe { narrow_sweeps(plan, tables, state, support, stop) },
+                        InstructionSet::Baseline => {}
                     }
                 }
                 // SAFETY: plain Rust runs everywhere.
@@ -281,7 +281,7 @@ mod tests {
             unsafe { tile::sweeps::<Plain<f32>>(&plan, &tables32, &mut result, u64::MAX, &|| false, plain::<f32>) };
             check(&wide(&result), 2e-4, "plain float32");
             #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if InstructionSet::Avx2.is_there() {
                 let (mut narrow, mut double) = (single(&state), state.clone());
                 // SAFETY: the processor has it.
                 unsafe {
