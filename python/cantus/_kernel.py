@@ -186,7 +186,7 @@ def _members(name: str, value: Any) -> list[tuple[str, list[float]]]:
 
 def _seen(memory: Any, stride: int, members: Any, count: int) -> Any:
     """The numbers of each member of structures in memory."""
-    for path, offset, scalar, sides in members:
+    for path, offset, scalar, sides in members if count else ():
         kind = np.dtype(f"{scalar[0]}{int(scalar[1:]) // 8}")
         shape, strides = (count, *(side for side, _ in sides)), (stride, *(step for _, step in sides))
         yield path, np.ndarray(shape, kind, memory, offset, strides)

@@ -62,7 +62,7 @@ pub(crate) struct Lazy(Arc<Inner>);
 pub(crate) struct Inner {
     engine: cantus::Engine,
     process: u32,
-    shape: Vec<usize>,
+    pub(crate) shape: Vec<usize>,
     dtype: cantus::DType,
     state: Arc<Mutex<State>>,
     /// Checks of the places that it depends on.

@@ -27,7 +27,7 @@ pub(crate) struct Handle {
     device: Py<PyAny>,
 }
 
-/// An array of its own; a part of another one, as `x[1:]` gives; such a part that was written to and not read since.
+/// An array of its own; a part of another one, of which NumPy makes a view, as `x[1:]`; such a part that was written to and not read since.
 const WHOLE: u8 = 0;
 const PART: u8 = 1;
 const WRITTEN: u8 = 2;
@@ -419,11 +419,11 @@ impl Handle {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let extension = extension(py)?;
-        let part = match own.lazy(py)?.part(key)? {
-            Some(x) => own.made(py, extension, x)?,
-            None => general(extension, "part", slf, key, false)?,
-        };
-        if let Ok(made) = part.cast::<Self>() {
+        let Some(x) = own.lazy(py)?.part(key)? else { return general(extension, "part", slf, key, false) };
+        // Where NumPy gives a view; masks, indices and single numbers are copies there too.
+        let is_view = !x.shape.is_empty();
+        let part = own.made(py, extension, x)?;
+        if is_view && let Ok(made) = part.cast::<Self>() {
             made.get().part.store(PART, Ordering::Relaxed);
         }
         Ok(part)

@@ -57,9 +57,9 @@ impl Function {
         Ok(form.replace("{x}", x).replace("{y}", y))
     }
 
-    /// Returns whether it looks at numbers as their dtype holds them, not at what they are computed in.
+    /// Returns whether it looks at numbers as their dtype holds them, not at what they are computed in: a predicate, or what has a form for halves.
     fn looks(&self) -> bool {
-        matches!(self.gives, Gives::Bool) || self.name == "next_after"
+        matches!(self.gives, Gives::Bool) || self.forms.iter().any(|(numbers, _)| *numbers == DType::F16.name())
     }
 
     fn takes(&self, dtype: DType) -> bool {

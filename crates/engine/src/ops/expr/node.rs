@@ -301,7 +301,7 @@ impl Typed {
         Self::new(Node::Cast(self.clone()), self.shape.clone(), dtype)
     }
 
-    /// The same values as their dtype holds them. f16 and bf16 are computed in f32: what looks at a value (a cast, a predicate, a comparison)
+    /// The same values as their dtype holds them. f16 and bf16 are computed in f32: what looks at a value (a cast, a predicate, a comparison, an order)
     /// finds the one that is stored, whether or not it was stored before.
     pub(in crate::ops) fn rounded(self: &Arc<Self>) -> Arc<Self> {
         let is_exact = match &self.node {

@@ -373,7 +373,10 @@ impl Expr {
         self.derived(|typed| {
             let axes = axes_of(axes, typed.shape.len())?;
             let reduced = product(&axes.iter().map(|&axis| typed.shape[axis]).listed());
-            let typed = if matches!(fold, Fold::Sum | Fold::Prod) { &typed.summable() } else { typed };
+            let typed = &match fold {
+                Fold::Sum | Fold::Prod => typed.summable(),
+                _ => typed.rounded(),
+            };
             fold.by().function().result(typed.dtype)?;
             let (input, shape) = arranged(typed, &axes, keep);
             let dtype = if fold.finds() { DType::U32 } else { typed.dtype.computed() };

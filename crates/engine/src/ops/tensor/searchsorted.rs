@@ -125,7 +125,8 @@ impl Expr {
             if length == 0 {
                 return Ok(Typed::filled(0.0, &with(count), DType::U32));
             }
-            Ok(searched(&broadcast_to(sorted, &with(length)), &broadcast_to(&values, &with(count)), right))
+            let (sorted, values) = (sorted.rounded(), values.rounded());
+            Ok(searched(&broadcast_to(&sorted, &with(length)), &broadcast_to(&values, &with(count)), right))
         })
     }
 }

@@ -245,7 +245,7 @@ pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [
     }
     let mut words = shape.clone();
     words.push(2);
-    let sorted = Deferred::new(Sort { input: input.clone(), descending, keep }, words, DType::U32);
+    let sorted = Deferred::new(Sort { input: input.rounded(), descending, keep }, words, DType::U32);
     [0, 1].map(|offset| {
         let strides = contiguous(shape).into_iter().map(|stride| 2 * stride).listed();
         let view = View { source: Source::Deferred(sorted.clone()), offset, strides };
