@@ -14,6 +14,7 @@ mod digits;
 mod dtypes;
 mod einsum;
 mod elementwise;
+mod every;
 mod fft;
 mod gather;
 mod graph;

@@ -4,6 +4,8 @@
 mod bytes;
 pub(super) mod functions;
 mod inputs;
+mod pairs;
+mod precise;
 mod walk;
 mod wide;
 
@@ -79,12 +81,17 @@ impl Operation for ElementsShape {
                 && usize::from(step) + 1 < self.steps.len()
                 && self.more[..place].iter().all(|&(other, _)| other != step)
         });
+        let pair = self.pair.is_none_or(|step| {
+            let whole = self.bytes == if self.wide { 8 } else { 4 };
+            whole && self.more.is_empty() && self.row.is_none() && usize::from(step) + 1 < self.steps.len()
+        });
         let rolled = |roll: &Roll| {
             let reach = self.sides.get(roll.axis).and_then(|&side| side.checked_sub(1)?.checked_mul(roll.step));
             roll.start < roll.length && roll.step > 0 && reach.is_some_and(|reach| reach < roll.length)
         };
         let counted = self.places.iter().all(|view| copies::sizes(view).is_some() && view.sides == self.sides);
         narrow
+            && pair
             && counted
             && self.rolls.iter().all(rolled)
             && more
@@ -111,7 +118,8 @@ impl Operation for ElementsShape {
             copies::word_sizes(&whole).filter(|_| view.sides == self.sides).map(|[reach, _]| reach)
         };
         let words = |bytes: usize| count.checked_mul(bytes).map(|bytes| bytes.div_ceil(4)).filter(|&words| words > 0);
-        let results = self.more.iter().map(|&(_, bytes)| words(bytes)).chain([words(self.bytes)]);
+        let last = words(if self.pair.is_some() { 2 * self.bytes } else { self.bytes });
+        let results = self.more.iter().map(|&(_, bytes)| words(bytes)).chain([last]);
         self.inputs.iter().enumerate().map(reach).chain(results).collect()
     }
 
@@ -146,6 +154,13 @@ pub(super) trait Lane: Copy {
     /// The words of lanes that have more than these.
     fn halved(lanes: &[Self], to: &mut [u32]);
     fn fill(self, to: &mut [Self]);
+    /// Every second element from an address on.
+    ///
+    /// # Safety
+    /// They lie there.
+    unsafe fn every_second(from: *const Self, to: &mut [Self]);
+    /// Elements of both by turns.
+    fn interleaved(parts: [&[Self]; 2], to: &mut [Self]);
 
     /// Runs a plan's steps for `count` lanes: `at` says where each step's are.
     ///
@@ -186,6 +201,15 @@ impl Lane for f32 {
         if to.len() < SHORT { to.fill(self) } else { functions::filled(self, to) }
     }
 
+    unsafe fn every_second(from: *const Self, to: &mut [Self]) {
+        // SAFETY: they lie there (this function's contract).
+        unsafe { pairs::every_second_word(from, to) }
+    }
+
+    fn interleaved(parts: [&[Self]; 2], to: &mut [Self]) {
+        pairs::interleaved_words(parts, to);
+    }
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { functions::steps(plan.steps, at, count) }
@@ -221,6 +245,15 @@ impl Lane for u8 {
 
     fn fill(self, to: &mut [Self]) {
         to.fill(self);
+    }
+
+    unsafe fn every_second(from: *const Self, to: &mut [Self]) {
+        // SAFETY: they lie there (this function's contract).
+        unsafe { pairs::every_second(from, to) }
+    }
+
+    fn interleaved(parts: [&[Self]; 2], to: &mut [Self]) {
+        pairs::interleaved(parts, to);
     }
 
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
@@ -279,7 +312,8 @@ impl<'a> Plan<'a> {
             step.reads().for_each(|read| last[usize::from(read)] = place);
         }
         // What is a result is there to the end.
-        shape.more.iter().for_each(|&(step, _)| last[usize::from(step)] = steps.len());
+        let results = shape.more.iter().map(|&(step, _)| step).chain(shape.pair);
+        results.for_each(|step| last[usize::from(step)] = steps.len());
         let (mut places, mut free, mut blocks) = (Vec::new(), Vec::new(), 0);
         let mut taken = |free: &mut Vec<usize>| {
             free.pop().unwrap_or_else(|| {
@@ -580,6 +614,15 @@ fn chain<T: Lane>(
                     machine.begin_row(row);
                     for first in (start..length.min(start + task)).step_by(block) {
                         let (count, place) = (block.min(length - first), row * length + first);
+                        if let Some(real) = shape.pair {
+                            let block = wide.as_mut_ptr().cast::<T>();
+                            machine.run(row, first, count, block);
+                            let part = |at: *mut T| std::slice::from_raw_parts(at.cast_const(), count);
+                            let to = y.start().cast::<T>().add(2 * place);
+                            let to = std::slice::from_raw_parts_mut(to, 2 * count);
+                            T::interleaved([part(machine.at[usize::from(real)]), part(block)], to);
+                            continue;
+                        }
                         if shape.bytes == size_of::<T>() {
                             machine.run(row, first, count, y.start().cast::<T>().add(place));
                             continue;

@@ -1,4 +1,4 @@
-//! Copies of views: elements of 1, 2, 4 or 8 bytes in another order, into contiguous memory.
+//! Copies of views: elements of 1, 2, 4, 8 or 16 bytes in another order, into contiguous memory.
 
 use super::fault::Fault;
 use super::floats::Floats;
@@ -9,6 +9,8 @@ use crate::threads;
 
 /// Sides of a block that is turned in the first cache: a line in memory each way.
 const SIDE: usize = 16;
+/// Rows of such blocks that are turned one behind the other.
+const LONG: usize = 1 << 11;
 /// Elements that a task copies at least; of runs, words.
 const TASK: usize = 1 << 14;
 
@@ -42,7 +44,7 @@ pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
 
 impl Operation for CopyShape {
     fn serves(&self) -> bool {
-        matches!(self.bytes, 1 | 2 | 4 | 8)
+        matches!(self.bytes, 1 | 2 | 4 | 8 | 16)
     }
 
     fn sizes(&self) -> Option<Vec<usize>> {
@@ -142,8 +144,9 @@ struct Part {
     across: Option<Axis>,
     outer: Vec<Axis>,
     is_run: bool,
-    /// Pieces that a row is copied in, rows of pieces, and those that a task copies.
+    /// Pieces that a row is copied in, those of them along the innermost axis, rows of pieces, and those that a task copies.
     pieces: usize,
+    along: usize,
     rows: usize,
     together: usize,
 }
@@ -158,11 +161,12 @@ impl Part {
         let is_run = inner.from == 1 && inner.to == 1;
         let (task, run) = if is_run { (TASK * 4 / shape.bytes, RUN * 4 / shape.bytes) } else { (TASK, RUN) };
         let side = across.map_or(1, |across| across.side);
-        let pieces = if is_run { inner.side.div_ceil(run) } else { side.div_ceil(SIDE) };
+        let along = if across.is_some() { inner.side.div_ceil(LONG) } else { 1 };
+        let pieces = if is_run { inner.side.div_ceil(run) } else { side.div_ceil(SIDE) * along };
         let rows = outer.iter().map(|axis| axis.side).product::<usize>() * pieces;
-        let elements = if is_run { inner.side.min(run) } else { inner.side * side.min(SIDE) };
+        let elements = if is_run { inner.side.min(run) } else { inner.side.div_ceil(along) * side.min(SIDE) };
         let together = (task / elements.max(1)).max(1);
-        Self { x, from: shape.offset, to, inner, across, outer, is_run, pieces, rows, together }
+        Self { x, from: shape.offset, to, inner, across, outer, is_run, pieces, along, rows, together }
     }
 
     fn tasks(&self) -> usize {
@@ -174,7 +178,7 @@ impl Part {
     /// # Safety
     /// Every element lies within the source and the copy, and nobody else touches those of the copy.
     unsafe fn copy<T: Copy + Default>(&self, task: usize, y: Floats) {
-        let Self { inner, pieces, .. } = *self;
+        let Self { inner, pieces, along, .. } = *self;
         let run = RUN * 4 / size_of::<T>();
         for row in task * self.together..self.rows.min((task + 1) * self.together) {
             let (mut rest, piece) = if pieces == 1 { (row, 0) } else { (row / pieces, row % pieces) };
@@ -193,9 +197,11 @@ impl Part {
                     let first = piece * run;
                     x.add(first).copy_to_nonoverlapping(y.add(first), run.min(inner.side - first));
                 } else if let Some(across) = self.across {
-                    let first = piece * SIDE;
+                    let (first, begin) = (piece / along * SIDE, piece % along * LONG);
                     let side = SIDE.min(across.side - first);
-                    turn(x.add(first * across.from), y.add(first * across.to), inner, Axis { side, ..across });
+                    let part = Axis { side: LONG.min(inner.side - begin), ..inner };
+                    let x = x.add(first * across.from + begin * inner.from);
+                    turn(x, y.add(first * across.to + begin), part, Axis { side, ..across });
                 } else {
                     for at in 0..inner.side {
                         y.add(at * inner.to).write(x.add(at * inner.from).read());
@@ -212,6 +218,7 @@ fn copy_all(parts: &[Part], bytes: usize, y: Floats, limits: &Limits<'_>) -> Res
         1 => copy_to::<u8>(parts, y, limits),
         2 => copy_to::<u16>(parts, y, limits),
         8 => copy_to::<u64>(parts, y, limits),
+        16 => copy_to::<[u64; 2]>(parts, y, limits),
         _ => copy_to::<u32>(parts, y, limits),
     }
 }
@@ -269,7 +276,7 @@ mod tests {
     #[test]
     fn elements_of_other_sizes_are_refused() {
         let of = |bytes| CopyShape::new(&[4], &[1], 0).of_bytes(bytes);
-        assert!([1, 2, 4, 8].map(of).iter().all(CopyShape::serves));
-        assert!(![0, 3, 6, 16].map(of).iter().any(CopyShape::serves));
+        assert!([1, 2, 4, 8, 16].map(of).iter().all(CopyShape::serves));
+        assert!(![0, 3, 6, 32].map(of).iter().any(CopyShape::serves));
     }
 }

@@ -6,7 +6,8 @@ mod columns;
 use std::f64::consts::TAU;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustfft::{Fft, FftDirection, FftPlanner};
+use rustfft::num_complex::Complex;
+use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 
 use self::columns::{C, Pair, across};
 use super::fault::Fault;
@@ -44,11 +45,41 @@ fn split(length: usize) -> Option<[usize; 2]> {
     (rows >= 64 && length / rows < LONG).then_some([rows, length / rows])
 }
 
+/// The maker of plans, and the number of them that it has made.
+type Planner<T> = Mutex<Option<(FftPlanner<T>, usize)>>;
+
+/// A part of a complex number.
+trait Part: FftNum {
+    fn planner() -> &'static Planner<Self>;
+    fn of(value: f64) -> Self;
+}
+
+impl Part for f32 {
+    fn planner() -> &'static Planner<Self> {
+        static PLANNER: Planner<f32> = Mutex::new(None);
+        &PLANNER
+    }
+
+    fn of(value: f64) -> Self {
+        value as Self
+    }
+}
+
+impl Part for f64 {
+    fn planner() -> &'static Planner<Self> {
+        static PLANNER: Planner<f64> = Mutex::new(None);
+        &PLANNER
+    }
+
+    fn of(value: f64) -> Self {
+        value
+    }
+}
+
 /// Returns the transform for rows of this length, which is made once.
-fn plan(length: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
-    static PLANNER: Mutex<Option<(FftPlanner<f32>, usize)>> = Mutex::new(None);
+fn plan<T: Part>(length: usize, inverse: bool) -> Arc<dyn Fft<T>> {
     let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
-    let mut known = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = T::planner().lock().unwrap_or_else(PoisonError::into_inner);
     let (planner, count) = known.get_or_insert_with(|| (FftPlanner::new(), 0));
     *count += 1;
     if *count > MOST_PLANS {
@@ -59,11 +90,11 @@ fn plan(length: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
 
 impl Operation for FftShape {
     fn serves(&self) -> bool {
-        self.length > 0 && (self.length < LONGEST || split(self.length).is_some())
+        self.length > 0 && (self.length < LONGEST || !self.wide && split(self.length).is_some())
     }
 
     fn sizes(&self) -> Option<Vec<usize>> {
-        let all = self.rows.checked_mul(self.length)?.checked_mul(2)?;
+        let all = self.rows.checked_mul(self.length)?.checked_mul(if self.wide { 4 } else { 2 })?;
         Some(vec![all, all])
     }
 
@@ -73,14 +104,19 @@ impl Operation for FftShape {
 
     fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
         let [x, y] = exactly(bindings)?;
-        Ok(transform(self, x, y, call.limits)?)
+        if !self.wide {
+            return Ok(transform(self, x, y, call.limits)?);
+        }
+        if [x, y].iter().any(|binding| !binding.start().cast::<f64>().is_aligned()) {
+            return Err("numbers of 64 bits begin at no multiple of 8 bytes".into());
+        }
+        Ok(side_by_side::<f64>(self, x, y, call.limits)?)
     }
 }
 
 /// Transforms the rows; the sizes were checked.
 fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    let FftShape { rows, length, inverse } = *shape;
-    let scale = if inverse { (1.0 / length as f64) as f32 } else { 1.0 };
+    let FftShape { rows, length, inverse, .. } = *shape;
     if let Some(sides) = split(length).filter(|_| length >= LONG) {
         let cut = Cut::of(sides, inverse);
         let mut between = Spare::take(length)?;
@@ -89,17 +125,24 @@ fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Res
         }
         return Ok(());
     }
-    let plan = plan(length, inverse);
+    side_by_side::<f32>(shape, x, y, limits)
+}
+
+/// Transforms rows, each by one thread.
+fn side_by_side<T: Part>(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    let FftShape { rows, length, inverse, .. } = *shape;
+    let scale = T::of(if inverse { 1.0 / length as f64 } else { 1.0 });
+    let plan = plan::<T>(length, inverse);
     let together = (TASK / length).max(1);
     threads::try_each(rows.div_ceil(together), |task| {
         limits.begin().check()?;
-        let mut scratch = vec![C::default(); plan.get_immutable_scratch_len()];
+        let mut scratch = vec![Complex::new(T::of(0.0), T::of(0.0)); plan.get_immutable_scratch_len()];
         for row in task * together..rows.min((task + 1) * together) {
             // SAFETY: `run` checked the sizes; tasks write distinct rows, and nothing writes the input.
             let (from, to) = unsafe { (numbers(x, row * length, length), numbers_mut(y, row * length, length)) };
             plan.process_immutable_with_scratch(from, to, &mut scratch);
             if inverse {
-                to.iter_mut().for_each(|value| *value *= scale);
+                to.iter_mut().for_each(|value| *value = value.scale(scale));
             }
         }
         Ok(())
@@ -108,16 +151,16 @@ fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Res
 
 /// # Safety
 /// There are `count` complex numbers from `from` on, and nothing writes to them while the slice lives.
-unsafe fn numbers<'a>(all: Floats, from: usize, count: usize) -> &'a [C] {
-    // SAFETY: `count` numbers are there, and nothing writes to them (this function's contract); a complex number is two floats.
-    unsafe { std::slice::from_raw_parts(all.start().cast::<C>().add(from), count) }
+unsafe fn numbers<'a, T>(all: Floats, from: usize, count: usize) -> &'a [Complex<T>] {
+    // SAFETY: `count` numbers are there, and nothing writes to them (this function's contract); a complex number is two of its parts.
+    unsafe { std::slice::from_raw_parts(all.start().cast::<Complex<T>>().add(from), count) }
 }
 
 /// # Safety
 /// As [`numbers`], and nothing else touches them.
-unsafe fn numbers_mut<'a>(all: Floats, from: usize, count: usize) -> &'a mut [C] {
+unsafe fn numbers_mut<'a, T>(all: Floats, from: usize, count: usize) -> &'a mut [Complex<T>] {
     // SAFETY: `count` numbers are there, and nothing else touches them (this function's contract).
-    unsafe { std::slice::from_raw_parts_mut(all.start().cast::<C>().add(from), count) }
+    unsafe { std::slice::from_raw_parts_mut(all.start().cast::<Complex<T>>().add(from), count) }
 }
 
 /// Memory for a long row between its passes: the last one's, where that is enough.

@@ -14,12 +14,14 @@ use crate::threads;
 
 /// Elements that are looked up together.
 const LANES: usize = 64;
+/// Elements of a run that is copied one by one.
+const FEW: usize = 16;
 /// Elements that a task gathers at least.
 const TASK: usize = 1 << 13;
 
 impl Operation for GatherShape {
     fn serves(&self) -> bool {
-        self.places.bytes == 4 && matches!(self.from.bytes, 1 | 2 | 4 | 8)
+        self.places.bytes == 4 && matches!(self.from.bytes, 1 | 2 | 4 | 8 | 16)
     }
 
     fn sizes(&self) -> Option<Vec<usize>> {
@@ -100,6 +102,7 @@ fn gather(shape: &GatherShape, bindings: [Floats; 3], limits: &Limits<'_>) -> Re
         1 => gather_of(shape, bindings, limits, pick_bytes),
         2 => gather_of(shape, bindings, limits, pick_halves),
         8 => gather_of(shape, bindings, limits, pick_pairs),
+        16 => gather_of(shape, bindings, limits, pick_fours),
         _ => gather_of(shape, bindings, limits, pick_words),
     }
 }
@@ -131,7 +134,27 @@ fn gather_of<T: Copy>(
     let (step, length, signed) = (shape.step, shape.length, shape.signed);
     threads::try_each((rows * pieces).div_ceil(together), |task| {
         limits.begin().check()?;
-        for row in task * together..(rows * pieces).min((task + 1) * together) {
+        let (first, end) = (task * together, (rows * pieces).min((task + 1) * together));
+        if let ([axis], (1, 0), 1) = (outer, (inner.from, inner.places), pieces)
+            && inner.side <= FEW
+        {
+            // SAFETY: `sizes` found every element within the bindings, whatever the places are; rows are distinct parts of the result.
+            unsafe {
+                let mut to = y.start().cast::<T>().add(first * inner.side);
+                for row in first..end {
+                    let word = places.at(shape.places.offset + row * axis.places).cast::<u32>().cast_const().read();
+                    let from = shape.from.offset + row * axis.from + place(word, length, signed) * step;
+                    let x = x.start().cast::<T>().cast_const().add(from);
+                    // A loop that ends after a few is quicker than a call.
+                    for at in 0..inner.side {
+                        to.add(at).write(x.add(at).read());
+                    }
+                    to = to.add(inner.side);
+                }
+            }
+            return Ok(());
+        }
+        for row in first..end {
             let (mut rest, first) = (row / pieces, row % pieces * TASK);
             let count = TASK.min(inner.side - first);
             let (mut from, mut at) =
@@ -215,7 +238,10 @@ macro_rules! picks {
     )*};
 }
 
-picks!(pick_bytes bytes_by u8, pick_halves halves_by u16, pick_words words_by u32, pick_pairs pairs_by u64);
+picks!(
+    pick_bytes bytes_by u8, pick_halves halves_by u16, pick_words words_by u32, pick_pairs pairs_by u64,
+    pick_fours fours_by [u64; 2]
+);
 
 /// Computes places first, then reads elements, so that several reads are in flight at once.
 ///

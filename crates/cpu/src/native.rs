@@ -58,6 +58,7 @@ fn own(operation: &NativeOperation) -> Option<Box<dyn Operation>> {
         NativeOperation::Convert(shape) => Box::new(*shape),
         NativeOperation::Conv2d(shape) => Box::new(*shape),
         NativeOperation::Sort(shape) => Box::new(*shape),
+        NativeOperation::Order(shape) => Box::new(*shape),
         NativeOperation::Scan(shape) => Box::new(*shape),
         NativeOperation::Find(shape) => Box::new(*shape),
         NativeOperation::Copy(shape) => Box::new(shape.clone()),

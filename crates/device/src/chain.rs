@@ -21,12 +21,14 @@ pub struct ElementsShape {
     pub row: Option<(RowFunction, Vec<Step>)>,
     /// The steps that compute the result; the last one is the result.
     pub steps: Vec<Step>,
-    /// Bytes of a number of the result: 4 for float32 and words, 8 for those of a wide chain, 1 for bytes and bools.
+    /// Bytes of a number of the result, or of a part of one: 4 for float32 and words, 8 for those of a wide chain, 1 for bytes and bools.
     pub bytes: usize,
     /// Further results: the step of each, and the bytes of its numbers. They are bound before the last step's result.
     pub more: Vec<(u16, usize)>,
     /// Numbers are float64, and words have 64 bits.
     pub wide: bool,
+    /// Where results are complex numbers, the step of their real parts: the last step is that of their imaginary ones.
+    pub pair: Option<u16>,
 }
 
 impl ElementsShape {
@@ -34,7 +36,13 @@ impl ElementsShape {
     #[must_use]
     pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
         let (places, rolls, more) = (Vec::new(), Vec::new(), Vec::new());
-        Self { sides: sides.to_vec(), inputs, places, rolls, row: None, steps, bytes: 4, more, wide: false }
+        Self { sides: sides.to_vec(), inputs, places, rolls, row: None, steps, bytes: 4, more, wide: false, pair: None }
+    }
+
+    /// Sets the step of the real parts of complex results.
+    #[must_use]
+    pub fn in_pairs(self, pair: Option<u16>) -> Self {
+        Self { pair, ..self }
     }
 
     /// Sets whether numbers are float64, and words have 64 bits.
@@ -284,6 +292,8 @@ pub enum Two {
     Max,
     Elu,
     LeakyRelu,
+    /// The square root of the sum of both squares.
+    Hypot,
     And,
     Or,
     Eq,

@@ -18,6 +18,8 @@ pub enum NativeOperation {
     Conv2d(Conv2dShape),
     /// Bindings: the rows, and for each element of the order two words of u32: its key and its place.
     Sort(SortShape),
+    /// Bindings: the rows, and the same rows in order.
+    Order(OrderShape),
     /// Bindings: the rows, and each element combined with those before it.
     Scan(ScanShape),
     /// Bindings: the rows, and the place of each row's best element, as u32.
@@ -385,7 +387,7 @@ pub struct RandomShape {
     pub uniform: bool,
 }
 
-/// Discrete Fourier transforms of contiguous rows of complex numbers, pairs of float32.
+/// Discrete Fourier transforms of contiguous rows of complex numbers, pairs of float32 or float64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FftShape {
     /// Rows.
@@ -394,6 +396,8 @@ pub struct FftShape {
     pub length: usize,
     /// True for the inverse, which divides by the length.
     pub inverse: bool,
+    /// True for pairs of float64.
+    pub wide: bool,
 }
 
 /// Attention: for each query of each head the mean of the values, weighted by the softmax of its scaled products with the keys. The result is contiguous.
@@ -490,6 +494,28 @@ pub struct SortShape {
     pub number: Number,
     /// True if the greatest comes first.
     pub descending: bool,
+}
+
+/// Rows, whose elements are put in order: NaN counts as greater than all others, -0 as 0. Equal elements keep their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct OrderShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub length: usize,
+    /// The dtype of the elements, which has an order.
+    pub dtype: DType,
+    /// True if the greatest comes first.
+    pub descending: bool,
+}
+
+impl OrderShape {
+    /// Creates the order of `rows` rows of `length` elements.
+    #[must_use]
+    pub fn new([rows, length]: [usize; 2], dtype: DType, descending: bool) -> Self {
+        Self { rows, length, dtype, descending }
+    }
 }
 
 /// The combination of two elements.

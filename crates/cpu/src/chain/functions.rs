@@ -538,6 +538,7 @@ fn two<I: Isa>(op: Two, xs: [&[f32]; 2], to: &mut [f32]) {
         }),
         Two::Elu => pairs(xs, to, elu::<I>),
         Two::LeakyRelu => pairs(xs, to, |x, slope| if x < 0.0 { x * slope } else { x }),
+        Two::Hypot => pairs(xs, to, hypot::<I>),
         Two::And => pairs(xs, to, |a, b| truth((a != 0.0) & (b != 0.0))),
         Two::Or => pairs(xs, to, |a, b| truth((a != 0.0) | (b != 0.0))),
         Two::Eq => pairs(xs, to, |a, b| truth(a == b)),
@@ -563,6 +564,15 @@ fn two<I: Isa>(op: Two, xs: [&[f32]; 2], to: &mut [f32]) {
         Two::UnsignedLt => pairs(xs, to, |a, b| truth(a.to_bits() < b.to_bits())),
         Two::UnsignedLe => pairs(xs, to, |a, b| truth(a.to_bits() <= b.to_bits())),
     }
+}
+
+#[inline(always)]
+fn hypot<I: Isa>(x: f32, y: f32) -> f32 {
+    let (larger, smaller) = if x.abs() > y.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
+    let quotient = smaller / if larger > f32::MIN_POSITIVE { larger } else { f32::MIN_POSITIVE };
+    let length = larger * math::sqrt::<I>(1.0 + quotient * quotient);
+    let length = if x.is_nan() | y.is_nan() { f32::NAN } else { length };
+    if x.is_infinite() | y.is_infinite() { f32::INFINITY } else { length }
 }
 
 /// The smaller of a number and a limit.

@@ -80,6 +80,8 @@ impl<T: Lane> Machine<'_, T> {
                 let from = self.inputs[usize::from(input)].start().cast::<T>().add(start);
                 if stride == 1 {
                     from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len());
+                } else if stride == 2 {
+                    T::every_second(from, to);
                 } else {
                     to.iter_mut().enumerate().for_each(|(lane, to)| *to = from.add(lane * stride).read());
                 }
@@ -179,6 +181,7 @@ impl<T: Lane> Machine<'_, T> {
                     }
                     // A loop that ends after a few is quicker than a call.
                     1 if count > SHORT => from.add(at).copy_to_nonoverlapping(to.as_mut_ptr(), count),
+                    2 if count > SHORT => T::every_second(from.add(at), to),
                     _ => to.iter_mut().enumerate().for_each(|(lane, to)| *to = from.add(at + lane * step).read()),
                 }
             }

@@ -1,9 +1,10 @@
 //! Chains of 64-bit lanes: float64, and words of 64 bits in the same registers. `functions` has the 32-bit forms of each step. A chain with a step that
 //! is missing here (`Lane::has`), such as a power, runs as a kernel.
 
-use super::{BLOCK, Lane, Plan, SHORT};
+use super::{BLOCK, Lane, Plan, SHORT, pairs, precise};
 use crate::backend::native::{One, Step, Two};
 use crate::forms::forms;
+use crate::spmd::math::Isa;
 
 impl Lane for f64 {
     const BLOCK: usize = BLOCK / 2;
@@ -47,6 +48,15 @@ impl Lane for f64 {
         if to.len() < SHORT { to.fill(self) } else { filled(self, to) }
     }
 
+    unsafe fn every_second(from: *const Self, to: &mut [Self]) {
+        // SAFETY: they lie there (this function's contract).
+        unsafe { pairs::every_second_double(from, to) }
+    }
+
+    fn interleaved(parts: [&[Self]; 2], to: &mut [Self]) {
+        pairs::interleaved_doubles(parts, to);
+    }
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { steps(plan.steps, at, count) }
@@ -78,7 +88,7 @@ forms! {
 /// # Safety
 /// As [`steps`].
 #[inline(always)]
-unsafe fn steps_by<I>(steps: &[Step], at: &[*mut f64], count: usize) {
+unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f64], count: usize) {
     for (step, &to) in steps.iter().zip(at) {
         if step.reads().next().is_none() {
             continue;
@@ -95,7 +105,7 @@ unsafe fn steps_by<I>(steps: &[Step], at: &[*mut f64], count: usize) {
             | Step::Constant(_)
             | Step::WideConstant(_)
             | Step::Row => {}
-            Step::One(op, a) => one(op, read(a), to),
+            Step::One(op, a) => one::<I>(op, read(a), to),
             Step::Two(op, a, b) => two(op, [read(a), read(b)], to),
             Step::Choose(a, b, c) => choose(read(a), [read(b), read(c)], to),
         }
@@ -136,7 +146,7 @@ fn each(x: &[f64], to: &mut [f64], of: impl Fn(f64) -> f64) {
 }
 
 #[inline(always)]
-fn pairs([a, b]: [&[f64]; 2], to: &mut [f64], of: impl Fn(f64, f64) -> f64) {
+fn both([a, b]: [&[f64]; 2], to: &mut [f64], of: impl Fn(f64, f64) -> f64) {
     for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
         *to = of(a, b);
     }
@@ -155,8 +165,10 @@ fn choose(condition: &[f64], [a, b]: [&[f64]; 2], to: &mut [f64]) {
 macro_rules! functions_of_one {
     ($($op:ident => |$x:ident| $of:expr;)*) => {
         #[inline(always)]
-        fn one(op: One, x: &[f64], to: &mut [f64]) {
+        fn one<I: Isa>(op: One, x: &[f64], to: &mut [f64]) {
             match op {
+                One::Sin => waves::<I>(x, to, 0, f64::sin),
+                One::Cos => waves::<I>(x, to, 1, f64::cos),
                 $(One::$op => each(x, to, |$x| $of),)*
                 // None is served.
                 _ => to.copy_from_slice(x),
@@ -165,6 +177,7 @@ macro_rules! functions_of_one {
 
         fn function_of_one(op: One) -> Option<()> {
             match op {
+                One::Sin | One::Cos => Some(()),
                 $(One::$op => Some(()),)*
                 _ => None,
             }
@@ -184,6 +197,13 @@ functions_of_one! {
     Reciprocal => |x| 1.0 / x;
     Sqrt => |x| x.sqrt();
     Rsqrt => |x| 1.0 / x.sqrt();
+    Exp => |x| precise::exp::<I>(x);
+    Expm1 => |x| precise::expm1::<I>(x);
+    Log => |x| precise::log::<I>(x);
+    Log1p => |x| precise::log1p::<I>(x);
+    Tanh => |x| precise::tanh::<I>(x);
+    Sigmoid => |x| precise::sigmoid::<I>(x);
+    Silu => |x| x * precise::sigmoid::<I>(x);
     Relu => |x| if x < 0.0 { 0.0 } else { x };
     Relu6 => |x| x.clamp(0.0, 6.0);
     IsNan => |x| truth(x.is_nan());
@@ -211,40 +231,53 @@ functions_of_one! {
     ToSingle => |x| f64::from_bits((x as f32).to_bits().into());
 }
 
+/// Sines of numbers, a number of right angles later. Those of large numbers are repaired by the library's own function, which knows more digits of π.
+#[inline(always)]
+fn waves<I: Isa>(x: &[f64], to: &mut [f64], quarters: u64, exact: fn(f64) -> f64) {
+    let is_far = |x: f64| x.abs() > precise::FAR;
+    each(x, to, |x| precise::sine::<I>(x, quarters));
+    if x.iter().fold(0, |any, &x| any | u64::from(is_far(x))) != 0 {
+        for (to, &x) in to.iter_mut().zip(x).filter(|(_, x)| is_far(**x)) {
+            *to = exact(x);
+        }
+    }
+}
+
 #[inline(always)]
 fn two(op: Two, xs: [&[f64]; 2], to: &mut [f64]) {
     match op {
-        Two::Add => pairs(xs, to, |a, b| a + b),
-        Two::Sub => pairs(xs, to, |a, b| a - b),
-        Two::Mul => pairs(xs, to, |a, b| a * b),
-        Two::Div => pairs(xs, to, |a, b| a / b),
-        Two::Min => pairs(xs, to, |a, b| if a.is_nan() || !(b.is_nan() || b < a) { a } else { b }),
-        Two::Max => pairs(xs, to, |a, b| if a.is_nan() || !(b.is_nan() || b > a) { a } else { b }),
-        Two::LeakyRelu => pairs(xs, to, |x, slope| if x < 0.0 { x * slope } else { x }),
-        Two::And => pairs(xs, to, |a, b| truth((a != 0.0) & (b != 0.0))),
-        Two::Or => pairs(xs, to, |a, b| truth((a != 0.0) | (b != 0.0))),
-        Two::Eq => pairs(xs, to, |a, b| truth(a == b)),
-        Two::Ne => pairs(xs, to, |a, b| truth(a != b)),
-        Two::Lt => pairs(xs, to, |a, b| truth(a < b)),
-        Two::Le => pairs(xs, to, |a, b| truth(a <= b)),
-        Two::Gt => pairs(xs, to, |a, b| truth(a > b)),
-        Two::Ge => pairs(xs, to, |a, b| truth(a >= b)),
-        Two::WordAdd => pairs(xs, to, |a, b| word(signed(a).wrapping_add(signed(b)))),
-        Two::WordSub => pairs(xs, to, |a, b| word(signed(a).wrapping_sub(signed(b)))),
-        Two::WordMul => pairs(xs, to, |a, b| word(signed(a).wrapping_mul(signed(b)))),
-        Two::WordAnd => pairs(xs, to, |a, b| word(signed(a) & signed(b))),
-        Two::WordOr => pairs(xs, to, |a, b| word(signed(a) | signed(b))),
-        Two::WordXor => pairs(xs, to, |a, b| word(signed(a) ^ signed(b))),
-        Two::SignedMin => pairs(xs, to, |a, b| word(signed(a).min(signed(b)))),
-        Two::SignedMax => pairs(xs, to, |a, b| word(signed(a).max(signed(b)))),
-        Two::UnsignedMin => pairs(xs, to, |a, b| f64::from_bits(a.to_bits().min(b.to_bits()))),
-        Two::UnsignedMax => pairs(xs, to, |a, b| f64::from_bits(a.to_bits().max(b.to_bits()))),
-        Two::WordEq => pairs(xs, to, |a, b| truth(signed(a) == signed(b))),
-        Two::WordNe => pairs(xs, to, |a, b| truth(signed(a) != signed(b))),
-        Two::SignedLt => pairs(xs, to, |a, b| truth(signed(a) < signed(b))),
-        Two::SignedLe => pairs(xs, to, |a, b| truth(signed(a) <= signed(b))),
-        Two::UnsignedLt => pairs(xs, to, |a, b| truth(a.to_bits() < b.to_bits())),
-        Two::UnsignedLe => pairs(xs, to, |a, b| truth(a.to_bits() <= b.to_bits())),
+        Two::Add => both(xs, to, |a, b| a + b),
+        Two::Sub => both(xs, to, |a, b| a - b),
+        Two::Mul => both(xs, to, |a, b| a * b),
+        Two::Div => both(xs, to, |a, b| a / b),
+        Two::Min => both(xs, to, |a, b| if a.is_nan() || !(b.is_nan() || b < a) { a } else { b }),
+        Two::Max => both(xs, to, |a, b| if a.is_nan() || !(b.is_nan() || b > a) { a } else { b }),
+        Two::LeakyRelu => both(xs, to, |x, slope| if x < 0.0 { x * slope } else { x }),
+        Two::Hypot => both(xs, to, hypot),
+        Two::And => both(xs, to, |a, b| truth((a != 0.0) & (b != 0.0))),
+        Two::Or => both(xs, to, |a, b| truth((a != 0.0) | (b != 0.0))),
+        Two::Eq => both(xs, to, |a, b| truth(a == b)),
+        Two::Ne => both(xs, to, |a, b| truth(a != b)),
+        Two::Lt => both(xs, to, |a, b| truth(a < b)),
+        Two::Le => both(xs, to, |a, b| truth(a <= b)),
+        Two::Gt => both(xs, to, |a, b| truth(a > b)),
+        Two::Ge => both(xs, to, |a, b| truth(a >= b)),
+        Two::WordAdd => both(xs, to, |a, b| word(signed(a).wrapping_add(signed(b)))),
+        Two::WordSub => both(xs, to, |a, b| word(signed(a).wrapping_sub(signed(b)))),
+        Two::WordMul => both(xs, to, |a, b| word(signed(a).wrapping_mul(signed(b)))),
+        Two::WordAnd => both(xs, to, |a, b| word(signed(a) & signed(b))),
+        Two::WordOr => both(xs, to, |a, b| word(signed(a) | signed(b))),
+        Two::WordXor => both(xs, to, |a, b| word(signed(a) ^ signed(b))),
+        Two::SignedMin => both(xs, to, |a, b| word(signed(a).min(signed(b)))),
+        Two::SignedMax => both(xs, to, |a, b| word(signed(a).max(signed(b)))),
+        Two::UnsignedMin => both(xs, to, |a, b| f64::from_bits(a.to_bits().min(b.to_bits()))),
+        Two::UnsignedMax => both(xs, to, |a, b| f64::from_bits(a.to_bits().max(b.to_bits()))),
+        Two::WordEq => both(xs, to, |a, b| truth(signed(a) == signed(b))),
+        Two::WordNe => both(xs, to, |a, b| truth(signed(a) != signed(b))),
+        Two::SignedLt => both(xs, to, |a, b| truth(signed(a) < signed(b))),
+        Two::SignedLe => both(xs, to, |a, b| truth(signed(a) <= signed(b))),
+        Two::UnsignedLt => both(xs, to, |a, b| truth(a.to_bits() < b.to_bits())),
+        Two::UnsignedLe => both(xs, to, |a, b| truth(a.to_bits() <= b.to_bits())),
         // None is served.
         Two::Pow | Two::Elu => {}
     }
@@ -264,6 +297,15 @@ fn word(value: i64) -> f64 {
 #[inline(always)]
 fn truth(condition: bool) -> f64 {
     if condition { 1.0 } else { 0.0 }
+}
+
+#[inline(always)]
+fn hypot(x: f64, y: f64) -> f64 {
+    let (larger, smaller) = if x.abs() > y.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
+    let quotient = smaller / if larger > f64::MIN_POSITIVE { larger } else { f64::MIN_POSITIVE };
+    let length = larger * (1.0 + quotient * quotient).sqrt();
+    let length = if x.is_nan() | y.is_nan() { f64::NAN } else { length };
+    if x.is_infinite() | y.is_infinite() { f64::INFINITY } else { length }
 }
 
 /// The smaller of a number and a limit.

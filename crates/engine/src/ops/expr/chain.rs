@@ -1,11 +1,14 @@
 //! Expressions as steps over elements, for devices that run such chains by means of their own.
 
+mod complex;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use self::complex::{is_complex, part_of};
 use super::deferred::Deferred;
 use super::evaluate::{turned, unrolled};
 use super::node::{Node, Source, Typed, View};
@@ -43,6 +46,8 @@ struct Lowering {
     rolls: Vec<(usize, Roll)>,
     /// Numbers are float64, and words have 64 bits: those of 32 are only read, converted and written.
     wide: bool,
+    /// Where the expression is complex, the step of its real part; the last step is the imaginary one.
+    pair: Option<u16>,
 }
 
 /// The views of inputs, in joined axes.
@@ -52,12 +57,13 @@ struct Views {
     places: Vec<CopyShape>,
     rolls: Vec<Roll>,
     wide: bool,
+    pair: Option<u16>,
 }
 
 impl Views {
     fn shape(self, steps: Vec<Step>) -> ElementsShape {
         let shape = ElementsShape::new(&self.sides, self.inputs, steps);
-        shape.with_places(self.places).with_rolls(self.rolls).widely(self.wide)
+        shape.with_places(self.places).with_rolls(self.rolls).widely(self.wide).in_pairs(self.pair)
     }
 
     /// Returns whether inputs are in reading order or nearly so, or rows are so short that they are taken several at a time.
@@ -118,6 +124,7 @@ fn two(op: Binary) -> Option<Two> {
         Binary::Pow => Two::Pow,
         Binary::Min => Two::Min,
         Binary::Max => Two::Max,
+        Binary::Hypot => Two::Hypot,
         Binary::Elu => Two::Elu,
         Binary::LeakyRelu => Two::LeakyRelu,
         Binary::LogicalAnd => Two::And,
@@ -158,7 +165,7 @@ fn is_taken(dtype: DType, wide: bool) -> bool {
 }
 
 fn is_wide(dtype: DType) -> bool {
-    matches!(dtype, DType::F64 | DType::I64 | DType::U64)
+    matches!(dtype, DType::F64 | DType::I64 | DType::U64 | DType::Complex128)
 }
 
 /// Returns whether an expression computes with 64 bits.
@@ -364,6 +371,8 @@ fn is_word(dtype: DType) -> bool {
 struct Chain {
     steps: Steps,
     known: FxHashMap<*const Typed, u16>,
+    /// The imaginary parts of complex ones, of which `known` has the real parts.
+    imaginary: FxHashMap<*const Typed, u16>,
     /// Values that are computed along.
     values: FxHashMap<*const Deferred, u16>,
 }
@@ -381,6 +390,18 @@ impl Lowering {
     fn steps(&mut self, typed: &Arc<Typed>, shape: &[usize], of: Option<&Arc<Deferred>>) -> Option<Vec<Step>> {
         let mut chain = Chain::default();
         let last = self.extend(&mut chain, typed, shape, of)?;
+        if let Some(&imaginary) = chain.imaginary.get(&Arc::as_ptr(typed)) {
+            let is_last = usize::from(imaginary) + 1 == chain.steps.all.len() && imaginary != last;
+            if !is_last {
+                chain.steps.last(imaginary, self.wide);
+            }
+            self.pair = Some(last);
+        } else if is_complex(typed.dtype) {
+            return None;
+        }
+        if self.pair.is_some() {
+            return Some(chain.steps.all);
+        }
         // The last node is the expression itself; where that is a cast, its step is another's.
         (usize::from(last) + 1 == chain.steps.all.len()).then_some(chain.steps.all)
     }
@@ -395,8 +416,18 @@ impl Lowering {
     ) -> Option<u16> {
         let mut nodes = Vec::new();
         typed.walk_new(&chain.known, &mut nodes);
-        let (Chain { steps, known, values }, wide) = (chain, self.wide);
+        let wide = self.wide;
         for node in &nodes {
+            if complex::concerns(node) {
+                let (step, imaginary) = self.complex(chain, node, shape)?;
+                if chain.steps.all.len() > MOST_STEPS {
+                    return None;
+                }
+                chain.known.insert(Arc::as_ptr(node), step);
+                chain.imaginary.extend(imaginary.map(|step| (Arc::as_ptr(node), step)));
+                continue;
+            }
+            let Chain { steps, known, values, .. } = &mut *chain;
             let number = |child: &Arc<Typed>| known.get(&Arc::as_ptr(child)).copied();
             let limits = limits(node.dtype, wide)?;
             let narrow = |dtype: DType| as_narrow(dtype, wide);
@@ -456,7 +487,7 @@ impl Lowering {
             }
             known.insert(Arc::as_ptr(node), step);
         }
-        known.get(&Arc::as_ptr(typed)).copied()
+        chain.known.get(&Arc::as_ptr(typed)).copied()
     }
 
     fn read(&mut self, view: &View, node: &Typed, shape: &[usize], of: Option<&Arc<Deferred>>) -> Option<Step> {
@@ -494,6 +525,11 @@ impl Lowering {
     /// The number of what is read, which is a view of a tensor.
     fn input(&mut self, source: &Source, dtype: DType, view: (Vec<usize>, usize), roll: Option<Roll>) -> Option<u16> {
         let tensor = source.tensor().filter(|tensor| tensor.dtype() == dtype)?;
+        self.known_input(&tensor, view, roll)
+    }
+
+    /// The number of a view of a tensor, in steps of its parts where it is complex.
+    fn known_input(&mut self, tensor: &Tensor, view: (Vec<usize>, usize), roll: Option<Roll>) -> Option<u16> {
         let roll_of = |view: usize| self.rolls.iter().find(|(of, _)| *of == view).map(|(_, roll)| *roll);
         let same = |(place, other): (usize, &Tensor)| {
             Arc::ptr_eq(&other.inner, &tensor.inner) && self.views[place] == view && roll_of(place) == roll
@@ -503,7 +539,7 @@ impl Lowering {
             None if self.tensors.len() < MOST_INPUTS => {
                 self.rolls.extend(roll.map(|roll| (self.views.len(), roll)));
                 self.views.push(view);
-                self.tensors.push(tensor);
+                self.tensors.push(tensor.clone());
                 self.tensors.len() - 1
             }
             None => return None,
@@ -552,12 +588,12 @@ impl Lowering {
         let views = of_tensors.iter().zip(&self.views).zip(&self.tensors);
         let inputs = views
             .map(|((strides, (_, offset)), tensor)| {
-                CopyShape::new(&joined.shape, strides, *offset).of_bytes(tensor.dtype().bytes())
+                CopyShape::new(&joined.shape, strides, *offset).of_bytes(part_of(tensor.dtype()).bytes())
             })
             .listed();
         let places = of_places.iter().zip(&self.places);
         let places = places.map(|(strides, (_, offset))| CopyShape::new(&joined.shape, strides, *offset)).listed();
-        Views { sides: joined.shape, inputs, places, rolls, wide: self.wide }
+        Views { sides: joined.shape, inputs, places, rolls, wide: self.wide, pair: self.pair }
     }
 }
 
@@ -583,9 +619,9 @@ fn joined_behind(joined: &mut Collapsed, rolls: &mut [Roll], cut: usize) {
 }
 
 /// Computes a chain of operations on float32, words, bytes and truths by the device's own means, where it has some.
-pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
+pub(in crate::ops) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
     let wide = has_wide(typed);
-    if !is_taken(typed.dtype, wide) || typed.shape.contains(&0) || !engine.is_processors() {
+    if !is_taken(part_of(typed.dtype), wide) || typed.shape.contains(&0) || !engine.is_processors() {
         return Ok(None);
     }
     let mut lowering = Lowering { wide, ..Lowering::default() };
@@ -594,7 +630,7 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
     if !views.pays(false) {
         return Ok(None);
     }
-    let shape = views.shape(steps).to_bytes(typed.dtype.bytes());
+    let shape = views.shape(steps).to_bytes(part_of(typed.dtype).bytes());
     let tensors: Vec<&Tensor> = lowering.tensors.iter().listed();
     engine.native_async(NativeOperation::Elements(shape), &tensors, (typed.dtype, &typed.shape), "elementwise").await
 }

@@ -157,6 +157,11 @@ impl Deferred {
         self.operation().is_some_and(|operation| operation.takes_memory())
     }
 
+    /// See [`Operation::with_places`]; what is computed already is there whole.
+    pub(super) fn with_places(&self) -> Option<Arc<Typed>> {
+        if self.result().is_some() { None } else { self.operation().and_then(|operation| operation.with_places()) }
+    }
+
     /// See [`Operation::beginning`]; what is computed already is there whole.
     pub(super) fn beginning(&self, keep: usize) -> Option<Arc<Self>> {
         if self.result().is_some() { None } else { self.operation().and_then(|operation| operation.beginning(keep)) }

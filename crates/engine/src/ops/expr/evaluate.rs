@@ -264,7 +264,7 @@ async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -
 /// The elements of a view one behind the other.
 pub(in crate::ops) async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Tensor>> {
     let bytes = typed.dtype.bytes();
-    let Some(tensor) = view.source.tensor().filter(|_| matches!(bytes, 1 | 2 | 4 | 8) && typed.count() > 0) else {
+    let Some(tensor) = view.source.tensor().filter(|_| matches!(bytes, 1 | 2 | 4 | 8 | 16) && typed.count() > 0) else {
         return Ok(None);
     };
     let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset).of_bytes(bytes));
@@ -274,7 +274,7 @@ pub(in crate::ops) async fn copied(engine: &Engine, typed: &Typed, view: &View) 
 /// A roll by copies of runs, on a processor.
 async fn straight(engine: &Engine, typed: &Typed) -> Result<Option<Tensor>> {
     let bytes = typed.dtype.bytes();
-    let is_copied = engine.is_processors() && matches!(bytes, 1 | 2 | 4 | 8) && typed.count() > 0;
+    let is_copied = engine.is_processors() && matches!(bytes, 1 | 2 | 4 | 8 | 16) && typed.count() > 0;
     let Some(rolled) = typed.rolled().filter(|_| is_copied) else { return Ok(None) };
     let Some(tensor) = rolled.source.tensor() else { return Ok(None) };
     let operation = rolled.copy(&typed.shape, bytes);
@@ -309,10 +309,17 @@ async fn gathered(
     along: [usize; 2],
     index: &Arc<Typed>,
 ) -> Result<Option<Tensor>> {
-    let Node::Read(places) = &index.node else { return Ok(None) };
+    // Places that are computed, such as a cast of 64 bits, are computed before: elements are at least as many.
+    let known = match &index.node {
+        Node::Read(_) => index.clone(),
+        _ if !engine.is_processors() || index.count() > typed.count() || index.dtype.bytes() != 4 => return Ok(None),
+        _ => Typed::read(&compute(engine, index).await?),
+    };
+    let (index, Node::Read(places)) = (&known, &known.node) else { return Ok(None) };
     let sources = view.source.tensor().zip(places.source.tensor());
     let bytes = typed.dtype.bytes();
-    let Some((tensor, words)) = sources.filter(|_| matches!(bytes, 1 | 2 | 4 | 8) && index.dtype.bytes() == 4) else {
+    let Some((tensor, words)) = sources.filter(|_| matches!(bytes, 1 | 2 | 4 | 8 | 16) && index.dtype.bytes() == 4)
+    else {
         return Ok(None);
     };
     if typed.count() == 0 {
@@ -331,7 +338,7 @@ const TURNS_PAY: usize = 1 << 12;
 /// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.
 pub(super) async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
     let lies_across = |node: &Typed| match &node.node {
-        Node::Read(view) => view.lies_across(&node.shape) && node.shape == typed.shape && node.dtype.bytes() == 4,
+        Node::Read(view) => view.lies_across(&node.shape) && node.shape == typed.shape && !node.dtype.is_packed(),
         _ => false,
     };
     if typed.count() < TURNS_PAY || engine.shared().machine(None) != Machine::Cpu {

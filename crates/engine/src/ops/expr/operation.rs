@@ -54,6 +54,11 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         None
     }
 
+    /// Of values in the order of rows, the same as a gather by the places that sorting finds.
+    fn with_places(&self) -> Option<Arc<Typed>> {
+        None
+    }
+
     /// The first of each row by an operation that looks for no more of them, where that is quicker. The result's last axes are the places in a row, and
     /// what is known of each.
     fn beginning(&self, keep: usize) -> Option<Arc<Deferred>> {

@@ -171,6 +171,13 @@ pub(in crate::ops) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps:
 /// Returns the slice from the beginning of each row of what an operation finds in the order of rows, or of values at those places: the operation then
 /// looks for no more elements than the slice has.
 fn begun(typed: &Arc<Typed>, ranges: &[Range<usize>]) -> Option<Arc<Typed>> {
+    if let Node::Read(View { source: Source::Deferred(deferred), offset: 0, strides }) = &typed.node
+        && deferred.shape == typed.shape
+        && *strides == contiguous(&typed.shape)
+        && let Some(gathered) = deferred.with_places()
+    {
+        return begun(&gathered, ranges);
+    }
     let found = match &typed.node {
         Node::Gather { index, .. } if index.shape == typed.shape => index,
         _ => typed,

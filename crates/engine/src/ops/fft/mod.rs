@@ -2,6 +2,7 @@
 
 mod butterfly;
 mod convolve;
+mod rows;
 mod transform;
 
 pub use convolve::Overlap;
@@ -99,7 +100,7 @@ impl Expr {
     fn transformed(&self, axis: isize, inverse: bool) -> Self {
         let what = if inverse { "ifft" } else { "fft" };
         if self.dtype().is_ok_and(|dtype| dtype.kind() == Kind::Complex) {
-            return self.of(self.complex_transformed(axis, inverse));
+            return self.of(self.of_complex(axis, inverse));
         }
         let result = complex_axes(self, what).and_then(|rank| {
             let axis = axis_of(axis, rank)?;
@@ -117,14 +118,26 @@ impl Expr {
         self.of(result)
     }
 
-    /// The transform of complex64, by the kernels for pairs, and of complex128, by the host.
-    fn complex_transformed(&self, axis: isize, inverse: bool) -> Result<Self> {
+    /// The transform of complex numbers along an axis: on the processor by its own means, which the operation asks for.
+    fn of_complex(&self, axis: isize, inverse: bool) -> Result<Self> {
         let rank = self.shape()?.len();
         let place = axis_of(axis, rank)?;
         length_checked(self.shape()?[place], if inverse { "ifft" } else { "fft" })?;
         if self.shape()?.contains(&0) {
             return Ok(self.clone());
         }
+        if !self.engine.is_processors() {
+            return self.complex_transformed(place, inverse);
+        }
+        Ok(self.derived(|typed| {
+            let input = to_last(typed, place);
+            let (shape, dtype) = (input.shape.clone(), input.dtype);
+            Ok(with_last(&Typed::deferred(rows::Rows { input, inverse }, shape, dtype), place))
+        }))
+    }
+
+    /// The transform of complex64, by the kernels for pairs, and of complex128, by the host.
+    fn complex_transformed(&self, place: usize, inverse: bool) -> Result<Self> {
         if self.dtype()? == DType::Complex128 {
             return Ok(self.derived(|typed| {
                 Ok(with_last(&crate::ops::host::transformed(&to_last(typed, place), inverse), place))

@@ -158,8 +158,12 @@ impl Transform {
     /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
         let rank = input.shape.len();
-        let shape =
-            FftShape { rows: product(&input.shape[..rank - 2]), length: input.shape[rank - 2], inverse: self.inverse };
+        let shape = FftShape {
+            rows: product(&input.shape[..rank - 2]),
+            length: input.shape[rank - 2],
+            inverse: self.inverse,
+            wide: false,
+        };
         let operation = NativeOperation::Fft(shape);
         if !call.engine.has_native(&operation) {
             return Ok(None);

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use super::{C, Values, part_of, recorded};
+use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::{Binary, Unary};
-use crate::ops::expr::node::Typed;
+use crate::ops::expr::chain;
+use crate::ops::expr::node::{Node, Typed};
+use crate::ops::expr::operation::Call;
 use crate::ops::expr::shape::broadcast;
 use crate::ops::expr::view::broadcast_to;
 use crate::tensor::DType;
@@ -371,6 +374,15 @@ pub(in crate::ops) fn unary(op: Unary, typed: &Arc<Typed>) -> Arc<Typed> {
             other => other.unwrap_or(Values::Reals(Vec::new())),
         }
     })
+}
+
+/// Computes a function of float64 natively on the CPU, where chains have it, together with what it is a function of.
+pub(super) async fn native(call: Call<'_>, key: &[usize], x: &Arc<Typed>) -> Result<Option<Tensor>> {
+    let op = Unary::ALL.iter().find(|op| key == [**op as usize]);
+    let Some(&op) = op.filter(|_| x.dtype == DType::F64 && call.engine.is_processors()) else { return Ok(None) };
+    let x = call.slim(x).await?;
+    let function = Typed::new(Node::Unary(op, x), call.of.shape.clone(), DType::F64);
+    chain::computed(call.engine, &function).await
 }
 
 fn power(x: C, y: C) -> C {

@@ -51,7 +51,7 @@ impl Assemble {
         let shape = &call.of.shape;
         let empty = NativeOperation::Assemble(AssembleShape::new(shape, Vec::new()));
         let bytes = call.of.dtype.bytes();
-        if !matches!(bytes, 1 | 2 | 4 | 8) || shape.contains(&0) || !call.engine.has_native(&empty) {
+        if !matches!(bytes, 1 | 2 | 4 | 8 | 16) || shape.contains(&0) || !call.engine.has_native(&empty) {
             return Ok(None);
         }
         let (mut parts, mut tensors) = (Vec::new(), Vec::new());

@@ -253,6 +253,15 @@ fn gathered(
     Ok(Typed::new(node, shape, typed.dtype))
 }
 
+/// The elements at places along the last axis, where there are as many places.
+pub(super) fn along_rows(typed: &Arc<Typed>, places: Arc<Typed>) -> Result<Arc<Typed>> {
+    gathered(typed, typed.shape.len().saturating_sub(1), places, typed.shape.clone(), |strides| {
+        let mut inner = strides.to_vec();
+        inner.last_mut().into_iter().for_each(|last| *last = 0);
+        inner
+    })
+}
+
 tensor_methods! {
     fn take(index: impl Into<Expr>, axis: isize);
     fn gather(index: impl Into<Expr>, axis: isize);

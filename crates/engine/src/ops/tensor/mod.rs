@@ -20,6 +20,7 @@ mod losses;
 mod matmul;
 mod nonzero;
 mod norms;
+mod order;
 mod pad;
 mod pool2d;
 mod quantile;

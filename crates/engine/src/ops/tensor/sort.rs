@@ -3,6 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::order::Order;
 use super::rows::for_length;
 use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, Number, SortShape};
@@ -295,6 +296,17 @@ impl Expr {
         let is_one = |shape: &[usize]| axis_of(axis, shape.len()).is_ok_and(|axis| shape[axis] == 1);
         if settled.dtype().is_ok_and(is_ordered) && settled.shape().is_ok_and(is_one) {
             return settled;
+        }
+        if settled.engine.is_processors() && settled.dtype().is_ok_and(is_ordered) {
+            return settled.derived(|typed| {
+                let axis = axis_of(axis, typed.shape.len())?;
+                if typed.shape.contains(&0) {
+                    return Ok(typed.clone());
+                }
+                let input = to_last(typed, axis);
+                let shape = input.shape.clone();
+                Ok(with_last(&Typed::deferred(Order { input, descending }, shape, typed.dtype), axis))
+            });
         }
         settled.gathered(&settled.argsort(axis, descending), axis)
     }

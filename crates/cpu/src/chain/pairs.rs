@@ -1,0 +1,66 @@
+//! The parts of complex numbers, which lie by turns in memory and are lanes of their own in a chain.
+
+use crate::forms::forms;
+
+forms! {
+    /// # Safety
+    /// Every second float from the address on can be read, as many as `to` has.
+    pub(super) unsafe fn every_second_word(from: *const f32, to: &mut [f32]) = words_by
+}
+forms! {
+    /// # Safety
+    /// Every second float from the address on can be read, as many as `to` has.
+    pub(super) unsafe fn every_second_double(from: *const f64, to: &mut [f64]) = doubles_by
+}
+forms! {
+    pub(super) fn interleaved_words(parts: [&[f32]; 2], to: &mut [f32]) = interleaved_words_by
+}
+forms! {
+    pub(super) fn interleaved_doubles(parts: [&[f64]; 2], to: &mut [f64]) = interleaved_doubles_by
+}
+
+/// # Safety
+/// As [`every_second`].
+#[inline(always)]
+unsafe fn words_by<I>(from: *const f32, to: &mut [f32]) {
+    // SAFETY: they lie there (this function's contract).
+    unsafe { every_second(from, to) }
+}
+
+/// # Safety
+/// As [`every_second`].
+#[inline(always)]
+unsafe fn doubles_by<I>(from: *const f64, to: &mut [f64]) {
+    // SAFETY: they lie there (this function's contract).
+    unsafe { every_second(from, to) }
+}
+
+#[inline(always)]
+fn interleaved_words_by<I>(parts: [&[f32]; 2], to: &mut [f32]) {
+    interleaved(parts, to);
+}
+
+#[inline(always)]
+fn interleaved_doubles_by<I>(parts: [&[f64]; 2], to: &mut [f64]) {
+    interleaved(parts, to);
+}
+
+/// Every second element from an address on.
+///
+/// # Safety
+/// They lie there.
+#[inline(always)]
+pub(super) unsafe fn every_second<T: Copy>(from: *const T, to: &mut [T]) {
+    for (place, to) in to.iter_mut().enumerate() {
+        // SAFETY: it lies there (this function's contract).
+        *to = unsafe { from.add(2 * place).read() };
+    }
+}
+
+/// Elements of both by turns.
+#[inline(always)]
+pub(super) fn interleaved<T: Copy>([a, b]: [&[T]; 2], to: &mut [T]) {
+    for ((pair, &a), &b) in to.as_chunks_mut::<2>().0.iter_mut().zip(a).zip(b) {
+        *pair = [a, b];
+    }
+}

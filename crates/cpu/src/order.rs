@@ -1,0 +1,412 @@
+//! Rows in ascending or descending order, by the width of their elements: bytes by counting, wider ones by digits, and short rows many at a time, each in
+//! a lane. Equal elements keep their order.
+
+use super::fault::Fault;
+use super::floats::Floats;
+use super::forms::forms;
+use super::native::{Call, Operation, SCANS_PAY, Work, exactly};
+use crate::backend::native::OrderShape;
+use crate::spmd::{Limits, Stopped};
+use crate::tensor::{DType, Kind};
+use crate::threads;
+
+/// Bytes of the lanes in which short rows lie side by side.
+const LANE_BYTES: usize = 64;
+/// Rows up to this length are sorted in lanes where there are as many: a network compares n log² n pairs.
+const SHORT: usize = 256;
+const MANY: usize = 4;
+/// Elements from which sorting by digits beats sorting by comparisons.
+const DIGITS_PAY: usize = 192;
+/// Elements of a task.
+const TASK: usize = 1 << 13;
+/// Elements of a part of a long row.
+const PART: usize = 1 << 17;
+
+impl Operation for OrderShape {
+    fn serves(&self) -> bool {
+        self.dtype.kind() != Kind::Complex && self.length > 0
+    }
+
+    fn sizes(&self) -> Option<Vec<usize>> {
+        let words = self.rows.checked_mul(self.length)?.checked_mul(self.dtype.bytes())?.div_ceil(4);
+        Some(vec![words, words])
+    }
+
+    fn work(&self) -> Work {
+        Work { size: self.rows.saturating_mul(self.length), pays: SCANS_PAY }
+    }
+
+    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
+        let [x, y] = exactly(bindings)?;
+        let limits = call.limits;
+        Ok(match self.dtype.bytes() {
+            1 => order::<u8>(self, x, y, limits),
+            2 => order::<u16>(self, x, y, limits),
+            4 => order::<u32>(self, x, y, limits),
+            _ if x.start().cast::<u64>().is_aligned() && y.start().cast::<u64>().is_aligned() => {
+                order::<u64>(self, x, y, limits)
+            }
+            _ => return Err("numbers of 64 bits begin at no multiple of 8 bytes".into()),
+        }?)
+    }
+}
+
+/// What the bits of an element say about its place.
+#[derive(Clone, Copy)]
+struct Rule<K> {
+    /// The bits that the keys of negative numbers and of others are changed by.
+    negative: K,
+    other: K,
+    /// The magnitude above which floats are NaN; the greatest one where they are not floats.
+    finite: K,
+    /// All bits in descending order.
+    turned: K,
+    float: bool,
+}
+
+/// An element's bits.
+trait Bits: Copy + Ord + Default + Send + Sync + 'static {
+    const LANES: usize = LANE_BYTES / size_of::<Self>();
+    fn rule(dtype: DType, descending: bool) -> Rule<Self>;
+    /// The key of an element's bits: unsigned numbers of the elements' order. Both zeros have one key, and every NaN.
+    fn key(self, rule: &Rule<Self>) -> Self;
+    fn digit(self, at: usize) -> usize;
+    /// Makes keys of bits, of which each can be told from its key. Returns false if there are equal ones that differ: -0 or NaN.
+    fn keyed(all: &mut [Self], rule: &Rule<Self>) -> bool;
+    /// Makes bits of such keys.
+    fn unkeyed(all: &mut [Self], rule: &Rule<Self>);
+    /// Sorts each lane of `count` rows of lanes.
+    fn network(all: &mut [Self], count: usize);
+}
+
+macro_rules! bits {
+    ($($word:ident $signed:ident: $keyed:ident $keyed_by:ident $unkeyed:ident $unkeyed_by:ident $network:ident $network_by:ident;)*) => {$(
+        impl Bits for $word {
+            fn rule(dtype: DType, descending: bool) -> Rule<Self> {
+                const SIGN: $word = 1 << ($word::BITS - 1);
+                let (negative, other, finite, float) = match dtype {
+                    DType::F64 => ($word::MAX, SIGN, f64::INFINITY.to_bits() as $word, true),
+                    DType::F32 => ($word::MAX, SIGN, f32::INFINITY.to_bits() as $word, true),
+                    DType::F16 => ($word::MAX, SIGN, 0x7c00_u32 as $word, true),
+                    DType::BF16 => ($word::MAX, SIGN, 0x7f80_u32 as $word, true),
+                    _ if dtype.kind() == Kind::Signed => (SIGN, SIGN, $word::MAX, false),
+                    _ => (0, 0, $word::MAX, false),
+                };
+                Rule { negative, other, finite, turned: if descending { $word::MAX } else { 0 }, float }
+            }
+
+            #[inline(always)]
+            fn key(self, rule: &Rule<Self>) -> Self {
+                const SIGN: $word = 1 << ($word::BITS - 1);
+                let sign = (self.cast_signed() >> ($word::BITS - 1)).cast_unsigned();
+                let key = self ^ (sign & rule.negative | !sign & rule.other);
+                let key = if rule.float & (self == SIGN) { SIGN } else { key };
+                let key = if rule.float & (self & !SIGN > rule.finite) { $word::MAX } else { key };
+                key ^ rule.turned
+            }
+
+            #[inline(always)]
+            fn digit(self, at: usize) -> usize {
+                (self >> (8 * at)) as usize & 0xff
+            }
+
+            fn keyed(all: &mut [Self], rule: &Rule<Self>) -> bool {
+                $keyed(all, rule)
+            }
+
+            fn unkeyed(all: &mut [Self], rule: &Rule<Self>) {
+                $unkeyed(all, rule);
+            }
+
+            fn network(all: &mut [Self], count: usize) {
+                $network(all, count);
+            }
+        }
+
+        forms! {
+            fn $keyed(all: &mut [$word], rule: &Rule<$word>) -> bool = $keyed_by
+        }
+        forms! {
+            fn $unkeyed(all: &mut [$word], rule: &Rule<$word>) = $unkeyed_by
+        }
+        forms! {
+            fn $network(all: &mut [$word], count: usize) = $network_by
+        }
+
+        #[inline(always)]
+        fn $keyed_by<I>(all: &mut [$word], rule: &Rule<$word>) -> bool {
+            const SIGN: $word = 1 << ($word::BITS - 1);
+            let Rule { negative, other, finite, turned, float } = *rule;
+            let mut special: $word = 0;
+            for bits in all {
+                let sign = (bits.cast_signed() >> ($word::BITS - 1)).cast_unsigned();
+                special |= $word::from((*bits == SIGN) | (*bits & !SIGN > finite));
+                *bits ^= (sign & negative | !sign & other) ^ turned;
+            }
+            !float || special == 0
+        }
+
+        #[inline(always)]
+        fn $unkeyed_by<I>(all: &mut [$word], rule: &Rule<$word>) {
+            let Rule { negative, other, turned, .. } = *rule;
+            for key in all {
+                let bits = *key ^ turned;
+                // What is not negative has its first bit set in a key of floats and signed numbers.
+                let sign = (bits.cast_signed() >> ($word::BITS - 1)).cast_unsigned();
+                *key = bits ^ (sign & other | !sign & negative);
+            }
+        }
+
+        #[inline(always)]
+        fn $network_by<I>(all: &mut [$word], count: usize) {
+            merged(all, count);
+        }
+    )*};
+}
+
+bits! {
+    u8 i8: keyed_bytes keyed_bytes_by unkeyed_bytes unkeyed_bytes_by bytes_network bytes_network_by;
+    u16 i16: keyed_halves keyed_halves_by unkeyed_halves unkeyed_halves_by halves_network halves_network_by;
+    u32 i32: keyed_words keyed_words_by unkeyed_words unkeyed_words_by words_network words_network_by;
+    u64 i64: keyed_doubles keyed_doubles_by unkeyed_doubles unkeyed_doubles_by doubles_network doubles_network_by;
+}
+
+/// Sorts each lane by merge exchange (Batcher, 1968; Knuth, 5.2.2, algorithm M), which compares the same places whatever they hold.
+#[inline(always)]
+fn merged<K: Bits>(all: &mut [K], count: usize) {
+    if count < 2 {
+        return;
+    }
+    let top = count.next_power_of_two() / 2;
+    let mut step = top;
+    while step > 0 {
+        let (mut merge, mut rest, mut distance) = (top, 0, step);
+        loop {
+            // Runs of `step` places whose bit is `rest`.
+            let mut first = rest;
+            while first + distance < count {
+                let places = step.min(count - distance - first);
+                let (low, high) = all.split_at_mut((first + distance) * K::LANES);
+                let low = &mut low[first * K::LANES..(first + places) * K::LANES];
+                for (low, high) in low.iter_mut().zip(&mut high[..places * K::LANES]) {
+                    let (a, b) = (*low, *high);
+                    (*low, *high) = if a < b { (a, b) } else { (b, a) };
+                }
+                first += 2 * step;
+            }
+            if merge == step {
+                break;
+            }
+            (distance, merge, rest) = (merge - step, merge / 2, step);
+        }
+        step /= 2;
+    }
+}
+
+/// Sorts by the bytes of keys, from the last to the first. Bytes that are alike everywhere cost no pass.
+fn by_digits<K: Bits>(row: &mut [K], spare: &mut [K], rule: &Rule<K>) {
+    let mut counts = [[0_u32; 256]; 8];
+    let counts = &mut counts[..size_of::<K>()];
+    for value in row.iter() {
+        let key = value.key(rule);
+        for (at, counts) in counts.iter_mut().enumerate() {
+            counts[key.digit(at)] += 1;
+        }
+    }
+    let (mut from, mut to, mut is_moved) = (&mut *row, spare, false);
+    for (at, counts) in counts.iter_mut().enumerate() {
+        if counts.iter().any(|&count| count as usize == from.len()) {
+            continue;
+        }
+        let mut start = 0;
+        for count in counts.iter_mut() {
+            start += std::mem::replace(count, start);
+        }
+        for &value in from.iter() {
+            let next = &mut counts[value.key(rule).digit(at)];
+            to[*next as usize] = value;
+            *next += 1;
+        }
+        (from, to, is_moved) = (to, from, !is_moved);
+    }
+    if is_moved {
+        to.copy_from_slice(from);
+    }
+}
+
+/// Sorts bytes by how often each occurs.
+fn by_counts<K: Bits>(row: &mut [K], rule: &Rule<K>) {
+    let (mut counts, mut values) = ([0_usize; 256], [K::default(); 256]);
+    for value in row.iter() {
+        let key = value.key(rule).digit(0);
+        counts[key] += 1;
+        values[key] = *value;
+    }
+    let mut rest = row;
+    for (count, value) in counts.into_iter().zip(values) {
+        let (same, behind) = rest.split_at_mut(count);
+        same.fill(value);
+        rest = behind;
+    }
+}
+
+/// Sorts a row; `spare` has room for as many elements.
+fn sorted<K: Bits>(row: &mut [K], spare: &mut Vec<K>, rule: &Rule<K>) {
+    if row.len() < DIGITS_PAY {
+        if K::keyed(row, rule) {
+            row.sort_unstable();
+            return K::unkeyed(row, rule);
+        }
+        K::unkeyed(row, rule);
+        row.sort_by_key(|value| value.key(rule));
+    } else if size_of::<K>() == 1 {
+        by_counts(row, rule);
+    } else {
+        spare.resize(row.len(), K::default());
+        by_digits(row, spare, rule);
+    }
+}
+
+/// Sorts up to [`Bits::LANES`] rows of `length` elements, which lie one behind the other, in lanes of `spare`.
+fn in_lanes<K: Bits>(rows: &mut [K], length: usize, spare: &mut Vec<K>, rule: &Rule<K>) {
+    spare.clear();
+    spare.resize(length * K::LANES, K::default());
+    for (lane, row) in rows.chunks_exact(length).enumerate() {
+        for (to, &value) in spare[lane..].iter_mut().step_by(K::LANES).zip(row) {
+            *to = value;
+        }
+    }
+    if !K::keyed(spare, rule) {
+        // Equal ones that differ stay in their order.
+        rows.chunks_exact_mut(length).for_each(|row| row.sort_by_key(|value| value.key(rule)));
+        return;
+    }
+    K::network(spare, length);
+    K::unkeyed(spare, rule);
+    for (lane, row) in rows.chunks_exact_mut(length).enumerate() {
+        for (to, &value) in row.iter_mut().zip(spare[lane..].iter().step_by(K::LANES)) {
+            *to = value;
+        }
+    }
+}
+
+/// Merges two sorted parts; of equal ones the first part's come first.
+fn merge<K: Bits>([a, b]: [&[K]; 2], to: &mut [K], rule: &Rule<K>) {
+    let (mut i, mut j) = (0, 0);
+    for to in to {
+        let takes_a = match (a.get(i), b.get(j)) {
+            (Some(x), Some(y)) => x.key(rule) <= y.key(rule),
+            (first, _) => first.is_some(),
+        };
+        *to = if takes_a { a[i] } else { b[j] };
+        (i, j) = if takes_a { (i + 1, j) } else { (i, j + 1) };
+    }
+}
+
+/// Elements that tasks write, each its own.
+struct Parts<K>(*mut K);
+
+// SAFETY: each element is written by one task.
+unsafe impl<K: Send> Sync for Parts<K> {}
+
+impl<K> Parts<K> {
+    /// # Safety
+    /// There are these elements, and nothing else touches them while the slice lives.
+    #[expect(clippy::mut_from_ref, reason = "tasks have distinct parts")]
+    unsafe fn of(&self, first: usize, count: usize) -> &mut [K] {
+        // SAFETY: as this function's own contract.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(first), count) }
+    }
+}
+
+/// Sorts a long row: parts of one size, then two by two. The result does not depend on the number of threads.
+fn long<K: Bits>(row: &mut [K], rule: &Rule<K>, limits: &Limits<'_>) -> Result<(), Stopped> {
+    let length = row.len();
+    let mut other = vec![K::default(); length];
+    let (mut from, mut to) = (Parts(row.as_mut_ptr()), Parts(other.as_mut_ptr()));
+    threads::try_each(length.div_ceil(PART), |part| {
+        limits.begin().check()?;
+        let (first, count) = (part * PART, PART.min(length - part * PART));
+        // SAFETY: parts are distinct.
+        let (row, spare) = unsafe { (from.of(first, count), to.of(first, count)) };
+        if size_of::<K>() == 1 {
+            by_counts(row, rule)
+        } else {
+            by_digits(row, spare, rule)
+        }
+        Ok::<_, Stopped>(())
+    })?;
+    let mut width = PART;
+    while width < length {
+        // Each pair is cut where the first part's middle, and so on, would stand, so that all threads have work to the end.
+        let pieces = (2 * width / PART).max(1);
+        let pairs = length.div_ceil(2 * width);
+        threads::try_each(pairs * pieces, |number| {
+            limits.begin().check()?;
+            let (pair, piece) = (number / pieces, number % pieces);
+            let first = pair * 2 * width;
+            let middle = (first + width).min(length);
+            let end = (first + 2 * width).min(length);
+            // SAFETY: the rounds before wrote them, and this one only reads them.
+            let (a, b) = unsafe { (&*from.of(first, middle - first), &*from.of(middle, end - middle)) };
+            let cut = |piece: usize| {
+                let at = a.len() * piece / pieces;
+                let behind = match a.get(at) {
+                    _ if piece == 0 => 0,
+                    _ if piece == pieces => b.len(),
+                    Some(value) => b.partition_point(|other| other.key(rule) < value.key(rule)),
+                    None => b.len(),
+                };
+                (at, behind)
+            };
+            let ((a0, b0), (a1, b1)) = (cut(piece), cut(piece + 1));
+            // SAFETY: pieces are distinct.
+            let to = unsafe { to.of(first + a0 + b0, a1 - a0 + b1 - b0) };
+            merge([&a[a0..a1], &b[b0..b1]], to, rule);
+            Ok::<_, Stopped>(())
+        })?;
+        std::mem::swap(&mut from, &mut to);
+        width *= 2;
+    }
+    if !std::ptr::eq(from.0, row.as_mut_ptr()) {
+        row.copy_from_slice(&other);
+    }
+    Ok(())
+}
+
+/// Sorts the rows; the sizes were checked.
+fn order<K: Bits>(shape: &OrderShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    let OrderShape { rows, length, .. } = *shape;
+    let rule = K::rule(shape.dtype, shape.descending);
+    let result = Parts(y.start().cast::<K>());
+    let copied = |first: usize, count: usize| {
+        // SAFETY: both have `rows * length` elements; nothing writes the input, and tasks have distinct parts of the result.
+        unsafe {
+            let to = result.of(first, count);
+            x.start().cast::<K>().add(first).copy_to_nonoverlapping(to.as_mut_ptr(), count);
+            to
+        }
+    };
+    if length >= 2 * PART {
+        for row in 0..rows {
+            long(copied(row * length, length), &rule, limits)?;
+        }
+        return Ok(());
+    }
+    let is_short = length <= SHORT && rows >= MANY;
+    let lot = if is_short { K::LANES } else { 1 };
+    let together = threads::share(rows.div_ceil(lot), (TASK / (lot * length)).max(1)).max(1) * lot;
+    threads::try_each(rows.div_ceil(together), |task| {
+        let mut spare = Vec::new();
+        for first in (task * together..rows.min((task + 1) * together)).step_by(lot) {
+            limits.begin().check()?;
+            let all = copied(first * length, lot.min(rows - first) * length);
+            if is_short {
+                in_lanes(all, length, &mut spare, &rule);
+            } else {
+                sorted(all, &mut spare, &rule);
+            }
+        }
+        Ok(())
+    })
+}
