@@ -472,11 +472,13 @@ fn float_digamma(x: f32) -> f32 {
     return select(finite, edge, float_magnitude(x) >= 0x7f800000u);
 }
 
+// Subnormal numbers are computed 2^25 times as large: their quotient has too few digits.
 fn float_hypot(x: f32, y: f32) -> f32 {
-    let larger = max(abs(x), abs(y));
-    let smaller = min(abs(x), abs(y));
+    let scale = select(1.0, 33554432.0, max(abs(x), abs(y)) < 1.17549435e-38);
+    let larger = max(abs(x), abs(y)) * scale;
+    let smaller = min(abs(x), abs(y)) * scale;
     let quotient = smaller / max(larger, 1.17549435e-38);
-    let length = larger * sqrt(1.0 + quotient * quotient);
+    let length = larger * sqrt(1.0 + quotient * quotient) / scale;
     let infinite = (float_is_infinite(x) | float_is_infinite(y)) != 0u;
     return select(select(length, float_nan(), float_unordered(x) || float_unordered(y)), float_infinity(), infinite);
 }

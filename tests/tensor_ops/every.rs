@@ -1,4 +1,4 @@
-//! What the processor computes by its own means for every dtype, against plain Rust: complex chains, functions of float64, orders.
+//! Native operations of the CPU for every dtype, against plain Rust: complex chains, functions of float64, orders.
 
 use std::cmp::Ordering;
 
@@ -9,6 +9,9 @@ use cantus::{DType, Engine, Fallback};
 use crate::Numbers;
 
 type C = Complex<f64>;
+/// The number that is due at a place.
+type At<'a> = &'a dyn Fn(usize) -> C;
+type Function<'a> = &'a dyn Fn(f64) -> f64;
 
 fn engine() -> Engine {
     Engine::builder().backend("cpu").fallback(Fallback::Never).build().unwrap()
@@ -24,7 +27,7 @@ fn complexes(numbers: &mut Numbers, count: usize) -> Vec<C> {
 }
 
 fn read(expr: &Expr) -> Vec<C> {
-    expr.cast(DType::Complex128).eval().unwrap().to_vec::<C>().unwrap()
+    expr.eval().unwrap().cast(DType::Complex128).eval().unwrap().to_vec::<C>().unwrap()
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn complex_chains_compute_both_parts() {
             let (x, y) = (tensor(&a, &[rows, columns]).expr(), tensor(&b, &[columns, rows]).expr().transpose());
             let row = x.slice(&[0..1, 0..columns]);
             let same = x.equal(&y);
-            let cases: [(&str, Expr, &dyn Fn(usize) -> C); 12] = [
+            let cases: [(&str, Expr, At<'_>); 12] = [
                 ("sum", &x + &y, &|at| a[at] + across[at]),
                 ("difference with a row", &y - &row, &|at| across[at] - a[at % columns]),
                 ("product", &x * &y, &|at| a[at] * across[at]),
@@ -108,7 +111,7 @@ fn functions_of_float64_have_all_digits() {
     let engine = engine();
     let x = engine.tensor(&values).unwrap().expr();
     let sigmoid = |x: f64| if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) };
-    let cases: [(&str, Expr, &dyn Fn(f64) -> f64, u64); 8] = [
+    let cases: [(&str, Expr, Function<'_>, u64); 8] = [
         ("exp", x.exp(), &f64::exp, 2),
         ("expm1", x.expm1(), &f64::exp_m1, 3),
         ("log", x.log(), &f64::ln, 2),

@@ -23,6 +23,8 @@ use crate::threads;
 pub(super) const BLOCK: usize = 1024;
 /// Floats that a task computes at least.
 const TASK: usize = 1 << 14;
+/// Lanes of complex numbers that are narrowed together.
+const HALVED: usize = 64;
 /// Elements of a row that is kept while something is made of it.
 const LONGEST_ROW: usize = 1 << 16;
 /// Steps, which have a block each at most.
@@ -82,7 +84,7 @@ impl Operation for ElementsShape {
                 && self.more[..place].iter().all(|&(other, _)| other != step)
         });
         let pair = self.pair.is_none_or(|step| {
-            let whole = self.bytes == if self.wide { 8 } else { 4 };
+            let whole = self.bytes == 4 || self.wide && self.bytes == 8;
             whole && self.more.is_empty() && self.row.is_none() && usize::from(step) + 1 < self.steps.len()
         });
         let rolled = |roll: &Roll| {
@@ -586,6 +588,29 @@ unsafe fn write_narrow<T: Lane>(lanes: &[T], result: Floats, bytes: usize, place
     }
 }
 
+/// Writes both parts of complex numbers to a result, from a place on.
+///
+/// # Safety
+/// The result has room for them.
+unsafe fn write_pairs<T: Lane>(parts: [&[T]; 2], result: Floats, bytes: usize, place: usize) {
+    let count = parts[0].len();
+    if bytes == size_of::<T>() {
+        // SAFETY: the result has room for the pairs (this function's contract).
+        let to = unsafe { std::slice::from_raw_parts_mut(result.start().cast::<T>().add(2 * place), 2 * count) };
+        return T::interleaved(parts, to);
+    }
+    // SAFETY: the result has room for the pairs (this function's contract).
+    let to = unsafe { std::slice::from_raw_parts_mut(result.start().cast::<u32>().add(2 * place), 2 * count) };
+    let parts = parts[0].chunks(HALVED).zip(parts[1].chunks(HALVED));
+    for ((re, im), to) in parts.zip(to.chunks_mut(2 * HALVED)) {
+        let mut words = [[0; HALVED]; 2];
+        let [a, b] = words.each_mut().map(|words| &mut words[..re.len()]);
+        T::halved(re, a);
+        T::halved(im, b);
+        pairs::interleaved([&*a, &*b], to);
+    }
+}
+
 /// Computes what no function of rows is a part of.
 fn chain<T: Lane>(
     shape: &ElementsShape,
@@ -618,9 +643,8 @@ fn chain<T: Lane>(
                             let block = wide.as_mut_ptr().cast::<T>();
                             machine.run(row, first, count, block);
                             let part = |at: *mut T| std::slice::from_raw_parts(at.cast_const(), count);
-                            let to = y.start().cast::<T>().add(2 * place);
-                            let to = std::slice::from_raw_parts_mut(to, 2 * count);
-                            T::interleaved([part(machine.at[usize::from(real)]), part(block)], to);
+                            let parts = [part(machine.at[usize::from(real)]), part(block)];
+                            write_pairs(parts, y, shape.bytes, place);
                             continue;
                         }
                         if shape.bytes == size_of::<T>() {

@@ -314,7 +314,7 @@ unsafe fn fold_by<C: Class>(
     let Some(totals) = totals.get_mut(..results) else { return };
     // SAFETY: the elements lie there (this function's contract).
     unsafe {
-        if across < along {
+        if results > 1 && across < along {
             lines::<C>(from, across, [count, along], totals);
         } else {
             for (result, total) in totals.iter_mut().enumerate() {
@@ -451,7 +451,7 @@ fn fold(shape: &FoldShape, kernel: Kernel, x: Floats, y: Floats, limits: &Limits
     let outer: usize = axes.kept.iter().map(|[side, ..]| side).product();
     let count: usize = axes.reduced.iter().map(|[side, _]| side).product();
     let (run, along) = axes.reduced.first().map_or((1, 1), |&[side, step]| (side, step));
-    let wide = if across < along { BESIDE } else { (TASK / count).clamp(1, BESIDE) }.min(results);
+    let wide = if results > 1 && across < along { BESIDE } else { (TASK / count).clamp(1, BESIDE) }.min(results);
     let blocks = results.div_ceil(wide);
     let parts = (PARTS / (outer * blocks)).min(count * wide / TASK).max(1);
     let part = count.div_ceil(parts);

@@ -51,7 +51,7 @@ impl Operation for OrderShape {
     }
 }
 
-/// What the bits of an element say about its place.
+/// The order of elements, by their bits.
 #[derive(Clone, Copy)]
 struct Rule<K> {
     /// The bits that the keys of negative numbers and of others are changed by.

@@ -57,11 +57,15 @@ fn double_max(a: f64, b: f64) -> f64 {
     return select(select(max(a, b), b, double_unordered(b)), a, double_unordered(a));
 }
 
+// Subnormal numbers are computed 2^54 times as large: their quotient has too few digits.
 fn double_hypot(x: f64, y: f64) -> f64 {
-    let larger = max(abs(x), abs(y));
-    let smaller = min(abs(x), abs(y));
-    let quotient = smaller / max(larger, bitcast<f64>(0x0010000000000000lu));
-    let length = larger * sqrt(1.0lf + quotient * quotient);
+    let least = bitcast<f64>(0x0010000000000000lu);
+    let subnormal = max(abs(x), abs(y)) < least;
+    let scale = bitcast<f64>(select(0x3ff0000000000000lu, 0x4350000000000000lu, subnormal));
+    let larger = max(abs(x), abs(y)) * scale;
+    let smaller = min(abs(x), abs(y)) * scale;
+    let quotient = smaller / max(larger, least);
+    let length = larger * sqrt(1.0lf + quotient * quotient) / scale;
     let infinite = (double_is_infinite(x) | double_is_infinite(y)) != 0u;
     return select(select(length, double_nan(), double_unordered(x) || double_unordered(y)), double_infinity(), infinite);
 }

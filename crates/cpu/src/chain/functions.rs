@@ -569,8 +569,10 @@ fn two<I: Isa>(op: Two, xs: [&[f32]; 2], to: &mut [f32]) {
 #[inline(always)]
 fn hypot<I: Isa>(x: f32, y: f32) -> f32 {
     let (larger, smaller) = if x.abs() > y.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
+    let scale = if larger < f32::MIN_POSITIVE { 33_554_432.0 } else { 1.0 };
+    let (larger, smaller) = (larger * scale, smaller * scale);
     let quotient = smaller / if larger > f32::MIN_POSITIVE { larger } else { f32::MIN_POSITIVE };
-    let length = larger * math::sqrt::<I>(1.0 + quotient * quotient);
+    let length = larger * math::sqrt::<I>(1.0 + quotient * quotient) / scale;
     let length = if x.is_nan() | y.is_nan() { f32::NAN } else { length };
     if x.is_infinite() | y.is_infinite() { f32::INFINITY } else { length }
 }

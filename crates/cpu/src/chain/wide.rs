@@ -302,8 +302,10 @@ fn truth(condition: bool) -> f64 {
 #[inline(always)]
 fn hypot(x: f64, y: f64) -> f64 {
     let (larger, smaller) = if x.abs() > y.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
+    let scale = if larger < f64::MIN_POSITIVE { 18_014_398_509_481_984.0 } else { 1.0 };
+    let (larger, smaller) = (larger * scale, smaller * scale);
     let quotient = smaller / if larger > f64::MIN_POSITIVE { larger } else { f64::MIN_POSITIVE };
-    let length = larger * (1.0 + quotient * quotient).sqrt();
+    let length = larger * (1.0 + quotient * quotient).sqrt() / scale;
     let length = if x.is_nan() | y.is_nan() { f64::NAN } else { length };
     if x.is_infinite() | y.is_infinite() { f64::INFINITY } else { length }
 }

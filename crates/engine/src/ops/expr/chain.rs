@@ -270,6 +270,11 @@ impl Steps {
             (U32, _) => self.wide_cast(x, U64, to)?,
             (F64, F32) => self.add(Step::One(One::ToSingle, x), limits),
             (I64 | U64, I32 | U32) => self.add(Step::One(One::LowWord, x), limits),
+            (Bool | I8 | U8, F32 | I32 | U32) => {
+                let between = if to == F32 { F64 } else { I64 };
+                let x = self.wide_cast(x, from, between)?;
+                self.wide_cast(x, between, to)?
+            }
             (_, F32 | I32 | U32) => return None,
             _ => {
                 let narrow = |dtype: DType| as_narrow(dtype, true);
@@ -398,6 +403,10 @@ impl Lowering {
             self.pair = Some(last);
         } else if is_complex(typed.dtype) {
             return None;
+        } else if !chain.imaginary.is_empty() && usize::from(last) + 1 < chain.steps.all.len() {
+            // A part of a complex number may come before the other one's steps.
+            chain.steps.last(last, self.wide);
+            return Some(chain.steps.all);
         }
         if self.pair.is_some() {
             return Some(chain.steps.all);

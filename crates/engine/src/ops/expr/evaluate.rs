@@ -282,19 +282,21 @@ async fn straight(engine: &Engine, typed: &Typed) -> Result<Option<Tensor>> {
     engine.native_async(NativeOperation::Assemble(operation), &parts, (typed.dtype, &typed.shape), "roll").await
 }
 
-/// The expression with its rolls copied beforehand, for a processor that cannot read them as they are.
+/// The expression with its rolls and gathers copied beforehand, for a processor that cannot read them as they are.
 pub(super) async fn unrolled(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Arc<Typed>>> {
     let mut found = Vec::new();
     if engine.is_processors() {
         typed.walk(&mut |node| {
-            if node.rolled().is_some() {
+            if let Node::Gather { index, .. } = &node.node {
+                // What its places are gathered by is copied with it.
+                index.walk(&mut |inner| found.retain(|known| !Arc::ptr_eq(known, inner)));
                 found.push(node.clone());
             }
         });
     }
     let mut result = None;
     for node in found {
-        if let Some(tensor) = straight(engine, &node).await? {
+        if let Some(tensor) = native(engine, &node).await? {
             result = Some(result.as_ref().unwrap_or(typed).replaced(&node, &Typed::read(&tensor)));
         }
     }
