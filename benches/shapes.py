@@ -39,8 +39,8 @@ LEAST = 20e-6
 
 
 def turned(x):
-    """The same in C order: NumPy keeps the order of what it reads."""
-    return np.ascontiguousarray(x)
+    """A copy in C order: NumPy keeps the order of what it reads."""
+    return np.array(x, order="C", copy=True)
 
 
 # Name; dtypes; kind of shape; the function of Cantus, NumPy and PyTorch. `x` and `y` have one shape, and `m` is the module.
