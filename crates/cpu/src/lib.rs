@@ -35,6 +35,7 @@ mod memory;
 mod multiply;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod native;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod order;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod pools;
