@@ -55,7 +55,9 @@ class Stream:
 
     `sources` are `.npy` files, NumPy arrays (memory maps among them), or iterables of arrays of whole rows. `memory` is how many bytes the stream
     may take (1 GiB by default), `chunk_rows` how many rows a chunk has at most, `overlap` how many rows of the chunks before and after it has as
-    well, for stencils. With a `checkpoint`, a file, work that was interrupted goes on where it was.
+    well, for stencils. With a `checkpoint`, a file, work that was interrupted goes on where it was, if it is the same: the same sources, chunks and
+    operation. A `map` with a checkpoint needs a `name`, which says all that its function depends on: functions cannot be compared. Rows of arrays and
+    iterables are compared with those of the earlier run as they are read again.
 
     >>> import cantus, numpy as np
     >>> x = np.arange(1_000_000, dtype="i4").reshape(1000, 1000)
@@ -72,11 +74,12 @@ class Stream:
         chunk_rows: int | None = None,
         overlap: tuple[int, int] = (0, 0),
         checkpoint: str | os.PathLike[str] | None = None,
+        name: str | None = None,
         device: Any = None,
     ) -> None:
         self._device = _devices.device(device)
         given = [_source(source) for source in sources]
-        self._stream = _core.Stream(self._device.engine, given, memory, chunk_rows, overlap, checkpoint)
+        self._stream = _core.Stream(self._device.engine, given, memory, chunk_rows, overlap, checkpoint, name)
 
     def __iter__(self) -> Iterator[Chunk]:
         while (found := self._stream.next()) is not None:

@@ -68,7 +68,7 @@ impl<S: Source> Source for Ending<S> {
         self.source.read(into)
     }
 
-    fn skip(&mut self, rows: u64) -> cantus::Result<()> {
+    fn skip(&mut self, rows: u64) -> cantus::Result<bool> {
         self.source.skip(rows)
     }
 
@@ -76,7 +76,7 @@ impl<S: Source> Source for Ending<S> {
         self.source.name()
     }
 
-    fn identity(&self) -> String {
+    fn identity(&self) -> cantus::Result<String> {
         self.source.identity()
     }
 }
@@ -209,7 +209,8 @@ enum Given {
 #[pymethods]
 impl Stream {
     #[new]
-    #[pyo3(signature = (engine, sources, memory, chunk_rows, overlap, checkpoint))]
+    #[pyo3(signature = (engine, sources, memory, chunk_rows, overlap, checkpoint, name))]
+    #[expect(clippy::too_many_arguments, reason = "one for each of Python's keywords")]
     fn new(
         py: Python<'_>,
         engine: &Engine,
@@ -218,6 +219,7 @@ impl Stream {
         chunk_rows: Option<usize>,
         overlap: (usize, usize),
         checkpoint: Option<PathBuf>,
+        name: Option<String>,
     ) -> PyResult<Self> {
         let engine = engine.checked()?.clone();
         let end = End::default();
@@ -251,6 +253,9 @@ impl Stream {
         }
         if let Some(checkpoint) = checkpoint {
             stream = stream.checkpoint(checkpoint);
+        }
+        if let Some(name) = name {
+            stream = stream.named(name);
         }
         Ok(Self { engine, state: Mutex::new(State::Fresh(stream)), end })
     }

@@ -95,7 +95,7 @@ np.save("x.npy", np.arange(400_000, dtype="i4")) if len(sys.argv) > 1 else None
 def slow(chunk):
     time.sleep(0.5) if len(sys.argv) > 1 else None
     return chunk.array * 2
-cantus.Stream("x.npy", chunk_rows=10_000, checkpoint="done").map(slow, "y.npy")
+cantus.Stream("x.npy", chunk_rows=10_000, checkpoint="done", name="twice").map(slow, "y.npy")
 """
     first = subprocess.Popen([sys.executable, "-c", program, "slow"], cwd=tmp_path)
     for _ in range(1200):
@@ -108,6 +108,41 @@ cantus.Stream("x.npy", chunk_rows=10_000, checkpoint="done").map(slow, "y.npy")
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), 2 * np.arange(400_000, dtype="i4"))
     assert sorted(os.listdir(tmp_path)) == ["x.npy", "y.npy"]
+
+
+def test_a_checkpoint_belongs_to_its_work_and_its_rows(tmp_path):
+    done, out = tmp_path / "done", tmp_path / "y.npy"
+    x = np.arange(40_000, dtype="i4")
+
+    def run(rows, name="twice", fail_at=None):
+        def work(chunk):
+            if fail_at is not None and chunk.first_row >= fail_at:
+                raise RuntimeError("told to fail")
+            return chunk.array * 2
+
+        cantus.Stream(rows, chunk_rows=1000, checkpoint=done, name=name).map(work, out)
+
+    with pytest.raises(ValueError, match="name="):
+        run(x, name=None)
+    assert os.listdir(tmp_path) == []
+
+    def interrupted(rows):
+        if not done.exists():
+            # The first checkpoint comes after five seconds.
+            slow = (time.sleep(0.3) or block for block in np.array_split(rows, 40))
+            with pytest.raises(RuntimeError, match="told to fail"):
+                run(slow, fail_at=30_000)
+
+    interrupted(x)
+    assert done.exists() and not out.exists()
+    with pytest.raises(ValueError, match="other work"):
+        run([x], name="thrice")
+    changed = x.copy()
+    changed[5] ^= 1
+    with pytest.raises(ValueError, match="not those of the earlier run"):
+        run([changed])
+    run([x])
+    np.testing.assert_array_equal(np.load(out), 2 * x)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")

@@ -31,6 +31,15 @@ impl Fnv {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME)))
     }
 
+    /// Adds many bytes, eight at a time, in a fraction of the time. Any single change changes the value, which is not FNV's and depends on how the bytes
+    /// are split over calls.
+    #[must_use]
+    pub fn with_block(self, bytes: &[u8]) -> Self {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let add = |hash: u64, word: &[u8; 8]| (hash ^ u64::from_le_bytes(*word)).wrapping_mul(PRIME).rotate_left(29);
+        Self(words.iter().fold(self.0, add)).with(rest)
+    }
+
     #[must_use]
     pub fn value(self) -> u64 {
         self.0
@@ -45,6 +54,25 @@ pub fn fnv(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::Fnv;
+
+    #[test]
+    fn every_bit_of_a_block_counts() {
+        let block: Vec<u8> = (0..101).collect();
+        let hash = |block: &[u8]| Fnv::new().with_block(block).value();
+        let mut seen = std::collections::HashSet::from([hash(&block), hash(&block[1..]), hash(&block[..100])]);
+        let flipped = |bits: &[usize]| {
+            let mut block = block.clone();
+            bits.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
+            hash(&block)
+        };
+        for bit in 0..8 * block.len() {
+            assert!(seen.insert(flipped(&[bit])), "bit {bit}");
+        }
+        // The sign of two numbers.
+        for word in 1..12 {
+            assert!(seen.insert(flipped(&[63, 64 * word + 63])), "word {word}");
+        }
+    }
 
     /// The values of the algorithm's authors (draft-eastlake-fnv, appendix C).
     #[test]

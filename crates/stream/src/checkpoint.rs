@@ -13,8 +13,10 @@ use crate::error::{Error, Result};
 use crate::files::Temporary;
 use crate::fnv::fnv;
 
+use super::feed::Digests;
+
 /// Before the checksum of what follows it.
-const MAGIC: &[u8; 16] = b"cantus stream 2\n";
+const MAGIC: &[u8; 16] = b"cantus stream 3\n";
 
 /// The work that a checkpoint belongs to. Where all of it is the same, the rest of the rows is computed as the first ones were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +35,8 @@ pub(super) struct Identity {
 pub(super) struct Saved {
     pub(super) identity: Identity,
     pub(super) next: u64,
+    /// Of the rows before.
+    pub(super) digests: Digests,
     /// The state of the work.
     pub(super) state: Vec<u8>,
     /// The value that is carried from chunk to chunk.
@@ -126,12 +130,12 @@ impl Checkpoint {
     pub(super) fn save(
         &mut self,
         identity: &Identity,
-        next: u64,
+        (next, digests): (u64, Digests),
         state: Vec<u8>,
         carry: Option<&Tensor>,
     ) -> Result<()> {
         let carry = carry.map(Tensor::to_bytes).transpose()?;
-        let saved = Saved { identity: identity.clone(), next, state, carry };
+        let saved = Saved { identity: identity.clone(), next, digests, state, carry };
         let written = postcard::to_allocvec(&saved).map_err(std::io::Error::other).and_then(|bytes| {
             let mut temporary = Temporary::of_one_writer(self.temporary())?;
             temporary.file().write_all(MAGIC)?;

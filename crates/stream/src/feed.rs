@@ -8,6 +8,7 @@ use super::source::{Source, row_bytes, too_short};
 use crate::backend::{DeviceKind, HostMemory};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
+use crate::fnv::Fnv;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -30,7 +31,12 @@ pub(super) struct Cut {
     pub(super) after: usize,
     /// The first row: those before were used in an earlier run.
     pub(super) first: u64,
+    /// The digests of the rows that were read, where they are compared later.
+    pub(super) digests: Option<Digests>,
 }
+
+/// A digest of the rows so far of each source; none of those whose identity says what their rows are.
+pub(super) type Digests = Vec<Option<u64>>;
 
 /// 64 bytes where a line of the processor's cache begins.
 #[derive(Debug, Clone, Copy)]
@@ -108,6 +114,7 @@ struct Piece {
     rows: usize,
     before: usize,
     after: usize,
+    digests: Digests,
 }
 
 /// The sources of a stream, read on a thread.
@@ -125,6 +132,8 @@ pub(super) struct Feed {
     pub(super) chunk_rows: usize,
     /// The end of the last chunk that was taken.
     done: u64,
+    /// The digests of all rows before it.
+    digests: Digests,
 }
 
 impl Feed {
@@ -151,6 +160,7 @@ impl Feed {
             engine: engine.clone(),
             rooms: sizes.iter().map(|bytes| Rooms::new(bytes * (cut.before + chunk_rows + cut.after))).listed(),
             carried: sources.iter().map(|_| Vec::new()).listed(),
+            digests: Vec::new(),
             sources,
             sizes,
             cut: cut.clone(),
@@ -158,12 +168,18 @@ impl Feed {
         };
         let read = move || reading.run(&send);
         cantus_base::threads::spawn("cantus stream".to_owned(), Box::new(read)).map_err(|error| no_thread(&error))?;
-        Ok(Self { engine: engine.clone(), pieces, ended: false, kinds, rows, row_bytes, chunk_rows, done: cut.first })
+        let (digests, done) = (cut.digests.clone().unwrap_or_default(), cut.first);
+        Ok(Self { engine: engine.clone(), pieces, ended: false, kinds, rows, row_bytes, chunk_rows, done, digests })
     }
 
     /// Returns the end of the last chunk that was taken, in rows.
     pub(super) fn done(&self) -> u64 {
         self.done
+    }
+
+    /// Returns the digests of all rows before that.
+    pub(super) fn digests(&self) -> &Digests {
+        &self.digests
     }
 
     /// The next chunk, on the device.
@@ -178,8 +194,9 @@ impl Feed {
             })
         });
         self.ended = !matches!(piece, Ok(Some(_)));
-        let Some(Piece { parts, first, rows, before, after }) = piece? else { return Ok(None) };
+        let Some(Piece { parts, first, rows, before, after, digests }) = piece? else { return Ok(None) };
         self.done = first + rows as u64;
+        self.digests = digests;
         let mut tensors = Vec::with_capacity(parts.len());
         for ((room, bytes), (dtype, row)) in parts.into_iter().zip(&self.kinds) {
             let shape: Vec<usize> = std::iter::once(before + rows + after).chain(row.iter().copied()).listed();
@@ -228,6 +245,8 @@ struct Reading {
     rooms: Vec<Rooms>,
     /// The rows that the next chunk begins with, of each source.
     carried: Vec<Vec<u8>>,
+    /// Those of the rows before the next chunk.
+    digests: Vec<Option<Fnv>>,
     cut: Cut,
     chunk_rows: usize,
 }
@@ -236,16 +255,12 @@ impl Reading {
     fn run(mut self, send: &SyncSender<Result<Option<Piece>>>) {
         let core = self.cut.first;
         let begin = core - (self.cut.before as u64).min(core);
-        let mut place = Place { core, begin, end: begin, ended: false, empty: false };
-        let mut skipped = Ok(());
-        for source in &mut self.sources {
-            if place.begin > 0 && skipped.is_ok() {
-                skipped = source.skip(place.begin);
+        let mut place = Place { core, begin, end: core, ended: false, empty: false };
+        for part in 0..self.sources.len() {
+            if let Err(error) = self.resume(part, begin, core) {
+                let _ = send.send(Err(error));
+                return;
             }
-        }
-        if let Err(error) = skipped {
-            let _ = send.send(Err(error));
-            return;
         }
         loop {
             let piece = self.piece(&mut place);
@@ -255,6 +270,52 @@ impl Reading {
                 return;
             }
         }
+    }
+
+    /// Comes to the row `core` of a source, and carries the rows from `begin` on.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] if the rows before are not those of the earlier run.
+    fn resume(&mut self, part: usize, begin: u64, core: u64) -> Result<()> {
+        let (source, bytes, carried) = (&mut *self.sources[part], self.sizes[part], &mut self.carried[part]);
+        let overlap = usize::try_from(core - begin).unwrap_or(usize::MAX) * bytes;
+        let compared = self.cut.digests.as_ref();
+        if core == 0 && compared.is_none() {
+            return Ok(());
+        }
+        if source.skip(begin)? {
+            self.digests.push(None);
+            carried.resize(overlap, 0);
+            let rows = filled(source, carried, bytes)?;
+            let short = rows * bytes < overlap;
+            return if short { Err(too_short(&source.name(), begin + rows as u64, core)) } else { Ok(()) };
+        }
+        let (mut hash, mut row) = (Fnv::new(), 0);
+        while row < core {
+            let rows = usize::try_from(core - row).unwrap_or(usize::MAX).min(self.chunk_rows);
+            let mut room = self.rooms[part].take()?;
+            let block = &mut room.bytes()[..rows * bytes];
+            let read = filled(source, block, bytes)?;
+            if read < rows {
+                return Err(too_short(&source.name(), row + read as u64, core));
+            }
+            hash = hash.with_block(block);
+            // The last rows of the blocks so far.
+            carried.extend_from_slice(&block[block.len().saturating_sub(overlap)..]);
+            carried.drain(..carried.len().saturating_sub(overlap));
+            row += rows as u64;
+        }
+        let expected = compared.and_then(|digests| digests.get(part).copied().flatten());
+        if core > 0 && compared.is_some() && expected != Some(hash.value()) {
+            return Err(Error::InvalidInput {
+                what: source.name(),
+                reason: format!(
+                    "its first {core} rows are not those of the earlier run (remove the checkpoint to start again)"
+                ),
+            });
+        }
+        self.digests.push(compared.map(|_| hash));
+        Ok(())
     }
 
     /// The next chunk: what was carried over, and what is read.
@@ -298,7 +359,12 @@ impl Reading {
             self.carried[part].extend_from_slice(&room.bytes()[within(next) * bytes..within(place.end) * bytes]);
         }
         let held = within(core_end + after);
+        for ((digest, room), bytes) in self.digests.iter_mut().zip(&mut parts).zip(&self.sizes) {
+            let own = within(place.core) * bytes..within(core_end) * bytes;
+            *digest = digest.map(|digest| digest.with_block(&room.bytes()[own]));
+        }
         let piece = Piece {
+            digests: self.digests.iter().map(|digest| digest.map(Fnv::value)).listed(),
             parts: parts.into_iter().zip(&self.sizes).map(|(room, bytes)| (room, held * bytes)).listed(),
             first: place.core,
             rows: (core_end - place.core) as usize,

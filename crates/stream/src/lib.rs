@@ -4,6 +4,7 @@
 //! others only when their few chunks are all in use.
 
 mod checkpoint;
+mod digest;
 mod feed;
 mod matmul;
 mod measure;
@@ -58,7 +59,7 @@ pub struct Stream {
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sources: Vec<_> = self.sources.iter().map(|source| source.identity()).listed();
+        let sources: Vec<_> = self.sources.iter().map(|source| source.name()).listed();
         f.debug_struct("Stream").field("sources", &sources).field("cut", &self.cut).finish_non_exhaustive()
     }
 }
@@ -141,15 +142,19 @@ impl Stream {
     }
 
     /// Writes the progress to a file every five seconds, and continues from there if the file exists, also in another process. The file is removed at
-    /// the end. A run continues only with the same sources, operation, overlap and chunks, and with the name that [`Stream::named`] gave the work. Rust
-    /// cannot compare closures: without a name the caller promises that the work is the same. One process at a time works on a checkpoint.
+    /// the end. A run continues only with the same sources, operation, overlap and chunks, and with the name that [`Stream::named`] gives the work; maps,
+    /// scans and folds must have one, because Rust cannot compare closures. One process at a time works on a checkpoint.
+    ///
+    /// A `.npy` file is the same if its path, length, number (inode), time of change and a digest are. Up to 1 GiB all of it is digested at the beginning
+    /// of each run, above that 1,024 blocks of 64 KiB, and the time of its last change of status counts too. Rows in memory are digested alike, and rows
+    /// that can be read only once are compared with those of the earlier run as they are read again. A [`Generated`] source is known by its shape.
     pub fn checkpoint(mut self, path: impl Into<PathBuf>) -> Self {
         self.checkpoint = Some((path.into(), Duration::from_secs(5)));
         self
     }
 
     /// Names the work for checkpoints: a run continues only from a checkpoint of that name. It says everything that the result depends on besides the
-    /// sources, such as a digest of a kernel and the values of its settings.
+    /// sources, such as a digest of a kernel, the values of its settings and the first carry of a scan or fold.
     ///
     /// ```no_run
     /// use cantus::{Engine, stream::{Npy, NpyFile, Stream}};
@@ -240,7 +245,7 @@ impl Stream {
     /// # Errors
     /// Those of the sources, of `work`, of the engine and of the sink; [`Error::InvalidSize`] if `work` returns another number of rows.
     pub fn map(self, mut work: impl FnMut(&Chunk) -> Result<Expr>, sink: impl Sink) -> Result<()> {
-        self.into_sinks("map", None, |chunk, _| Ok((vec![work(chunk)?], None)), vec![Box::new(sink)])
+        self.into_sinks("a map", None, |chunk, _| Ok((vec![work(chunk)?], None)), vec![Box::new(sink)])
     }
 
     /// Does the same as [`Stream::map`] with several results of each chunk, one for each sink.
@@ -272,7 +277,7 @@ impl Stream {
         mut work: impl FnMut(&Chunk) -> Result<Vec<Expr>>,
         sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<()> {
-        self.into_sinks("map", None, |chunk, _| Ok((work(chunk)?, None)), sinks)
+        self.into_sinks("a map", None, |chunk, _| Ok((work(chunk)?, None)), sinks)
     }
 
     /// Does the same as [`Stream::map`] with a tensor that passes from chunk to chunk. `work` takes the tensor from the chunk before, beginning with
@@ -310,7 +315,7 @@ impl Stream {
             let (rows, next) = work(chunk, carry.unwrap_or(&first))?;
             Ok((vec![rows], Some(next)))
         };
-        self.into_sinks("scan", Some(carry), work, vec![Box::new(sink)])
+        self.into_sinks("a scan", Some(carry), work, vec![Box::new(sink)])
     }
 }
 

@@ -355,6 +355,7 @@ impl Stream {
     /// # Errors
     /// Those of the sources, of the engine and of `work`; [`Error::InvalidSize`] if `work` returns another shape.
     pub fn fold(self, initial: Tensor, mut work: impl FnMut(&Chunk, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        self.is_named("a fold")?;
         let first = initial.clone();
         let work = |chunk: &Chunk, carry: Option<&Tensor>| {
             if chunk.rows() == 0 {

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 
 use super::checkpoint::{Checkpoint, Identity};
-use super::feed::{Chunk, Feed, no_thread};
+use super::feed::{Chunk, Digests, Feed, no_thread};
 use super::sink::{Rows, Sink};
 use super::{Progress, Stream};
 use crate::engine::{HostView, Tensor};
@@ -52,6 +52,8 @@ pub(super) struct Done {
     carry: Option<Tensor>,
     pub(super) first: u64,
     pub(super) rows: usize,
+    /// Of all rows so far.
+    digests: Digests,
 }
 
 /// The contents of a tensor on the host: where it lies, or copied.
@@ -91,12 +93,17 @@ impl Stream {
         let mut carry = carry;
         let mut checkpoint = checkpoint.map(Checkpoint::new).transpose()?;
         let saved = checkpoint.as_ref().map(Checkpoint::load).transpose()?.flatten();
+        if checkpoint.is_some() {
+            cut.digests = Some(saved.as_ref().map(|saved| saved.digests.clone()).unwrap_or_default());
+        }
         if let Some(saved) = &saved {
             cut.first = saved.next;
             // On another device, or with another limit, chunks would be others.
             cut.rows = cut.rows.or(usize::try_from(saved.identity.chunk_rows).ok());
         }
-        let names: Vec<String> = sources.iter().map(|source| source.identity()).listed();
+        // Without a checkpoint nobody asks, and files are not digested.
+        let identified = sources.iter().filter(|_| checkpoint.is_some());
+        let names: Vec<String> = identified.map(|source| source.identity()).try_listed()?;
         let mut feed = Feed::new(&engine, sources, &cut)?;
         let identity = Identity {
             sources: names.join(", "),
@@ -122,7 +129,7 @@ impl Stream {
                 span.end("stream: write", done.rows as u64 * row_bytes);
                 let rows = done.first + done.rows as u64;
                 if let Some(checkpoint) = checkpoint.as_mut().filter(|checkpoint| checkpoint.is_due()) {
-                    checkpoint.save(&identity, rows, state.save()?, done.carry.as_ref())?;
+                    checkpoint.save(&identity, (rows, done.digests), state.save()?, done.carry.as_ref())?;
                 }
                 if let Some(progress) = &mut progress {
                     progress(Progress { rows, of, bytes: rows.saturating_mul(row_bytes) });
@@ -140,7 +147,8 @@ impl Stream {
                 while let Some(chunk) = feed.next()? {
                     let (outputs, next) = work(&chunk, carry.as_ref())?;
                     engine.flush();
-                    let done = Done { outputs, carry: next.clone(), first: chunk.first_row(), rows: chunk.rows() };
+                    let (first, rows) = (chunk.first_row(), chunk.rows());
+                    let done = Done { outputs, carry: next.clone(), first, rows, digests: feed.digests().clone() };
                     carry = next.or(carry.take());
                     // Nobody takes it: the results' thread ended, with the error that counts.
                     if send.send(done).is_err() {
@@ -156,13 +164,31 @@ impl Stream {
         recorded?;
         // Killed between the next two, a run finds that all is done.
         if let Some(checkpoint) = &mut checkpoint {
-            checkpoint.save(&identity, feed.done(), state.save()?, carry.as_ref())?;
+            let place = (feed.done(), feed.digests().clone());
+            checkpoint.save(&identity, place, state.save()?, carry.as_ref())?;
         }
         state.end()?;
         if let Some(checkpoint) = checkpoint {
             checkpoint.remove();
         }
         Ok(carry)
+    }
+
+    /// Refuses a checkpoint of work that is the app's own and has no name: nothing else tells it from other work.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] with the remedy.
+    pub(super) fn is_named(&self, what: &str) -> Result<()> {
+        match &self.checkpoint {
+            Some((path, _)) if self.name.is_empty() => Err(Error::InvalidInput {
+                what: format!("the checkpoint {}", path.display()),
+                reason: format!(
+                    "{what} calls the app's own function, which has no name to know it by (give the work a name that says its settings: \
+                     Stream::named, in Python name=)"
+                ),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Hands the rows that `work` makes to sinks, one for each of its results.
@@ -173,6 +199,7 @@ impl Stream {
         mut work: impl FnMut(&Chunk, Option<&Tensor>) -> Result<(Vec<Expr>, Option<Tensor>)>,
         sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<()> {
+        self.is_named(what)?;
         let count = sinks.len();
         let work = |chunk: &Chunk, carry: Option<&Tensor>| {
             let (results, carry) = work(chunk, carry)?;

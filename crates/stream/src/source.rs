@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::digest::{WHOLE, digest, told};
 use crate::error::{Error, Result};
 use crate::npy::Described;
 use crate::tensor::{DType, Element};
@@ -27,22 +28,14 @@ pub trait Source: Send {
     /// Whatever ends the stream.
     fn read(&mut self, into: &mut [u8]) -> Result<u64>;
 
-    /// Skips that many of the next rows, by reading them unless the source knows better.
+    /// Skips that many of the next rows and returns true, or skips none and returns false where that takes reading them: then the stream reads them, and
+    /// compares them with those that it read before.
     ///
     /// # Errors
     /// As [`Source::read`]; [`Error::InvalidSize`] when there are fewer.
-    fn skip(&mut self, rows: u64) -> Result<()> {
-        let bytes = row_bytes(self.dtype(), self.row())?;
-        let mut room = vec![0; bytes.saturating_mul(((1 << 20) / bytes).max(1))];
-        let mut left = rows;
-        while left > 0 {
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(room.len() / bytes);
-            match self.read(&mut room[..most * bytes])? {
-                0 => return Err(too_short(&self.name(), rows - left, rows)),
-                read => left -= read,
-            }
-        }
-        Ok(())
+    fn skip(&mut self, rows: u64) -> Result<bool> {
+        let _ = rows;
+        Ok(false)
     }
 
     /// Begins anew, for what reads its source several times.
@@ -61,9 +54,13 @@ pub trait Source: Send {
         "the source".to_owned()
     }
 
-    /// Returns its identity among sources, for checkpoints: a stream goes on only where it finds the same again.
-    fn identity(&self) -> String {
-        format!("{} {}{:?} {:?}", self.name(), self.dtype(), self.row(), self.rows())
+    /// Returns its identity among sources, for checkpoints: a stream goes on only where it finds the same again. A source that can skip rows says here
+    /// what they are, as a digest does.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    fn identity(&self) -> Result<String> {
+        Ok(format!("{} {}{:?} {:?}", self.name(), self.dtype(), self.row(), self.rows()))
     }
 }
 
@@ -84,7 +81,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
         (**self).read(into)
     }
 
-    fn skip(&mut self, rows: u64) -> Result<()> {
+    fn skip(&mut self, rows: u64) -> Result<bool> {
         (**self).skip(rows)
     }
 
@@ -96,7 +93,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
         (**self).name()
     }
 
-    fn identity(&self) -> String {
+    fn identity(&self) -> Result<String> {
         (**self).identity()
     }
 }
@@ -183,7 +180,7 @@ impl Source for Npy {
         Ok(rows)
     }
 
-    fn skip(&mut self, rows: u64) -> Result<()> {
+    fn skip(&mut self, rows: u64) -> Result<bool> {
         let next = self.next.saturating_add(rows);
         if next > self.rows {
             return Err(too_short(&self.name(), self.rows - self.next, rows));
@@ -191,23 +188,22 @@ impl Source for Npy {
         let place = SeekFrom::Start(self.start + next * self.row_bytes as u64);
         self.file.seek(place).map_err(|error| Error::unreadable(&self.path, &error))?;
         self.next = next;
-        Ok(())
+        Ok(true)
     }
 
     fn rewind(&mut self) -> Result<()> {
         self.next = 0;
-        self.skip(0)
+        self.skip(0).map(drop)
     }
 
     fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn identity(&self) -> String {
-        let changed = self.file.metadata().and_then(|file| file.modified()).ok();
-        let since = changed.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    fn identity(&self) -> Result<String> {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        format!("{} {:?} {:?}", path.display(), self.described, since)
+        let told = told(&self.file).map_err(|error| Error::unreadable(&self.path, &error))?;
+        Ok(format!("{} {:?} {told}", path.display(), self.described))
     }
 }
 
@@ -272,18 +268,29 @@ impl<B: AsRef<[u8]> + Send> Source for Bytes<B> {
         Ok(rows as u64)
     }
 
-    fn skip(&mut self, rows: u64) -> Result<()> {
+    fn skip(&mut self, rows: u64) -> Result<bool> {
         let left = self.bytes.as_ref().len().saturating_sub(self.next) / self.row_bytes;
         match usize::try_from(rows).ok().filter(|&rows| rows <= left) {
             Some(rows) => self.next += rows * self.row_bytes,
             None => return Err(too_short(&self.name(), left as u64, rows)),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn rewind(&mut self) -> Result<()> {
         self.next = 0;
         Ok(())
+    }
+
+    fn identity(&self) -> Result<String> {
+        let bytes = self.bytes.as_ref();
+        let digest = digest(bytes.len() as u64, WHOLE, |from, block| {
+            let from = from as usize;
+            block.copy_from_slice(&bytes[from..from + block.len()]);
+            Ok(())
+        });
+        let digest = digest.map_err(|error| Error::Unreadable { path: self.name(), reason: error.to_string() })?;
+        Ok(format!("{} bytes of {}{:?} {digest:016x}", bytes.len(), self.dtype, self.row))
     }
 }
 
@@ -448,7 +455,8 @@ impl<T, F> std::fmt::Debug for Generated<T, F> {
 
 impl<T: Element + bytemuck::Pod, F: FnMut(u64, &mut [T]) + Send> Generated<T, F> {
     /// Generates `rows` rows with `fill(first, values)`, which writes as many rows as `values` holds, from row `first` on. It is called on another
-    /// thread than the stream's, and from the beginning again if the rows are read twice.
+    /// thread than the stream's, and from the beginning again if the rows are read twice. A checkpoint tells functions apart by the number and the shape of
+    /// their rows alone: all else they depend on belongs in the name of the work ([`super::Stream::named`]).
     ///
     /// ```
     /// use cantus::{Engine, stream::{Generated, Stream}};
@@ -498,12 +506,12 @@ impl<T: Element + bytemuck::Pod, F: FnMut(u64, &mut [T]) + Send> Source for Gene
         Ok(rows)
     }
 
-    fn skip(&mut self, rows: u64) -> Result<()> {
+    fn skip(&mut self, rows: u64) -> Result<bool> {
         if rows > self.rows - self.next {
             return Err(too_short(&self.name(), self.rows - self.next, rows));
         }
         self.next += rows;
-        Ok(())
+        Ok(true)
     }
 
     fn rewind(&mut self) -> Result<()> {
@@ -585,11 +593,15 @@ impl Source for Again {
         self.lock().read(into)
     }
 
-    fn skip(&mut self, rows: u64) -> Result<()> {
+    fn skip(&mut self, rows: u64) -> Result<bool> {
         self.lock().skip(rows)
     }
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn identity(&self) -> Result<String> {
+        self.lock().identity()
     }
 }

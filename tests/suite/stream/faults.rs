@@ -68,7 +68,7 @@ fn a_map_goes_on_from_its_checkpoint() {
     let run = |at: u64, source: Box<dyn Source>| {
         let stream =
             Stream::new(&engine, source).chunk_rows(100).checkpoint(&checkpoint).checkpoint_every(Duration::ZERO);
-        stream.map(|chunk| Ok(chunk.tensor() * 2), Failing { sink: NpyFile::new(&path), at })
+        stream.named("twice").map(|chunk| Ok(chunk.tensor() * 2), Failing { sink: NpyFile::new(&path), at })
     };
     says(run(5000, Box::new(counted(10_000, &read))), &["told to fail"]);
     assert!(checkpoint.exists() && !path.exists());
@@ -118,16 +118,17 @@ fn measures_scans_and_sorts_go_on_from_their_checkpoints() {
             }
             self.source.read(into)
         }
-        fn skip(&mut self, rows: u64) -> Result<()> {
+        fn skip(&mut self, rows: u64) -> Result<bool> {
             self.source.skip(rows)
         }
-        fn identity(&self) -> String {
-            "the same".to_owned()
+        fn identity(&self) -> Result<String> {
+            Ok("the same".to_owned())
         }
     }
     let stream = |at: usize| {
         let source = Breaking { source: counted(10_000, &read), reads: 0, at, failures: failures.clone() };
-        Stream::new(&engine, source).chunk_rows(100).checkpoint(&checkpoint).checkpoint_every(Duration::ZERO)
+        let stream = Stream::new(&engine, source).chunk_rows(100).named("the same");
+        stream.checkpoint(&checkpoint).checkpoint_every(Duration::ZERO)
     };
     let all = 10_000 * 9_999 / 2;
     says(stream(70).summary(), &["the disk"]);
@@ -238,7 +239,7 @@ fn a_checkpoint_of_what_is_done_is_no_error() {
         }
     }
     let run = |sink: &mut dyn FnMut(Stream) -> Result<()>| {
-        sink(Stream::new(&engine, counted(1000, &read)).chunk_rows(100).checkpoint(&checkpoint))
+        sink(Stream::new(&engine, counted(1000, &read)).chunk_rows(100).checkpoint(&checkpoint).named("twice"))
     };
     let mut keeping =
         |stream: Stream| stream.map(|chunk| Ok(chunk.tensor() * 2), Keeping(NpyFile::new(&path), &checkpoint));
@@ -281,6 +282,7 @@ fn a_damaged_checkpoint_is_an_error() {
             .chunk_rows(10)
             .checkpoint(&checkpoint)
             .checkpoint_every(Duration::ZERO)
+            .named("the same")
     };
     let path = folder.path().join("out.npy");
     let map = |at| stream().map(|chunk| Ok(chunk.tensor().expr()), Failing { sink: NpyFile::new(&path), at });
@@ -315,6 +317,90 @@ fn a_damaged_checkpoint_is_an_error() {
     map(u64::MAX).unwrap();
     // A sink that keeps nothing cannot go on, and says so at once.
     says(stream().map(|chunk| Ok(chunk.tensor().expr()), |_: Rows<'_>| Ok(())), &["sink", "NpyFile"]);
+}
+
+/// Rust cannot compare closures: what has no name would go on as other work.
+#[test]
+fn own_work_with_a_checkpoint_has_a_name() {
+    let engine = engine();
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join("checkpoint");
+    let read = Arc::new(AtomicU64::new(0));
+    let stream = || Stream::new(&engine, counted(1000, &read)).checkpoint(&checkpoint);
+    let refused = ["the checkpoint", "no name", "Stream::named", "name="];
+    let out = || NpyFile::new(folder.path().join("out.npy"));
+    let zero = engine.zeros::<u32>(&[1]).unwrap();
+    says(stream().map(|chunk| Ok(chunk.tensor().expr()), out()), &refused);
+    says(stream().map_each(|chunk| Ok(vec![chunk.tensor().expr()]), vec![Box::new(out())]), &refused);
+    says(stream().scan(zero.clone(), |chunk, carry| Ok((chunk.tensor().expr(), carry.clone())), out()), &refused);
+    says(stream().fold(zero, |_, carry| Ok(carry.clone())), &refused);
+    assert_eq!(read.load(Ordering::Relaxed), 0, "it was refused too late");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    // What is not the app's own has the name of the operation.
+    assert_eq!(stream().sum().unwrap(), 499_500.0);
+    assert_eq!(stream().histogram(2, 0.0, 1000.0).unwrap(), [500; 2]);
+}
+
+/// Half of the result from one source and half from another: each source finds one bit that changed, whatever its times say.
+#[test]
+fn a_checkpoint_belongs_to_the_bytes_of_its_sources() {
+    let engine = engine();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let values: Vec<u32> = (0..10_000).collect();
+    engine.tensor(&values).unwrap().to_npy(&at("in.npy")).unwrap();
+    let bytes: Vec<u8> = bytemuck::cast_slice(&values).to_vec();
+    let since = std::fs::metadata(at("in.npy")).unwrap().modified().unwrap();
+    let run = |source: Box<dyn Source>, before: usize, fails: u64| {
+        let stream = Stream::new(&engine, source).chunk_rows(90).overlap(before, 0).checkpoint(at("checkpoint"));
+        let stream = stream.checkpoint_every(Duration::ZERO).named("twice");
+        stream.map(|chunk| Ok(chunk.tensor() * 2), Failing { sink: NpyFile::new(at("out.npy")), at: fails })
+    };
+    // Kinds of sources of these bytes, and the words of the refusal.
+    let file = |bytes: &[u8]| -> Box<dyn Source> {
+        let mut whole = std::fs::read(at("in.npy")).unwrap();
+        let start = whole.len() - bytes.len();
+        whole[start..].copy_from_slice(bytes);
+        // In its place, and with its old time, as cp -p and rsync -t leave it.
+        let mut own = std::fs::File::options().write(true).open(at("in.npy")).unwrap();
+        std::io::Write::write_all(&mut own, &whole).unwrap();
+        own.set_modified(since).unwrap();
+        Box::new(Npy::open(at("in.npy")).unwrap())
+    };
+    let memory = |bytes: &[u8]| -> Box<dyn Source> { Box::new(Bytes::new(bytes.to_vec(), DType::U32, &[]).unwrap()) };
+    let pipe = |bytes: &[u8]| -> Box<dyn Source> {
+        Box::new(Reader::new(std::io::Cursor::new(bytes.to_vec()), DType::U32, &[]).unwrap())
+    };
+    let items = |bytes: &[u8]| -> Box<dyn Source> {
+        let values = bytemuck::pod_collect_to_vec::<u8, u32>(bytes);
+        Box::new(Items::new(values.chunks(77).map(<[u32]>::to_vec).collect::<Vec<_>>().into_iter(), &[]).unwrap())
+    };
+    type Kind<'a> = (&'a dyn Fn(&[u8]) -> Box<dyn Source>, &'a str);
+    let kinds: [Kind<'_>; 4] =
+        [(&file, "other sources"), (&memory, "other sources"), (&pipe, "first"), (&items, "first")];
+    for (kind, (source, words)) in kinds.into_iter().enumerate() {
+        for before in [0, 1, 200] {
+            says(run(source(&bytes), before, 5000), &["told to fail"]);
+            for bit in [0, 8 * 4 * 1000 + 31, 8 * 4 * 4000 + 7] {
+                let mut changed = bytes.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                says(run(source(&changed), before, u64::MAX), &[words, "to start again"]);
+            }
+            run(source(&bytes), before, u64::MAX).unwrap();
+            let array = cantus::tensor::npy::read(at("out.npy")).unwrap();
+            let right =
+                bytemuck::pod_collect_to_vec::<u8, u32>(&array.bytes).into_iter().eq((0..10_000).map(|row| 2 * row));
+            assert!(right, "kind {kind}, {before} before");
+        }
+    }
+    // Another file of the same bytes and the same time is not the one that was read.
+    says(run(file(&bytes), 0, 5000), &["told to fail"]);
+    std::fs::copy(at("in.npy"), at("copy.npy")).unwrap();
+    std::fs::File::options().write(true).open(at("copy.npy")).unwrap().set_modified(since).unwrap();
+    std::fs::rename(at("copy.npy"), at("in.npy")).unwrap();
+    if cfg!(unix) {
+        says(run(Box::new(Npy::open(at("in.npy")).unwrap()), 0, u64::MAX), &["other sources"]);
+    }
 }
 
 #[test]
