@@ -45,6 +45,15 @@ pub fn vec<T>(what: &str, count: usize) -> Result<Vec<T>> {
     memory::vec(what, count)
 }
 
+/// Returns this many zeros of `what`.
+///
+/// # Errors
+/// As [`fits`].
+pub fn zeros(what: &str, count: usize) -> Result<Vec<u8>> {
+    fits(what, count as u64)?;
+    memory::zeros(what, count)
+}
+
 /// Reads a file or a pipe.
 ///
 /// # Errors

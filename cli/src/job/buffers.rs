@@ -225,7 +225,7 @@ impl Buffers {
         match what {
             What::Swap(a, b) => self.at.swap(*a, *b),
             What::Kernel { step, bound, samplers, advance, repeat, .. } => {
-                let (mut tensors, mut textures) = (Vec::with_capacity(bound.len()), Vec::new());
+                let (mut tensors, mut textures) = (Vec::new(), Vec::new());
                 for (name, buffer) in bound {
                     match self.held(*buffer)? {
                         Held::Buffer(tensor, raw) => tensors.push((name.as_str(), tensor, *raw)),

@@ -74,7 +74,7 @@ impl Film {
         if running.shape != array.shape {
             return Err(wrong(format!("its frames are of {:?}, then of {:?}", running.shape, array.shape)));
         }
-        let mut indices = Vec::with_capacity(values.len());
+        let mut indices = crate::room::vec("a frame", values.len())?;
         running.shade.indices(&values, &mut indices);
         if running.sender.send(indices).is_err() {
             // The encoder has ended before its last frame: it says why.

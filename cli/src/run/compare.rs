@@ -169,7 +169,7 @@ impl Difference {
     /// The index by axis of a flat index.
     fn index(&self, at: usize) -> Vec<usize> {
         let mut rest = at;
-        let mut index: Vec<usize> = Vec::with_capacity(self.shape.len());
+        let mut index = Vec::new();
         for &side in self.shape.iter().rev() {
             let side = side.max(1);
             index.push(rest % side);

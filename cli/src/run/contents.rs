@@ -150,11 +150,7 @@ pub fn make(made: Made, dtype: DType, shape: &[usize]) -> Result<Array> {
     })?;
     let what = format!("{dtype}{shape:?}");
     let bytes = match made {
-        Made::Zeros => {
-            // Taken anew: the system's zeros need not be written.
-            drop(room::vec::<u8>(&what, count * dtype.bytes())?);
-            vec![0; count * dtype.bytes()]
-        }
+        Made::Zeros => room::zeros(&what, count * dtype.bytes())?,
         Made::Iota => encode(&what, dtype, count, (0..count).map(|index| index as f64))?,
         Made::Random(seed, None) => random(&what, seed, dtype, count)?,
         Made::Random(seed, Some(below)) => random_below(&what, (seed, below), dtype, count)?,
@@ -536,7 +532,7 @@ fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
         (_, 1) => {
             let (low, high) = colors.range.unwrap_or_else(|| spread(values.iter().copied()));
             let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
-            let mut indices = Vec::with_capacity(values.len());
+            let mut indices = room::vec("a picture", values.len())?;
             Shade::new(low, high).indices(&values, &mut indices);
             picture::shaded(file, width, height, colors.map, &indices)
         }

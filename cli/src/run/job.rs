@@ -318,7 +318,7 @@ impl Job {
         engine.finish()?;
         let time = start.elapsed();
         drop(progress);
-        let mut results = Vec::with_capacity(self.results.len());
+        let mut results = Vec::new();
         for name in &self.results {
             let place = self.tensors.iter().position(|source| source.name == *name);
             if let Some(tensor) = place.and_then(|place| ready.tensors.get(place)) {

@@ -180,7 +180,7 @@ fn read(input: &mut impl BufRead) -> Result<Option<Request>> {
         bindings.push((group, binding, what(given)?, bytes));
     }
     let kernel = text("wgsl").ok_or_else(|| fault("it has no \"wgsl\""))?;
-    let mut whole = Vec::with_capacity(bindings.len());
+    let mut whole = Vec::new();
     for (group, binding, what, size) in bindings {
         // Memory is taken as bytes come, whatever the request says.
         let mut bytes = Vec::new();

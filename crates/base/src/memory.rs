@@ -41,6 +41,25 @@ pub fn fits(what: &str, bytes: u64) -> Result<()> {
     free.map_or(Ok(()), |free| Err(too_large(what, bytes, Some(free))))
 }
 
+/// Returns this many zeros of `what`, which the system need not write before they are used.
+///
+/// # Errors
+/// As [`vec`].
+pub fn zeros(what: &str, count: usize) -> Result<Vec<u8>> {
+    fits(what, count as u64)?;
+    let zeros = isize::try_from(count).ok().and_then(|_| bytemuck::allocation::try_zeroed_vec(count).ok());
+    zeros.ok_or_else(|| too_large(what, count as u64, None))
+}
+
+/// The reason of an allocation that failed.
+const REFUSED: &str = "the system has no memory for that";
+
+/// Returns whether the reason of an [`Error::InvalidSize`] is that the system refused the memory, which it may give another time.
+#[must_use]
+pub fn is_refusal(reason: &str) -> bool {
+    reason.ends_with(REFUSED)
+}
+
 /// Returns an empty vector with room for this many elements of `what`.
 ///
 /// # Errors
@@ -62,10 +81,7 @@ pub fn reserve<T>(what: &str, vector: &mut Vec<T>, more: usize) -> Result<()> {
 }
 
 fn too_large(what: &str, bytes: u64, free: Option<u64>) -> Error {
-    let free = free.map_or_else(
-        || "the system has no memory for that".to_owned(),
-        |free| format!("{} of memory are free", Bytes(free)),
-    );
+    let free = free.map_or_else(|| REFUSED.to_owned(), |free| format!("{} of memory are free", Bytes(free)));
     Error::InvalidSize { what: what.to_owned(), reason: format!("it takes {}, and {free}", Bytes(bytes)) }
 }
 
@@ -80,6 +96,10 @@ mod tests {
             assert!(error.is_input() && error.to_string().starts_with("huge.npy: it takes "), "{error}");
         }
         assert!(vec::<u64>("small", 100).expect("fits").capacity() >= 100);
+        assert_eq!((zeros("small", 3).expect("fits"), zeros("huge", usize::MAX).is_err()), (vec![0; 3], true));
+        // Below what is compared with the machine: only the allocator can say no.
+        let Error::InvalidSize { reason, .. } = too_large("it", 1, None) else { panic!("another error") };
+        assert!(is_refusal(&reason) && !is_refusal("it takes 1 GiB, and 7 bytes of memory are free"));
     }
 
     #[test]
