@@ -20,8 +20,8 @@ build=(--locked --workspace --exclude cantus-benches --exclude cantus-example-ah
 # CI has had both for the whole workspace, with these features.
 if [ -z "${CANTUS_FEATURES:-}" ]; then
     cargo clippy "${build[@]}" --bin cantus-serve --example load -- --deny warnings
-    # A device that is lost in mid-job.
-    cargo test "${build[@]}" --package cantus-serve --lib
+    # A device that is lost in mid-job, and memory that is refused.
+    cargo test "${build[@]}" --package cantus-serve --lib --test allocations
 fi
 cargo build "${build[@]}" --bin cantus-serve --example load
 CANTUS_SERVE=${CARGO_TARGET_DIR:-$PWD/target}/debug/cantus-serve

@@ -3,6 +3,7 @@
 //!
 //! `load ADDRESS [--clients N] [--seconds S] [--idle N] [--elements N] [--work field|expression] [--key KEY]`
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a measurement stops where it fails")]
+#![expect(clippy::disallowed_methods, reason = "a client waits")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

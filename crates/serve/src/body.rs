@@ -1,12 +1,14 @@
 //! Requests by their media types, and answers by what is accepted.
 
+use std::path::Path;
+
 use axum::http::{HeaderMap, StatusCode, header};
 use cantus::tensor::npy;
 use serde::Deserialize;
 
 use crate::problem::Problem;
-use crate::work::Work;
 use crate::work::array::{Array, DTypeName};
+use crate::work::{Work, copied};
 
 /// The most JSON: a tree of it takes many times as much memory. What is larger comes as bytes.
 pub const MOST_JSON: usize = 8 << 20;
@@ -78,7 +80,8 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
             let mut work = json(request.as_bytes())?;
             let name =
                 query.name.unwrap_or_else(|| if matches!(work, Work::Expression(_)) { "x" } else { "a" }.to_owned());
-            let array = npy::read_from(body, "the body").map_err(|error| Problem::of(&error))?;
+            let (name_of_body, length) = (Path::new("the body"), body.len() as u64);
+            let array = npy::read_where(body, name_of_body, length, |_| Ok(())).map_err(|error| Problem::of(&error))?;
             work.bind(&name, Array::of_bytes(array.dtype, &array.shape, array.bytes)?)?;
             Ok(work)
         }
@@ -104,7 +107,7 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
                     .ok_or_else(|| Problem::invalid(format!("tensors of {:?} are not supported", info.dtype)))?;
                 let (start, end) = info.data_offsets;
                 let own = data.get(start..end).ok_or_else(|| Problem::malformed("the tensors end after the body"))?;
-                work.bind(&name, Array::of_bytes(dtype.dtype(), &info.shape, held(own)?)?)?;
+                work.bind(&name, Array::of_bytes(dtype.dtype(), &info.shape, copied(own)?)?)?;
             }
             Ok(work)
         }
@@ -126,7 +129,7 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
                 let short = || Problem::malformed("the bytes end before their arrays do");
                 let (own, after) = rest.split_at_checked(length.ok_or_else(short)?).ok_or_else(short)?;
                 rest = after;
-                work.bind(&given.name, Array::of_bytes(given.dtype.dtype(), &shape, held(own)?)?)?;
+                work.bind(&given.name, Array::of_bytes(given.dtype.dtype(), &shape, copied(own)?)?)?;
             }
             if !rest.is_empty() {
                 return Err(Problem::malformed("there are extra bytes after the last array"));
@@ -143,17 +146,6 @@ fn few(arrays: usize) -> Result<(), Problem> {
         return Err(Problem::invalid(format!("a request has at most {MOST_ARRAYS} arrays")));
     }
     Ok(())
-}
-
-/// A copy of bytes.
-///
-/// # Errors
-/// 503 where there is no memory for it.
-fn held(bytes: &[u8]) -> Result<Vec<u8>, Problem> {
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(bytes.len()).map_err(|_| Problem::unavailable("the service has no memory for this now"))?;
-    copy.extend_from_slice(bytes);
-    Ok(copy)
 }
 
 /// 415: a body that cannot be read for its form.

@@ -1,4 +1,5 @@
 //! Files that the operator names. Only regular files are read: reading a pipe or a device may never return.
+#![expect(clippy::disallowed_methods, reason = "who calls this has a thread for it")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Read as _};

@@ -1,4 +1,5 @@
 //! The data folder. It is the operator's: its mode is never changed, and nothing in it is removed that does not carry the service's mark.
+#![expect(clippy::disallowed_methods, reason = "at the start, before anybody is served")]
 
 use std::path::{Path, PathBuf};
 

@@ -3,6 +3,7 @@
 //! and a key that was verified is known again by a keyed digest of its text, made with a random key that this process alone has.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -292,6 +293,7 @@ fn read(path: &Path) -> Result<File, String> {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "on a thread for looking at files, and at the start")]
 fn mark(path: &Path) -> Option<Mark> {
     let found = std::fs::metadata(path).ok()?;
     #[cfg(unix)]
@@ -302,6 +304,7 @@ fn mark(path: &Path) -> Option<Mark> {
 }
 
 /// Changes the file; who changes it as well waits meanwhile.
+#[expect(clippy::disallowed_methods, reason = "for the command alone, which serves nobody")]
 fn change<T>(path: &Path, change: impl FnOnce(&mut File) -> Result<T, String>) -> Result<T, String> {
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -312,35 +315,14 @@ fn change<T>(path: &Path, change: impl FnOnce(&mut File) -> Result<T, String>) -
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !path.is_symlink() => path.to_owned(),
         found => found.map_err(failed)?,
     };
-    // Beside it, because the file itself is replaced. The lock goes with the handle.
-    let lock =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(real.with_extension("toml.lock"));
-    let lock = lock.map_err(failed)?;
-    lock.lock().map_err(failed)?;
+    let _lock = cantus::files::exclusive(&real).map_err(failed)?;
     let mut file = read(&real)?;
     let outcome = change(&mut file)?;
-    write(&real, &file)?;
+    let text = toml::to_string(&file).map_err(|error| error.to_string())?;
+    // A new one is its owner's alone, as all files of the service; one that was there keeps its mode.
+    let write = |out: &mut std::fs::File| out.write_all(text.as_bytes()).and_then(|()| out.sync_all());
+    cantus::files::write_whole(&real, write).map_err(failed)?;
     Ok(outcome)
-}
-
-/// Writes the file whole, readable by its owner alone.
-fn write(path: &Path, file: &File) -> Result<(), String> {
-    use std::io::Write as _;
-    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
-    let text = toml::to_string(file).map_err(|error| error.to_string())?;
-    // A new file with a name that nobody can have laid there before.
-    let beside = path.with_extension(format!("toml.{}", random_hex::<16>()?));
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut out = options.open(&beside).map_err(failed)?;
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.sync_all());
-    let written = written.and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&beside);
-        failed(error)
-    })
 }
 
 /// The name of a key's owner, as one argument.

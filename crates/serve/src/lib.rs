@@ -27,6 +27,7 @@ mod share;
 mod store;
 mod tls;
 mod traces;
+mod turns;
 mod watch;
 #[cfg_attr(not(feature = "zk"), expect(dead_code, reason = "what is of fields is read, and refused"))]
 mod work;
@@ -50,6 +51,7 @@ pub fn run(arguments: &Arguments, before: &[&str]) -> Result<(), String> {
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| error.to_string())
     };
     private();
+    give_back();
     match &arguments.action {
         Some(Action::Keys { action }) => print(&keys::manage(action)?),
         Some(Action::Openapi) => print(&format!("{:#}\n", api::description())),
@@ -83,6 +85,19 @@ fn private() {
 
 #[cfg(not(unix))]
 fn private() {}
+
+/// Lets large allocations go back to the system when they are freed. By default the C library soon keeps up to 32 MiB of each, in heaps of many threads,
+/// so that the service would go on holding what its busiest moment took on each of them.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back() {
+    // SAFETY: the call takes numbers alone, before there are other threads.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
 
 async fn serve(mut settings: Settings, command: Vec<OsString>) -> Result<(), String> {
     let stopping = stopping()?;

@@ -110,6 +110,12 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the service cannot accept this now", detail).retry(5)
     }
 
+    /// 503: memory was refused.
+    #[must_use]
+    pub fn no_memory() -> Self {
+        Self::unavailable("the service has no memory for this now")
+    }
+
     /// 500: the service is at fault; the log says how.
     #[must_use]
     pub fn internal() -> Self {
@@ -185,6 +191,7 @@ impl Problem {
                 Self::time_limit(u128::from(*milliseconds))
             }
             Error::OutOfMemory { .. } => Self::unavailable("no device has enough free memory for this now"),
+            Error::InvalidSize { reason, .. } if cantus::memory::is_refusal(reason) => Self::no_memory(),
             Error::EntryPoint { .. }
             | Error::Override { .. }
             | Error::Binding { .. }

@@ -148,7 +148,7 @@ pub struct Settings {
     /// The most device memory for the work of a request, as in 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = some_bytes)]
     pub memory: u64,
-    /// The most keys whose large work a device computes at once
+    /// The most keys whose large work a device computes at once; one more is tried for a moment
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = at_least_one)]
     pub workers: usize,
     /// The largest body of a request

@@ -1,11 +1,9 @@
 //! Shares of what is bounded: room in queues and on the disk, bytes of bodies, numbers of jobs. A key may hold as much of the whole as its share of
 //! what it and the free rest are together: however many keys are greedy, a part stays free for the next one (dynamic thresholds, Choudhury and
-//! Hahne 1998). And turns at what takes a while, which go by key.
+//! Hahne 1998). And what keys have had of the time, by which the next turn goes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-use tokio::sync::Semaphore;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,42 +138,36 @@ impl Drop for Part {
     }
 }
 
-/// Turns at reading bodies: a limited number at once, and one per key. A body waits behind those of about its own length alone, so that a short one
-/// waits shortly, whatever else is sent.
-#[derive(Debug)]
-pub struct Turns {
-    short: Semaphore,
-    long: Semaphore,
-    keys: Mutex<HashMap<Class, Weak<Semaphore>>>,
+/// Seconds that keys have had of something that they take turns at. Who comes anew begins where the others are.
+#[derive(Debug, Default)]
+pub struct Spent {
+    owners: HashMap<Arc<str>, f64>,
+    /// The seconds of the key whose turn it was last.
+    floor: f64,
 }
 
-/// A key, and whether its body is long.
-type Class = (Arc<str>, bool);
+/// The number of keys from which those that had no more than others are forgotten.
+const MANY: usize = 1024;
 
-/// The length from which a body is long.
-const LONG: usize = 256 << 10;
-
-impl Turns {
-    /// Allows at most `most` at once of each.
-    pub fn new(most: usize) -> Self {
-        Self { short: Semaphore::new(most), long: Semaphore::new(most), keys: Mutex::default() }
+impl Spent {
+    /// The seconds that a key has had, in the order of turns.
+    pub fn of(&self, owner: &str) -> f64 {
+        self.owners.get(owner).map_or(self.floor, |spent| spent.max(self.floor))
     }
 
-    /// Reads a body of a length in its turn.
-    pub async fn take<T>(&self, owner: &Arc<str>, length: usize, work: impl Future<Output = T>) -> T {
-        let long = length >= LONG;
-        let own = {
-            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.retain(|_, turn| turn.strong_count() > 0);
-            let owner = (owner.clone(), long);
-            let kept = keys.get(&owner).and_then(Weak::upgrade);
-            let own = kept.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
-            keys.insert(owner, Arc::downgrade(&own));
-            own
-        };
-        // The key's own turn comes first: what waits for it does not hold up others. No turn is ever closed.
-        let (_own, _all) = (own.acquire().await, if long { &self.long } else { &self.short }.acquire().await);
-        work.await
+    /// A key's turn has come.
+    pub fn turn(&mut self, owner: &str) {
+        self.floor = self.of(owner);
+    }
+
+    /// Adds seconds to those of a key.
+    pub fn add(&mut self, owner: &Arc<str>, seconds: f64) {
+        let spent = self.of(owner) + seconds;
+        self.owners.insert(owner.clone(), spent);
+        if self.owners.len() > MANY {
+            let floor = self.floor;
+            self.owners.retain(|_, spent| *spent > floor);
+        }
     }
 }
 
@@ -221,23 +213,23 @@ mod tests {
     }
 
     #[test]
-    fn a_short_body_waits_for_no_long_one() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async {
-            let turns = Turns::new(2);
-            let names: Vec<Arc<str>> = (0..3).map(|number| format!("key {number}").into()).collect();
-            let endless = names.iter().map(|name| turns.take(name, LONG, std::future::pending::<()>()));
-            let held = futures_util::future::join_all(endless);
-            let short = async {
-                for _ in 0..100 {
-                    turns.take(&names[0], LONG - 1, async {}).await;
-                }
-            };
-            tokio::select! {
-                _ = held => unreachable!("they are endless"),
-                () = short => {}
-                () = tokio::time::sleep(std::time::Duration::from_secs(60)) => panic!("a short one waited"),
-            }
-        });
+    fn a_key_that_comes_later_is_owed_nothing() {
+        let (a, b) = (Arc::<str>::from("a"), Arc::<str>::from("b"));
+        let mut spent = Spent::default();
+        for _ in 0..10 {
+            spent.turn(&a);
+            spent.add(&a, 1.0);
+        }
+        // It is first, once: not for the ten seconds that it was not there.
+        assert_eq!((spent.of(&a), spent.of(&b)), (10.0, 9.0));
+        spent.turn(&b);
+        spent.add(&b, 2.0);
+        assert!(spent.of(&a) < spent.of(&b));
+        for number in 0..5000 {
+            let owner = Arc::<str>::from(number.to_string());
+            spent.turn(&owner);
+            spent.add(&owner, 1e-9);
+        }
+        assert!(spent.owners.len() <= MANY + 1 && spent.of(&b) == 11.0);
     }
 }

@@ -64,6 +64,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "on a thread for looking at files, and at the start")]
 fn changed(chain: &Path, key: &Path) -> Option<SystemTime> {
     [chain, key].into_iter().filter_map(|path| std::fs::metadata(path).and_then(|found| found.modified()).ok()).max()
 }

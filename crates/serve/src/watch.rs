@@ -32,6 +32,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 impl Watch {
     /// Looks, or gives what was seen less than a second ago. It may wait for drivers.
+    #[expect(clippy::disallowed_methods, reason = "its caller has a thread for it")]
     pub fn look(&self) -> Watched {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let monitor = match state.take() {

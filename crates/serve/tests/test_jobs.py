@@ -7,7 +7,7 @@ import threading
 
 from conftest import ADD, DOUBLE, LIMIT, eventually, run
 from test_answers import kernel
-from test_hostile import ENDLESS
+from test_hostile import ENDLESS, RAW, points
 
 # Some seconds of work on two processors.
 LONG = {
@@ -182,6 +182,42 @@ def test_fairness(begin):
         states.append(service.job(job)["state"])
     # Of each key one at a time.
     assert states.count("done") <= 2 and states.count("queued") >= 4, states
+
+
+def test_large_work_of_many_keys_delays_no_small(begin):
+    """All threads compute for others, for minutes: what is small is tried at once. What is large waits, and loses nothing."""
+    service, few, *many = keyed(begin, "few", "one", "two", "three", arguments=["--workers", "2", "--time", "600"])
+    large = [service.submit(points(100_000), key=key, headers=RAW).json["id"] for key in many]
+    eventually(lambda: service.waiting() == 3)
+    # 30 KB, and more elements than small work has.
+    numbers = {"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1.25] * 5000}}, "expression": ["sum", "x"]}
+    for _ in range(30):
+        assert service.compute(numbers, key=few).json["data"] == [6250]
+    job = service.submit(numbers, key=few).json["id"]
+    service.key = few
+    assert service.wait(job)["state"] == "done"
+    # The third of them was tried as well, and waits for one of the others.
+    found = []
+    for service.key, id in zip(many, large):
+        found.append(service.job(id))
+        assert found[-1]["state"] in ("queued", "running"), found
+        assert service.ask("DELETE", f"/v1/jobs/{id}").status == 202
+        assert service.wait(id)["state"] == "cancelled"
+
+
+def test_what_is_tried_in_vain_is_computed_later(begin):
+    service, few, *many = keyed(begin, "few", "one", arguments=["--workers", "1"])
+    held = service.submit(LONG, key=many[0]).json["id"]
+    service.key = many[0]
+    service.wait(held, ("running",))
+    # Longer than a first moment, as a job and as a request.
+    job = service.submit(points(2000), key=few, headers=RAW).json["id"]
+    answer = service.compute(points(2000), key=few, headers=RAW)
+    service.ask("DELETE", f"/v1/jobs/{held}")
+    service.key = few
+    assert answer.status == 200 and service.wait(job)["state"] == "done"
+    first = service.ask("GET", f"/v1/jobs/{job}/result").json["data"]
+    assert first == answer.json["data"] and len(first) == 2000
 
 
 def test_kernels_of_several_keys(begin):

@@ -75,7 +75,7 @@ mod tests {
             });
             (digest.expect("reads"), read)
         };
-        let bytes: Vec<u8> = (0..300_007_u32).map(|at| (at * at >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..300_007_u32).map(|at| (at.wrapping_mul(at) >> 3) as u8).collect();
         let (whole, read) = of(&bytes, 300_007);
         assert_eq!(read, [0, 65_536, 131_072, 196_608, 262_144]);
         for at in (0..bytes.len()).step_by(997).chain([bytes.len() - 1]) {
@@ -91,6 +91,6 @@ mod tests {
             assert_ne!(of(&changed, 300_006).0, sampled);
         }
         assert_ne!(of(&bytes[..300_006], 300_005).0, sampled);
-        assert_eq!(of(&[], 10).1, []);
+        assert!(of(&[], 10).1.is_empty());
     }
 }

@@ -1,9 +1,8 @@
-//! Answers in the forms that a caller accepts. A result is held once, however many read it, and written piece by piece as it is read.
+//! Answers in the forms that a caller accepts. A result is written piece by piece as it is read.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -17,7 +16,7 @@ use crate::body::{JSON, NPY, RAW, SAFETENSORS};
 use crate::job::Shape;
 use crate::keys::Caller;
 use crate::problem::Problem;
-use crate::service::Held;
+use crate::service::{Held, Pieces};
 
 /// A result in JSON.
 #[derive(ToSchema)]
@@ -72,9 +71,9 @@ pub(super) fn answer(
     batch: usize,
 ) -> Result<Response, Problem> {
     let device = devices.last().map_or("", String::as_str);
-    let mut written = Written::new(form, shape, elements.into(), device, milliseconds, batch)?;
+    let mut written = Written::new(form, shape, elements, device, milliseconds, batch)?;
     // What is small goes with its length, in one write.
-    let body = if written.elements.len() <= PIECE {
+    let body = if written.elements.len() <= PIECE && written.rest.is_none() {
         Body::from(std::iter::from_fn(|| written.next()).collect::<Vec<_>>().concat())
     } else {
         Body::new(written)
@@ -93,8 +92,10 @@ struct Written {
     shape: Shape,
     /// The bytes before the elements, until they are written.
     head: Bytes,
-    /// Those that are not written yet.
+    /// Those that are in memory and not written yet.
     elements: Bytes,
+    /// Those behind them, on the disk.
+    rest: Option<Pieces>,
     /// The bytes behind them.
     tail: Bytes,
     /// Some elements are written.
@@ -105,7 +106,7 @@ impl Written {
     fn new(
         form: &'static str,
         shape: Shape,
-        elements: Bytes,
+        elements: Held,
         device: &str,
         milliseconds: f64,
         batch: usize,
@@ -123,10 +124,11 @@ impl Written {
                 (head.into_bytes(), tail.into_bytes())
             }
         };
-        Ok(Self { form, shape, head: head.into(), elements, tail: tail.into(), begun: false })
+        let Held { first: elements, rest } = elements;
+        Ok(Self { form, shape, head: head.into(), elements, rest, tail: tail.into(), begun: false })
     }
 
-    /// The next piece.
+    /// The next piece of what is in memory.
     fn next(&mut self) -> Option<Bytes> {
         if !self.head.is_empty() {
             return Some(std::mem::take(&mut self.head));
@@ -148,21 +150,42 @@ impl Written {
 
 impl hyper::body::Body for Written {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = std::io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        if self.head.is_empty()
+            && self.elements.is_empty()
+            && let Some(rest) = &mut self.rest
+        {
+            match ready!(rest.poll(context)) {
+                Some(Ok(piece)) => self.elements = piece,
+                // The connection ends early: what was sent so far is no result.
+                Some(Err(problem)) => return Poll::Ready(Some(Err(std::io::Error::other(problem.detail)))),
+                None => self.rest = None,
+            }
+        }
         Poll::Ready(self.next().map(|piece| Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.head.is_empty() && self.elements.is_empty() && self.tail.is_empty()
+        self.head.is_empty() && self.elements.is_empty() && self.left() == 0 && self.tail.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
         if self.form == JSON {
             return SizeHint::default();
         }
-        SizeHint::with_exact((self.head.len() + self.elements.len()) as u64)
+        SizeHint::with_exact((self.head.len() + self.elements.len()) as u64 + self.left())
+    }
+}
+
+impl Written {
+    /// Bytes of the elements that are on the disk.
+    fn left(&self) -> u64 {
+        self.rest.as_ref().map_or(0, Pieces::left)
     }
 }
 
@@ -178,12 +201,14 @@ pub(super) fn json(value: &impl Serialize) -> Result<Response, Problem> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test takes little")]
 mod tests {
     use super::*;
 
     fn pieces(form: &'static str, dtype: &str, hex: Option<usize>, bytes: Vec<u8>, shape: Vec<usize>) -> Vec<Bytes> {
         let shape = Shape { dtype: dtype.to_owned(), shape, hex };
-        let mut written = Written::new(form, shape, bytes.into(), "a \"device\"", 1.5, 3).unwrap();
+        let elements = Held { first: bytes.into(), rest: None };
+        let mut written = Written::new(form, shape, elements, "a \"device\"", 1.5, 3).unwrap();
         std::iter::from_fn(|| written.next()).collect()
     }
 

@@ -27,10 +27,10 @@ pub(super) async fn compute(
     body: Body,
 ) -> Result<Response, Problem> {
     let form = body::accepted(&headers)?;
-    let Read { caller, work, bytes, held, .. } = read(&service, &headers, peer, query, body).await?;
+    let Read { caller, work, bytes, held, spent, .. } = read(&service, &headers, peer, query, body).await?;
     let length = bytes.len() as u64;
     drop(bytes);
-    let finished = service.compute(&caller, work, length, held).await?;
+    let finished = service.compute(&caller, work, length, spent, held).await?;
     let (shape, elements) = service.held(&caller, finished.result?)?;
     Ok(known(answer(form, shape, elements, &finished.devices, finished.milliseconds, finished.batch)?, caller))
 }

@@ -44,8 +44,9 @@ pub(super) async fn submit(
         }
         Some(_) => return Err(Problem::malformed("an Idempotency-Key has 1 to 100 visible characters of ASCII")),
     };
-    let Read { caller, work, content_type, query, bytes, held } = read(&service, &headers, peer, query, body).await?;
-    let request = Request { content_type, query, body: bytes, idempotency };
+    let read = read(&service, &headers, peer, query, body).await?;
+    let Read { caller, work, content_type, query, bytes, held, spent } = read;
+    let request = Request { content_type, query, body: bytes, idempotency, spent };
     let job = service.accept(&caller, work, request).await?;
     drop(held);
     let location = format!("/v1/jobs/{}", job.id);

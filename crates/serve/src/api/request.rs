@@ -17,6 +17,7 @@ use crate::server::{SLOWEST, network};
 use crate::service::Service;
 use crate::settings::Scope;
 use crate::share::{Part, Short};
+use crate::turns::Turns;
 use crate::work::Work;
 
 /// Returns the caller, if the request may call at all.
@@ -67,7 +68,7 @@ async fn whole(service: &Service, headers: &HeaderMap, owner: &Arc<str>, body: B
         // By an eighth, not by twice: what it takes is what was counted.
         if bytes.capacity() - bytes.len() < data.len() {
             let more = bytes.try_reserve_exact(data.len().max(bytes.len() / 8));
-            more.map_err(|_| Problem::unavailable("the service has no memory for this now"))?;
+            more.map_err(|_| Problem::no_memory())?;
         }
         bytes.extend_from_slice(&data);
         let longest = patience.as_secs_f64() + bytes.len() as f64 / SLOWEST;
@@ -87,6 +88,8 @@ pub(super) struct Read {
     pub bytes: Bytes,
     /// The body's part of the bytes that bodies may take, until the queue has room for it.
     pub held: Part,
+    /// Seconds that it took to parse it, which count to the key.
+    pub spent: f64,
 }
 
 pub(super) async fn read(
@@ -115,18 +118,76 @@ pub(super) async fn read(
         work.check(&limits.limits)?;
         Ok(work)
     };
-    let work = if length <= 16_384 { checked()? } else { aside(service, &owner, length, checked).await? };
+    let (work, held, spent) = if length <= INLINE {
+        (checked()?, held, 0.0)
+    } else {
+        let (work, held, spent) = aside(&service.parsing, &owner, held, length, checked).await?;
+        (work?, held, spent)
+    };
     caller.may(if matches!(work, Work::Kernel(_)) { Scope::Kernels } else { Scope::Operations })?;
-    Ok(Read { caller, work, content_type, query, bytes, held })
+    Ok(Read { caller, work, content_type, query, bytes, held, spent })
 }
 
-/// Reads and checks what takes a while, a few at a time, where no other request waits for it.
-async fn aside(
-    service: &Service,
+/// The length up to which a body is parsed where other requests wait for it.
+const INLINE: usize = 16 << 10;
+
+/// Reads and checks what takes a while in the key's turn, where no other request waits for it, and returns the seconds that it took. The body counts,
+/// and the turn is taken, until that ends, also where its client goes away before.
+async fn aside<T: Send + 'static>(
+    turns: &Arc<Turns>,
     owner: &Arc<str>,
+    held: Part,
     length: usize,
-    work: impl FnOnce() -> Result<Work, Problem> + Send + 'static,
-) -> Result<Work, Problem> {
-    let working = async { blocking(work).await.unwrap_or_else(|_| Err(Problem::internal())) };
-    service.parsing.take(owner, length, working).await
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(T, Part, f64), Problem> {
+    let turn = turns.take(owner, length).await.ok_or_else(Problem::internal)?;
+    let working = blocking(move || {
+        let done = work();
+        (done, held, turn.seconds())
+    });
+    working.await.map_err(|_| Problem::internal())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::share::{Bound, Shares};
+
+    #[test]
+    fn a_body_counts_until_it_is_parsed() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (turns, owner) = (Turns::new(1), Arc::<str>::from("a"));
+            let shares = Arc::new(Shares::new(Bound { most: 100, share: 100 }));
+            let mut part = Part::new(&shares, &owner);
+            part.grow(70).unwrap();
+            let (go_on, waits) = std::sync::mpsc::channel::<()>();
+            let (begun, begins) = tokio::sync::oneshot::channel();
+            let parsing = aside(&turns, &owner, part, 1 << 20, move || {
+                let _ = begun.send(());
+                waits.recv()
+            });
+            // Its client goes away in the middle.
+            tokio::select! {
+                _ = parsing => panic!("it cannot have ended"),
+                began = begins => began.unwrap(),
+            }
+            let another = turns.take(&"b".into(), 1 << 20);
+            assert!(tokio::time::timeout(Duration::from_millis(50), another).await.is_err(), "two at once");
+            assert_eq!(shares.held(), 70);
+            go_on.send(()).unwrap();
+            assert!(turns.take(&"b".into(), 1 << 20).await.is_some());
+            while shares.held() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            // While its caller waits, the part goes on to the caller.
+            let mut part = Part::new(&shares, &owner);
+            part.grow(30).unwrap();
+            let (done, part, seconds) = aside(&turns, &owner, part, 1 << 20, || 7).await.unwrap();
+            assert!((done, shares.held()) == (7, 30) && seconds >= 0.0);
+            drop(part);
+        });
+    }
 }

@@ -51,13 +51,20 @@ impl Worker {
         Self { means, memory, left: Mutex::default() }
     }
 
+    /// Gives back memory that is kept for more work.
+    pub fn rest(&self) {
+        if let Means::Engine(engine) = &self.means {
+            engine.trim();
+        }
+    }
+
     /// Computes a batch; what several of alike cannot do together, each does by itself.
-    pub fn compute(&self, batch: &[Task], stop: &CancelFlag) -> Outcomes {
+    pub fn compute(&self, tasks: &[&Task], stop: &CancelFlag) -> Outcomes {
         let mut outcomes = Outcomes::default();
         match &self.means {
             Means::Processes(limits) => {
                 outcomes.devices.push(limits.device.clone());
-                for task in batch {
+                for task in tasks {
                     outcomes.results.push(match &task.work {
                         Work::Kernel(work) => work.run(limits, stop),
                         _ => Err(Problem::internal()),
@@ -65,8 +72,7 @@ impl Worker {
                 }
             }
             Means::Engine(engine) => {
-                let tasks: Vec<&Task> = batch.iter().collect();
-                match self.attempt(engine, &tasks, stop, &mut outcomes) {
+                match self.attempt(engine, tasks, stop, &mut outcomes) {
                     Ok(results) => outcomes.results = results.into_iter().map(Ok).collect(),
                     // What one of them does wrong is not the others' fault.
                     Err(_) if tasks.len() > 1 => {

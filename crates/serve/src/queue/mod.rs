@@ -4,8 +4,12 @@
 //!
 //! Where work takes long a key has one thread at most, and a key that waits gets one of its own, up to a number: what one key computes ends when it
 //! ends, and no other key waits for that. Each thread has an engine of its own, because a device works off in order what an engine gives it.
+//!
+//! Nobody knows how long work takes before it has ended. Where all threads compute, one more tries what waits: what does not end within a first moment
+//! is stopped, and begins again when a thread is free (TAGS, Harchol-Balter 2002). So short work waits for a moment, however many keys compute long.
 
 mod compute;
+mod task;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -19,11 +23,10 @@ use cantus::backend::CancelFlag;
 use crate::priority::Yields;
 use crate::problem::Problem;
 use crate::share::{Bound, Short};
-use crate::work::Work;
 use crate::work::kernel::KernelLimits;
-use crate::work::output::Output;
-use crate::work::progress::Progress;
 use compute::Worker;
+use task::finish;
+pub use task::{Finished, Task};
 use waiting::{Entry, Waiting, gather};
 
 /// The bounds of a lane's waiting work.
@@ -47,7 +50,9 @@ pub struct Bounds {
     pub memory: u64,
     /// The most threads.
     pub threads: usize,
-    /// The priority of its threads.
+    /// The time for which work is tried where all of them compute, if it is.
+    pub first: Option<Duration>,
+    /// The priority of its threads, except the one that tries.
     pub yields: Yields,
 }
 
@@ -61,51 +66,6 @@ pub enum Means {
     Engine(Engine),
     /// Processes for callers' kernels.
     Processes(KernelLimits),
-}
-
-/// Work that waits.
-#[derive(Debug)]
-pub struct Task {
-    /// The key that it is done for.
-    pub owner: Arc<str>,
-    /// The work.
-    pub work: Work,
-    /// Stops it.
-    pub cancel: CancelFlag,
-    /// Told how far it is.
-    pub progress: Progress,
-    /// Told when it begins.
-    pub begun: Option<tokio::sync::oneshot::Sender<()>>,
-    /// Told how it ended. Dropped, when the lane ended first.
-    pub reply: tokio::sync::oneshot::Sender<Finished>,
-    /// Room that it takes in the lane.
-    pub room: Room,
-}
-
-/// Work that has ended.
-#[derive(Debug)]
-pub struct Finished {
-    /// The result, or why there is none.
-    pub result: Result<Output, Problem>,
-    /// Its start, if it started.
-    #[cfg_attr(not(feature = "traces"), expect(dead_code, reason = "a span begins there"))]
-    pub began: Option<SystemTime>,
-    /// The duration of the dispatch that it was part of.
-    pub milliseconds: f64,
-    /// Requests in that dispatch.
-    pub batch: usize,
-    /// The devices that computed it.
-    pub devices: Vec<String>,
-    /// Events on the way.
-    pub events: Vec<String>,
-}
-
-impl Finished {
-    /// Work that was never begun.
-    pub fn unbegun(problem: Problem) -> Self {
-        let (devices, events) = (Vec::new(), Vec::new());
-        Self { result: Err(problem), began: None, milliseconds: 0.0, batch: 1, devices, events }
-    }
 }
 
 /// Room in a lane, given back when it is dropped.
@@ -135,7 +95,24 @@ struct Running {
     stop: CancelFlag,
     flags: Vec<CancelFlag>,
     late: Arc<AtomicBool>,
+    /// It is tried, and ends then.
+    first: Option<Duration>,
 }
+
+/// The two kinds of threads of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It computes to the end.
+    Computes,
+    /// It tries, for a first moment.
+    Tries,
+}
+
+/// The time without work after which a thread gives back the memory that its engine keeps for more.
+const REST: Duration = Duration::from_secs(2);
+
+/// The times the first moment for which a key's work is not tried again after a try in vain.
+const BARRED: u32 = 20;
 
 /// Threads that work for a device, and what waits for them.
 pub struct Lane {
@@ -165,6 +142,7 @@ impl Lane {
     ///
     /// # Errors
     /// When the system gives no thread.
+    #[expect(clippy::disallowed_methods, reason = "the thread that watches")]
     pub fn begin(name: String, bounds: Bounds, means: Means, opener: Box<Opener>) -> std::io::Result<Arc<Self>> {
         let lane = Arc::new(Self {
             name,
@@ -177,7 +155,7 @@ impl Lane {
             dispatches: AtomicU64::new(0),
             busy: AtomicU64::new(0),
         });
-        lane.spawn(Some(means))?;
+        lane.spawn(Some(means), Role::Computes)?;
         let watched = Arc::downgrade(&lane);
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
             let mut turn = 0_u32;
@@ -198,32 +176,59 @@ impl Lane {
     }
 
     /// A thread, with what it computes with or what it opens first.
-    fn spawn(self: &Arc<Self>, means: Option<Means>) -> std::io::Result<()> {
+    fn spawn(self: &Arc<Self>, means: Option<Means>, role: Role) -> std::io::Result<()> {
         let own = self.clone();
         let thread = std::thread::Builder::new().name(format!("lane {}", self.name));
         thread.spawn(move || {
-            own.bounds.yields.apply();
+            if role == Role::Computes {
+                own.bounds.yields.apply();
+            }
             match means.map_or_else(|| (own.opener)(), Ok) {
-                Ok(means) => own.work(&Worker::new(means, own.bounds.memory)),
+                Ok(means) => own.work(&Worker::new(means, own.bounds.memory), role),
                 Err(reason) => {
                     crate::log(&format!("{}: no further thread: {reason}", own.name));
-                    own.lock().threads -= 1;
+                    own.without(role);
                 }
             }
         })?;
         Ok(())
     }
 
-    /// Begins a further thread where a key waits and all threads compute for others.
+    /// A thread of a role could not begin.
+    fn without(&self, role: Role) {
+        let mut waiting = self.lock();
+        match role {
+            Role::Computes => waiting.threads -= 1,
+            Role::Tries => waiting.tries = false,
+        }
+    }
+
+    /// Sees to it that somebody computes where a key waits and all threads compute for others: a further thread, or the one that tries.
     fn reinforce(self: &Arc<Self>) {
         let mut waiting = self.lock();
-        if waiting.closed || waiting.idle > 0 || waiting.threads >= self.bounds.threads || waiting.first().is_none() {
+        if waiting.closed || waiting.idle > 0 {
             return;
         }
-        waiting.threads += 1;
+        let role = if waiting.threads < self.bounds.threads {
+            if waiting.first(false).is_none() {
+                return;
+            }
+            waiting.threads += 1;
+            Role::Computes
+        } else {
+            if self.bounds.first.is_none() || waiting.first(true).is_none() {
+                return;
+            }
+            if std::mem::replace(&mut waiting.tries, true) {
+                // It may have found a thread idle that has other work now.
+                self.wake.notify_all();
+                return;
+            }
+            Role::Tries
+        };
         drop(waiting);
-        if self.spawn(None).is_err() {
-            self.lock().threads -= 1;
+        if self.spawn(None, role).is_err() {
+            self.without(role);
         }
     }
 
@@ -241,11 +246,11 @@ impl Lane {
         (waiting.count, waiting.bytes)
     }
 
-    /// Takes room for a request.
+    /// Takes room for a request, whose body was parsed in `spent` seconds.
     ///
     /// # Errors
     /// 429 when there is none, for this key or for any; 503 when the lane has ended.
-    pub fn reserve(self: &Arc<Self>, owner: &Arc<str>, bytes: u64, bounded: bool) -> Result<Room, Problem> {
+    pub fn reserve(self: &Arc<Self>, owner: &Arc<str>, bytes: u64, spent: f64, bounded: bool) -> Result<Room, Problem> {
         let mut waiting = self.lock();
         if waiting.closed {
             return Err(Problem::unavailable("the service is stopping"));
@@ -265,11 +270,8 @@ impl Lane {
         }
         waiting.count += 1;
         waiting.bytes = waiting.bytes.saturating_add(bytes);
-        let floor = waiting.floor;
+        waiting.spent.add(owner, spent);
         let entry = waiting.owners.entry(owner.clone()).or_default();
-        if entry.tasks.is_empty() {
-            entry.used = entry.used.max(floor);
-        }
         entry.count += 1;
         entry.bytes = entry.bytes.saturating_add(bytes);
         Ok(Room { lane: self.clone(), owner: owner.clone(), bytes })
@@ -284,8 +286,9 @@ impl Lane {
             drop(task);
             return;
         }
-        let owner = task.owner.clone();
-        waiting.owners.entry(owner).or_default().tasks.push_back(Entry { task, alike, since: Instant::now() });
+        let (owner, job) = (task.owner.clone(), task.begun.is_some());
+        let entry = Entry { task, alike, since: Instant::now(), job, tried: false };
+        waiting.owners.entry(owner).or_default().tasks.push_back(entry);
         drop(waiting);
         // One that gathers a batch may hear it in the place of one that is idle.
         self.wake.notify_all();
@@ -308,8 +311,11 @@ impl Lane {
     /// Stops what is too late, or what nobody waits for.
     fn watch(&self) {
         for running in &*self.running() {
-            if running.since.elapsed() > self.bounds.time {
+            let time = running.since.elapsed();
+            if time > self.bounds.time {
                 running.late.store(true, Ordering::Relaxed);
+            }
+            if time > running.first.unwrap_or(self.bounds.time) {
                 running.stop.cancel();
             }
             if running.flags.iter().all(CancelFlag::is_cancelled) {
@@ -342,31 +348,44 @@ impl Lane {
     fn ended(&self, entry: &Entry) -> Option<Problem> {
         if entry.task.cancel.is_cancelled() {
             Some(Problem::cancelled())
-        } else if entry.task.begun.is_none() && entry.since.elapsed() > self.bounds.wait {
-            // A job was accepted: it waits for as long as it takes.
+        } else if !entry.job && entry.since.elapsed() > self.bounds.wait {
             Some(Problem::unavailable("it waited in the queue for longer than it may"))
         } else {
             None
         }
     }
 
-    /// The next tasks that become one dispatch; `None` at the lane's end.
-    fn next(&self) -> Option<Vec<Task>> {
-        let mut waiting = self.lock();
+    /// The next tasks that become one dispatch; `None` at the lane's end. A thread that waits for a while calls `rest`, once.
+    fn next(&self, role: Role, rest: impl Fn()) -> Option<Vec<Entry>> {
+        let (mut waiting, mut rested) = (self.lock(), false);
         loop {
             if waiting.closed {
                 return None;
             }
-            let Some(first) = waiting.first() else {
-                waiting.idle += 1;
-                waiting = self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-                waiting.idle -= 1;
+            let first = match role {
+                Role::Computes => waiting.first(false),
+                // One that is idle computes to the end.
+                Role::Tries if waiting.idle > 0 => None,
+                Role::Tries => waiting.first(true),
+            };
+            let Some(first) = first else {
+                let idle = usize::from(role == Role::Computes);
+                waiting.idle += idle;
+                let time = if rested { Duration::MAX } else { REST };
+                let (held, over) = self.wake.wait_timeout(waiting, time).unwrap_or_else(PoisonError::into_inner);
+                waiting = held;
+                waiting.idle -= idle;
+                if over.timed_out() && !rested {
+                    rested = true;
+                    drop(waiting);
+                    rest();
+                    waiting = self.lock();
+                }
                 continue;
             };
             let Some(owner) = waiting.owners.get_mut(&first) else { continue };
-            let used = owner.used;
             let Some(entry) = owner.tasks.pop_front() else { continue };
-            waiting.floor = waiting.floor.max(used);
+            waiting.spent.turn(&first);
             if let Some(problem) = self.ended(&entry) {
                 // Its room is in the task, and giving it back takes the lock.
                 drop(waiting);
@@ -377,8 +396,8 @@ impl Lane {
             if let Some(owner) = waiting.owners.get_mut(&first) {
                 owner.served = true;
             }
-            let (since, alike) = (entry.since, entry.alike);
-            let mut batch = vec![entry.task];
+            let (since, alike) = (entry.since, entry.alike.clone());
+            let mut batch = vec![entry];
             if let Some(alike) = alike {
                 loop {
                     gather(&mut waiting, &alike, self.bounds.batch, &mut batch);
@@ -393,40 +412,51 @@ impl Lane {
         }
     }
 
-    /// Counts a dispatch's time, a part to each of its keys; the first is the one that was served.
-    fn charge(&self, owners: &[Arc<str>], seconds: f64) {
+    /// Counts a dispatch's time, a part to each of its keys; the first is the one that was served. `back` was tried in vain, and waits again.
+    fn charge(&self, owners: &[Arc<str>], seconds: f64, back: Vec<Entry>) {
         let mut waiting = self.lock();
+        let each = seconds / owners.len().max(1) as f64;
+        for owner in owners {
+            waiting.spent.add(owner, each);
+        }
+        if waiting.closed {
+            // Their room is in the tasks, and giving it back takes the lock.
+            drop(waiting);
+            return drop(back);
+        }
+        let barred = self.bounds.first.map(|first| Instant::now() + BARRED * first);
+        for mut entry in back.into_iter().rev() {
+            entry.tried = true;
+            let owner = waiting.owners.entry(entry.task.owner.clone()).or_default();
+            owner.barred = barred;
+            owner.tasks.push_front(entry);
+        }
         if let Some(owner) = owners.first().and_then(|first| waiting.owners.get_mut(first)) {
             owner.served = false;
         }
-        let each = seconds / owners.len().max(1) as f64;
-        for owner in owners {
-            if let Some(owner) = waiting.owners.get_mut(owner) {
-                owner.used += each;
-            }
-        }
-        // Who has nothing here and had no more than others is forgotten.
-        let floor = waiting.floor;
+        // Who has nothing here is forgotten.
         if waiting.owners.len() > 1024 {
-            waiting.owners.retain(|_, owner| owner.count > 0 || owner.served || owner.used > floor);
+            waiting.owners.retain(|_, owner| owner.count > 0 || owner.served);
         }
     }
 
     /// A thread.
-    fn work(self: &Arc<Self>, worker: &Worker) {
-        while let Some(mut batch) = self.next() {
+    fn work(self: &Arc<Self>, worker: &Worker, role: Role) {
+        let first = self.bounds.first.filter(|_| role == Role::Tries);
+        while let Some(mut batch) = self.next(role, || worker.rest()) {
             // A key that came while this thread was looked for has nobody else now.
             self.reinforce();
-            for task in &mut batch {
-                if let Some(begun) = task.begun.take() {
+            for entry in &mut batch {
+                if let Some(begun) = entry.task.begun.take() {
                     let _ = begun.send(());
                 }
             }
             let (stop, late) = (CancelFlag::new(), Arc::new(AtomicBool::new(false)));
-            let flags = batch.iter().map(|task| task.cancel.clone()).collect();
+            let flags = batch.iter().map(|entry| entry.task.cancel.clone()).collect();
             let (since, began) = (Instant::now(), SystemTime::now());
-            self.running().push(Running { since, stop: stop.clone(), flags, late: late.clone() });
-            let mut outcomes = worker.compute(&batch, &stop);
+            self.running().push(Running { since, stop: stop.clone(), flags, late: late.clone(), first });
+            let tasks: Vec<&Task> = batch.iter().map(|entry| &entry.task).collect();
+            let mut outcomes = worker.compute(&tasks, &stop);
             self.running().retain(|running| !Arc::ptr_eq(&running.late, &late));
             if stop.is_cancelled() {
                 // The device did not fail: it was stopped.
@@ -435,39 +465,31 @@ impl Lane {
             let seconds = since.elapsed().as_secs_f64();
             // To the microsecond: a number with few digits is the same after the disk.
             let milliseconds = (seconds * 1e6).round() / 1e3;
-            let owners: Vec<Arc<str>> = batch.iter().map(|task| task.owner.clone()).collect();
-            self.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            let owners: Vec<Arc<str>> = batch.iter().map(|entry| entry.task.owner.clone()).collect();
             self.dispatches.fetch_add(1, Ordering::Relaxed);
             self.busy.fetch_add((seconds * 1e6) as u64, Ordering::Relaxed);
             let count = batch.len();
             // The answers in order; one that is missing is a fault of the service.
             outcomes.results.resize_with(count, || Err(Problem::internal()));
-            for (task, result) in batch.into_iter().zip(outcomes.results) {
-                let result = match result {
-                    Err(problem) if late.load(Ordering::Relaxed) && problem.status == 409 => {
-                        Err(Problem::time_limit(self.bounds.time.as_millis()))
-                    }
-                    other => other,
+            let mut back = Vec::new();
+            for (entry, result) in batch.into_iter().zip(outcomes.results) {
+                let stopped = matches!(&result, Err(problem) if problem.status == 409);
+                let result = if stopped && late.load(Ordering::Relaxed) {
+                    Err(Problem::time_limit(self.bounds.time.as_millis()))
+                } else if stopped && first.is_some() && !entry.task.cancel.is_cancelled() && !self.lock().closed {
+                    back.push(entry);
+                    continue;
+                } else {
+                    result
                 };
-                finish(task, result, Some(began), milliseconds, count, &outcomes.devices, &outcomes.events);
+                self.done.fetch_add(1, Ordering::Relaxed);
+                finish(entry.task, result, Some(began), milliseconds, count, &outcomes.devices, &outcomes.events);
             }
-            self.charge(&owners, seconds);
+            self.charge(&owners, seconds, back);
+            if role == Role::Tries {
+                // One that became idle meanwhile takes the rest.
+                self.wake.notify_all();
+            }
         }
     }
-}
-
-fn finish(
-    task: Task,
-    result: Result<Output, Problem>,
-    began: Option<SystemTime>,
-    milliseconds: f64,
-    batch: usize,
-    devices: &[String],
-    events: &[String],
-) {
-    let finished = Finished { result, began, milliseconds, batch, devices: devices.to_vec(), events: events.to_vec() };
-    // Room is free before the answer is there: who asks again at once finds it.
-    let Task { reply, room, .. } = task;
-    drop(room);
-    let _ = reply.send(finished);
 }

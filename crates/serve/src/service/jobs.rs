@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use axum::body::Bytes;
 use axum::http::StatusCode;
 use blake2::{Blake2s256, Digest};
 use cantus::backend::CancelFlag;
@@ -12,7 +13,7 @@ use futures_util::future::join_all;
 use tokio::sync::{oneshot, watch};
 
 use super::Service;
-use super::answers::{Answers, Held};
+use super::answers::{Held, Pieces};
 use super::kept::{Kept, RECORD};
 use super::ledger::{Ledger, Live};
 use crate::job::{Job, Record, Shape, State};
@@ -21,7 +22,7 @@ use crate::priority::blocking;
 use crate::problem::Problem;
 use crate::queue::{Finished, Lane, Room, Task};
 use crate::settings::Scope;
-use crate::store::Change;
+use crate::store::{Change, PIECE};
 use crate::traces::{self, Worked};
 use crate::work::Work;
 use crate::work::output::Output;
@@ -53,7 +54,7 @@ impl Service {
         // The request goes when the result comes.
         let bytes = RECORD + texts as u64 + body.max(work.produces());
         self.answers.fits(work.produces())?;
-        let (lane, owner, room) = self.room(caller, &work, body, true)?;
+        let (lane, owner, room) = self.room(caller, &work, body, request.spent, true)?;
         self.keep(&owner, bytes)?;
         let kept = Kept { service: self.clone(), owner: owner.clone(), bytes: Some(bytes) };
         let id = random_hex::<16>().map_err(|_| Problem::internal())?;
@@ -221,7 +222,7 @@ impl Service {
                 record.job.state = State::Done;
                 record.job.progress = Some(100);
                 record.shape = Some(output.shape);
-                Some(output.bytes)
+                Some(Bytes::from(output.bytes))
             }
             Err(problem) => {
                 record.job.state = if problem.status == 409 { State::Cancelled } else { State::Failed };
@@ -229,7 +230,7 @@ impl Service {
                 None
             }
         };
-        record.bytes = after(result.as_ref().map_or(0, Vec::len));
+        record.bytes = after(result.as_ref().map_or(0, Bytes::len));
         // What cannot be written now is written later: nobody is told that it is done before.
         let mut pause = Duration::from_millis(100);
         while let Err(reason) = self.store.change(Change::Finish(Box::new(record.clone()), result.clone())).await {
@@ -312,19 +313,12 @@ impl Service {
             )
         };
         let shape = shape.ok_or_else(|| job.problem.clone().unwrap_or_else(pending))?;
-        if let Some(held) = self.answers.read(id) {
-            return Ok((job, shape, held));
-        }
-        let part = self.answers.part(&owner.as_str().into(), shape.bytes())?;
+        // As long as it is read, a piece is held and another one may be on its way.
+        let bytes = shape.bytes();
+        let part = self.answers.part(&owner.as_str().into(), bytes.min(2 * PIECE as u64))?;
         let (service, name) = (self.clone(), id.to_owned());
-        let read = blocking(move || service.store.result(&name)).await.map_err(|_| Problem::internal())?;
-        let bytes = read.map_err(|reason| {
-            crate::log(&format!("a result could not be read: {reason}"));
-            Problem::unavailable("the disk does not give the result now")
-        })?;
-        // It was there, so it was deleted meanwhile.
-        let bytes = bytes.ok_or_else(|| Problem::not_found("there is no such job"))?;
-        Ok((job, shape, self.answers.share(id, Answers::hold(part, bytes))))
+        let read = Arc::new(move |piece| service.store.result(&name, piece));
+        Ok((job, shape, Pieces::new(read, bytes, part).begin().await?))
     }
 
     /// Cancels a job, or forgets one that has ended. Whether it was forgotten.
@@ -343,7 +337,7 @@ impl Service {
             }
             return self.job(caller, id).map(Some);
         }
-        if self.forget(record).await { Ok(None) } else { Err(Problem::unavailable("the disk rejects writes")) }
+        if self.forget(record).await { Ok(None) } else { Err(undeleted()) }
     }
 }
 
@@ -408,6 +402,10 @@ fn queued(id: &str, work: &Work) -> Job {
     }
 }
 
+fn undeleted() -> Problem {
+    Problem::unavailable("the disk takes no writes now, so the job stays: delete it again once there is room")
+}
+
 fn unwritten() -> Problem {
     Problem::unavailable("the job could not be written to disk")
 }
@@ -420,7 +418,9 @@ pub struct Request {
     /// Its query.
     pub query: String,
     /// Its body.
-    pub body: axum::body::Bytes,
+    pub body: Bytes,
     /// Its `Idempotency-Key`.
     pub idempotency: Option<String>,
+    /// Seconds that it took to parse it.
+    pub spent: f64,
 }

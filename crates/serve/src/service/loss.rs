@@ -49,6 +49,7 @@ async fn run(service: &Arc<Service>, text: &str) -> (Job, Vec<Option<u8>>, Outpu
         query: String::new(),
         body: text.as_bytes().to_vec().into(),
         idempotency: None,
+        spent: 0.0,
     };
     let caller = service.anybody.clone();
     let id = service.accept(&caller, work, request).await.unwrap().id;
@@ -63,7 +64,14 @@ async fn run(service: &Arc<Service>, text: &str) -> (Job, Vec<Option<u8>>, Outpu
         changes.changed().await.unwrap();
     };
     let (_, shape, held) = service.result(&caller, &id).await.unwrap();
-    (job, seen, Output { shape, bytes: held.as_ref().to_vec() })
+    let mut bytes = held.first.to_vec();
+    let mut rest = held.rest;
+    while let Some(pieces) = &mut rest
+        && let Some(piece) = std::future::poll_fn(|context| pieces.poll(context)).await
+    {
+        bytes.extend(piece.unwrap());
+    }
+    (job, seen, Output { shape, bytes })
 }
 
 const ANIMATION: &str =

@@ -5,6 +5,7 @@ mod jobs;
 mod kept;
 mod ledger;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test waits")]
 mod loss;
 mod resume;
 
@@ -22,17 +23,24 @@ use crate::priority::Yields;
 use crate::problem::Problem;
 use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
 use crate::settings::{Scope, Settings};
-use crate::share::{Bound, Part, Shares, Turns};
+use crate::share::{Bound, Part, Shares};
 use crate::store::Store;
 use crate::traces::{self, Traces, Worked};
+use crate::turns::Turns;
 use crate::work::kernel::KernelLimits;
 use crate::work::output::Output;
 use crate::work::progress::Progress;
 use crate::work::{Limits, Work};
 use answers::Answers;
-pub use answers::Held;
+pub use answers::{Held, Pieces};
 pub use jobs::Request;
 use ledger::Ledger;
+
+/// The time that work is given where all threads compute what takes long.
+const FIRST: Duration = Duration::from_millis(50);
+
+/// As [`FIRST`], for a process, which has to begin.
+const FIRST_OF_PROCESS: Duration = Duration::from_millis(250);
 
 /// Opens an engine on the device of a name.
 type Engines = dyn Fn(&str) -> cantus::Result<cantus::Engine> + Send + Sync;
@@ -122,6 +130,7 @@ fn kernel_lane(limits: KernelLimits, settings: &Settings, bounds: Bounds) -> std
         batch: 1,
         count: settings.queue.min(1000),
         threads: settings.kernel_processes,
+        first: Some(FIRST_OF_PROCESS),
         // A process has the priority of the thread that begins it: a key's first moments go before what others have long computed.
         yields: Yields::Nothing,
         ..bounds
@@ -166,7 +175,7 @@ pub struct Service {
     followed: AtomicU64,
     stopping: AtomicBool,
     /// Large bodies are parsed by a few at a time, of each key one: a tree of JSON takes many times its text.
-    pub parsing: Turns,
+    pub parsing: Arc<Turns>,
     /// Bytes of bodies that are being sent.
     pub bodies: Arc<Shares>,
     /// Results that are being answered.
@@ -210,13 +219,16 @@ impl Service {
             window: Duration::from_micros(settings.batch_window),
             memory: settings.memory,
             threads: 1,
+            first: None,
             yields: Yields::Nothing,
         };
         // Where there are keys none of them has the whole machine.
         let yields = if keys.is_some() { Yields::Core } else { Yields::Priority };
         let names = if settings.devices.is_empty() { vec![String::new()] } else { settings.devices.clone() };
-        let open =
-            |name: &String| Served::open(name, engine, bounds, Bounds { threads: settings.workers, yields, ..bounds });
+        let open = |name: &String| {
+            let many = Bounds { threads: settings.workers, first: Some(FIRST), yields, ..bounds };
+            Served::open(name, engine, bounds, many)
+        };
         let devices = names.iter().map(open).collect::<Result<_, _>>()?;
         let drivers = crate::folder::drivers(&settings.data)?;
         let kernel_limits = settings.kernels.clone().map(|device| KernelLimits {
@@ -324,21 +336,30 @@ impl Service {
         caller: &Caller,
         work: &Work,
         bytes: u64,
+        spent: f64,
         bounded: bool,
     ) -> Result<(Arc<Lane>, Arc<str>, Room), Problem> {
         if self.is_stopping() {
             return Err(Problem::unavailable("the service is stopping"));
         }
         let (lane, owner) = (self.lane(work)?.clone(), Arc::<str>::from(caller.id.as_str()));
-        let room = lane.reserve(&owner, bytes, bounded)?;
+        let room = lane.reserve(&owner, bytes, spent, bounded)?;
         Ok((lane, owner, room))
     }
 
-    /// Computes while the caller waits; `body` is the part that counts the body until the queue does. Dropped, the work is cancelled.
+    /// Computes while the caller waits. The body was parsed in `spent` seconds, and `body` is the part that counts it until the queue does. Dropped, the
+    /// work is cancelled.
     ///
     /// # Errors
     /// 429, and what the work ends with.
-    pub async fn compute(&self, caller: &Caller, work: Work, bytes: u64, body: Part) -> Result<Finished, Problem> {
+    pub async fn compute(
+        &self,
+        caller: &Caller,
+        work: Work,
+        bytes: u64,
+        spent: f64,
+        body: Part,
+    ) -> Result<Finished, Problem> {
         struct Guard(CancelFlag);
         impl Drop for Guard {
             fn drop(&mut self) {
@@ -346,7 +367,7 @@ impl Service {
             }
         }
         self.answers.fits(work.produces())?;
-        let (lane, owner, room) = self.room(caller, &work, bytes, true)?;
+        let (lane, owner, room) = self.room(caller, &work, bytes, spent, true)?;
         // From here on the queue counts it.
         drop(body);
         let (reply, outcome) = oneshot::channel();

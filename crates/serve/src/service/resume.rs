@@ -111,7 +111,7 @@ impl Service {
         let mut work = crate::body::read(&record.content_type, &record.query, &body).map_err(held)?;
         work.check(&self.limits).map_err(held)?;
         let owner = Caller::named(&record.owner);
-        let (lane, owner, room) = self.room(&owner, &work, body.len() as u64, false).map_err(held)?;
+        let (lane, owner, room) = self.room(&owner, &work, body.len() as u64, 0.0, false).map_err(held)?;
         self.drive(&lane, owner, room, work, record.id.clone(), cancel);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 mod open;
 mod overlay;
+mod pieces;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use redb::{Database, ReadableDatabase, TableDefinition};
 
 use crate::job::Record;
 use open::{Fault, Found, Identity, load};
+pub use pieces::PIECE;
 use write::Writer;
 
 const RECORDS: TableDefinition<&str, &[u8]> = TableDefinition::new("records");
@@ -31,7 +33,7 @@ pub enum Change {
     /// A job's new state.
     Update(Box<Record>),
     /// A job's end with its result, after which the request is no longer needed.
-    Finish(Box<Record>, Option<Vec<u8>>),
+    Finish(Box<Record>, Option<Bytes>),
     /// A job is forgotten.
     Forget(Box<Record>),
     /// Nothing but the store's age.
@@ -88,6 +90,7 @@ impl Store {
     ///
     /// # Errors
     /// In words, when the folder cannot be written, or another process has the database open.
+    #[expect(clippy::disallowed_methods, reason = "at the start, before anybody is served")]
     pub fn open(folder: &Path) -> Result<Opened, String> {
         let path = folder.join("jobs.redb");
         let (database, Found { records, age }, aside) = match load(&path) {
@@ -150,17 +153,19 @@ impl Store {
     }
 
     /// The request of a job.
+    ///
+    /// # Errors
+    /// In words, of the disk, or where there is no memory for it.
     pub fn request(&self, id: &str) -> Result<Option<Vec<u8>>, String> {
-        self.get(REQUESTS, id)
+        self.reading(|read| pieces::whole(&read.open_table(REQUESTS)?, id))?.transpose()
     }
 
-    /// The result of a job.
-    pub fn result(&self, id: &str) -> Result<Option<Vec<u8>>, String> {
-        self.get(RESULTS, id)
-    }
-
-    fn get(&self, table: TableDefinition<&str, &[u8]>, id: &str) -> Result<Option<Vec<u8>>, String> {
-        self.reading(|read| Ok(read.open_table(table)?.get(id)?.map(|bytes| bytes.value().to_vec())))
+    /// A piece of the result of a job. Together they are the result; there are no more from the first one on that is not there.
+    ///
+    /// # Errors
+    /// As [`Store::request`].
+    pub fn result(&self, id: &str, piece: usize) -> Result<Option<Vec<u8>>, String> {
+        self.reading(|read| pieces::get(&read.open_table(RESULTS)?, id, piece))?.transpose()
     }
 
     fn reading<T>(&self, work: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>) -> Result<T, String> {
@@ -172,6 +177,7 @@ impl Store {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test waits")]
 mod tests {
     use super::open::FORMAT;
     use super::*;
@@ -238,7 +244,7 @@ mod tests {
         let job =
             serde_json::json!({"id": id, "state": "done", "kind": "field", "created": 1, "devices": [], "events": []});
         let record = serde_json::json!({"id": id, "owner": "a", "job": job, "content_type": "", "query": "", "attempts": 0, "bytes": 0, "digest": ""});
-        Change::Finish(serde_json::from_value(record).unwrap(), Some(result))
+        Change::Finish(serde_json::from_value(record).unwrap(), Some(result.into()))
     }
 
     fn eventually(condition: impl Fn() -> bool) {
@@ -261,12 +267,40 @@ mod tests {
         // Another one in its place is not it.
         std::fs::copy(&elsewhere, &path).unwrap();
         assert!(pollster::block_on(store.change(Change::Age)).is_err());
-        assert_eq!(store.result("first").unwrap(), Some(vec![1]));
+        assert_eq!(store.result("first", 0).unwrap(), Some(vec![1]));
         // Moved back, it goes on by itself.
         std::fs::rename(&elsewhere, &path).unwrap();
         eventually(|| !store.is_failing());
         pollster::block_on(store.change(ended("second", vec![2]))).unwrap();
-        assert_eq!(store.result("second").unwrap(), Some(vec![2]));
+        assert_eq!(store.result("second", 0).unwrap(), Some(vec![2]));
+    }
+
+    /// Neither the store nor who reads it holds more than a piece at a time; of results of before, all of it is the first one.
+    #[test]
+    fn results_are_kept_in_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).unwrap().store;
+        let result: Vec<u8> = (0..1_000_000_u32).map(|at| (at.wrapping_mul(at) >> 4) as u8).collect();
+        for (id, bytes) in [("large", &result[..]), ("larger", &result[..7]), ("none", &[])] {
+            pollster::block_on(store.change(ended(id, bytes.to_vec()))).unwrap();
+        }
+        let read = |id: &str| -> Vec<Vec<u8>> { (0..).map_while(|piece| store.result(id, piece).unwrap()).collect() };
+        let pieces = read("large");
+        assert!(pieces.len() > 3 && pieces.iter().all(|piece| piece.len() <= pieces::PIECE));
+        assert!(pieces.concat() == result);
+        assert_eq!((read("larger"), read("none"), read("nobody")), (vec![result[..7].to_vec()], vec![vec![]], vec![]));
+        let Change::Finish(record, _) = ended("large", Vec::new()) else { unreachable!() };
+        pollster::block_on(store.change(Change::Forget(record))).unwrap();
+        assert_eq!((read("large").len(), read("larger").len()), (0, 1));
+        let left = store.reading(|read| Ok(redb::ReadableTableMetadata::len(&read.open_table(RESULTS)?)?)).unwrap();
+        assert_eq!(left, 2);
+        // Format 1 had them whole.
+        let database = store.held.database.read().unwrap();
+        let write = database.as_ref().unwrap().begin_write().unwrap();
+        write.open_table(RESULTS).unwrap().insert("old", &result[..]).unwrap();
+        write.commit().unwrap();
+        drop(database);
+        assert!(read("old") == [result]);
     }
 
     #[test]

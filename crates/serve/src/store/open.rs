@@ -1,4 +1,5 @@
 //! How the database is opened: for the first time, and again after a failure of the disk.
+#![expect(clippy::disallowed_methods, reason = "on the store's own thread, and at the start")]
 
 use std::path::Path;
 
@@ -12,8 +13,8 @@ use crate::job::Record;
 /// Bytes of the database that are kept in memory: records are there anyway, and a result is read once.
 const CACHE: usize = 32 << 20;
 
-/// The version of the tables' format: a newer service may write another one.
-pub(super) const FORMAT: u64 = 1;
+/// The version of the tables' format: a newer service may write another one. Of 1 requests and results are single values, which are read as one piece.
+pub(super) const FORMAT: u64 = 2;
 
 const NEWER: &str = "a newer version wrote it; it is kept as it is: run that version, or give another folder (--data)";
 
@@ -132,7 +133,7 @@ fn facts(database: &Database) -> Result<(u64, u64), redb::Error> {
         let mut facts = write.open_table(FACTS)?;
         let fact = |name| Ok::<_, redb::Error>(facts.get(name)?.map(|fact| fact.value()));
         let (format, age) = (fact("format")?, fact("age")?.unwrap_or(0));
-        if format.is_none() {
+        if format.is_none_or(|format| format < FORMAT) {
             facts.insert("format", FORMAT)?;
         }
         (format.unwrap_or(FORMAT), age)

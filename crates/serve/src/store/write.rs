@@ -1,4 +1,5 @@
 //! The thread that writes.
+#![expect(clippy::disallowed_methods, reason = "on the store's own thread")]
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use redb::Database;
 
+use crate::job::Shape;
+
 use super::open::{Identity, again, to_read};
+use super::pieces;
 use super::{Age, Change, FACTS, Held, RECORDS, REQUESTS, RESULTS, Reply};
 
 /// The time after which a failed write is tried again, if nobody writes before.
@@ -160,20 +164,21 @@ fn commit(database: &Database, age: Age, changes: &[&Change]) -> Result<(), redb
             let id = record.id.as_str();
             if let Change::Forget(_) = change {
                 records.remove(id)?;
-                requests.remove(id)?;
-                results.remove(id)?;
+                pieces::remove(&mut requests, id)?;
+                pieces::remove(&mut results, id)?;
                 continue;
             }
             let bytes = serde_json::to_vec(record).map_err(|error| redb::Error::Io(error.into()))?;
             records.insert(id, bytes.as_slice())?;
             match change {
                 Change::Accept(_, request) => {
-                    requests.insert(id, &request[..])?;
+                    pieces::put(&mut requests, id, request, 1)?;
                 }
                 Change::Finish(_, result) => {
-                    requests.remove(id)?;
+                    pieces::remove(&mut requests, id)?;
                     if let Some(result) = result {
-                        results.insert(id, result.as_slice())?;
+                        let each = record.shape.as_ref().map_or(1, Shape::each);
+                        pieces::put(&mut results, id, result, each)?;
                     }
                 }
                 _ => {}

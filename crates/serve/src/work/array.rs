@@ -47,6 +47,7 @@ pub struct Array {
     #[schema(max_items = 16)]
     pub shape: Option<Vec<u32>>,
     /// The elements, row-major.
+    #[serde(deserialize_with = "super::listed")]
     pub data: Vec<Number>,
     /// The elements once they are checked, or as they came.
     #[serde(skip)]
@@ -171,7 +172,7 @@ impl Array {
             return Err(Problem::invalid(format!("{count} elements do not have the shape {sides:?}"))
                 .at(format!("{pointer}/shape")));
         }
-        let mut bytes = Vec::with_capacity(count * dtype.bytes());
+        let mut bytes = super::room(count.saturating_mul(dtype.bytes()))?;
         for (place, number) in self.data.iter().enumerate() {
             put(&mut bytes, dtype, *number).ok_or_else(|| {
                 Problem::invalid(format!("this is not a {dtype}")).at(format!("{pointer}/data/{place}"))
@@ -181,6 +182,15 @@ impl Array {
         self.shape = Some(sides.iter().map(|&side| u32::try_from(side).unwrap_or(u32::MAX)).collect());
         self.held = Some(bytes);
         Ok(())
+    }
+
+    /// The elements' bytes, without a copy.
+    ///
+    /// # Errors
+    /// As [`Array::bytes`].
+    #[cfg(feature = "zk")]
+    pub fn into_bytes(self) -> Result<Vec<u8>, Problem> {
+        self.held.ok_or_else(Problem::internal)
     }
 
     /// The elements' bytes.

@@ -117,7 +117,7 @@ fn check_points(
 const COMPRESSED: usize = 1 << 16;
 
 /// Points between two looks at whether the work is to stop: each takes up to a millisecond.
-const LOOK: usize = 64;
+const LOOK: usize = 8;
 
 /// The points of a block, each seen to be one of the group.
 fn read_points<C: Curve>(

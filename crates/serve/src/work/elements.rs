@@ -36,7 +36,7 @@ described!(Element, "An element of a field, below its modulus: a number, or text
 
 impl<'de> Deserialize<'de> for Elements {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Vec::deserialize(from).map(Self::Listed)
+        super::listed(from).map(Self::Listed)
     }
 }
 
@@ -79,8 +79,26 @@ described!(Bytes, "Bytes as hexadecimal digits, with or without 0x in front.", {
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from).map(Self::Digits)
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Bytes;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bytes, E> {
+                digits(text)
+            }
+        }
+        from.deserialize_str(Visitor)
     }
+}
+
+/// A copy of digits.
+fn digits<E: serde::de::Error>(text: &str) -> Result<Bytes, E> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(|_| E::custom(super::NO_MEMORY))?;
+    copy.push_str(text);
+    Ok(Bytes::Digits(copy))
 }
 
 impl Bytes {
@@ -98,10 +116,12 @@ impl Bytes {
             return Err(refused(digits.len()));
         }
         let digit = |byte: u8| char::from(byte).to_digit(16);
-        let bytes = digits.as_chunks::<2>().0.iter().enumerate().map(|(place, &[high, low])| {
-            digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8).ok_or_else(|| refused(2 * place))
-        });
-        *self = Self::Held(bytes.collect::<Result<_, _>>()?);
+        let mut bytes = super::room(digits.len() / 2)?;
+        for (place, &[high, low]) in digits.as_chunks::<2>().0.iter().enumerate() {
+            let byte = digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8);
+            bytes.push(byte.ok_or_else(|| refused(2 * place))?);
+        }
+        *self = Self::Held(bytes);
         Ok(())
     }
 
@@ -143,7 +163,7 @@ impl Points {
     /// # Errors
     /// 500 for an array that was not checked.
     pub fn of(array: Array) -> Result<Self, Problem> {
-        Ok(Self::Together(Bytes::Held(array.bytes()?.to_vec())))
+        array.into_bytes().map(|bytes| Self::Together(Bytes::Held(bytes)))
     }
 }
 
@@ -162,15 +182,11 @@ impl<'de> Deserialize<'de> for Points {
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("hexadecimal digits, or a list of them")
             }
-            fn visit_str<E>(self, text: &str) -> Result<Points, E> {
-                Ok(Points::Together(Bytes::Digits(text.to_owned())))
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Points, E> {
+                digits(text).map(Points::Together)
             }
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Points, A::Error> {
-                let mut points = Vec::new();
-                while let Some(point) = list.next_element()? {
-                    points.push(point);
-                }
-                Ok(Points::Listed(points))
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, list: A) -> Result<Points, A::Error> {
+                super::all_of(list).map(Points::Listed)
             }
         }
         from.deserialize_any(Visitor)

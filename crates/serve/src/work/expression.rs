@@ -359,6 +359,7 @@ fn build(node: &Node, inputs: &Inputs, pointer: &str, memory: u64) -> Result<Exp
         Node::Input(name) => return inputs.get(name).cloned().ok_or_else(Problem::internal),
         Node::Number(_) => return Err(Problem::invalid("a number alone has no dtype").at(pointer)),
         Node::Call(name, operands, options) => {
+            #[expect(clippy::disallowed_methods, reason = "an expression has a bounded number of parts")]
             let mut parts: Vec<Option<Expr>> = Vec::with_capacity(operands.len());
             for (place, operand) in operands.iter().enumerate() {
                 parts.push(match operand {

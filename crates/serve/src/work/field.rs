@@ -66,10 +66,14 @@ pub fn limbs(field: FieldName, array: Array) -> Result<Elements, Problem> {
         let form = if words == 1 { "[n]".to_owned() } else { format!("[n, {words}]") };
         return Err(Problem::invalid(format!("elements of {} are uint32 of the shape {form}", field.name())));
     }
-    Ok(Elements::Limbs(bytemuck::pod_collect_to_vec(array.bytes()?)))
+    let bytes = array.bytes()?;
+    let mut limbs = super::room(bytes.len() / size_of::<u32>())?;
+    limbs.extend(bytes.as_chunks().0.iter().map(|limb| u32::from_ne_bytes(*limb)));
+    Ok(Elements::Limbs(limbs))
 }
 
 /// The limbs of a number in decimal digits, or hexadecimal digits after 0x; `None` for another text, or more limbs.
+#[expect(clippy::disallowed_methods, reason = "the words of one element")]
 fn parse(text: &str, words: usize) -> Option<Vec<u32>> {
     let mut limbs = vec![0_u32; words];
     let (digits, radix) = match text.strip_prefix("0x") {
@@ -106,7 +110,7 @@ pub fn check_elements(field: FieldName, elements: &mut Elements, pointer: &str) 
             return Err(Problem::invalid("the elements are missing").at(pointer));
         }
         Elements::Listed(list) => {
-            let mut limbs = Vec::with_capacity(list.len() * words);
+            let mut limbs = super::room(list.len().saturating_mul(words))?;
             for (place, element) in list.iter().enumerate() {
                 match element {
                     Element::Number(value) => {

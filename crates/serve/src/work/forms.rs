@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::array::Array;
-use super::distinct;
 use super::elements::{Bytes, Element, Elements, Points};
 use super::expression::Node;
+use super::{distinct, listed};
 
 /// The field `kind` of each form of a request.
 macro_rules! kinds {
@@ -160,6 +160,7 @@ pub struct HashWork {
     pub function: HashName,
     /// The messages.
     #[schema(min_items = 1)]
+    #[serde(deserialize_with = "listed")]
     pub messages: Vec<Bytes>,
 }
 
@@ -174,6 +175,7 @@ pub struct MerkleWork {
     pub function: HashName,
     /// The leaves' messages: a power of two of them.
     #[schema(min_items = 1)]
+    #[serde(deserialize_with = "listed")]
     pub leaves: Vec<Bytes>,
     /// The leaf whose path is answered, from its sibling up, in place of the root.
     #[serde(default)]

@@ -63,7 +63,7 @@ const MESSAGES: usize = 4096;
 
 pub fn run(engine: &Engine, work: &HashWork, steps: &Steps<'_>) -> Result<Output, Failure> {
     let messages: Vec<&[u8]> = work.messages.iter().map(Bytes::held).collect();
-    let mut list = Vec::with_capacity(messages.len());
+    let mut list = super::room(messages.len())?;
     steps.blocks(messages.len(), MESSAGES, |block| {
         let own = messages.get(block).unwrap_or_default();
         list.extend(cantus::zk::hash(engine, work.function.into(), own)?);

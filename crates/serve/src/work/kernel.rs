@@ -159,6 +159,7 @@ impl KernelWork {
     ///
     /// # Errors
     /// What the kernel or its limits say.
+    #[expect(clippy::disallowed_methods, reason = "the lane's thread waits")]
     pub fn run(&self, limits: &KernelLimits, stop: &CancelFlag) -> Result<Output, Problem> {
         let message = self.message()?;
         let mut process = Process::begin(limits)?;
@@ -171,8 +172,10 @@ impl KernelWork {
         let reader = std::thread::spawn(move || {
             step_back();
             let mut bytes = Vec::new();
-            let _ = stdout.take(most).read_to_end(&mut bytes);
-            let _ = answer.send(read(bytes));
+            let _ = answer.send(match stdout.take(most).read_to_end(&mut bytes) {
+                Err(error) if error.kind() == std::io::ErrorKind::OutOfMemory => Some(Err(Problem::no_memory())),
+                _ => read(bytes),
+            });
         });
         let outcome = loop {
             match answered.recv_timeout(LOOK) {
@@ -207,7 +210,6 @@ impl KernelWork {
     }
 
     fn message(&self) -> Result<Vec<u8>, Problem> {
-        let mut bytes = Vec::new();
         let mut given = Vec::new();
         for (name, array) in &self.bindings {
             given.push(Given {
@@ -216,7 +218,6 @@ impl KernelWork {
                 shape: array.sides(),
                 bytes: array.bytes()?.len(),
             });
-            bytes.extend_from_slice(array.bytes()?);
         }
         let head = Head {
             wgsl: self.wgsl.clone(),
@@ -227,9 +228,14 @@ impl KernelWork {
             zeros: self.zeros.clone(),
             output: self.output.clone(),
         };
-        let mut message = serde_json::to_vec(&head).map_err(|_| Problem::internal())?;
-        message.push(b'\n');
-        message.extend(bytes);
+        let mut line = serde_json::to_vec(&head).map_err(|_| Problem::internal())?;
+        line.push(b'\n');
+        let bytes = self.bindings.values().map(|array| array.bytes().map_or(0, <[u8]>::len)).sum::<usize>();
+        let mut message = super::room(line.len() + bytes)?;
+        message.extend(line);
+        for array in self.bindings.values() {
+            message.extend_from_slice(array.bytes()?);
+        }
         Ok(message)
     }
 }
@@ -320,7 +326,7 @@ fn execute(engine: &Engine, head: &Head, input: &mut impl Read) -> Result<Output
     let (mut bound, mut uniforms) = (BTreeMap::new(), Vec::new());
     let texture = |name: &str| reflection.textures.iter().find(|texture| texture.name == name);
     for given in &head.given {
-        let mut bytes = vec![0; given.bytes];
+        let mut bytes = cantus::memory::zeros("a binding", given.bytes).map_err(of)?;
         input.read_exact(&mut bytes).map_err(|_| Box::new(Problem::internal()))?;
         let uniform =
             reflection.binding(&given.name).is_some_and(|(_, binding)| binding.space == AddressSpace::Uniform);
@@ -341,7 +347,7 @@ fn execute(engine: &Engine, head: &Head, input: &mut impl Read) -> Result<Output
             Some(binding) => {
                 // Checked with the request: all of them fit the memory.
                 let bytes = shape.iter().fold(dtype.bytes(), |product, &side| product.saturating_mul(side));
-                image(engine, binding, dtype, &shape, &vec![0; bytes])?
+                image(engine, binding, dtype, &shape, &cantus::memory::zeros("zeros", bytes).map_err(of)?)?
             }
             None => Bound::Tensor(engine.zeros_of(dtype, &shape).map_err(of)?),
         };

@@ -120,8 +120,11 @@ impl Work {
         fn read<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, Problem> {
             let mut from = serde_json::Deserializer::from_slice(text);
             serde_path_to_error::deserialize(&mut from).map_err(|error| {
-                let problem = Problem::invalid(error.inner().to_string());
-                problem.at(pointer(error.path()))
+                let reason = error.inner().to_string();
+                if reason.starts_with(NO_MEMORY) {
+                    return Problem::no_memory();
+                }
+                Problem::invalid(reason).at(pointer(error.path()))
             })
         }
         let Peek { kind } = serde_json::from_slice(text).map_err(|error| {
@@ -404,6 +407,55 @@ fn distinct<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> R
         }
     }
     from.deserialize_map(Visitor(std::marker::PhantomData))
+}
+
+/// An empty vector with room for that many elements.
+///
+/// # Errors
+/// 503 where there is no memory.
+fn room<T>(count: usize) -> Result<Vec<T>, Problem> {
+    cantus::memory::vec("a request", count).map_err(|_| Problem::no_memory())
+}
+
+/// A copy of bytes.
+///
+/// # Errors
+/// As [`room`].
+pub fn copied(bytes: &[u8]) -> Result<Vec<u8>, Problem> {
+    let mut copy = room(bytes.len())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
+/// The error of a parser that has no memory for a list or a text.
+const NO_MEMORY: &str = "there is no memory for it";
+
+/// Reads a list whose growth may fail.
+fn listed<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    struct Visitor<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+        type Value = Vec<T>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a sequence")
+        }
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, list: A) -> Result<Vec<T>, A::Error> {
+            all_of(list)
+        }
+    }
+    from.deserialize_seq(Visitor(std::marker::PhantomData))
+}
+
+/// The elements of a list.
+fn all_of<'de, A: serde::de::SeqAccess<'de>, T: Deserialize<'de>>(mut list: A) -> Result<Vec<T>, A::Error> {
+    let mut read = Vec::new();
+    while let Some(element) = list.next_element()? {
+        if read.len() == read.capacity() {
+            let more = read.try_reserve(read.len().max(16));
+            more.map_err(|_| serde::de::Error::custom(NO_MEMORY))?;
+        }
+        read.push(element);
+    }
+    Ok(read)
 }
 
 /// A path in JSON as a JSON pointer (RFC 6901).

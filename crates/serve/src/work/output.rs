@@ -51,7 +51,7 @@ impl Output {
 
 impl Shape {
     /// Bytes of an element.
-    fn each(&self) -> usize {
+    pub fn each(&self) -> usize {
         self.hex.unwrap_or_else(|| self.dtype.parse().map_or(1, DType::bytes)).max(1)
     }
 
@@ -146,6 +146,7 @@ impl Serialize for Shown<'_> {
         if let Some(each) = shape.hex.filter(|&each| each > 0) {
             let mut list = to.serialize_seq(Some(bytes.len() / each))?;
             for element in bytes.chunks_exact(each) {
+                #[expect(clippy::disallowed_methods, reason = "the digits of one element")]
                 let mut text = String::with_capacity(2 + 2 * each);
                 text.push_str("0x");
                 let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16));

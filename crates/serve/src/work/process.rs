@@ -43,6 +43,7 @@ impl Process {
     ///
     /// # Errors
     /// 500 when the system gives none.
+    #[expect(clippy::disallowed_methods, reason = "on a lane's thread")]
     pub fn begin(limits: &KernelLimits) -> Result<Self, Problem> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let refused = |error: std::io::Error| {
@@ -128,6 +129,7 @@ impl Drop for Process {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "on a lane's thread")]
 fn remove(folder: Option<PathBuf>) {
     // What cannot be removed now is removed at the next start.
     let _ = folder.map(std::fs::remove_dir_all);
@@ -139,6 +141,7 @@ fn is_processor(device: &str) -> bool {
 
 /// Bytes that are a process's own: not those of files that it maps.
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "on a lane's thread, and the system's file does not wait")]
 fn memory(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let kibibytes = |name: &str| -> Option<u64> {
@@ -209,6 +212,7 @@ fn end_with(parent: u32) -> Result<(), String> {
 
 /// Ends this process when the one that began it ends: then it has another parent.
 #[cfg(all(unix, not(target_os = "linux")))]
+#[expect(clippy::disallowed_methods, reason = "the thread that watches")]
 fn end_with(parent: u32) -> Result<(), String> {
     let watch = move || {
         while std::os::unix::process::parent_id() == parent {
@@ -220,6 +224,7 @@ fn end_with(parent: u32) -> Result<(), String> {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[expect(clippy::disallowed_methods, reason = "a test waits")]
 mod tests {
     use super::*;
 
