@@ -1,5 +1,11 @@
 //! The program `cantus` from outside: what it writes, prints and refuses. On the CPU backend, where the device does not matter.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test stops where it fails"
+)]
 
 #[cfg(feature = "circuits")]
 mod circuits;

@@ -348,7 +348,7 @@ fn a_checkpoint_belongs_to_the_bytes_of_its_sources() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let values: Vec<u32> = (0..10_000).collect();
-    engine.tensor(&values).unwrap().to_npy(&at("in.npy")).unwrap();
+    engine.tensor(&values).unwrap().to_npy(at("in.npy")).unwrap();
     let bytes: Vec<u8> = bytemuck::cast_slice(&values).to_vec();
     let since = std::fs::metadata(at("in.npy")).unwrap().modified().unwrap();
     let run = |source: Box<dyn Source>, before: usize, fails: u64| {

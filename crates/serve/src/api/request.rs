@@ -174,7 +174,8 @@ mod tests {
                 _ = parsing => panic!("it cannot have ended"),
                 began = begins => began.unwrap(),
             }
-            let another = turns.take(&"b".into(), 1 << 20);
+            let other = "b".into();
+            let another = turns.take(&other, 1 << 20);
             assert!(tokio::time::timeout(Duration::from_millis(50), another).await.is_err(), "two at once");
             assert_eq!(shares.held(), 70);
             go_on.send(()).unwrap();

@@ -286,7 +286,7 @@ mod tests {
         }
         let read = |id: &str| -> Vec<Vec<u8>> { (0..).map_while(|piece| store.result(id, piece).unwrap()).collect() };
         let pieces = read("large");
-        assert!(pieces.len() > 3 && pieces.iter().all(|piece| piece.len() <= pieces::PIECE));
+        assert!(pieces.len() > 3 && pieces.iter().all(|piece| piece.len() <= PIECE));
         assert!(pieces.concat() == result);
         assert_eq!((read("larger"), read("none"), read("nobody")), (vec![result[..7].to_vec()], vec![vec![]], vec![]));
         let Change::Finish(record, _) = ended("large", Vec::new()) else { unreachable!() };
