@@ -2,6 +2,8 @@
 
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
+/// 2^64 over the golden ratio, made odd: its bits are spread, so that a product mixes all lower bits into the higher ones.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A hash being computed.
 #[derive(Clone, Copy)]
@@ -36,7 +38,11 @@ impl Fnv {
     #[must_use]
     pub fn with_block(self, bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<8>();
-        let add = |hash: u64, word: &[u8; 8]| (hash ^ u64::from_le_bytes(*word)).wrapping_mul(PRIME).rotate_left(29);
+        // A product leaves the highest bit where it is: the shift and the next turn bring it down, for the next product to spread.
+        let add = |hash: u64, word: &[u8; 8]| {
+            let product = (hash.rotate_left(23) ^ u64::from_le_bytes(*word)).wrapping_mul(SPREAD);
+            product ^ (product >> 32)
+        };
         Self(words.iter().fold(self.0, add)).with(rest)
     }
 

@@ -142,11 +142,11 @@ impl Drop for Part {
 #[derive(Debug, Default)]
 pub struct Spent {
     owners: HashMap<Arc<str>, f64>,
-    /// The seconds of the key whose turn it was last.
+    /// What a key has had that is not known: the seconds of the key whose turn it was last, or of those that were forgotten.
     floor: f64,
 }
 
-/// The number of keys from which those that had no more than others are forgotten.
+/// The number of keys that are remembered.
 const MANY: usize = 1024;
 
 impl Spent {
@@ -160,12 +160,15 @@ impl Spent {
         self.floor = self.of(owner);
     }
 
-    /// Adds seconds to those of a key.
+    /// Adds seconds to those of a key. Of too many keys the half that had least is forgotten: they begin where the others of that half are at most.
     pub fn add(&mut self, owner: &Arc<str>, seconds: f64) {
         let spent = self.of(owner) + seconds;
         self.owners.insert(owner.clone(), spent);
         if self.owners.len() > MANY {
-            let floor = self.floor;
+            let mut all: Vec<f64> = self.owners.values().copied().collect();
+            let (_, median, _) = all.select_nth_unstable_by(MANY / 2, f64::total_cmp);
+            let floor = self.floor.max(*median);
+            self.floor = floor;
             self.owners.retain(|_, spent| *spent > floor);
         }
     }
