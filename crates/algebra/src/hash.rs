@@ -75,6 +75,11 @@ pub const KECCAK_LANES: [(usize, u32); 24] = [
     (1, 44),
 ];
 
+/// Bytes as words of memory's order.
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
+}
+
 impl HashFunction {
     /// 32-bit words of a block.
     #[must_use]
@@ -85,10 +90,12 @@ impl HashFunction {
         }
     }
 
-    /// Appends the message, padded to whole blocks, in words of memory's order.
+    /// Appends the message, padded to whole blocks, in words of memory's order: at most two blocks more than it has whole.
     pub fn pad(self, message: &[u8], blocks: &mut Vec<u32>) {
         let block = 4 * self.block_words();
-        let mut bytes = message.to_vec();
+        let (whole, rest) = message.split_at(message.len() - message.len() % block);
+        blocks.extend(words(whole));
+        let mut bytes = rest.to_vec();
         match self {
             Self::Keccak256 => {
                 bytes.push(1);
@@ -103,7 +110,7 @@ impl HashFunction {
                 bytes.extend((8 * message.len() as u64).to_be_bytes());
             }
         }
-        blocks.extend(bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])));
+        blocks.extend(words(&bytes));
     }
 
     /// The digest of padded blocks, in words of memory's order.

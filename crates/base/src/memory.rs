@@ -80,6 +80,16 @@ pub fn reserve<T>(what: &str, vector: &mut Vec<T>, more: usize) -> Result<()> {
     vector.try_reserve_exact(more).map_err(|_| too_large(what, bytes, None))
 }
 
+/// Collects `count` elements of `what`, and no more.
+///
+/// # Errors
+/// As [`vec`].
+pub fn collect<T>(what: &str, count: usize, elements: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    let mut room = vec(what, count)?;
+    room.extend(elements.into_iter().take(count));
+    Ok(room)
+}
+
 fn too_large(what: &str, bytes: u64, free: Option<u64>) -> Error {
     let free = free.map_or_else(|| REFUSED.to_owned(), |free| format!("{} of memory are free", Bytes(free)));
     Error::InvalidSize { what: what.to_owned(), reason: format!("it takes {}, and {free}", Bytes(bytes)) }
@@ -97,6 +107,8 @@ mod tests {
         }
         assert!(vec::<u64>("small", 100).expect("fits").capacity() >= 100);
         assert_eq!((zeros("small", 3).expect("fits"), zeros("huge", usize::MAX).is_err()), (vec![0; 3], true));
+        assert_eq!(collect("ones", 3, std::iter::repeat(1)).expect("fits"), [1; 3]);
+        assert!(collect("huge", usize::MAX, [1_u64]).is_err());
         // Below what is compared with the machine: only the allocator can say no.
         let Error::InvalidSize { reason, .. } = too_large("it", 1, None) else { panic!("another error") };
         assert!(is_refusal(&reason) && !is_refusal("it takes 1 GiB, and 7 bytes of memory are free"));

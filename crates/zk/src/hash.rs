@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::host::DType;
 use crate::native::native;
 use cantus_base::listed::Listed;
+use cantus_base::memory;
 
 const BLOCKS: &str = cantus_shaders::zk::HASH_BLOCKS;
 const PAIRS: &str = cantus_shaders::zk::HASH_PAIRS;
@@ -121,8 +122,14 @@ pub async fn hash_async(engine: &Engine, function: HashFunction, messages: &[&[u
     if count == 0 {
         return engine.zeros_async::<u32>(&[0, 8]).await;
     }
-    let (mut blocks, mut starts) = (Vec::new(), vec![0]);
+    let (mut blocks, mut starts) = (Vec::new(), memory::vec("messages", count + 1)?);
+    starts.push(0);
     for message in messages {
+        let most = message.len() / size_of::<u32>() + 2 * function.block_words();
+        if blocks.capacity() - blocks.len() < most {
+            let more = most.max(blocks.len());
+            memory::reserve("the blocks of messages", &mut blocks, more)?;
+        }
         function.pad(message, &mut blocks);
         starts.push(word(blocks.len() / function.block_words())?);
     }
@@ -171,8 +178,8 @@ pub struct MerkleTree {
 }
 
 /// The bytes of digests of 8 words.
-fn bytes_of(words: &[u32]) -> Vec<[u8; 32]> {
-    words.as_chunks::<8>().0.iter().map(|words| bytemuck::cast(words.map(u32::to_le))).collect()
+fn bytes_of(words: &[u32]) -> impl Iterator<Item = [u8; 32]> {
+    words.as_chunks::<8>().0.iter().map(|words| bytemuck::cast(words.map(u32::to_le)))
 }
 
 impl MerkleTree {
@@ -203,7 +210,7 @@ impl MerkleTree {
             Some(last) => last.to_vec_async::<u32>().await?,
             None => Vec::new(),
         };
-        bytes_of(&words).first().copied().ok_or_else(|| absent(0))
+        bytes_of(&words).next().ok_or_else(|| absent(0))
     }
 
     /// Returns the siblings from a leaf up to the root.
@@ -233,7 +240,7 @@ impl MerkleTree {
         let digest = |message: &[u8]| {
             let mut blocks = Vec::new();
             function.pad(message, &mut blocks);
-            bytes_of(&function.digest(&blocks)).first().copied().unwrap_or_default()
+            bytes_of(&function.digest(&blocks)).next().unwrap_or_default()
         };
         let (mut node, mut at) = (digest(message), leaf);
         for sibling in path {
@@ -292,5 +299,6 @@ impl MerkleTree {
 #[cfg(not(target_arch = "wasm32"))]
 pub fn hash(engine: &Engine, function: HashFunction, messages: &[&[u8]]) -> Result<Vec<[u8; 32]>> {
     let digests = crate::engine::blocking::block_on(hash_async(engine, function, messages))?;
-    Ok(bytes_of(&digests.to_vec::<u32>()?))
+    let words = digests.to_vec::<u32>()?;
+    memory::collect("digests", words.len() / 8, bytes_of(&words))
 }

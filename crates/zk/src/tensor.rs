@@ -7,6 +7,11 @@ use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::host::DType;
 use cantus_base::listed::Listed;
+use cantus_base::memory;
+
+/// What has no memory, in errors.
+const ELEMENTS: &str = "elements of a field";
+const LIMBS: &str = "the limbs of elements";
 
 /// The treatment of values that are not below the modulus, and of points that are not on the curve or in the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,12 +92,10 @@ impl<F: Field> FieldTensor<F> {
         if !bytes.len().is_multiple_of(4 * F::WORDS) {
             return Err(ragged::<F>(bytes.len(), "bytes", 4));
         }
-        let limbs: Vec<u32> = bytes
-            .chunks_exact(4 * F::WORDS)
-            .flat_map(|element| {
-                element.rchunks_exact(4).map(|word| word.iter().fold(0, |value, &byte| value << 8 | u32::from(byte)))
-            })
-            .collect();
+        let limbs = bytes.chunks_exact(4 * F::WORDS).flat_map(|element| {
+            element.rchunks_exact(4).map(|word| word.iter().fold(0, |value, &byte| value << 8 | u32::from(byte)))
+        });
+        let limbs = memory::collect(LIMBS, bytes.len() / 4, limbs)?;
         Self::from_limbs_async(engine, &limbs, check).await
     }
 
@@ -105,10 +108,7 @@ impl<F: Field> FieldTensor<F> {
         if !words.len().is_multiple_of(F::WORDS) {
             return Err(ragged::<F>(words.len(), "words", 1));
         }
-        let elements: Vec<F> = words
-            .chunks_exact(F::WORDS)
-            .map(|words| bytemuck::pod_read_unaligned(bytemuck::cast_slice(words)))
-            .collect();
+        let elements = elements_of::<F>(words)?;
         if check != Check::Trusted
             && let Some(place) = elements.iter().position(|element| !element.is_reduced())
         {
@@ -122,11 +122,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As [`Tensor::to_vec_async`].
     pub async fn to_vec_async(&self) -> Result<Vec<F>> {
-        let words = self.tensor.to_vec_async::<u32>().await?;
-        Ok(words
-            .chunks_exact(F::WORDS)
-            .map(|words| bytemuck::pod_read_unaligned(bytemuck::cast_slice(words)))
-            .collect())
+        elements_of(&self.tensor.to_vec_async::<u32>().await?)
     }
 
     /// Returns the values in 32-bit limbs, the least significant first, [`Field::WORDS`] for an element.
@@ -134,7 +130,8 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As [`Tensor::to_vec_async`].
     pub async fn to_limbs_async(&self) -> Result<Vec<u32>> {
-        Ok(self.to_vec_async().await?.into_iter().flat_map(F::to_limbs).collect())
+        let elements = self.to_vec_async().await?;
+        memory::collect(LIMBS, elements.len() * F::WORDS, elements.into_iter().flat_map(F::to_limbs))
     }
 
     /// Returns the values as big-endian bytes, four times [`Field::WORDS`] for an element.
@@ -143,10 +140,10 @@ impl<F: Field> FieldTensor<F> {
     /// As [`Tensor::to_vec_async`].
     pub async fn to_be_bytes_async(&self) -> Result<Vec<u8>> {
         let limbs = self.to_limbs_async().await?;
-        Ok(limbs
+        let bytes = limbs
             .chunks_exact(F::WORDS)
-            .flat_map(|limbs| limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()))
-            .collect())
+            .flat_map(|limbs| limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()));
+        memory::collect("the bytes of elements", 4 * limbs.len(), bytes)
     }
 
     /// Returns the words as they are in memory.
@@ -299,7 +296,18 @@ pub(super) fn elements_from_limbs<F: PrimeField>(limbs: &[u32], check: Check) ->
         Check::Strict => F::from_limbs(limbs).ok_or_else(|| unreduced::<F>(place)),
         _ => Ok(F::from_limbs(limbs).unwrap_or_else(|| F::reduced_from_limbs(limbs))),
     };
-    limbs.chunks_exact(F::WORDS).enumerate().map(element).collect()
+    let mut elements = memory::vec(ELEMENTS, limbs.len() / F::WORDS)?;
+    for limbs in limbs.chunks_exact(F::WORDS).enumerate() {
+        elements.push(element(limbs)?);
+    }
+    Ok(elements)
+}
+
+/// Elements from words as they are in memory.
+fn elements_of<F: Field>(words: &[u32]) -> Result<Vec<F>> {
+    let elements =
+        words.chunks_exact(F::WORDS).map(|words| bytemuck::pod_read_unaligned(bytemuck::cast_slice(words)));
+    memory::collect(ELEMENTS, words.len() / F::WORDS, elements)
 }
 
 fn ragged<F: Field>(count: usize, what: &str, each: usize) -> Error {

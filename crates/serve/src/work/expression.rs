@@ -348,7 +348,7 @@ pub fn run_alike(engine: &Engine, works: &[&ExpressionWork], memory: u64) -> Res
             let (own, after) = rest.split_at_checked(length).ok_or_else(Problem::internal)?;
             rest = after;
             let shape = Shape { dtype: result.shape.dtype.clone(), shape: sides, hex: None };
-            Ok(Output { shape, bytes: own.to_vec() })
+            Ok(Output { shape, bytes: super::copied(own)? })
         })
         .collect()
 }

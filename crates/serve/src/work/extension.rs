@@ -50,10 +50,15 @@ pub fn run(work: &ExtensionWork, steps: &Steps<'_>) -> Result<Output, Problem> {
 }
 
 fn run_typed<E: Field>(work: &ExtensionWork, steps: &Steps<'_>) -> Result<Output, Problem> {
-    let read = |limbs: &[u32]| limbs.chunks_exact(E::WORDS).map(E::from_limbs).collect::<Option<Vec<E>>>();
-    let operands = read(limbs_of(&work.a)).zip(read(work.b.as_ref().map_or(&[][..], limbs_of)));
-    // They were checked.
-    let (mut a, b) = operands.ok_or_else(Problem::internal)?;
+    let read = |limbs: &[u32]| {
+        let mut elements = super::room(limbs.len() / E::WORDS)?;
+        for limbs in limbs.chunks_exact(E::WORDS) {
+            // They were checked.
+            elements.push(E::from_limbs(limbs).ok_or_else(Problem::internal)?);
+        }
+        Ok::<Vec<E>, Problem>(elements)
+    };
+    let (mut a, b) = (read(limbs_of(&work.a))?, read(work.b.as_ref().map_or(&[][..], limbs_of))?);
     let (count, mut sum) = (a.len(), E::ZERO);
     steps.blocks(count, BLOCK, |block| {
         let Some(own) = a.get_mut(block.clone()) else { return Err(Problem::internal()) };
@@ -72,9 +77,12 @@ fn run_typed<E: Field>(work: &ExtensionWork, steps: &Steps<'_>) -> Result<Output
     })?;
     let one = matches!(work.function, FieldFunction::Dot | FieldFunction::Sum);
     let result = if one { vec![sum] } else { a };
-    let limbs: Vec<u32> = result.iter().flat_map(|element| element.to_limbs()).collect();
+    let mut bytes = super::room(result.len() * E::WORDS * size_of::<u32>())?;
+    for element in &result {
+        bytes.extend(element.to_limbs().into_iter().flat_map(u32::to_ne_bytes));
+    }
     let base = work.extension.base();
     let shape =
         Shape { dtype: base.name().to_owned(), shape: vec![result.len(), E::DEGREE], hex: Some(4 * base.words()) };
-    Ok(Output { shape, bytes: bytemuck::cast_slice(&limbs).to_vec() })
+    Ok(Output { shape, bytes })
 }

@@ -1,7 +1,7 @@
 //! Finite fields.
 
 use cantus::zk::{Check, Field, FieldKind, FieldTensor, PrimeField};
-use cantus::{DType, Engine, Error};
+use cantus::{DType, Engine, Error, memory};
 
 use super::array::Array;
 use super::elements::{Element, Elements};
@@ -197,9 +197,13 @@ pub fn limbs_of(elements: &Elements) -> &[u32] {
 }
 
 /// Elements as an answer.
-pub fn output<F: PrimeField>(field: FieldName, limbs: &[u32]) -> Output {
+///
+/// # Errors
+/// There is no memory for it.
+pub fn output<F: PrimeField>(field: FieldName, limbs: &[u32]) -> cantus::Result<Output> {
     let shape = Shape { dtype: field.name().to_owned(), shape: vec![limbs.len() / F::WORDS], hex: Some(4 * F::WORDS) };
-    Output { shape, bytes: bytemuck::cast_slice(limbs).to_vec() }
+    let bytes: &[u8] = bytemuck::cast_slice(limbs);
+    Ok(Output { shape, bytes: memory::collect("a result", bytes.len(), bytes.iter().copied())? })
 }
 
 /// Computes the same function for several requests at once.
@@ -215,7 +219,12 @@ fn run_typed<F: PrimeField>(
     works: &[&FieldWork],
 ) -> cantus::Result<Vec<Output>> {
     let all = |operand: fn(&FieldWork) -> &[u32]| {
-        let limbs: Vec<u32> = works.iter().flat_map(|work| operand(work)).copied().collect();
+        if let [work] = works {
+            return FieldTensor::<F>::from_limbs(engine, operand(work), Check::Strict);
+        }
+        let limbs = works.iter().flat_map(|work| operand(work)).copied();
+        let count = works.iter().map(|work| operand(work).len()).sum();
+        let limbs = memory::collect("the operands of several requests", count, limbs)?;
         FieldTensor::<F>::from_limbs(engine, &limbs, Check::Strict)
     };
     let a = all(|work| limbs_of(&work.a))?;
@@ -232,7 +241,7 @@ fn run_typed<F: PrimeField>(
     }?;
     let limbs = result.to_limbs()?;
     if works.len() == 1 {
-        return Ok(vec![output::<F>(field, &limbs)]);
+        return Ok(vec![output::<F>(field, &limbs)?]);
     }
     let mut rest = limbs.as_slice();
     works
@@ -243,7 +252,7 @@ fn run_typed<F: PrimeField>(
                 reason: "it is shorter than they are".to_owned(),
             })?;
             rest = after;
-            Ok(output::<F>(field, own))
+            output::<F>(field, own)
         })
         .collect()
 }
@@ -253,6 +262,6 @@ pub fn ntt(engine: &Engine, work: &NttWork) -> cantus::Result<Output> {
         let x = FieldTensor::<F>::from_limbs(engine, limbs_of(&work.a), Check::Strict)?;
         let shift = F::from_u64(work.coset);
         let result = if work.inverse { x.inverse_coset_ntt(shift) } else { x.coset_ntt(shift) }?;
-        Ok(output::<F>(work.field, &result.to_limbs()?))
+        output::<F>(work.field, &result.to_limbs()?)
     })
 }

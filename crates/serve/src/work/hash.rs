@@ -53,32 +53,39 @@ pub fn check_merkle(work: &mut MerkleWork, memory: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-fn digests(list: &[[u8; 32]]) -> Output {
+fn digests(list: &[[u8; 32]]) -> Result<Output, Problem> {
     let shape = Shape { dtype: "digest".to_owned(), shape: vec![list.len()], hex: Some(32) };
-    Output { shape, bytes: list.concat() }
+    Ok(Output { shape, bytes: super::copied(list.as_flattened())? })
+}
+
+/// The bytes of each part of a request.
+fn held(parts: &[Bytes]) -> Result<Vec<&[u8]>, Problem> {
+    let mut all = super::room(parts.len())?;
+    all.extend(parts.iter().map(Bytes::held));
+    Ok(all)
 }
 
 /// Messages that are hashed at once.
 const MESSAGES: usize = 4096;
 
 pub fn run(engine: &Engine, work: &HashWork, steps: &Steps<'_>) -> Result<Output, Failure> {
-    let messages: Vec<&[u8]> = work.messages.iter().map(Bytes::held).collect();
+    let messages = held(&work.messages)?;
     let mut list = super::room(messages.len())?;
     steps.blocks(messages.len(), MESSAGES, |block| {
         let own = messages.get(block).unwrap_or_default();
         list.extend(cantus::zk::hash(engine, work.function.into(), own)?);
         Ok::<_, Failure>(())
     })?;
-    Ok(digests(&list))
+    Ok(digests(&list)?)
 }
 
-pub fn merkle(engine: &Engine, work: &MerkleWork) -> cantus::Result<Output> {
-    let leaves: Vec<&[u8]> = work.leaves.iter().map(Bytes::held).collect();
+pub fn merkle(engine: &Engine, work: &MerkleWork) -> Result<Output, Failure> {
+    let leaves = held(&work.leaves)?;
     let tree = MerkleTree::new(engine, work.function.into(), &leaves)?;
     Ok(digests(&match work.path {
         Some(leaf) => tree.path(leaf as usize)?,
         None => vec![tree.root()?],
-    }))
+    })?)
 }
 
 pub fn check_poseidon2(work: &mut Poseidon2Work) -> Result<(), Problem> {
@@ -149,7 +156,7 @@ fn poseidon2_typed<F: PrimeField>(engine: &Engine, work: &Poseidon2Work) -> cant
         }
         _ => return Err(missing()),
     };
-    let mut output = output::<F>(work.field, &limbs);
+    let mut output = output::<F>(work.field, &limbs)?;
     output.shape.shape = vec![output.shape.shape.iter().product::<usize>() / length.max(1), length];
     Ok(output)
 }
