@@ -188,14 +188,13 @@ def test_large_work_of_many_keys_delays_no_small(begin):
     """All threads compute for others, for minutes: what is small is tried at once. What is large waits, and loses nothing."""
     service, few, *many = keyed(begin, "few", "one", "two", "three", arguments=["--workers", "2", "--time", "600"])
     large = [service.submit(points(100_000), key=key, headers=RAW).json["id"] for key in many]
+    service.key = few
     eventually(lambda: service.waiting() == 3)
     # 30 KB, and more elements than small work has.
     numbers = {"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1.25] * 5000}}, "expression": ["sum", "x"]}
     for _ in range(30):
         assert service.compute(numbers, key=few).json["data"] == [6250]
-    job = service.submit(numbers, key=few).json["id"]
-    service.key = few
-    assert service.wait(job)["state"] == "done"
+    assert service.wait(service.submit(numbers).json["id"])["state"] == "done"
     # The third of them was tried as well, and waits for one of the others.
     found = []
     for service.key, id in zip(many, large):
