@@ -142,7 +142,7 @@ impl Drop for Part {
 #[derive(Debug, Default)]
 pub struct Spent {
     owners: HashMap<Arc<str>, f64>,
-    /// What a key has had that is not known: the seconds of the key whose turn it was last, or of those that were forgotten.
+    /// The seconds that a key counts as having had while it is not known: those of the key whose turn it was last, or of keys that were forgotten.
     floor: f64,
 }
 

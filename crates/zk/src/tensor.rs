@@ -9,7 +9,7 @@ use crate::host::DType;
 use cantus_base::listed::Listed;
 use cantus_base::memory;
 
-/// What has no memory, in errors.
+/// The names of what has no memory, in errors.
 const ELEMENTS: &str = "elements of a field";
 const LIMBS: &str = "the limbs of elements";
 
@@ -140,9 +140,8 @@ impl<F: Field> FieldTensor<F> {
     /// As [`Tensor::to_vec_async`].
     pub async fn to_be_bytes_async(&self) -> Result<Vec<u8>> {
         let limbs = self.to_limbs_async().await?;
-        let bytes = limbs
-            .chunks_exact(F::WORDS)
-            .flat_map(|limbs| limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()));
+        let bytes =
+            limbs.chunks_exact(F::WORDS).flat_map(|limbs| limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()));
         memory::collect("the bytes of elements", 4 * limbs.len(), bytes)
     }
 
@@ -305,8 +304,7 @@ pub(super) fn elements_from_limbs<F: PrimeField>(limbs: &[u32], check: Check) ->
 
 /// Elements from words as they are in memory.
 fn elements_of<F: Field>(words: &[u32]) -> Result<Vec<F>> {
-    let elements =
-        words.chunks_exact(F::WORDS).map(|words| bytemuck::pod_read_unaligned(bytemuck::cast_slice(words)));
+    let elements = words.chunks_exact(F::WORDS).map(|words| bytemuck::pod_read_unaligned(bytemuck::cast_slice(words)));
     memory::collect(ELEMENTS, words.len() / F::WORDS, elements)
 }
 
