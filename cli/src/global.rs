@@ -111,7 +111,10 @@ impl Global {
                 reason: "arguments are only checked".to_owned(),
             });
         }
-        Engine::builder().registry(Registry::with_defaults()).config(config).build()
+        let engine = Engine::builder().registry(Registry::with_defaults()).config(config).build()?;
+        let device = &engine.selected().device;
+        super::crash::on(&format!("{}: {}", device.backend, device.name));
+        Ok(engine)
     }
 
     /// The devices named, as members of a group: each a backend, or a backend and the index of a device as in `cuda:1`. What one of them

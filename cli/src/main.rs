@@ -18,6 +18,7 @@ mod compile;
 #[cfg(feature = "shell")]
 mod completions;
 mod config;
+mod crash;
 mod devices;
 mod field;
 #[cfg(all(sanitized, target_os = "linux"))]
@@ -202,6 +203,7 @@ fn run(cli: Cli) -> ExitCode {
     }
     log::begin(cli.global.verbose);
     output::refuse_large_files();
+    crash::explain();
     if cli.global.quiet {
         report::be_quiet();
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Place;
+use crate::{Place, words};
 
 #[test]
 fn a_part_of_the_cases_on_the_processor() {
@@ -97,6 +97,45 @@ ssize_t write(int file, const void *text, size_t bytes) {
     return written;
 }
 "#;
+
+/// A library that ends the process where a result is written, by what is defined as FAULT.
+const FAULTY: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+ssize_t write(int file, const void *text, size_t bytes) {
+    ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    if (memmem(text, bytes, "0,1,2", 5)) { FAULT; }
+    return next(file, text, bytes);
+}
+"#;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_driver_that_ends_the_program_is_told_of() {
+    let place = Place::new();
+    let kernel = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = id.x; }";
+    place.write("kernel.wgsl", kernel);
+    let faults = [("*(volatile int *)16 = 1", 11, "SIGSEGV"), ("abort()", 6, "SIGABRT"), ("raise(SIGBUS)", 7, "SIGBUS")];
+    for (fault, signal, name) in faults {
+        let options = [format!("-DFAULT={fault}"), "-ldl".to_owned()];
+        let options = options.each_ref().map(String::as_str);
+        let Some(library) = place.library(&format!("{name}.so"), "cc", "faulty.c", FAULTY, &options) else { return };
+        let mut command = place.command();
+        command.args(words("--backend cpu run kernel.wgsl --out y=u32[1,3] --invocations 3 -o y=y.csv"));
+        let output = command.env("LD_PRELOAD", library).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&output.status), Some(signal), "{output:?}");
+        let told = said.contains(&format!("error: the program was ended by {name} while it computed on cpu: "));
+        assert!(told && said.contains("--backend cpu"), "{said}");
+        assert!(!place.path("y.csv").exists());
+    }
+}
 
 #[test]
 #[cfg(target_os = "linux")]
