@@ -55,7 +55,9 @@ extern "C" fn handle(signal: libc::c_int, facts: *mut libc::siginfo_t, context: 
     unsafe {
         libc::signal(signal, default);
         match before.get() {
-            Some(before) if handler != default && handler != libc::SIG_IGN && before.sa_flags & libc::SA_SIGINFO != 0 => {
+            Some(before)
+                if handler != default && handler != libc::SIG_IGN && before.sa_flags & libc::SA_SIGINFO != 0 =>
+            {
                 let next: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
                     std::mem::transmute(handler);
                 next(signal, facts, context);

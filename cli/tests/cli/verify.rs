@@ -121,7 +121,8 @@ fn a_driver_that_ends_the_program_is_told_of() {
     let kernel = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = id.x; }";
     place.write("kernel.wgsl", kernel);
-    let faults = [("*(volatile int *)16 = 1", 11, "SIGSEGV"), ("abort()", 6, "SIGABRT"), ("raise(SIGBUS)", 7, "SIGBUS")];
+    let faults =
+        [("*(volatile int *)16 = 1", 11, "SIGSEGV"), ("abort()", 6, "SIGABRT"), ("raise(SIGBUS)", 7, "SIGBUS")];
     for (fault, signal, name) in faults {
         let options = [format!("-DFAULT={fault}"), "-ldl".to_owned()];
         let options = options.each_ref().map(String::as_str);

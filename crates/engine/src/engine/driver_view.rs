@@ -147,6 +147,58 @@ impl Engine {
         })
     }
 
+    /// Creates a tensor in an app's own buffer, from its first byte, on an engine that shares the app's wgpu device ([`Engine::from_wgpu`]). Nothing is
+    /// copied: kernels that bind the tensor for writing write there, and the app draws from it. The buffer needs the usages `STORAGE`, `COPY_SRC` and
+    /// `COPY_DST`, and `UNIFORM` to be bound as a uniform. It may be larger than the tensor.
+    ///
+    /// Work runs in the order of submissions to the queue: submit what fills the buffer before, and call [`Engine::flush`] before what reads it. It must
+    /// not be mapped meanwhile.
+    ///
+    /// ```no_run
+    /// # fn example(device: wgpu::Device, queue: wgpu::Queue, vertices: &wgpu::Buffer, kernel: &cantus::Kernel) -> cantus::Result<()> {
+    /// let engine = cantus::Engine::from_wgpu(device, queue);
+    /// let points = engine.tensor_from_wgpu(vertices, cantus::DType::F32, &[10_000, 4])?;
+    /// engine.dispatch(kernel).bind("points", &points).invocations(10_000).run()?;
+    /// engine.flush(); // the app's next pass draws what was written
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for a shape without elements and a buffer that is too small; [`Error::InvalidInput`] when the engine shares no wgpu device,
+    /// the buffer is another device's, or it lacks a usage; [`Error::DeviceLost`]. A buffer of another `wgpu::Instance` cannot be told from the engine's,
+    /// and must not be given.
+    #[cfg(feature = "wgpu")]
+    pub fn tensor_from_wgpu_async<'a>(
+        &'a self,
+        buffer: &'a wgpu::Buffer,
+        dtype: DType,
+        shape: &'a [usize],
+    ) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let bytes = byte_count(shape, dtype)?;
+            let label = super::create::unnamed(dtype, shape);
+            if bytes == 0 {
+                let reason = "it has no elements: a tensor in a buffer has at least one".to_owned();
+                return Err(Error::InvalidSize { what: format!("the shape {shape:?}"), reason });
+            }
+            self.shared.spoil_trace();
+            let slot = self.shared.primary();
+            let device = slot.device().clone();
+            let own = crate::backend::wgpu::import_buffer(&*device, buffer.clone(), bytes, &label).await?;
+            Ok(self.tensor_over(slot, own, (label, dtype, shape)))
+        })
+    }
+
+    /// [`Engine::tensor_from_wgpu_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]
+    pub fn tensor_from_wgpu(&self, buffer: &wgpu::Buffer, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.tensor_from_wgpu_async(buffer, dtype, shape))
+    }
+
     fn tensor_over(
         &self,
         slot: Arc<Slot>,

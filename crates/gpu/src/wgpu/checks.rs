@@ -9,7 +9,7 @@ use super::shared::Shared;
 use crate::backend::Bound;
 use crate::checks::{self, Facts, Owner, Rules};
 use crate::error::{Error, Result};
-use crate::kernel::Reflection;
+use crate::kernel::{AddressSpace, Reflection};
 
 impl Owner for Shared {
     type Program = WgpuProgram;
@@ -49,6 +49,19 @@ impl Owner for Shared {
             buffer.plain(label)?;
             Ok(buffer.facts())
         })?;
+        for (binding, bound) in reflection.bindings.iter().zip(buffers) {
+            if let (AddressSpace::Uniform, Bound::Buffer { buffer, .. }) = (binding.space, bound)
+                && !self
+                    .own_buffer(&**buffer, label)?
+                    .plain(label)?
+                    .buffer
+                    .usage()
+                    .contains(wgpu::BufferUsages::UNIFORM)
+            {
+                let reason = "the app's buffer has no usage UNIFORM (name it when you create the buffer)".to_owned();
+                return Err(Error::Binding { kernel: label.to_owned(), binding: binding.name.clone(), reason });
+            }
+        }
         super::image::check_bound(self, reflection, label, rest)
     }
 }

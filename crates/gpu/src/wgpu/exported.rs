@@ -47,7 +47,7 @@ impl Drop for Raw<'_> {
 /// Creates a buffer of a Vulkan device in memory that another API can import on the same card, another major version of wgpu among them. `card` is the
 /// UUID of the importing device (`VkPhysicalDeviceIDProperties::deviceUUID`). The contents are undefined at first.
 ///
-/// Vulkan imports with the same size, memory type and usages (storage, uniform, vertex, transfer source and target), dedicated to a buffer. The two
+/// Vulkan imports with the same size, memory type and usages (storage, uniform, vertex, index, indirect, transfer source and target), dedicated to a buffer. The two
 /// devices share no semaphore: wait for the one that writes before the other reads, and the reverse.
 ///
 /// # Errors
@@ -97,6 +97,8 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER
         | vk::BufferUsageFlags::UNIFORM_BUFFER
         | vk::BufferUsageFlags::VERTEX_BUFFER
+        | vk::BufferUsageFlags::INDEX_BUFFER
+        | vk::BufferUsageFlags::INDIRECT_BUFFER
         | vk::BufferUsageFlags::TRANSFER_SRC
         | vk::BufferUsageFlags::TRANSFER_DST;
     let create = vk::BufferCreateInfo::default().size(bytes).usage(usage).push_next(&mut external);

@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::app::{of_the_app, recorded};
 use super::device::WgpuDevice;
-use super::errors::{Scopes, one_line};
 use super::image::Image;
 use super::memory::{Memory, WgpuBuffer};
 use super::texture::texture_format;
@@ -20,35 +20,21 @@ use cantus_base::texture::TextureFormat;
 /// [`Error::InvalidInput`] for a device that is not the app's, a texture of another device, and a format that Cantus doesn't have.
 pub async fn import_texture(device: &dyn Device, texture: wgpu::Texture, label: &str) -> Result<Arc<dyn Buffer>> {
     let refused = |reason: String| Error::InvalidInput { what: "the wgpu texture".to_owned(), reason };
-    let own = (device as &dyn Any).downcast_ref::<WgpuDevice>().filter(|own| !own.shared.owned);
-    let Some(WgpuDevice { shared }) = own else {
-        let name = &device.info().name;
-        return Err(refused(format!("{name} is not the app's wgpu device (make the engine by Engine::from_wgpu)")));
-    };
+    let shared = of_the_app(device).map_err(refused)?;
     if texture_format(texture.format()).is_none() {
         let format = format!("{:?}", texture.format()).to_lowercase();
         return Err(refused(format!(
             "its format {format} has no texels that kernels read (render it to another format)"
         )));
     }
-    shared.check_alive()?;
-    shared.health.check()?;
-    let caught = shared.contained("importing a texture", || {
-        let _turn = shared.turn();
-        let scopes = Scopes::open(&shared.device);
-        // A barrier that is not submitted: wgpu checks whose texture it is.
-        let state = match texture.usage().contains(wgpu::TextureUsages::TEXTURE_BINDING) {
-            true => wgpu::TextureUses::RESOURCE,
-            false => wgpu::TextureUses::COPY_SRC,
-        };
-        let barrier = wgpu::wgt::TextureTransition { texture: &texture, selector: None, state };
-        let mut encoder = shared.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.transition_resources(std::iter::empty(), std::iter::once(barrier));
-        drop(encoder.finish());
-        scopes.close()
-    })?;
-    if let Some(error) = caught.first().await {
-        return Err(refused(format!("it is not of the device that the engine shares ({})", one_line(&error))));
+    let state = match texture.usage().contains(wgpu::TextureUsages::TEXTURE_BINDING) {
+        true => wgpu::TextureUses::RESOURCE,
+        false => wgpu::TextureUses::COPY_SRC,
+    };
+    let barrier = wgpu::wgt::TextureTransition { texture: &texture, selector: None, state };
+    let other = recorded(shared, |encoder| encoder.transition_resources(std::iter::empty(), std::iter::once(barrier)));
+    if let Some(reason) = other.await? {
+        return Err(refused(reason));
     }
     let (image, bytes) = Image::new(shared.new_id(), texture);
     Ok(Arc::new(WgpuBuffer { shared: shared.clone(), memory: Memory::Image(image), label: label.into(), bytes }))
@@ -59,7 +45,7 @@ impl WgpuDevice {
         let buffer = self.shared.own_buffer(texture, "a texture")?;
         match &buffer.memory {
             Memory::Image(image) => Ok(image),
-            Memory::Pooled(..) => Err(Error::InvalidInput {
+            Memory::Buffer(..) => Err(Error::InvalidInput {
                 what: buffer.label.to_string(),
                 reason: "it is a buffer, not a texture".to_owned(),
             }),

@@ -11,14 +11,19 @@ use crate::checks::Facts;
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
 
-/// The usages of a tensor's buffer. An app that shares the device may draw from it.
-pub(super) const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
+/// The usages that a tensor needs of its buffer.
+pub(super) const NEEDED: wgpu::BufferUsages =
+    wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
+
+/// The usages of a tensor's buffer. An app that shares the device may draw from it, and by it: every device with compute shaders has indices and indirect
+/// calls in buffers of other usages.
+pub(super) const USAGES: wgpu::BufferUsages = NEEDED
     .union(wgpu::BufferUsages::UNIFORM)
     .union(wgpu::BufferUsages::VERTEX)
-    .union(wgpu::BufferUsages::COPY_SRC)
-    .union(wgpu::BufferUsages::COPY_DST);
+    .union(wgpu::BufferUsages::INDEX)
+    .union(wgpu::BufferUsages::INDIRECT);
 
-/// A buffer in use. Dropping it gives the memory back to the pool.
+/// A buffer in use. Dropping it gives the memory back to the pool, if it is the pool's.
 pub(super) struct WgpuBuffer {
     pub(super) shared: Arc<Shared>,
     pub(super) memory: Memory,
@@ -29,8 +34,8 @@ pub(super) struct WgpuBuffer {
 
 /// The memory of a buffer.
 pub(super) enum Memory {
-    /// The pool's memory, and the bytes allocated.
-    Pooled(RawBuffer, u64),
+    /// A buffer, and the bytes that the pool allocated; `None` for a buffer of the app's.
+    Buffer(RawBuffer, Option<u64>),
     /// A texture of the app's.
     #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "prepared kernels have no textures"))]
     Image(Image),
@@ -44,9 +49,12 @@ impl Buffer for WgpuBuffer {
 
 impl Drop for WgpuBuffer {
     fn drop(&mut self) {
-        if let Memory::Pooled(raw, class) = &self.memory {
+        match &self.memory {
             // Work in flight may still use it. Whoever gets it next comes after that work in the queue.
-            self.shared.pool.give(*class, raw.clone());
+            Memory::Buffer(raw, Some(class)) => self.shared.pool.give(*class, raw.clone()),
+            // Bind groups over it would keep it.
+            Memory::Buffer(raw, None) => self.shared.forget(vec![raw.clone()]),
+            Memory::Image(_) => {}
         }
     }
 }
@@ -60,7 +68,7 @@ impl WgpuBuffer {
     /// Returns the facts for the checks.
     pub(super) fn facts(&self) -> Facts<'_> {
         let id = match &self.memory {
-            Memory::Pooled(raw, _) => raw.id,
+            Memory::Buffer(raw, _) => raw.id,
             Memory::Image(image) => image.id,
         };
         Facts { id, bytes: self.padded(), label: &self.label }
@@ -69,7 +77,7 @@ impl WgpuBuffer {
     /// Returns wgpu's buffer; `None` for a texture.
     pub(super) fn raw(&self) -> Option<&RawBuffer> {
         match &self.memory {
-            Memory::Pooled(raw, _) => Some(raw),
+            Memory::Buffer(raw, _) => Some(raw),
             Memory::Image(_) => None,
         }
     }
@@ -133,7 +141,7 @@ impl Shared {
                 raw
             }
         };
-        Ok(Arc::new(WgpuBuffer { shared: self, memory: Memory::Pooled(raw, class), label, bytes }))
+        Ok(Arc::new(WgpuBuffer { shared: self, memory: Memory::Buffer(raw, Some(class)), label, bytes }))
     }
 
     /// Makes a buffer; when the device has no memory left, once more after the pool is emptied.

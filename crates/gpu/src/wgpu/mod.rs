@@ -16,6 +16,7 @@
 //! are made of what `shared` holds; `device` puts the trait over them.
 
 mod adapter;
+mod app;
 mod checks;
 mod device;
 mod errors;
@@ -42,6 +43,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::adapter::NAME;
+pub use self::app::import_buffer;
 use self::device::WgpuDevice;
 #[cfg(all(feature = "vulkan", target_os = "linux"))]
 pub use self::exported::{Exported, export};
@@ -184,8 +186,9 @@ pub fn from_device(device: wgpu::Device, queue: wgpu::Queue, options: &OpenOptio
 
 /// The wgpu buffer behind a buffer of this backend, to draw from without a copy. `None` for another backend's.
 ///
-/// It is at least as large as the tensor, and the tensor starts at its first byte. Its usages are storage, uniform, vertex, copy
-/// source and copy target. Submit what writes the tensor before what reads the buffer.
+/// It is at least as large as the tensor, and the tensor starts at its first byte. Its usages are storage, uniform, vertex, index, indirect, copy
+/// source and copy target, those of an app's own buffer ([`import_buffer`]) as the app made it. Submit what writes the tensor before what reads the
+/// buffer.
 #[must_use]
 pub fn raw_buffer(buffer: &dyn Buffer) -> Option<&wgpu::Buffer> {
     let buffer: &dyn Any = buffer;

@@ -176,17 +176,17 @@ impl Shared {
                 Step::Copy { source, source_offset, target, target_offset, bytes } => {
                     pass = None;
                     match (&source.memory, &target.memory) {
-                        (Memory::Pooled(from, _), Memory::Pooled(to, _)) => encoder.copy_buffer_to_buffer(
+                        (Memory::Buffer(from, _), Memory::Buffer(to, _)) => encoder.copy_buffer_to_buffer(
                             &from.buffer,
                             *source_offset,
                             &to.buffer,
                             *target_offset,
                             Some(*bytes),
                         ),
-                        (Memory::Image(image), Memory::Pooled(buffer, _)) => {
+                        (Memory::Image(image), Memory::Buffer(buffer, _)) => {
                             image.copy_out(&mut encoder, &buffer.buffer);
                         }
-                        (Memory::Pooled(buffer, _), Memory::Image(image)) => {
+                        (Memory::Buffer(buffer, _), Memory::Image(image)) => {
                             image.copy_in(&mut encoder, &buffer.buffer);
                         }
                         // Refused before.
