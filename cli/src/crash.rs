@@ -1,8 +1,8 @@
-//! What the program says when a driver ends it: some do, by an access that the system forbids, and a shell says at most "Segmentation fault".
+//! A sentence where a driver ends the program: some do, by an access that the system forbids, and a shell says at most "Segmentation fault".
 
 use std::sync::OnceLock;
 
-/// What is said after the signal's name: on which device the program computes.
+/// The end of the sentence, after the signal's name: on which device the program computes.
 static PLACE: OnceLock<String> = OnceLock::new();
 
 /// Names the device that the program computes on.

@@ -1,4 +1,4 @@
-//! What an app's own wgpu device has made, on a device that shares it.
+//! Resources of an app's own wgpu device, on a device that shares it.
 
 use std::any::Any;
 use std::sync::Arc;
