@@ -12,7 +12,7 @@ pub fn on(device: &str) {
     ));
 }
 
-/// The signals that say so, and what handled each before: Rust tells of a stack that overflows.
+/// The signals of defects, and the handler that each had before: Rust reports a stack that overflows.
 #[cfg(unix)]
 static BEFORE: [(libc::c_int, &str, OnceLock<libc::sigaction>); 5] = [
     (libc::SIGSEGV, "SIGSEGV", OnceLock::new()),
@@ -40,7 +40,7 @@ pub fn explain() {
     }
 }
 
-/// Writes the sentence, and gives the signal back to who had it: behind a fault the same instruction runs again.
+/// Writes the sentence, and gives the signal to the handler that it had before.
 #[cfg(unix)]
 extern "C" fn handle(signal: libc::c_int, facts: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let Some((_, name, before)) = BEFORE.iter().find(|(of, ..)| *of == signal) else { return };
@@ -54,16 +54,16 @@ extern "C" fn handle(signal: libc::c_int, facts: *mut libc::siginfo_t, context: 
     // SAFETY: what was there before is a handler of this kind if its flags say so.
     unsafe {
         libc::signal(signal, default);
-        match before.get() {
-            Some(before)
-                if handler != default && handler != libc::SIG_IGN && before.sa_flags & libc::SA_SIGINFO != 0 =>
-            {
-                let next: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
-                    std::mem::transmute(handler);
-                next(signal, facts, context);
-            }
-            // What was sent, and not caused by an instruction, does not come again by itself.
-            _ => _ = libc::raise(signal),
+        if let Some(before) = before.get()
+            && handler != default
+            && handler != libc::SIG_IGN
+            && before.sa_flags & libc::SA_SIGINFO != 0
+        {
+            let next: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                std::mem::transmute(handler);
+            next(signal, facts, context);
         }
+        // It waits until this handler has returned, and ends the program then. What was sent would not come again by itself.
+        libc::raise(signal);
     }
 }

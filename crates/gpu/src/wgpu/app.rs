@@ -1,4 +1,4 @@
-//! Resources of an app's own wgpu device, on a device that shares it.
+//! Resources of the app's wgpu device, on a device that shares it.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -187,7 +187,7 @@ pub fn from_device(device: wgpu::Device, queue: wgpu::Queue, options: &OpenOptio
 /// The wgpu buffer behind a buffer of this backend, to draw from without a copy. `None` for another backend's.
 ///
 /// It is at least as large as the tensor, and the tensor starts at its first byte. Its usages are storage, uniform, vertex, index, indirect, copy
-/// source and copy target, those of an app's own buffer ([`import_buffer`]) as the app made it. Submit what writes the tensor before what reads the
+/// source and copy target, and of a buffer of the app's ([`import_buffer`]) those that the app chose. Submit what writes the tensor before what reads the
 /// buffer.
 #[must_use]
 pub fn raw_buffer(buffer: &dyn Buffer) -> Option<&wgpu::Buffer> {
