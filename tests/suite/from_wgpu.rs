@@ -82,9 +82,10 @@ fn a_buffer_of_the_apps_is_a_tensor() {
     assert_eq!(read(&app, &own, 128), expected);
     assert_eq!(tensor.to_vec::<u32>().unwrap(), expected[..100]);
     // Operations read it, and what the host writes the app sees.
-    assert_eq!(tensor.sum(None).unwrap().to_vec::<u32>().unwrap(), [9900]);
+    assert_eq!(tensor.expr().sum(&[], false).eval().unwrap().to_vec::<u32>().unwrap(), [9900]);
     tensor.write(&vec![7_u32; 100]).unwrap();
     run();
+    engine.flush();
     assert_eq!(read(&app, &own, 101)[98..], [14, 14, 100]);
     // The buffer outlives the tensor, and no other tensor gets it.
     drop(tensor);
