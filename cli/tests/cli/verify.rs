@@ -124,7 +124,7 @@ fn a_driver_that_ends_the_program_is_told_of() {
     let faults =
         [("*(volatile int *)16 = 1", 11, "SIGSEGV"), ("abort()", 6, "SIGABRT"), ("raise(SIGBUS)", 7, "SIGBUS")];
     for (fault, signal, name) in faults {
-        let options = [format!("-DFAULT={fault}"), "-ldl".to_owned()];
+        let options = ["-D".to_owned(), format!("FAULT={fault}"), "-ldl".to_owned()];
         let options = options.each_ref().map(String::as_str);
         let Some(library) = place.library(&format!("{name}.so"), "cc", "faulty.c", FAULTY, &options) else { return };
         let mut command = place.command();

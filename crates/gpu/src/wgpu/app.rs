@@ -8,7 +8,6 @@ use super::errors::{Scopes, one_line};
 use super::memory::{Memory, NEEDED, WgpuBuffer};
 use super::shared::{RawBuffer, Shared};
 use crate::backend::{Buffer, Device, padded};
-use crate::checks::Owner as _;
 use crate::error::{Error, Result};
 
 /// Makes a buffer of the app's known to a device that shares the app's. Its [`Buffer::bytes`] are those given, from its beginning.

@@ -1,6 +1,5 @@
 //! Textures of the app's on a device that shares the app's: made known, and asked what they allow.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use super::app::{of_the_app, recorded};
