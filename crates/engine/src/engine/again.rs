@@ -1,7 +1,16 @@
-//! The commands that an evaluation recorded on a device, to be recorded again with other tensors of the same sizes, without planning, text or lookups by name.
+//! Traces: the commands that an evaluation recorded on a device, to be recorded again with other tensors of the same sizes. `ops/expr/again.rs` says
+//! when two evaluations are the same.
 //!
-//! A trace is taken while operations run as always. Whatever is more than memory for results and dispatches over known tensors spoils it, and
-//! the evaluation stays what it was.
+//! - **Taking.** `Engine::traced` runs the work inside a `Trace`, as always. Memory for results, dispatches and checks of indices add a `Step` each
+//!   (`trace_output`, `trace_dispatch`, `trace_watch`). Tensors are numbers: inputs first, then results. Anything else (a read, an upload, a move,
+//!   a fallback, a second device, a tensor that has no number) spoils the trace (`spoil_trace`), and the evaluation is not kept.
+//! - **Keeping.** `Traced::steps` turns it into `Steps`. With a list of tensors to keep, every other tensor is released after the dispatch that uses it last.
+//!   On a device that runs in order (the CPU), small results among these share one buffer (`shared`), each at an offset that is free while it is needed.
+//! - **Repeating.** `Steps::again` allocates the results and records the dispatches. Each dispatch checks under `Moves` that its tensors are still where
+//!   they were. It returns `None` if an input is elsewhere or there is no memory, and the caller plans as usual. Commands recorded until then
+//!   stay recorded: they write only memory of their own.
+//!
+//! A trace holds its tensors weakly, so that memory is reused while it is taken. `Steps` hold the device weakly, because they are stored beside it.
 
 #![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "expressions take WGSL"))]
 

@@ -1,5 +1,40 @@
-//! Expressions that are evaluated again and again over other tensors: what the evaluation recorded is kept by the expression's structure, so that the
-//! next one is recorded without being planned.
+//! Replay: an expression that is evaluated again over other tensors is recorded from what its second evaluation did, without a plan, text or
+//! lookups by name. `engine/again.rs` takes and repeats the trace. This file decides what is the same evaluation.
+//!
+//! # What comes in
+//! `evaluate` gets every evaluation of an expression. `operation` and `together` get each step of a plan, so parts of a long evaluation are replayed
+//! even where the whole is not.
+//!
+//! # Stages
+//! 1. **Key.** `Key::add` writes down everything that a plan depends on as `Words`: dtypes, shapes, strides, constants, the functions, each operation's
+//!    name and parameters (`Operation::parameters`). A tensor is a number, counted in the order of meeting, so `x + x` differs from `x + y` and new tensors
+//!    of the same shapes match. Of more than `LONGEST` words, `Whole` keeps a `Digest` of 128 bits instead.
+//! 2. **Look up** in the `Plans` of the device (`State::find`). The first time nothing is known: the key's hash is noted, and the evaluation is planned.
+//!    The second time it is planned and traced. From the third time on there is a `Plan`.
+//! 3. **Record again** (`Steps::again`). Results are stored in the operations that the plan computed (`Deferred::keep`), so later expressions find them.
+//!    If a step cannot be done, for example because a tensor is on another device, the evaluation is planned as usual.
+//!
+//! # What carries it
+//! - `Key`: words, the tensors, and weak references to the operations. It holds no operation, because references are counted by the planner.
+//! - `Whole`: the same for long evaluations. It also lists what others hold (`Held`), and only these values are kept. The others' memory may be reused.
+//! - `Plan`: the `Steps`, the number of the result's tensor, and the numbers of the operations' results.
+//!
+//! # What holds
+//! - Equal keys record the same commands. An operation whose `parameters` returns false (the default) is never replayed.
+//! - The key has the version of the device's variants (`variants_version`), so tuning invalidates plans.
+//! - Memory is bounded: `KEPT` plans and `MOST_WORDS` words for a device, and `SEEN` hashes. The plans, or the hashes, are all dropped
+//!   when their bound is reached.
+//! - Nothing is replayed in a capture, within another trace, or while a profile is taken (`Engine::may_trace`).
+//!
+//! # What is surprising
+//! - A short key has every word and is compared whole. Two long evaluations are taken for the same if their digests are: the factors are random for each
+//!   process, and a collision has a probability of some 10^-38.
+//! - Constants are part of the key. A loop that changes a constant in each round is planned in each round.
+//! - An operation that a traced evaluation fused is marked as fused by the replay too (`note_fused`).
+//!
+//! # An example
+//! `(x * 2 + 1).sum(&[1], false)` in a loop over batches `x` of one shape. Rounds 1 and 2 are planned, and round 2 leaves steps: memory for the result,
+//! one dispatch over tensors 0 (`x`) and 1 (the result). Round 3 allocates a result and records the dispatch with the buffers of its own `x`.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::pin::pin;

@@ -1,5 +1,51 @@
-//! An expression as a WGSL function: the value of one element, given its place. The text holds no sizes and no numbers, which come from a
-//! uniform, so that one kernel serves all of them.
+//! Text generation: an expression as a WGSL function that returns the value of one element, given its position.
+//!
+//! # What comes in
+//! A lowered expression of which every read has its tensor; a name; the iteration `space` (a shape to which the expression broadcasts); and `Group`s
+//! of its axes. A group is counted by one variable: `row` and `column` of an elementwise kernel, `row` and `place` of a reduction. With `fused`, the
+//! function takes the result of that operation as its first parameter `value`.
+//!
+//! # Stages
+//! `Writer::function` runs an `Emitter` over the expression.
+//! 1. `Emitter::value` goes from a node to its inputs and writes one `let` for each node. A node that is read twice is written once (`known`, by address).
+//! 2. `Emitter::read` notes what is read: the binding, the offset, and the strides in the iteration's space. Equal reads share one position.
+//! 3. `Emitter::write` computes the positions. Within a group, axes that lie in memory without gaps are joined (`shape::collapse`), so most groups need one
+//!    product and no division. Only a group that does not collapse is split with `%` and `/`.
+//! 4. `Writer::text` joins the uniform, the bindings `x0`, `x1`, … and `y`, the functions, and the frame: a file of `shaders/tensor` that calls the
+//!    functions by name. `library::linked` adds the library's functions that the text calls. `Grid` (in `evaluate`) chooses the groups of an
+//!    elementwise kernel.
+//!
+//! # What carries it
+//! The `words` of a `Writer` are its uniform: the frame's own words first, then offsets, strides, sides and constants in the order in which they
+//! are used. Numbers that are equal as bits share one constant within a function.
+//!
+//! # What holds
+//! - The text has no sizes and, except some float64 constants, no numbers. `evaluate::kernel` keeps kernels by their text, so another size compiles
+//!   nothing.
+//! - Sizes and strides fit in 32 bits (`word`), and at most `MOST_TENSORS` tensors are bound.
+//! - Types narrower than a word are loaded as parts of words and computed in i32, u32 or f32 (`number`). A result of an operator on narrow integers
+//!   is wrapped at once, so it has the bits that its dtype has.
+//!
+//! # What is surprising
+//! - A gather's index is clamped in the kernel. Indices out of range are reported elsewhere (`engine/places.rs`).
+//! - Two shapes share a kernel only if their axes collapse alike.
+//!
+//! # An example
+//! The input of `(x * 2 + 1).sum(&[1], false)`, where `x` has shape `[3, 1000]`. The frame has four words (`words[0]`): rows, length, part, parts.
+//! ```text
+//! fn element(row: u32, place: u32) -> f32 {
+//!     let at0 = row * words[1].x + place;     // 1000
+//!     let constant0 = words[1].y;             // the bits of 2.0
+//!     let constant1 = words[1].z;             // the bits of 1.0
+//!     let v0 = x0[at0];
+//!     let v1 = bitcast<f32>(constant0);
+//!     let v2 = v0 * v1;
+//!     let v3 = bitcast<f32>(constant1);
+//!     let v4 = v2 + v3;
+//!     return v4;
+//! }
+//! ```
+//! The comments are not part of the text.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

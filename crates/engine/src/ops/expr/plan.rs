@@ -1,9 +1,41 @@
-//! The parts that an evaluation computes on their own, and in which order: each operation, and each expression that is read in several places, unless
-//! computing it again costs less than keeping it. Views are read through the values they are views of; where an expression has one reader, the
-//! view goes into it instead.
+//! The planner: which operations and values are computed before an expression, and in which order.
 //!
-//! A pass from the end notes who reads what; a pass from the beginning adds up what an element costs and decides; a last one from the end
-//! finds the operations whose only reader is an expression, which may become the end of their kernels.
+//! # What comes in
+//! The root of an evaluation, and whether values may be grouped (on the CPU, outside captures and memory scopes). `plan` returns groups of `Deferred` in
+//! the order of computing. Most groups have one member.
+//!
+//! # Stages
+//! `Walk` holds the state of one plan: `Part`s (nodes), `Pending`s (operations without a result) and `order`, in which inputs come before readers.
+//! 1. `meet_all` walks from the root down, on a stack of `Step`s instead of by recursion. It counts for each part the kernels that read it (`kernels`),
+//!    the places that hold it (`holders`), and how often a reader repeats each of its elements (`repeated`). Kernel 0 is the evaluation's own, and kernel
+//!    n + 1 is operation n. Two reads of the same memory are one part (`by_read`). A value known from before is a leaf.
+//! 2. `decide` goes through `order` and adds up what an element costs where it is read: arithmetic, reads, and nodes of the kernel (`Cost`). A part that
+//!    is read several times is kept if computing it once, writing and reading it costs less than computing it for each read (`pays`). A part that is not
+//!    kept is left to its readers, and its value is marked `inlined`.
+//! 3. `place` goes back through `order` and finds the kernel in which each operation's readers are computed (`Place`).
+//! 4. `schedule` lists the kept parts and the operations. It leaves out an operation whose readers are all in one expression's kernel: the
+//!    operation's kernel may end with that expression (`may_be_fused`). Kept parts of one shape that read each other as they are form a group.
+//!
+//! `lowered` runs after the plan. It replaces known values by reads, and the read of an inlined value by the value's expression with the view pushed
+//! into it (`view::pushed`).
+//!
+//! # What holds
+//! - No kernel binds more than `MOST_TENSORS` tensors. `bind` keeps the child that reads the most until the rest fits.
+//! - A value is kept, whatever it costs, if a reader gathers from it or is an operation that does not take lowered inputs (`Operation::lowers`).
+//! - An expression of more than `cost::LARGEST` nodes is not repeated in several kernels. Pushing values into readers would otherwise build a
+//!   kernel without end.
+//! - A group has at most `MOST_TOGETHER` values, and no operation is computed between them.
+//!
+//! # What is surprising
+//! - Marks stay on the nodes after the plan. `inlined` is set and never cleared, because another thread's evaluation may be using it.
+//! - The plan asks who else holds an expensive operation (`is_held`) by counting references, less its own.
+//! - A processor reads rolls in place, so a plan for it does not look at a roll's computed indices.
+//!
+//! # An example
+//! `y = x.exp(); (y - y.mean(..)) * y` reads `y` in the kernel of the mean and twice in the last one. The two reads in one kernel share one computation;
+//! `kernels` is 2. An exponential costs 6 units and a read of `x` 2. With many elements, for which the launch counts little, two readers pay 16 without
+//! keeping, and 16 with it (8, 4 to write, 2 for each read). `pays` asks for more than that, so `y` is computed twice. After another function the
+//! arithmetic is 12: 28 against 22, and `y` is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
