@@ -1,4 +1,10 @@
-//! The fate of the contents of a tensor's memory: the loss belongs to the memory and to the commands that read it, not to a handle.
+//! The fate of the contents of a tensor's memory: whether they were lost and why, which turns of the device used them, and the checks of indices that
+//! they depend on.
+//!
+//! A fate belongs to memory on one device, not to a handle. The tensor's `Place` holds it, and so does each command that reads or writes the memory
+//! (`Effect`), until the outcome of the command is known. A loss therefore survives dropped tensors, memory scopes and moves; the first cause stays.
+//! Turns count what the device was given, under the lock of its slot: `slot` asks them whether a command that did not run may run later. `tensor`
+//! says how it differs from the other things that a tensor tracks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,42 @@
-//! One opened device of an engine: its program cache, its pending batch, and the submissions whose outcome is not known yet.
+//! One opened device of an engine: its programs, its batch, and the submissions whose outcome is not known yet.
+//!
+//! # What comes in
+//! Commands with their `Effect` (the fates of the memory that they read and write) and their `Size`; replays of recordings; writes of the host.
+//!
+//! # Stages
+//! 1. `record` adds a command to the batch (`Work::pending`). It passes checks of indices from what the command reads to what it writes.
+//! 2. `submit` gives the batch to the device when it is full, when a result is asked for (`settle`), or at `flush`. It is full at `BATCH_COMMANDS`
+//!    commands (fewer on the CPU), `BATCH_INVOCATIONS` invocations, `BATCH_OPERATIONS` estimated operations, or `most_under_way` bytes of results. Commands
+//!    that were cancelled are left out and lose their own results.
+//! 3. `start` counts a turn, notes it in the fates, and keeps a `Submission` with the shared future of its outcome.
+//! 4. `conclude` takes the outcomes in order. What did not run is lost (`lose`), and so is what was computed from lost memory (`follow`).
+//!
+//! # The outcomes of a batch
+//! - It ran: `follow` each command.
+//! - `Ran::AllBut`: the commands that failed lose their outputs. The rest is sound.
+//! - `Ran::Nothing`: the commands are submitted one by one, ahead of everything that waits (`submit_again`), so one faulty command does not take others
+//!   down. A command whose inputs were written since, or whose outputs were used, is not repeated, because it would compute something else
+//!   (`may_run_again`, by turns).
+//! - `Ran::Unknown`, a lost device, a timeout: everything that the batch writes is lost.
+//!
+//! The first failure is kept for `Engine::finish` (`unreported`). A lost device takes no new work (`failure`).
+//!
+//! # What holds
+//! - Batches are submitted in the order of recording, under the lock of `work`.
+//! - A fate is marked before the outcome is forgotten, so a read that has settled sees every loss.
+//! - At most `MOST_IN_FLIGHT` batches wait before recording waits for the oldest (`make_room`). Memory of results under way is bounded too (`is_full`).
+//! - Each kernel is compiled once for a device. A refusal (`Error::Unsupported`) is kept like a program.
+//!
+//! # What is surprising
+//! - The estimate of operations exists because systems reset a GPU whose batch takes about two seconds. It counts only for devices behind a driver, and
+//!   multiplies naga's expressions by the bounds of loops (`crates/kernel/src/rounds.rs`; 256 rounds if the text shows no bound).
+//! - A thread that waits in a blocking call may run the CPU's batch itself (`help`), so small work wakes no other thread.
+//! - A driver's compiler cannot be stopped. With a time limit it runs on a thread that is left behind when the limit passes.
+//!
+//! # An example
+//! A batch of three commands: `a` computes x, `b` computes y from x, `c` computes z from y. The driver refuses it and nothing ran. The three are submitted
+//! again on their own: `a` runs; `b` is refused again, and y is lost with the driver's error; `c` runs, but read what is lost, so z is lost with
+//! the reason that its input y was. Reading x gives numbers, reading z an error, and `finish` returns the error of `b`.
 
 #[cfg(feature = "wgsl")]
 use std::any::Any;
