@@ -1,4 +1,41 @@
-//! The CPU backend: this machine's processor, through the lock-step executor of [`crate::spmd`]. Needs no driver.
+//! The CPU backend: this machine's processor as a device. Needs no driver.
+//!
+//! # What comes in
+//! What any device gets (`Device`): kernels to compile, native operations, memory to allocate, and batches of commands. WGSL runs through the lock-step
+//! executor (`cantus-spmd`). Many operations of tensors run natively instead, without a kernel.
+//!
+//! # Stages
+//! 1. **Compile** (`program`). A kernel's bytecode comes from the kernel (`Kernel::program`). If Rust compiled ahead came with it and fits (`compiled`),
+//!    that runs in place of the bytecode.
+//! 2. **Native operations** (`native`). `own` maps a `NativeOperation` to its implementation of `Operation`, beside the code that computes it: products,
+//!    convolutions, reductions, sorts, chains of functions. `None` means that the operation's kernel runs.
+//! 3. **Submit** (`queue`). Batches run in order, each alone. The queue's thread is one of the pool's threads. A caller that waits runs waiting batches
+//!    itself (`Queue::help`), so small work wakes no thread. On the web a batch runs when it is submitted.
+//! 4. **Run** (`Shared::step`). A dispatch gets its buffers as addresses. The executor splits a grid into batches of lanes, and a native operation splits
+//!    its elements, over the pool. Limits (deadline, cancel flags, stall) are checked on the way.
+//! 5. **Answer.** Commands that failed are listed by their place (`Ran::AllBut`). All others ran.
+//!
+//! # What carries it
+//! - `CpuBuffer` (`memory`): an aligned block from a pool, or adopted memory. A `Keeper` beside it holds what operations made of its contents, such as
+//!   packed panels.
+//! - `CpuProgram`: a kernel or a native operation. `Floats`: a binding's address and length. `Limits`: what stops a run.
+//!
+//! # What holds
+//! - Buffers are read and written only by a job, or by a holder of `Queue::exclusive`. The lock `running` keeps the two apart.
+//! - Whatever writes to a buffer calls `CpuBuffer::changes` first, which invalidates what was kept. A buffer whose address the host knows keeps nothing.
+//! - A native operation's bindings are checked against `Operation::sizes` before it runs. A kernel's are checked by the executor.
+//! - Work is split by sizes alone, never by the number of threads, so the number of threads changes no bit.
+//! - A failed command does not fail its batch.
+//!
+//! # What is surprising
+//! - Native operations run before any kernel is composed: the evaluator asks for them (`expr/chain.rs`), and WGSL is not even written.
+//! - `forms!` compiles a function once for each instruction set. Which one runs is chosen once (`InstructionSet`).
+//!
+//! # An example
+//! `(x * 2 + 1).sum(&[1], false)` with `x` of shape `[3, 1000]`. The evaluator asks for `NativeOperation::Reduce` with the steps load, 2, multiply, 1,
+//! add. `own` gives its implementation (`reduce`), and the device a `CpuProgram::Native`. The dispatch has two buffers, `x` and the result. At a blocking
+//! read of the result, the caller runs the batch on its own thread: `step` finds the addresses, marks the result's buffer as changed, and the reduction
+//! computes blocks of lanes and adds them up. 3,000 elements are too few for a second thread.
 
 #![allow(
     clippy::extra_unused_type_parameters,

@@ -6,12 +6,12 @@
 //! # Stages
 //! 1. **Textures.** A kernel with textures or samplers is replaced by its form for what is bound (`run_textured`; see `texture`). Where the device's
 //!    compiler takes no large tables of constants, the form with tables in buffers is taken (`with_tables`).
-//! 2. **Check** (`DispatchBuilder::check`). Each name is a binding, each binding has one argument, dtypes and sizes fit the layout (`check_fit`),
-//!    no tensor is both written and bound twice (`aliased`), and the workgroups are neither none nor more than a u32 counts. The result is a `Plan`. In
+//! 2. **Check** (`DispatchBuilder::check`). Each name is a binding, each binding has one argument, dtypes and sizes fit the layout (`check_fit`), no
+//!    tensor is both written and bound twice (`aliased`), and the workgroups are neither none nor more than a u32 counts. The result is a `Plan`. In
 //!    reproducible mode the kernel's reproducible form takes its place.
 //! 3. **Preserve.** Tensors that the kernel writes are copied for the expressions that recorded them (`Tensor::preserve`), unless they are `fresh`.
-//! 4. **Prepare** (`Plan::prepare`), on the device where most of the bytes are (`home`). Checks its limits and known answers, compiles, and
-//!    moves the tensors there. If that fails, the next device is tried.
+//! 4. **Prepare** (`Plan::prepare`), on the device where most of the bytes are (`home`). Checks its limits and known answers, compiles, and moves the
+//!    tensors there. If that fails, the next device is tried.
 //! 5. **Record** (`Plan::record`), with `Moves` held. Looks up each tensor's buffer, counts versions up, and adds the command with its `Effect`: the
 //!    fates of what it reads and writes. If another thread moved a tensor since, preparing starts again, at most `ATTEMPTS` times.
 //!
@@ -27,9 +27,9 @@
 //! - What a device cannot compile is remembered in its slot and not asked again. Other failures are, because memory may come free.
 //!
 //! # An example
-//! A kernel with `x: array<f32>` (read), `y: array<f32>` (written) and a uniform. `x` of 4 MB is on a GPU and `y` of 4 kB on the CPU. `home` is
-//! the GPU. `prepare` compiles there and moves `y`. If the driver refuses the kernel, `next_after` gives the CPU, and `prepare` compiles there and
-//! moves `x`. The caller sees neither, except as an event (`EventKind::FellBack`).
+//! A kernel with `x: array<f32>` (read), `y: array<f32>` (written) and a uniform. `x` of 4 MB is on a GPU and `y` of 4 kB on the CPU. `home` is the GPU.
+//! `prepare` compiles there and moves `y`. If the driver refuses the kernel, `next_after` gives the CPU, and `prepare` compiles there and moves `x`. The
+//! caller sees neither, except as an event (`EventKind::FellBack`).
 
 use crate::backend::BoxFuture;
 use std::sync::Arc;

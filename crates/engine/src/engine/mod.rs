@@ -1,19 +1,20 @@
-//! The engine: ranks devices, places tensors, records dispatches, falls back, and notes what it did. It has no device code: a device is a `Device`
-//! of `cantus-device`.
+//! The engine: ranks devices, places tensors, records dispatches, falls back, and notes what it did. It has no device code: a device is a `Device` of
+//! `cantus-device`.
 //!
 //! # What comes in
-//! Choices (`Builder`), values of the host, kernels with named bindings, native operations, and requests for results. Expressions come in as
-//! dispatches and native operations: the evaluator (`ops/expr`) is a layer above.
+//! Choices (`Builder`), values of the host, kernels with named bindings, native operations, and requests for results. Expressions come in as dispatches
+//! and native operations: the evaluator (`ops/expr`) is a layer above.
 //!
 //! # Stages
 //! 1. **Open** (`builder`, `rank`). Backends are probed from the lowest priority up, and the best device that opens is selected. The others remain
 //!    candidates.
 //! 2. **Make tensors** (`create`, `placement`). A new tensor goes to the selected device, or to the CPU where that is estimated to be faster.
-//! 3. **Dispatch** (`dispatch`; `native` for native operations). Everything is checked, the kernel is compiled, the tensors are brought to one device, and
-//!    one command is recorded. Before the first use of a kernel, known answers decide whether the driver gets its constructs right (`trust`).
+//! 3. **Dispatch** (`dispatch`; `native` for native operations). Everything is checked, the kernel is compiled, the tensors are brought to one device,
+//!    and one command is recorded. Before the first use of a kernel, known answers decide whether the driver gets its constructs right (`trust`).
 //! 4. **Submit** (`slot`). Commands collect in a batch for each device. A full batch is submitted, as is one whose results are asked for.
 //! 5. **Conclude** (`slot`, `fate`). The outcome of a batch says which commands ran. Tensors that were not computed are marked as lost.
-//! 6. **Read** (`transfer`). A read submits, waits for the outcome, returns the error of a lost tensor, evaluates checks of indices (`places`), and copies.
+//! 6. **Read** (`transfer`). A read submits, waits for the outcome, returns the error of a lost tensor, evaluates checks of indices (`places`), and
+//!    copies.
 //!
 //! When compiling, allocating or a driver fails, `next_after` gives the next device, and `relocate` moves the tensors there.
 //!
@@ -39,8 +40,8 @@
 //! # An example
 //! `x = engine.tensor(&[1_u32, 2, 3])`, a dispatch of a kernel `double` over `x`, and `x.to_vec()`.
 //! - `tensor` asks for a place, allocates 12 bytes there and uploads.
-//! - The dispatch checks that `x` fits the binding, finds or compiles the program, records a `Command::Dispatch` with the buffer of `x`, and counts
-//!   the version of `x` up. Nothing is submitted.
+//! - The dispatch checks that `x` fits the binding, finds or compiles the program, records a `Command::Dispatch` with the buffer of `x`, and counts the
+//!   version of `x` up. Nothing is submitted.
 //! - `to_vec` settles the slot: the batch of one command is submitted and its outcome awaited. It ran, so `x` is not lost, and its bytes are read.
 
 pub(crate) mod again;

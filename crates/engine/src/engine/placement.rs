@@ -1,11 +1,11 @@
 //! Placement: the device for an operation that creates data is the one with the least estimated time.
 //!
-//! - **Who asks.** Tensors from host values (`tensor_from_bytes_async`), and results of operations that read no tensor (`output_async` without `near`). All
-//!   other results stay beside what they are computed from, and zeros go to the selected device. Tensors move later only if a dispatch needs them elsewhere.
+//! - **Who asks.** Tensors from host values (`tensor_from_bytes_async`), and results of operations that read no tensor (`output_async` without `near`).
+//!   All other results stay beside what they are computed from, and zeros go to the selected device. Tensors move later only if a dispatch needs them
+//!   elsewhere.
 //! - **The estimate** is a launch, plus the bytes from the host and the elements times what each costs on the device (`Cost::estimate`). The field kernel
-//!   represents
-//!   all kernels. `measure` runs it small and large, and times an upload, on an engine of its own over the same device; the least of four rounds
-//!   counts. Costs are kept by device and driver in the cache folder (`placement.toml`).
+//!   represents all kernels. `measure` runs it small and large, and times an upload, on an engine of its own over the same device; the least of four
+//!   rounds counts. Costs are kept by device and driver in the cache folder (`placement.toml`).
 //! - **Who competes.** Only the selected device and the CPU, and only if the selected device is a GPU that nobody requested by name and that runs
 //!   kernels. With `Builder::placement(false)` nothing is measured.
 //! - **Failures** never surface. A device that cannot be measured has infinite costs for this engine, which are not stored. Without an estimate the

@@ -6,8 +6,8 @@
 //! # Stages
 //! 1. `record` adds a command to the batch (`Work::pending`). It passes checks of indices from what the command reads to what it writes.
 //! 2. `submit` gives the batch to the device when it is full, when a result is asked for (`settle`), or at `flush`. It is full at `BATCH_COMMANDS`
-//!    commands (fewer on the CPU), `BATCH_INVOCATIONS` invocations, `BATCH_OPERATIONS` estimated operations, or `most_under_way` bytes of results. Commands
-//!    that were cancelled are left out and lose their own results.
+//!    commands (fewer on the CPU), `BATCH_INVOCATIONS` invocations, `BATCH_OPERATIONS` estimated operations, or `most_under_way` bytes of results.
+//!    Commands that were cancelled are left out and lose their own results.
 //! 3. `start` counts a turn, notes it in the fates, and keeps a `Submission` with the shared future of its outcome.
 //! 4. `conclude` takes the outcomes in order. What did not run is lost (`lose`), and so is what was computed from lost memory (`follow`).
 //!
@@ -34,9 +34,9 @@
 //! - A driver's compiler cannot be stopped. With a time limit it runs on a thread that is left behind when the limit passes.
 //!
 //! # An example
-//! A batch of three commands: `a` computes x, `b` computes y from x, `c` computes z from y. The driver refuses it and nothing ran. The three are submitted
-//! again on their own: `a` runs; `b` is refused again, and y is lost with the driver's error; `c` runs, but read what is lost, so z is lost with
-//! the reason that its input y was. Reading x gives numbers, reading z an error, and `finish` returns the error of `b`.
+//! A batch of three commands: `a` computes x, `b` computes y from x, `c` computes z from y. The driver refuses it and nothing ran. The three are
+//! submitted again on their own: `a` runs; `b` is refused again, and y is lost with the driver's error; `c` runs, but read what is lost, so z is lost
+//! with the reason that its input y was. Reading x gives numbers, reading z an error, and `finish` returns the error of `b`.
 
 #[cfg(feature = "wgsl")]
 use std::any::Any;

@@ -13,22 +13,22 @@
 //! | `checked` (`Checked`) | the tensor | an operation checked it as indices | `is_within` | Are the contents known to be indices of this axis? |
 //! | `recorded` | the tensor | an expression records it; a copy is made | `Tensor::preserve` | Which expressions still read the contents as they are now? |
 //!
-//! - **Why `version` is not in `fate`.** A move gives the tensor a new fate and leaves its version. A version counts when a command is recorded,
-//!   while turns of a fate count when it is submitted.
-//! - **Why a loss is in `fate`.** Commands hold the fate and not the tensor. A loss therefore outlives dropped handles, and reaches what was
-//!   computed from it.
-//! - **Checks of indices** are in two places. `checked` saves checking an index tensor again. The fate's `checks` list what the contents depend on; commands
-//!   pass them on to what they write, and a read evaluates them.
+//! - **Why `version` is not in `fate`.** A move gives the tensor a new fate and leaves its version. A version counts when a command is recorded, while
+//!   turns of a fate count when it is submitted.
+//! - **Why a loss is in `fate`.** Commands hold the fate and not the tensor. A loss therefore outlives dropped handles, and reaches what was computed
+//!   from it.
+//! - **Checks of indices** are in two places. `checked` saves checking an index tensor again. The fate's `checks` list what the contents depend on;
+//!   commands pass them on to what they write, and a read evaluates them.
 //!
 //! # What holds
-//! - `version` is counted up only while `Moves` is held, so a move sees either the old version and contents or the new ones.
+//! - `version` is counted up only while `Moves` is held, so a move that began before the write notices it and begins again.
 //! - Before anything overwrites a tensor, it calls `preserve`. Only operations' own results skip this, because no expression has recorded them
 //!   (`DispatchBuilder::fresh`).
 //! - A place is replaced only by `relocate`, once the copy is complete. A released place is never filled again.
 //!
 //! # An example
-//! `y = gather(x, i)` in a loop. The first time `i` is copied and its greatest index computed; `checked` has version 0 and the check, and so has the fate of
-//! `y`. Reading `y` looks at the number. Afterwards `is_within` is true, and `i` is used as it is. `i.write(..)` first copies `i` for expressions that
+//! `y = gather(x, i)` in a loop. The first time `i` is copied and its greatest index computed; `checked` has version 0 and the check, and so has the fate
+//! of `y`. Reading `y` looks at the number. Afterwards `is_within` is true, and `i` is used as it is. `i.write(..)` first copies `i` for expressions that
 //! have recorded it, then sets version 1, so the next gather checks again. After `i.buffer()` every gather checks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

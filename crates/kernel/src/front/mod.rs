@@ -1,6 +1,44 @@
-//! The text before naga: what naga 30 refuses though WGSL has it, or takes and gets wrong, is rewritten; everything else keeps its bytes.
-//! `docs/naga.md` lists the reasons. The reading is our own and small: declarations and expressions with their places ([`tree`]), an
-//! evaluator of constant expressions ([`eval`]), and edits by ranges of bytes, so that reports still show the author's text.
+//! The front end: the text before naga. It rewrites what naga 30 refuses although it is WGSL, and what naga takes and gets wrong. It also checks what
+//! naga does not check. Every other text keeps its bytes. `docs/naga.md` lists each case with its reason.
+//!
+//! # What comes in
+//! A text with its `File`. `wgsl.rs` (`Parsed::parse`) calls the stages and passes the results to naga.
+//!
+//! # Stages
+//! 1. **Bounds** (`bounds.rs`, before this module). A scan over tokens refuses texts that naga's recursion would not survive.
+//! 2. **Read** (`lex`, `parse`). `Front::read` makes a `Tree`: declarations, statements and expressions with their places in bytes. The reader is
+//!    lenient: what is wrong in a text is naga's to report. A text that it cannot follow goes to naga unchanged, and is refused if it may have `@align`,
+//!    `@size`, barriers or subgroup operations, which would then be unchecked.
+//! 3. **Refuse** (`constants`, `rewrite::refusal`). Constants that take too much to evaluate, and names for what Cantus lacks.
+//! 4. **Correct** (`rewrite::wrong`). What naga accepts and gets wrong is rewritten, and naga parses the result. Most texts have nothing of the kind.
+//! 5. **Rewrite** (`rewrite::all`). Only if naga's parser or validator refuses or panics, the constructs that it lacks are rewritten as well, and naga
+//!    parses again.
+//! 6. **Uniformity** (`uniformity`). WGSL's analysis of barriers, subgroup operations and derivatives, on the tree and not on naga's module.
+//!
+//! Between parsing and validation, `amend` corrects naga's module.
+//!
+//! # What carries it
+//! - `Tree`: flat lists. Nodes refer to each other by number, operands have smaller numbers than what contains them, and no node owns another, so walks
+//!   are loops and dropping does not recurse.
+//! - `Edit`: a range of bytes and the text in its place. `Source`: the author's text, the text for naga, and the way back between them (`Source::span`).
+//! - `Evaluator` (`eval`): the values of constant expressions. `infer`: types of expressions, as far as the text alone gives them.
+//! - `Fault`: a message with places.
+//!
+//! # What holds
+//! - Reports show the author's text. naga's spans are mapped back through the edits; of linked texts, to their files.
+//! - `None` of the evaluator and of `infer` means "not known here". Neither guesses, and what is not known is not rewritten.
+//! - Recursion and work are bounded: `parse::DEEPEST`, `eval::DEEPEST`, `eval::MOST_WORK`.
+//! - Edits do not overlap. Of two that would, the longer is kept.
+//!
+//! # What is surprising
+//! - A text is parsed by naga twice if naga refuses it at first. This is cheaper than rewriting every text, and leaves the others byte for byte as they
+//!   were.
+//! - Uniformity is checked after validation, so a text with both faults reports naga's.
+//!
+//! # An example
+//! `const MIDDLE = mix(2.0, 4.0, 0.5);` naga's evaluator of constants lacks `mix`, so it refuses the text. `rewrite::all` finds the call in `LACKING`,
+//! `Evaluator` computes its value, and the call's bytes are replaced by it. naga takes the new text. An error in a later line has a place behind the
+//! edit; `Source::span` moves it back by the difference of lengths.
 
 mod aliases;
 mod constants;

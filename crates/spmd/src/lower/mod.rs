@@ -1,10 +1,46 @@
-//! naga IR to bytecode.
+//! Lowering: naga IR to bytecode for the lock-step executor.
 //!
-//! All calls are inlined, composite values are flattened to scalars, local variables live in registers. What is the
-//! same in all invocations of a batch (uniform) is found by trying: the first lowering takes every variable for
-//! uniform and every construct for undivided; each violation is a [`Fact`], and with more facts the entry point is
-//! lowered again, from scratch, until none is new. Facts only ever grow, so this ends; a fact holds from where it is found
-//! on, so that most kernels take two or three attempts. Where the attempts exceed a budget, everything that can vary does.
+//! # What comes in
+//! A validated naga module whose overrides are resolved, and an entry point (`compile`). What comes out is `Bytecode`: plain data that `exec` runs
+//! without naga. It has one `Code` for each way of putting workgroups into a batch (`Batching`): one workgroup, a row along x, or linear order.
+//!
+//! # Stages
+//! 1. **Survey** (`survey`, `Globals`). Finds the bindings, the workgroup memory and whether there are subgroup operations. A kernel with workgroup
+//!    memory or these runs one workgroup at a time (`Batching::Single`). Any other gets a code for rows and one for linear order.
+//! 2. **Lower** (`Lowering`). Walks the statements once. Calls are inlined (`call`), composite values become scalars (`types`), and local variables
+//!    become registers (`variable`), or memory of each lane where they are indexed at run time. `control` turns divergent control flow into masks.
+//!    `Builder` collects instructions over virtual registers and folds constants.
+//! 3. **Repeat until stable** (`lower_until_stable`). The first attempt assumes that every variable is uniform (the same in all lanes of the batch) and
+//!    that every construct is left by all lanes together. A violation is a `Fact`. With new facts the entry point is lowered again from the beginning.
+//! 4. **Allocate** (`allocate::code`). `fuse` drops values that are known and joins instructions that often follow each other. Then copies and dead
+//!    instructions are dropped, and registers are assigned by last use.
+//! 5. **Check** (`Bytecode::check`). The lowering's own result passes the same check as bytes from a file.
+//!
+//! For kernels compiled ahead, `flat` gives the instructions to the generator of Rust without `fuse` and before registers are assigned.
+//!
+//! # What carries it
+//! - `Operand`: a scalar, as a constant or a register. A register is uniform (one lane), a vector (all lanes) or a mask (`Class`).
+//! - `Value`: the scalars of an expression, or a `Pointer` (a root and a path).
+//! - `Frame`: a function that is being inlined. `Scope`: a construct of control flow, with its labels and, if it is divergent, its mask.
+//! - `Facts`: what earlier attempts found, by the numbers of variables and constructs, which are the same in every attempt.
+//!
+//! # What holds
+//! - Facts only grow, so the attempts end. Beyond `MAX_ATTEMPTS` or `MAX_SEARCH` everything that can vary does. Most kernels take two or three attempts.
+//! - A fact takes effect where it is found, also in the attempt that it voids, so a chain of variables takes one attempt and not one for each.
+//! - Inlining is bounded by `MAX_INSTRUCTIONS` and `MAX_WORK`, workgroup memory by `MAX_WORKGROUP_BYTES`, and registers by `MAX_WORDS`.
+//! - Every operand form is one of `Op::forms`. `check` refuses anything else, and the lane loops handle only what the table lists.
+//! - An attempt that found a fact emits no code.
+//!
+//! # What is surprising
+//! - Barriers emit nothing: in lock-step every lane is past what comes before.
+//! - A uniform value is computed by the same code as a vector, in one lane, so it has the same bits.
+//! - The fused load of a texel is found by the shape of its instructions, not by a function's name. A test fails if the library of textures hides it.
+//!
+//! # An example
+//! `var s = 0.0; for (var i = 0u; i < id.x; i++) { s += x[i]; }` in a kernel without barriers. In the first attempt `s` and `i` are uniform. The
+//! condition is not, because `id.x` differs between lanes, so lanes leave the loop at different times: `Divergent(loop)`. What follows in its body is
+//! under a mask, so the stores to `s` and `i` find `Varying` for both. The second attempt starts with a mask for the loop and vector registers for `s`
+//! and `i`, finds nothing new, and is allocated. A jump leaves the loop when its mask is empty.
 
 mod allocate;
 mod arithmetic;

@@ -1,17 +1,17 @@
 //! Textures: tensors of texels with a format and a shape, and their description for kernels.
 //!
 //! # What comes in
-//! A `TextureDescriptor` with texels, or the app's own wgpu texture; a kernel with texture and sampler variables; a dispatch that binds the ones to
-//! the others.
+//! A `TextureDescriptor` with texels, or the app's own wgpu texture; a kernel with texture and sampler variables; a dispatch that binds the ones to the
+//! others.
 //!
 //! # Stages
-//! 1. **Make.** A texture is a tensor of words, all levels and layers in a row, so it is moved, counted and lost as one. A view (`level`, `layers`)
-//!    is a range of the same tensor.
-//! 2. **Check** (`bound::Given`). Each variable has one texture of the right dimension, format and samples (`misfit`) or one sampler, and no texels
-//!    are read through one variable and written through another.
-//! 3. **Describe** (`bound::Described`). What a kernel is made for becomes the `Forms` of its variables: format, one level or several, samples, which earlier
-//!    texture has the same texels, and the modes of samplers. What changes from dispatch to dispatch becomes words of a uniform: sizes, offsets of levels,
-//!    clamps of samplers.
+//! 1. **Make.** A texture is a tensor of words, all levels and layers in a row, so it is moved, counted and lost as one. A view (`level`, `layers`) is a
+//!    range of the same tensor.
+//! 2. **Check** (`bound::Given`). Each variable has one texture of the right dimension, format and samples (`misfit`) or one sampler, and no texels are
+//!    read through one variable and written through another.
+//! 3. **Describe** (`bound::Described`). What a kernel is made for becomes the `Forms` of its variables: format, one level or several, samples, which
+//!    earlier texture has the same texels, and the modes of samplers. What changes from dispatch to dispatch becomes words of a uniform: sizes, offsets
+//!    of levels, clamps of samplers.
 //! 4. **Take the form** (`Kernel::textured_form`, kept by the forms). It has a buffer in place of each texture and calls of `shaders/lib/texture.wgsl` in
 //!    place of the builtins. `DispatchBuilder::with_texels` binds the tensors and the hidden uniform, and the dispatch continues as any other.
 //!
@@ -21,15 +21,14 @@
 //! `copy_back`). If the device refuses the form, all of them are copied.
 //!
 //! # What holds
-//! - No backend except wgpu sees a texture, and wgpu sees only the app's own. Filtering therefore has the same results on every device.
+//! - No backend except wgpu sees a texture, and wgpu sees only the app's own. Filtering of all others therefore has the same results on every device.
 //! - Each texel has words of its own, so kernels that write neighbouring texels never share a word.
 //! - Two variables with the same texels share one buffer (`shares`), because a buffer that is written may not be bound twice.
 //!
 //! # An example
 //! `textureLoad(image, id.xy, 0)` of an `rgba8unorm` image of 4 x 2 texels with one level. The form is (`Rgba8Unorm`, one level, one sample). The uniform
-//! has 4, 2, 1 layer, 1 level and sixteen offsets. The kernel computes an index, loads a word and unpacks it, and reads zeros outside. An image of another
-//! size uses
-//! the same kernel with other words.
+//! has 4, 2, 1 layer, 1 level and sixteen offsets. The kernel computes an index, loads a word and unpacks it, and reads zeros outside. An image of
+//! another size uses the same kernel with other words.
 
 mod bound;
 mod own;

@@ -1,14 +1,14 @@
-//! Replay: an expression that is evaluated again over other tensors is recorded from what its second evaluation did, without a plan, text or
-//! lookups by name. `engine/again.rs` takes and repeats the trace. This file decides what is the same evaluation.
+//! Replay: an expression that is evaluated again over other tensors is recorded from what its second evaluation did, without a plan, text or lookups by
+//! name. `engine/again.rs` takes and repeats the trace. This file decides what is the same evaluation.
 //!
 //! # What comes in
-//! `evaluate` gets every evaluation of an expression. `operation` and `together` get each step of a plan, so parts of a long evaluation are replayed
-//! even where the whole is not.
+//! `evaluate` gets every evaluation of an expression. `operation` and `together` get each step of a plan, so parts of a long evaluation are replayed even
+//! where the whole is not.
 //!
 //! # Stages
 //! 1. **Key.** `Key::add` writes down everything that a plan depends on as `Words`: dtypes, shapes, strides, constants, the functions, each operation's
-//!    name and parameters (`Operation::parameters`). A tensor is a number, counted in the order of meeting, so `x + x` differs from `x + y` and new tensors
-//!    of the same shapes match. Of more than `LONGEST` words, `Whole` keeps a `Digest` of 128 bits instead.
+//!    name and parameters (`Operation::parameters`). A tensor is a number, counted in the order of meeting, so `x + x` differs from `x + y` and new
+//!    tensors of the same shapes match. Of more than `LONGEST` words, `Whole` keeps a `Digest` of 128 bits instead.
 //! 2. **Look up** in the `Plans` of the device (`State::find`). The first time nothing is known: the key's hash is noted, and the evaluation is planned.
 //!    The second time it is planned and traced. From the third time on there is a `Plan`.
 //! 3. **Record again** (`Steps::again`). Results are stored in the operations that the plan computed (`Deferred::keep`), so later expressions find them.
@@ -22,8 +22,8 @@
 //! # What holds
 //! - Equal keys record the same commands. An operation whose `parameters` returns false (the default) is never replayed.
 //! - The key has the version of the device's variants (`variants_version`), so tuning invalidates plans.
-//! - Memory is bounded: `KEPT` plans and `MOST_WORDS` words for a device, and `SEEN` hashes. The plans, or the hashes, are all dropped
-//!   when their bound is reached.
+//! - Memory is bounded: `KEPT` plans and `MOST_WORDS` words for a device, and `SEEN` hashes. The plans, or the hashes, are all dropped when their bound
+//!   is reached.
 //! - Nothing is replayed in a capture, within another trace, or while a profile is taken (`Engine::may_trace`).
 //!
 //! # What is surprising

@@ -1,30 +1,31 @@
 //! Text generation: an expression as a WGSL function that returns the value of one element, given its position.
 //!
 //! # What comes in
-//! A lowered expression of which every read has its tensor; a name; the iteration `space` (a shape to which the expression broadcasts); and `Group`s
-//! of its axes. A group is counted by one variable: `row` and `column` of an elementwise kernel, `row` and `place` of a reduction. With `fused`, the
+//! A lowered expression of which every read has its tensor; a name; the iteration `space` (a shape to which the expression broadcasts); and `Group`s of
+//! its axes. A group is counted by one variable: `row` and `column` of an elementwise kernel, `row` and `place` of a reduction. With `fused`, the
 //! function takes the result of that operation as its first parameter `value`.
 //!
 //! # Stages
 //! `Writer::function` runs an `Emitter` over the expression.
-//! 1. `Emitter::value` goes from a node to its inputs and writes one `let` for each node. A node that is read twice is written once (`known`, by address).
+//! 1. `Emitter::value` goes from a node to its inputs and writes one `let` for each node. A node that is read twice is written once (`known`, by
+//!    address).
 //! 2. `Emitter::read` notes what is read: the binding, the offset, and the strides in the iteration's space. Equal reads share one position.
-//! 3. `Emitter::write` computes the positions. Within a group, axes that lie in memory without gaps are joined (`shape::collapse`), so most groups need one
-//!    product and no division. Only a group that does not collapse is split with `%` and `/`.
+//! 3. `Emitter::write` computes the positions. Within a group, axes that lie in memory without gaps are joined (`shape::collapse`), so most groups need
+//!    one product and no division. Only a group that does not collapse is split with `%` and `/`.
 //! 4. `Writer::text` joins the uniform, the bindings `x0`, `x1`, … and `y`, the functions, and the frame: a file of `shaders/tensor` that calls the
-//!    functions by name. `library::linked` adds the library's functions that the text calls. `Grid` (in `evaluate`) chooses the groups of an
-//!    elementwise kernel.
+//!    functions by name. `library::linked` adds the library's functions that the text calls. `Grid` (in `evaluate`) chooses the groups of an elementwise
+//!    kernel.
 //!
 //! # What carries it
-//! The `words` of a `Writer` are its uniform: the frame's own words first, then offsets, strides, sides and constants in the order in which they
-//! are used. Numbers that are equal as bits share one constant within a function.
+//! The `words` of a `Writer` are its uniform: the frame's own words first, then offsets, strides, sides and constants in the order in which they are
+//! used. Numbers that are equal as bits share one constant within a function.
 //!
 //! # What holds
 //! - The text has no sizes and, except some float64 constants, no numbers. `evaluate::kernel` keeps kernels by their text, so another size compiles
 //!   nothing.
 //! - Sizes and strides fit in 32 bits (`word`), and at most `MOST_TENSORS` tensors are bound.
-//! - Types narrower than a word are loaded as parts of words and computed in i32, u32 or f32 (`number`). A result of an operator on narrow integers
-//!   is wrapped at once, so it has the bits that its dtype has.
+//! - Types narrower than a word are loaded as parts of words and computed in i32, u32 or f32 (`number`). A result of an operator on narrow integers is
+//!   wrapped at once, so it has the bits that its dtype has.
 //!
 //! # What is surprising
 //! - A gather's index is clamped in the kernel. Indices out of range are reported elsewhere (`engine/places.rs`).

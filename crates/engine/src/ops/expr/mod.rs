@@ -1,53 +1,51 @@
 //! The evaluator: expressions over tensors, recorded first and then computed in few kernels.
 //!
 //! # What comes in
-//! An `Expr` holds an engine and a `Typed` node, or the first mistake made while recording. A `Typed` is a `Node` with a shape and a dtype. Nodes
-//! are immutable and shared by `Arc`, so an expression is a graph without cycles. There are three kinds:
+//! An `Expr` holds an engine and a `Typed` node, or the first mistake made while recording. A `Typed` is a `Node` with a shape and a dtype. Nodes are
+//! immutable and shared by `Arc`, so an expression is a graph without cycles. There are three kinds:
 //! - **Reads** of memory (`Node::Read`, `Node::Gather`). A `View` has an offset, strides and a `Source`: a tensor, a tensor as it was when it was
 //!   recorded (`Recorded`), the result of an operation (`Deferred`), or indices, which have no memory.
 //! - **Functions of elements** (`Unary`, `Binary`, `Select`, `Cast`, `Constant`, `Random`), each in its own shape. Inputs broadcast.
-//! - **Operations** that need a kernel of their own: reductions, products, sorts. Each implements `Operation` and is held by a `Deferred`, which
-//!   an expression reads like memory.
+//! - **Operations** that need a kernel of their own: reductions, products, sorts. Each implements `Operation` and is held by a `Deferred`, which an
+//!   expression reads like memory.
 //!
-//! A view of memory changes strides. A view of a computed expression reads that expression's value (`Typed::value`), a `Deferred` that all
-//! views share.
+//! A view of memory changes strides. A view of a computed expression reads that expression's value (`Typed::value`), a `Deferred` that all views share.
 //!
 //! # Stages
-//! 1. **Record** (`node`, `view`, `operators`). `common` returns the existing node if the same one was recorded before and still lives. A node
-//!    deeper than `DEEPEST` becomes a value, which bounds the size of a kernel. `Backlog` measures what is recorded and
-//!    not computed. Beyond a bound the expression is evaluated while it is being recorded (`submitted`), except in captures, memory scopes and
-//!    evaluations, and on the web.
-//! 2. **Replay** (`again`). `Expr::eval` looks the expression's structure up. If it came twice before, its commands are recorded again over the
-//!    new tensors, and the stages below do not run.
+//! 1. **Record** (`node`, `view`, `operators`). `common` returns the existing node if the same one was recorded before and still lives. A node deeper
+//!    than `DEEPEST` becomes a value, which bounds the size of a kernel. `Backlog` measures what is recorded and not computed. Beyond a bound the
+//!    expression is evaluated while it is being recorded (`submitted`), except in captures, memory scopes and evaluations, and on the web.
+//! 2. **Replay** (`again`). `Expr::eval` looks the expression's structure up. If it came twice before, its commands are recorded again over the new
+//!    tensors, and the stages below do not run.
 //! 3. **Plan** (`plan`). Lists the operations and values to compute before the expression, in order.
-//! 4. **Compute** each of them (`Deferred::compute`, `evaluate::together` for a group) and then the expression (`evaluate::computed`).
-//!    `plan::lowered` first replaces known values by reads of them, and pushes views into values that their readers compute.
+//! 4. **Compute** each of them (`Deferred::compute`, `evaluate::together` for a group) and then the expression (`evaluate::computed`). `plan::lowered`
+//!    first replaces known values by reads of them, and pushes views into values that their readers compute.
 //! 5. **Run.** `evaluate::computed` takes the first form that applies: the tensor itself; the epilogue of an operation's kernel (`fused`); a native
 //!    operation (`native`, and `chain` on the CPU); a kernel that `emit` writes (`elementwise`).
 //! 6. **Dispatch** (`operation::Composed`). Kernels are kept by their text (`evaluate::kernel`). The engine records the dispatch, and nothing waits.
 //!
 //! # What carries it
-//! - `Deferred`: an operation, and its result once there is one. `Deferred::keep` stores the result and releases what is needed no more: a value's
-//!   inputs at once, an operation's after `MOST_HELD` operations in a row. A loop of any length therefore takes constant memory.
-//!   In a capture or a memory scope nothing is released.
+//! - `Deferred`: an operation, and its result once there is one. `Deferred::keep` stores the result and releases what is needed no more: a value's inputs
+//!   at once, an operation's after `MOST_HELD` operations in a row. A loop of any length therefore takes constant memory. In a capture or a memory scope
+//!   nothing is released.
 //! - `Own` (in `Typed`): the node's value. The node holds it weakly until it is computed and strongly afterwards.
 //! - `Writer`: a kernel's functions, the words of its uniform, and the tensors to bind.
 //! - `Call` and `Epilogue`: one run of an operation, and the expression that follows it in the same kernel.
 //!
 //! # What holds
-//! - A kernel reads at most `MOST_TENSORS` distinct tensors. The planner keeps a value where there would be more, `narrowed` enforces it, and
-//!   `fused` declines.
+//! - A kernel reads at most `MOST_TENSORS` distinct tensors. The planner keeps a value where there would be more, `narrowed` enforces it, and `fused`
+//!   declines.
 //! - A kernel reads computed values only. `emit` reports a read without a tensor as a fault of the library.
 //! - A kernel's text contains no sizes. Constants are in the uniform too, except some of f64. One kernel therefore serves all sizes.
-//! - An expression sees its tensors as they were when they were recorded: whatever overwrites a tensor first copies it (`Tensor::preserve`).
-//!   Kernels of operations write fresh memory (`DispatchBuilder::fresh`) and skip the check.
+//! - An expression sees its tensors as they were when they were recorded: whatever overwrites a tensor first copies it (`Tensor::preserve`). Kernels of
+//!   operations write fresh memory (`DispatchBuilder::fresh`) and skip the check.
 //! - A lost result is computed again while its inputs are held (`Deferred::live_result`). Otherwise reading it is an error.
 //!
 //! # What is surprising
-//! - `Arc::strong_count` decides what is written. An expensive operation (`DEAR`) that somebody else holds keeps its own result, because a fused
-//!   one would have to be computed again for that holder.
-//! - A plan leaves marks on shared nodes: `inlined` and `may_be_fused` on a `Deferred`. `was_met` and `was_fused` are history: a node
-//!   that an earlier evaluation computed counts as read once more, and an operation that was fused once gets its own result the next time.
+//! - `Arc::strong_count` decides what is written. An expensive operation (`DEAR`) that somebody else holds keeps its own result, because a fused one
+//!   would have to be computed again for that holder.
+//! - A plan leaves marks on shared nodes: `inlined` and `may_be_fused` on a `Deferred`. `was_met` and `was_fused` are history: a node that an earlier
+//!   evaluation computed counts as read once more, and an operation that was fused once gets its own result the next time.
 //! - Values computed in a capture are known inside it only, because each replay computes them anew.
 //!
 //! # An example

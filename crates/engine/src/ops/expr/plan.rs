@@ -13,17 +13,17 @@
 //!    is read several times is kept if computing it once, writing and reading it costs less than computing it for each read (`pays`). A part that is not
 //!    kept is left to its readers, and its value is marked `inlined`.
 //! 3. `place` goes back through `order` and finds the kernel in which each operation's readers are computed (`Place`).
-//! 4. `schedule` lists the kept parts and the operations. It leaves out an operation whose readers are all in one expression's kernel: the
-//!    operation's kernel may end with that expression (`may_be_fused`). Kept parts of one shape that read each other as they are form a group.
+//! 4. `schedule` lists the kept parts and the operations. It leaves out an operation whose readers are all in one expression's kernel: the operation's
+//!    kernel may end with that expression (`may_be_fused`). Kept parts of one shape that read each other as they are form a group.
 //!
-//! `lowered` runs after the plan. It replaces known values by reads, and the read of an inlined value by the value's expression with the view pushed
-//! into it (`view::pushed`).
+//! `lowered` runs after the plan. It replaces known values by reads, and the read of an inlined value by the value's expression with the view pushed into
+//! it (`view::pushed`).
 //!
 //! # What holds
 //! - No kernel binds more than `MOST_TENSORS` tensors. `bind` keeps the child that reads the most until the rest fits.
 //! - A value is kept, whatever it costs, if a reader gathers from it or is an operation that does not take lowered inputs (`Operation::lowers`).
-//! - An expression of more than `cost::LARGEST` nodes is not repeated in several kernels. Pushing values into readers would otherwise build a
-//!   kernel without end.
+//! - An expression of more than `cost::LARGEST` nodes is not repeated in several kernels. Pushing values into readers would otherwise build a kernel
+//!   without end.
 //! - A group has at most `MOST_TOGETHER` values, and no operation is computed between them.
 //!
 //! # What is surprising
