@@ -21,6 +21,7 @@ mod misuse;
 mod naga;
 mod paths;
 mod pjrt;
+mod printed;
 mod readme;
 mod reproducible;
 mod shaders_math;

@@ -78,6 +78,15 @@ macro_rules! dtypes {
                 }
             }
 
+            /// Returns elements as texts, each as short as it can be without loss.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn texts(self, bytes: &[u8]) -> Vec<String> {
+                match self {
+                    $(Self::$dtype => texts_of::<$rust>(bytes),)*
+                }
+            }
+
             /// Returns NumPy's code, without the byte order.
             #[doc(hidden)]
             pub fn numpy_code(self) -> &'static str {
@@ -155,6 +164,17 @@ dtypes! {
     Complex64 = "complex64", num_complex::Complex<f32>, Complex, F32, Complex64, "c8";
     /// Real and imaginary part in double precision.
     Complex128 = "complex128", num_complex::Complex<f64>, Complex, F64, Complex128, "c16";
+}
+
+/// The texts of whole elements.
+fn texts_of<T: Element + Default + ToString>(bytes: &[u8]) -> Vec<String> {
+    let text = |bytes: &[u8]| {
+        let mut value = [T::default()];
+        T::decode(&mut value, bytes);
+        let [value] = value;
+        value.to_string()
+    };
+    bytes.chunks_exact(size_of::<T>()).map(text).listed()
 }
 
 impl DType {

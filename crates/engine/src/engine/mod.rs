@@ -61,6 +61,8 @@ mod metrics;
 mod native;
 mod placement;
 pub(crate) mod places;
+#[cfg(not(target_arch = "wasm32"))]
+mod printed;
 mod profile;
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
 mod publish;

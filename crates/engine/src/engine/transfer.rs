@@ -130,7 +130,7 @@ impl Tensor {
     }
 
     /// Reads bytes that are inside of it.
-    fn read_bytes<'a>(&'a self, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+    pub(super) fn read_bytes<'a>(&'a self, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let shared = &self.inner.engine;
             shared.check_computed(self)?;
