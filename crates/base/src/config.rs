@@ -81,7 +81,7 @@ macro_rules! settings {
                 }
             }
 
-            /// Sets a known key from text; nothing where the text is none of its values.
+            /// Sets a known key from text. `None` if the text is not one of its values.
             fn read(&mut self, key: &str, text: &str) -> Option<()> {
                 match key {
                     $(stringify!($name) => self.$name = Some(($kind.read)(text)?),)+

@@ -1,4 +1,4 @@
-//! Float32 made halves, and halves float32, one behind the other.
+//! Conversions of contiguous float32 to halves, and of halves to float32.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;

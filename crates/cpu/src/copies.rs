@@ -7,9 +7,9 @@ use crate::backend::native::{AssembleShape, CopyShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
-/// Sides of a block that is turned in the first cache: a line in memory each way.
+/// Sides of a block that is transposed in the first cache: a line of memory in each direction.
 const SIDE: usize = 16;
-/// Rows of such blocks that are turned one behind the other.
+/// Rows of such blocks that are transposed in sequence.
 const LONG: usize = 1 << 11;
 /// Elements that a task copies at least; of runs, words.
 const TASK: usize = 1 << 14;
@@ -117,7 +117,7 @@ struct Axis {
     to: usize,
 }
 
-/// The axes from the innermost on, those joined that lie one behind the other in both.
+/// The axes from the innermost out. Axes that are contiguous in both are joined.
 fn axes(shape: &CopyShape, steps: &[usize]) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     for ((&side, &from), &to) in shape.sides.iter().zip(&shape.strides).zip(steps).rev() {

@@ -24,7 +24,7 @@ impl Floats {
         unsafe { self.0.add(index) }
     }
 
-    /// The `index`th stretch of `length` elements; nothing where there is none.
+    /// Returns the `index`th run of `length` elements; empty if there is no such run.
     ///
     /// # Safety
     /// Nothing writes to it while the slice lives.

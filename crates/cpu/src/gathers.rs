@@ -116,7 +116,7 @@ fn gather_of<T: Copy>(
     limits: &Limits<'_>,
     pick: Pick<T>,
 ) -> Result<(), Stopped> {
-    // From the innermost on; those joined that lie one behind the other in both.
+    // From the innermost axis out. Axes that are contiguous in both are joined.
     let mut axes: Vec<Axis> = Vec::new();
     for (axis, &side) in shape.from.sides.iter().enumerate().rev() {
         let (from, places) = (shape.from.strides[axis], shape.places.strides[axis]);

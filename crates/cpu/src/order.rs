@@ -267,7 +267,7 @@ fn sorted<K: Bits>(row: &mut [K], spare: &mut Vec<K>, rule: &Rule<K>) {
     }
 }
 
-/// Sorts up to [`Bits::LANES`] rows of `length` elements, which lie one behind the other, in lanes of `spare`.
+/// Sorts up to [`Bits::LANES`] contiguous rows of `length` elements in lanes of `spare`.
 fn in_lanes<K: Bits>(rows: &mut [K], length: usize, spare: &mut Vec<K>, rule: &Rule<K>) {
     spare.clear();
     spare.resize(length * K::LANES, K::default());

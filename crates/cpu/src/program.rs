@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::spmd::{self, Launch, Limits, Memory};
 use cantus_base::listed::Listed;
 
-/// A kernel, or an operation by the device's own means.
+/// A kernel or a native operation.
 pub(super) enum CpuProgram {
     Kernel(KernelProgram),
     #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]

@@ -43,7 +43,7 @@ impl Operation for SortShape {
     }
 
     fn runs_anywhere(&self) -> bool {
-        // Threads share each row by rayon's own means.
+        // Otherwise rayon shares each row among threads.
         self.rows >= threads::count() || self.length < PART
     }
 

@@ -94,9 +94,9 @@ unsafe fn pack<const N: usize>(
 /// The values that the sums of a tile begin with.
 #[derive(Clone, Copy)]
 pub(super) struct Begin {
-    /// A tile's columns, the same for each row: zeros where there is none.
+    /// The first values of a tile's columns, the same for each row; `None` for zeros.
     pub line: Option<*const f32>,
-    /// And what the result holds.
+    /// True if what the result holds is added.
     pub add: bool,
 }
 

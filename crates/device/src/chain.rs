@@ -1,4 +1,4 @@
-//! Chains of operations on elements as data: what a device with means of its own runs in one pass.
+//! Chains of operations on elements as data, which a device may run natively in one pass.
 
 use super::native::{Combination, CopyShape, Number};
 

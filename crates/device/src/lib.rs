@@ -82,7 +82,7 @@ pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
 pub struct Probe {
     /// The devices, in the order of their index.
     pub devices: Vec<DeviceInfo>,
-    /// The reason why there is none, or a note for the user.
+    /// The reason why there is no device, or a note for the user.
     pub reason: Option<String>,
 }
 
@@ -520,7 +520,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         Err(memory)
     }
 
-    /// Returns the means to share memory with other libraries that use the same driver; `None` if there is none.
+    /// Returns the means to share memory with other libraries that use the same driver; `None` if the device cannot.
     fn sharing(&self) -> Option<&dyn Sharing> {
         None
     }

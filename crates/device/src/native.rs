@@ -1,5 +1,5 @@
-//! Operations that a device may have its own means for: a vendor's library, or a crate on the processor. They are described here and nowhere
-//! computed; [`super::Device::native`] says whether the device takes one.
+//! Operations that a device may compute natively: by a vendor's library, or by code for the processor. This module describes them and computes
+//! nothing; [`super::Device::native`] says whether the device takes one.
 
 pub use super::chain::{ElementsShape, One, ReduceShape, Roll, RowFunction, Step, Two};
 pub use super::function::{Function, Stop, Threads};

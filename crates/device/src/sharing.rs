@@ -28,8 +28,8 @@ pub trait Sharing: MaybeSend + MaybeSync {
     /// When the device failed.
     unsafe fn lend(&self, stream: usize) -> Result<()>;
 
-    /// Lets what is submitted from now on wait for everything in that stream. Waits here for the whole device where the stream is none of those
-    /// that always live: it may be gone by now.
+    /// Makes later submissions wait for everything in that stream. A stream that the app may have destroyed is not touched: this waits for the whole
+    /// device instead.
     ///
     /// # Errors
     /// When the device failed.

@@ -632,7 +632,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::EntryPoint`] if there is none of that name; the message lists those that exist.
+    /// [`Error::EntryPoint`] if no entry point has that name; the message lists those that exist.
     pub fn with_entry_point(&self, name: &str) -> Result<Self> {
         if self.inner.entry.as_deref() == Some(name) {
             return Ok(self.clone());
@@ -666,7 +666,7 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Override`] if there is none of that name, or the value does not fit its type.
+    /// [`Error::Override`] if no override has that name, or the value does not fit its type.
     pub fn with_override(&self, name: &str, value: impl Into<f64>) -> Result<Self> {
         let value = value.into();
         let mut overrides = self.inner.overrides.clone();

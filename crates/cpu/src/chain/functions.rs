@@ -61,7 +61,7 @@ forms! {
     pub(crate) fn fold_words(by: Combination, number: Number, words: &[f32]) -> f64 = fold_words_by
 }
 forms! {
-    /// Combines short lines, one behind the other, into totals of their columns.
+    /// Combines contiguous short lines into totals of their columns.
     pub(crate) fn fold_lines(by: Combination, number: Number, elements: &[f32], totals: &mut [f64]) = fold_lines_by
 }
 forms! {

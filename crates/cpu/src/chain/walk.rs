@@ -5,7 +5,7 @@ use crate::backend::native::CopyShape;
 /// Axes of a view that is walked, at most.
 pub(super) const MOST_AXES: usize = 8;
 
-/// The axes of a view that is walked in the order of its elements: sides and steps, those joined that lie one behind the other.
+/// The axes of a view in the order of its elements: sides and steps. Contiguous axes are joined.
 pub(super) struct Walk {
     pub(super) axes: Vec<(usize, usize)>,
 }

@@ -438,7 +438,7 @@ impl Engine {
     /// Waits until all work recorded so far has finished.
     ///
     /// # Errors
-    /// The first failure of work since the last call, though a read of a tensor that it lost may have told of it already.
+    /// The first failure of work since the last call, even if a read of a tensor that it lost has reported it already.
     pub fn finish_async(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let slots = self.shared.open_slots();
@@ -539,7 +539,7 @@ impl Shared {
         }
     }
 
-    /// Memory on a device. Where there is none, what is under way may give some back when it is done.
+    /// Allocates on a device. If it has no memory left, running work is awaited, which may free some.
     async fn allocate_on(
         &self,
         slot: &Arc<Slot>,

@@ -1,4 +1,4 @@
-//! Operations by a device's own means, beside the WGSL kernels.
+//! Native operations: what a device computes by itself in place of WGSL kernels.
 
 use crate::backend::BoxFuture;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Engine {
             return Ok(false);
         }
         let [Ok(x), Ok(y), Ok(z)] = workgroups.map(u32::try_from) else { return Ok(false) };
-        // What does not compile is told of when it is run, where another device may take over.
+        // A kernel that does not compile is reported when it runs, because another device may take it.
         let program = slot.program(&make()?).await;
         Ok(program.is_ok_and(|(program, _)| program.is_taken_over(words, [x, y, z])))
     }
@@ -220,7 +220,7 @@ impl Engine {
 }
 
 /// Returns the element-wise sum of float32 tensors of one shape, one of each engine, on each engine's device, by a library of the devices' vendor;
-/// `None` where there is none.
+/// `None` without such a library.
 ///
 /// # Errors
 /// Those of the devices.

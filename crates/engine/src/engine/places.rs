@@ -1,5 +1,5 @@
-//! Places that tensors name, checked on the device: a number of the device's says whether they lie within their axis, and whoever reads something that
-//! depends on them is told. A check belongs to the memory that depends on it, and passes with commands from what they read to what they write.
+//! Indices that tensors hold, checked on the device. The device computes their maximum, which says whether they lie within their axis. A read of anything
+//! that depends on them evaluates the check. It belongs to the memory that depends on it, and commands pass it on from what they read to what they write.
 
 #![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "operations alone look at places"))]
 
@@ -76,7 +76,7 @@ impl Check {
                 shared.settle(&slot).await;
                 let mut bytes = [0; 4];
                 if slot.failure().is_some() || slot.device().read(&self.greatest, 0, &mut bytes).await.is_err() {
-                    // What failed is told by what depends on it.
+                    // The tensors that depend on it report the failure.
                     return Ok(());
                 }
                 let greatest = u32::from_ne_bytes(bytes);
@@ -165,7 +165,7 @@ impl Shared {
         if let Some(check) = self.watched(places, greatest, axis).filter(|check| !check.is_replayed) {
             let (tensor, version) = of;
             let mut known = tensor.inner.checked().lock();
-            // One that waits to be looked at is as good as another of the same contents.
+            // A pending check of the same contents serves as well.
             let same = known.as_deref().is_some_and(|known| known.version == version && known.check.axis.is_like(axis));
             if !same {
                 *known = Some(Box::new(Known { version, check }));
@@ -181,7 +181,7 @@ impl Shared {
             if unseen.len() < MOST_UNSEEN { Vec::new() } else { std::mem::take(&mut *unseen) }
         };
         for check in due.iter().filter_map(Weak::upgrade) {
-            // Who reads what depends on it is told.
+            // A read of what depends on it reports the error.
             let _ = check.verify(self).await;
         }
     }

@@ -246,7 +246,7 @@ impl Shared {
         };
         let Some(next) = self.next_best(tried, &full).await else { return Err(error.clone()) };
         let failed = tried.last().map_or("", |slot| slot.name());
-        // The places in a kernel's text were told when it failed.
+        // The first line suffices: the failure was reported with its places before.
         let reason = error.to_string();
         let reason = reason.lines().next().unwrap_or_default();
         let message = format!("{what} goes from {failed} to {}: {reason}", next.name());
@@ -254,7 +254,7 @@ impl Shared {
         Ok(next)
     }
 
-    /// The best device that was not tried, and is none of that silicon.
+    /// Returns the best device that was not tried and whose silicon is not in `full`.
     async fn next_best(&self, tried: &[Arc<Slot>], full: &[Identity]) -> Option<Arc<Slot>> {
         let has_room = |info: &DeviceInfo| !full.iter().any(|silicon| silicon.is_same(&info.identity));
         loop {
@@ -296,7 +296,7 @@ impl Shared {
         }
     }
 
-    /// Opens a device beside the selected one, and takes it from the candidates. When two ask at a time, both get the first to open.
+    /// Opens a device beside the selected one, and removes it from the candidates. Concurrent calls all get the device that opened first.
     pub(super) async fn open_candidate(&self, backend: &Arc<dyn Backend>, info: &DeviceInfo) -> Option<Arc<Slot>> {
         let opened = backend.open(info.index, &self.options).await;
         let slot = self.keep_opened(info, opened)?;

@@ -110,7 +110,7 @@ pub(crate) struct Slot {
     /// The state that layers above keep with the device, one value for each type.
     #[cfg(feature = "wgsl")]
     beside: Mutex<Vec<Box<Beside>>>,
-    /// Wrong answers that were told.
+    /// The wrong answers that were reported.
     #[cfg(feature = "wgsl")]
     told: Mutex<crate::kernel::Needs>,
 }
@@ -265,7 +265,7 @@ impl Slot {
         &self.replays
     }
 
-    /// The first failure of work that nobody was told of by this yet.
+    /// Takes the first failure of work that was not taken yet.
     pub(crate) fn take_unreported(&self) -> Option<Error> {
         lock(&self.unreported).take()
     }

@@ -175,7 +175,7 @@ impl Made<'_> {
         Some(size.map_or(value, |size| self.add(Expression::Splat { size, value })))
     }
 
-    /// A divisor that is not 0, and not -1 where the quotient is none of its type: 1 gives what WGSL says in both cases.
+    /// Replaces the divisor by 1 if it is 0, or if it is -1 and the quotient overflows. WGSL defines the result of both as that of dividing by 1.
     fn divisor(
         &mut self,
         (scalar, size): (Scalar, Option<VectorSize>),

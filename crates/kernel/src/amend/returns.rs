@@ -78,7 +78,7 @@ fn settle_function(function: &mut Function, types: &Types) {
     });
 }
 
-/// Takes dead statements away, and says how control leaves the block. A return that naga put at the end is none of the author's.
+/// Removes dead statements, and returns how control leaves the block. A return that naga added at the end does not count as the author's.
 fn cut(block: &mut Block) -> Behavior {
     let mut all = Behavior::NEXT;
     let mut live = block.len();

@@ -23,7 +23,7 @@ pub(crate) struct Moved {
     pub(crate) tables: Tables,
 }
 
-/// Moves tables of more numbers than `most`; nothing where there is none.
+/// Moves tables of more numbers than `most`. Returns `None` if it moved none.
 pub(crate) fn moved(module: &Module, most: u64) -> Option<Moved> {
     let of = |function: &Function| Uses::of(module, function, most);
     let functions: Vec<Uses> = module.functions.iter().map(|(_, function)| of(function)).try_listed()?;

@@ -8,7 +8,7 @@ use naga::{
     Handle, Literal, LocalVariable, Module, Scalar, Span, Statement, Type, TypeInner, UniqueArena,
 };
 
-/// Begins an entry point by setting the workgroup variables that it uses to zero; false where there is none, or a type that cannot be set here.
+/// Begins an entry point by setting the workgroup variables that it uses to zero. Returns false if it uses none, or one of a type that cannot be set here.
 /// `info` is the module's.
 #[doc(hidden)]
 pub fn settle(module: &mut Module, info: &ModuleInfo, entry_point: usize) -> bool {

@@ -57,7 +57,7 @@ impl Weights<'_> {
     }
 }
 
-/// A number that becomes an `f16` and is none.
+/// Finds a number that is converted to `f16` and has no value there.
 pub(super) fn beyond_half(tree: &Tree<'_>) -> Option<(Place, String)> {
     let has_halves = tree.enables.iter().flat_map(|(_, names)| names).any(|name| name.text(tree.text) == "f16");
     if !has_halves {

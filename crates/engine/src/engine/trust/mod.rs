@@ -1,7 +1,7 @@
 //! A driver is believed after it has shown it. Before a kernel's first use on a device, the constructs in it that drivers are known to get wrong
 //! must have given known answers there. Answers are remembered by device, driver and version.
 //!
-//! A device that nothing is known of is asked on a thread beside the app's work, from its opening on; what it has not answered when a kernel
+//! A device without remembered answers is asked on a thread beside the app's work, from its opening on. An answer that is missing when a kernel
 //! needs it counts as wrong. On a device that was requested by name, without fallback, and on the web, the kernel waits for the answer instead.
 //!
 //! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
@@ -51,7 +51,7 @@ fn asked() -> MutexGuard<'static, Kept> {
 #[cfg(not(target_arch = "wasm32"))]
 const AT_OPENING: std::time::Duration = std::time::Duration::from_millis(150);
 
-/// A thread that asks a device what nothing is known of. It ends when this is dropped, after the kernel that it is at.
+/// A thread that asks a device for answers that are not remembered. When this is dropped it ends, after the kernel that it runs.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) struct Asking {
     stop: Arc<std::sync::atomic::AtomicBool>,
@@ -108,7 +108,7 @@ impl Engine {
 }
 
 /// Copies the answers that are remembered in the user's cache folder into another one, for a process that has its own: it need not ask drivers again.
-/// Where there are none, nothing is copied.
+/// Does nothing if none are remembered.
 ///
 /// # Errors
 /// The folder cannot be written.
@@ -137,7 +137,7 @@ pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
 /// The beginning of the answer of a device that refuses such kernels: it lacks a feature.
 const REFUSES: &str = "it refuses the kernel of the check";
 
-/// Returns whether a wrong answer is none: the device refuses such kernels.
+/// Returns whether an answer that counts as wrong is a refusal: the device does not take such kernels.
 #[doc(hidden)]
 #[must_use]
 pub fn is_refusal(answer: &str) -> bool {
@@ -268,7 +268,7 @@ impl Shared {
         known.or_else(recalled).unwrap_or_default()
     }
 
-    /// Has a device that was just opened asked what nothing is known of, and waits a moment for it.
+    /// Asks a device that was just opened, on a thread, for the answers that are not remembered, and waits a moment for them.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn ask_beside(&self, slot: &Arc<Slot>) {
         if (self.unproven && !self.reproducible) || self.waits_for_answers() || !slot.device().must_prove() {

@@ -1,4 +1,4 @@
-//! Expressions as steps over elements, for devices that run such chains by means of their own.
+//! Expressions as steps over elements, for devices that run such chains natively.
 
 mod complex;
 
@@ -29,7 +29,7 @@ use cantus_base::listed::Listed;
 /// Steps and inputs, at most: longer chains are worth a kernel.
 const MOST_STEPS: usize = 96;
 const MOST_INPUTS: usize = 12;
-/// Rows of fewer elements are taken many at a time by the processor's own means, where there are no more axes than these.
+/// The processor takes many rows at a time if they have fewer than `SHORT` elements and the view has at most `MOST_AXES` axes.
 const SHORT: usize = 64;
 const MOST_AXES: usize = 8;
 /// Steps along a row in which fewer elements lie between are read as they are: a line of memory has several.
@@ -556,7 +556,7 @@ impl Lowering {
         u16::try_from(number).ok()
     }
 
-    /// The axes, joined as far as may be, but none of those before `cut` with one behind it, and none that is rolled.
+    /// The axes, joined where possible. Axes before `cut` are not joined with later ones, and rolled axes are not joined.
     fn views(&self, shape: &[usize], cut: usize) -> Views {
         let whole = contiguous(shape);
         let all = self.views.iter().chain(&self.places);
@@ -627,7 +627,7 @@ fn joined_behind(joined: &mut Collapsed, rolls: &mut [Roll], cut: usize) {
     }
 }
 
-/// Computes a chain of operations on float32, words, bytes and truths by the device's own means, where it has some.
+/// Computes a chain of operations on float32, words, bytes and truths natively; `None` if the device cannot.
 pub(in crate::ops) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
     let wide = has_wide(typed);
     if !is_taken(part_of(typed.dtype), wide) || typed.shape.contains(&0) || !engine.is_processors() {
@@ -722,7 +722,7 @@ pub(in crate::ops) async fn rows(
     engine.native_async(operation, &tensors, (DType::F32, shape), label).await
 }
 
-/// A reduction of the axes from `from` on by the device's own means, where it has some. `shape` is the result's.
+/// Reduces the axes from `from` on natively; `None` if the device cannot. `shape` is the result's.
 pub(in crate::ops) async fn reduced(
     engine: &Engine,
     typed: &Arc<Typed>,
@@ -735,7 +735,7 @@ pub(in crate::ops) async fn reduced(
     let Some(number) = number(typed.dtype).filter(|_| is_taken(typed.dtype, false) && is_whole) else {
         return Ok(None);
     };
-    // Axes that stay go behind the others where memory lies so; fewer of them, where they do not lie together.
+    // Axes that stay are put last if memory lies that way, and fewer of them if they are apart.
     let mut found = arranged(typed, from, by, number);
     if found.is_none() && Lowering::default().steps(typed, &typed.shape, None).is_some() {
         // What lies across the others is turned first.

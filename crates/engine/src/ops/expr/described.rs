@@ -160,7 +160,7 @@ fn cast(from: DType, typed: &Typed) -> std::result::Result<Part, Refused> {
     }
 }
 
-/// Computes an expression at once where a device takes operations; `None` where there is none, or it has no description.
+/// Computes an expression as one graph on a device that takes operations. `None` without such a device or a description.
 pub(in crate::ops) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Option<Tensor>>> {
     Box::pin(async move {
         if !engine.takes_graphs() || typed.shape.contains(&0) {

@@ -201,7 +201,7 @@ fn arithmetic(typed: &Arc<Typed>) -> usize {
     count
 }
 
-/// A view or random numbers by the device's own means, where it has some.
+/// A view or random numbers, computed natively; `None` if the device cannot.
 async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
     match &typed.node {
         Node::Read(view) => copied(engine, typed, view).await,
@@ -235,7 +235,7 @@ async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
     }
 }
 
-/// Random numbers one behind the other: four from each block, where a function of elements takes a block for each.
+/// Random numbers in the order of elements. A block gives four; a function of elements would compute a block for each.
 async fn random(engine: &Engine, typed: &Typed, seed: u64, uniform: bool) -> Result<Tensor> {
     let count = typed.count();
     let writer = Writer::new(&[word(count)?, seed as u32, (seed >> 32) as u32]);
@@ -253,7 +253,7 @@ async fn random(engine: &Engine, typed: &Typed, seed: u64, uniform: bool) -> Res
     Ok(output)
 }
 
-/// Halves as float32, and the other way round, where they lie one behind the other.
+/// Converts contiguous halves to float32, or float32 to halves, natively.
 async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -> Result<Option<Tensor>> {
     let is_whole = view.offset == 0 && view.strides == contiguous(&typed.shape) && inner.shape == typed.shape;
     let Some(tensor) = view.source.tensor().filter(|_| is_whole && typed.count() > 0) else { return Ok(None) };
@@ -261,7 +261,7 @@ async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -
     engine.native_async(operation, &[&tensor], (typed.dtype, &typed.shape), "cast").await
 }
 
-/// The elements of a view one behind the other.
+/// Copies the elements of a view into contiguous memory natively.
 pub(in crate::ops) async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Tensor>> {
     let bytes = typed.dtype.bytes();
     let Some(tensor) = view.source.tensor().filter(|_| matches!(bytes, 1 | 2 | 4 | 8 | 16) && typed.count() > 0) else {
@@ -419,7 +419,7 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
     })
 }
 
-/// Computes the values of a group, several by a kernel where the device has means for that; gives the last one.
+/// Computes the values of a group, several in one native operation where the device has it. Returns the last value.
 pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Option<Tensor>> {
     let (mut rest, mut last) = (group, None);
     while let [first, ..] = rest {

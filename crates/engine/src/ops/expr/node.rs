@@ -100,7 +100,7 @@ pub(in crate::ops) enum Node {
 /// The work that is recorded up to a node and not computed yet, along the path that has most of it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::ops) struct Backlog {
-    /// Nodes and operations one behind the other.
+    /// Nodes and operations on the longest path.
     length: u32,
     /// Bytes of the tensors that they read, which live as long.
     bytes: u64,

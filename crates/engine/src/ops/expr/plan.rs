@@ -421,7 +421,7 @@ impl Walk {
         }
         let own = typed.own_value().and_then(|own| self.by_pending.get(&Arc::as_ptr(&own)).copied());
         if let Some(own) = own {
-            // The kernel of its value is none of its readers.
+            // The kernel that computes its value does not count as a reader.
             uses.pop();
             self.pending[own].value_of = Some(number);
             for &(reader, _) in &self.pending[own].readers {
@@ -668,7 +668,7 @@ pub(super) fn lowered_together(all: &[Arc<Typed>]) -> Vec<Arc<Typed>> {
     lowered
 }
 
-/// The same with what is known of nodes, those of inlined values too.
+/// Lowers an expression. `known` has the nodes that were lowered before, those of inlined values too.
 fn lower_in(typed: &Arc<Typed>, known: &mut FxHashMap<*const Typed, Arc<Typed>>) -> Arc<Typed> {
     if let Some(known) = known.get(&Arc::as_ptr(typed)) {
         return known.clone();

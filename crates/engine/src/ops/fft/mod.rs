@@ -118,7 +118,7 @@ impl Expr {
         self.of(result)
     }
 
-    /// The transform of complex numbers along an axis: on the processor by its own means, which the operation asks for.
+    /// The transform of complex numbers along an axis. On the processor the operation asks for the native one.
     fn of_complex(&self, axis: isize, inverse: bool) -> Result<Self> {
         let rank = self.shape()?.len();
         let place = axis_of(axis, rank)?;

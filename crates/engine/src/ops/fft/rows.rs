@@ -1,4 +1,4 @@
-//! Rows of complex numbers, transformed by the processor's own means.
+//! Rows of complex numbers, transformed natively by the processor.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -63,7 +63,7 @@ impl Operation for Bincount {
     }
 }
 
-/// A histogram by a device's own means.
+/// A histogram, computed natively by a device.
 struct Histogram {
     /// The numbers, f32.
     input: Arc<Typed>,
@@ -117,8 +117,8 @@ fn are_apart(bins: usize, low: f64, high: f64) -> bool {
     bins <= 1 << 16 && (high - low) / bins as f64 >= 16.0 * f64::from(f32::EPSILON) * most && most < 1e30
 }
 
-/// The part of each element, by division: where rounding takes it to the one beside, the edges say so. Without a kernel of its own, which would
-/// write the parts and read them again. Outside of the range and for NaN, one that is none.
+/// The bin of each element, by division. Where rounding leads to a neighbouring bin, the edges correct it. This needs no kernel of its own, which would
+/// write the bins and read them again. Elements outside of the range and NaN get a number that is no bin's.
 fn guessed(x: &Expr, edges: &Expr, bins: usize, low: f64, high: f64) -> Expr {
     let guess = ((x - low) * (bins as f64 / (high - low))).clamp(0.0, (bins - 1) as f64).cast(DType::U32);
     let below = x.less(edges.taken(&guess, 0)).cast(DType::U32);

@@ -15,7 +15,7 @@ use crate::tensor::{DType, Kind};
 /// Elements that are computed before they are reduced: no more than are read, or than these.
 const FEW: usize = 1 << 18;
 
-/// Reduces the axes from `from` on, where the device has means of its own. `shape` is the result's.
+/// Reduces the axes from `from` on natively; `None` if the device cannot. `shape` is the result's.
 pub(super) async fn folded(
     engine: &Engine,
     input: &Arc<Typed>,

@@ -118,7 +118,7 @@ impl Operation for Interpolate {
     }
 }
 
-/// Both axes at once, by a device's own means.
+/// Both axes at once, computed natively by a device.
 struct Resample {
     input: Arc<Typed>,
     size: [usize; 2],
@@ -198,7 +198,7 @@ impl Expr {
             let mut shape = images.shape.clone();
             shape[2..].copy_from_slice(&size);
             let result = if images.shape.contains(&0) {
-                // Of no images there are none.
+                // No images give no images.
                 Typed::filled(0.0, &shape, DType::F32)
             } else if images.shape == shape {
                 // Of as many pixels each is itself.

@@ -1,4 +1,4 @@
-//! Matrix products: by the device's own means where it has some, by tiles elsewhere, as a reduction where one side is a vector.
+//! Matrix products: native where the device has one, by tiles elsewhere, and as a reduction if one side is a vector.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ fn suited(mut frame: String, [a_transposed, b_transposed]: [bool; 2], number: &s
     frame
 }
 
-/// The product by the device's own means, if it has some. What is narrow, and is not multiplied so as it is, is widened once.
+/// The device's native product, if it has one. Narrow operands that it does not multiply as they are get widened once.
 async fn by_device(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -> Result<Option<Tensor>> {
     let Call { engine, of, .. } = call;
     let has_native = |dtype| engine.has_native(&NativeOperation::Matmul(MatmulShape::square(2, dtype)));
@@ -272,7 +272,7 @@ fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -
     };
     let mut tensors = vec![x, y];
     let mut whole = shape.clone();
-    // What follows whole numbers is none of the libraries'.
+    // The libraries have no epilogues for integers.
     if call.of.dtype == DType::F32
         && with_epilogue(epilogue, &mut whole, &mut tensors).is_some()
         && call.engine.takes(&near, &whole)

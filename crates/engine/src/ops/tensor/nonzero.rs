@@ -116,7 +116,7 @@ impl Expr {
     }
 }
 
-/// The places where counts that end with `total` change, by the processor's own means: it passes over them once.
+/// The places where counts that end with `total` change, in one native pass on the processor.
 async fn steps_of(engine: &Engine, counts: &Tensor, total: usize) -> Result<Option<Tensor>> {
     if total == 0 || !engine.is_processors() {
         return Ok(None);

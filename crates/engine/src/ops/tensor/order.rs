@@ -1,4 +1,4 @@
-//! Values of rows in their order, by the processor's own means, which need no places.
+//! Values of rows in their order: a native operation of the processor, which needs no places.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -39,7 +39,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The frame as a function that devices may have means of their own for.
+    /// The frame as a function that devices may compute natively.
     fn function(&self) -> Option<RowFunction> {
         Some(match (self.name, self.frame.on) {
             ("softmax", None) => RowFunction::Softmax,
@@ -83,7 +83,7 @@ impl Operation for RowsOf {
                 if let Some(rows) = chain::rows(call.engine, function, &input, after, name).await? {
                     return Ok(rows);
                 }
-                // What follows is not for the device's own means: the rows are, and it comes after them.
+                // The device computes the rows natively, but not the epilogue, which follows in a kernel.
                 if after.is_some()
                     && let Some(rows) = chain::rows(call.engine, function, &input, None, name).await?
                 {

@@ -97,7 +97,7 @@ impl Operation for Scatter {
     }
 }
 
-/// The same by a device's own means.
+/// The same, computed natively by a device.
 struct Directly {
     into: Arc<Typed>,
     /// The targets: as those of [`Scatter`], or i32, of which negative ones count from the end.

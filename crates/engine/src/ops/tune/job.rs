@@ -66,14 +66,14 @@ pub(crate) enum Job {
 /// A way to do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Variant {
-    /// The device's own means.
+    /// The device's native operation.
     Native,
     /// Workgroups of `side` x `side` invocations with `parts` x `parts` blocks of 4 x 4 values each, `depth` steps of k in workgroup
     /// memory.
     Tile {
         /// Invocations along each side.
         side: u8,
-        /// Steps at a time.
+        /// Steps of k in workgroup memory.
         depth: u8,
         /// Blocks along each side of an invocation's own tile.
         parts: u8,

@@ -172,7 +172,7 @@ pub(super) fn constructed(ty: &Type, values: Vec<Value>) -> Option<Value> {
     }
 }
 
-/// Scalars and vectors, one behind the other.
+/// The scalars of scalars and vectors, in order.
 fn flattened(values: &[Value], ty: Ty) -> Option<Vec<Scalar>> {
     let mut cells = Vec::new();
     for value in values {

@@ -90,7 +90,7 @@ impl Ty {
         }
     }
 
-    /// The type that values of both become; `None` where there is none.
+    /// Returns the type to which values of both convert; `None` if there is no such type.
     pub(in crate::front) fn common(self, other: Self) -> Option<Self> {
         use Ty::{F16, F32, Float, I32, Int, U32};
         match (self, other) {

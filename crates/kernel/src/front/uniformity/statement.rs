@@ -330,7 +330,7 @@ impl<'a, 't> Walk<'a, 't> {
         }
         let rounds = self.continues.pop();
         if let Some(rounds) = rounds.filter(|_| repeats) {
-            // `continue` of a loop around this one is none of the continuing block's.
+            // A `continue` of an outer loop does not reach this continuing block.
             for &id in &variables {
                 if let Some(&node) = rounds.nodes.get(&id) {
                     self.set(id, node);
