@@ -8,6 +8,7 @@ mod hostile;
 mod oracle;
 mod qasm;
 mod shots;
+mod surface;
 
 /// The processor.
 fn cpu() -> cantus::Engine {
