@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::token::Kind::{Sign, Word};
 use super::{Definition, Meaning, Parser, Read, Value, reason};
 use crate::angle::Angle;
 use crate::circuit::Instruction;
@@ -17,17 +18,27 @@ struct Modified {
 impl Parser<'_> {
     /// A call, up to its `;`.
     pub(super) fn call(&mut self) -> Read<()> {
+        let first = self.at;
         let modified = self.modifiers()?;
-        let name = self.name()?;
+        let is_modified = self.at != first;
+        let only_value = || Err("a statement that is only a value is not taken".to_owned());
+        if !is_modified && self.token().kind != Word {
+            self.next();
+            return only_value();
+        }
+        let name = if self.peek() == "gphase" { self.word()? } else { self.name()? };
         let mut angles = Vec::new();
-        if self.takes("(") && !self.takes(")") {
-            loop {
-                angles.push(self.expression()?.angle()?);
-                if !self.takes(",") {
-                    break;
-                }
+        if self.takes("(") {
+            for angle in self.expressions()? {
+                angles.push(angle.angle()?);
             }
-            self.expect(")")?;
+        }
+        if self.peek() == "[" {
+            return Err("durations of gates are not taken".to_owned());
+        }
+        if !is_modified && self.token().kind == Sign && !["$", ";"].contains(&self.peek()) {
+            self.next();
+            return only_value();
         }
         let mut operands = Vec::new();
         while self.peek() != ";" {
@@ -37,6 +48,12 @@ impl Parser<'_> {
             }
         }
         self.expect(";")?;
+        if self.idle {
+            return match is_modified && operands.is_empty() && name != "gphase" {
+                true => Err(format!("{name} is modified and has no qubits")),
+                false => Ok(()),
+            };
+        }
         // Registers take part qubit by qubit.
         let mut sizes = operands.iter().filter(|(_, whole)| *whole).map(|(qubits, _)| qubits.len());
         let rounds = sizes.next().unwrap_or(1);

@@ -2,7 +2,7 @@
 
 use std::f64::consts::{E, PI, TAU};
 
-use super::{Kind, Meaning, Parser, Read, Value};
+use super::{KEYWORDS, Kind, Meaning, Parser, Read, Value};
 use crate::angle::{Angle, Function, MOST_NODES, Operation};
 use crate::condition::{Condition, Test, bits};
 
@@ -19,6 +19,9 @@ const LEVELS: [&[&str]; 10] = [
     &["+", "-"],
     &["*", "/", "%"],
 ];
+
+/// The value of every expression that is only read.
+const IDLE: Value = Value::Integer(1);
 
 impl Value {
     pub(super) fn integer(self) -> Read<i64> {
@@ -62,7 +65,21 @@ impl Value {
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Read<Value> {
         self.step()?;
-        self.deeper(|parser| parser.level(0))
+        let value = self.deeper(|parser| parser.level(0))?;
+        Ok(if self.idle { IDLE } else { value })
+    }
+
+    /// Expressions with commas between them, and their `)`.
+    pub(super) fn expressions(&mut self) -> Read<Vec<Value>> {
+        let mut values = Vec::new();
+        while self.peek() != ")" {
+            values.push(self.expression()?);
+            if !self.takes(",") {
+                break;
+            }
+        }
+        self.expect(")")?;
+        Ok(values)
     }
 
     /// An expression of signs of a level and tighter ones.
@@ -84,13 +101,18 @@ impl Parser<'_> {
 
     /// Powers bind tighter than signs before a number, and to the right.
     fn power(&mut self) -> Read<Value> {
-        if ["-", "+", "!", "~"].contains(&self.peek()) {
-            let sign = self.peek();
+        let sign = self.peek();
+        if ["-", "!", "~"].contains(&sign) || (sign == "+" && self.version == 2) {
             self.next();
             let value = self.deeper(Self::power)?;
-            return negated(sign, value);
+            return if self.idle { Ok(IDLE) } else { negated(sign, value) };
         }
         let base = self.primary()?;
+        match self.peek() {
+            "[" => return Err("an index of what is no register is not taken".to_owned()),
+            "(" => return Err("what is called here is no function".to_owned()),
+            _ => {}
+        }
         if self.peek() == "**" || (self.version == 2 && self.peek() == "^") {
             self.next();
             let exponent = self.deeper(Self::power)?;
@@ -121,14 +143,15 @@ impl Parser<'_> {
                 self.expect(")")?;
                 Ok(value)
             }
-            Kind::Word => self.word(text),
+            Kind::Word => self.meant(text),
             _ if text.is_empty() => Err("the program ends where a value is expected".to_owned()),
             _ => Err(format!("a value is expected here, not {text:?}")),
         }
     }
 
-    fn word(&mut self, name: &str) -> Read<Value> {
-        match self.meaning(name).cloned() {
+    fn meant(&mut self, name: &str) -> Read<Value> {
+        let found = if self.idle { None } else { self.meaning(name).cloned() };
+        match found {
             Some(Meaning::Value(value, _)) => return Ok(value),
             Some(Meaning::Bits(range)) => {
                 let places = self.indices(range.len())?;
@@ -162,21 +185,30 @@ impl Parser<'_> {
             self.expression()?;
             self.expect("]")?;
         }
+        if !is_type && name != "pow" && KEYWORDS.contains(&name) && self.version == 3 {
+            return Err(format!("a value is expected here, and {name} is not taken as one"));
+        }
         if !self.takes("(") {
+            if self.idle && !is_type {
+                return self.indices(0).map(|_| IDLE);
+            }
             return Err(format!("{name} is not declared"));
         }
-        let mut values = vec![self.expression()?];
-        while self.takes(",") {
-            values.push(self.expression()?);
-        }
-        self.expect(")")?;
+        let values = self.expressions()?;
         if is_type {
-            return cast(name, values);
+            return match (<[Value; 1]>::try_from(values), self.idle) {
+                (Ok([_]), true) => Ok(IDLE),
+                (Ok([value]), false) => cast(name, value),
+                (Err(_), _) => Err(format!("{name} takes one value")),
+            };
         }
-        function(name, values)
+        if self.idle { Ok(IDLE) } else { function(name, values) }
     }
 
     pub(super) fn joined(&self, sign: &str, a: Value, b: Value) -> Read<Value> {
+        if self.idle {
+            return Ok(IDLE);
+        }
         if matches!(a, Value::Condition(_)) || matches!(b, Value::Condition(_)) {
             return conditions(sign, a.condition()?, b.condition()?);
         }
@@ -297,10 +329,7 @@ fn conditions(sign: &str, a: Condition, b: Condition) -> Read<Value> {
     }))
 }
 
-fn cast(name: &str, mut values: Vec<Value>) -> Read<Value> {
-    let (Some(value), true) = (values.pop(), values.is_empty()) else {
-        return Err(format!("{name} takes one value"));
-    };
+fn cast(name: &str, value: Value) -> Read<Value> {
     match (name, value) {
         ("int" | "uint", Value::Float(value)) if value.abs() < 9e15 => Ok(Value::Integer(value as i64)),
         // A number of bits is one already.

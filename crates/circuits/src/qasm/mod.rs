@@ -6,6 +6,7 @@
 
 mod call;
 mod expression;
+mod operand;
 mod statement;
 mod token;
 
@@ -75,6 +76,8 @@ struct Parser<'a> {
     names: usize,
     steps: usize,
     depth: usize,
+    /// True where statements are only read, for their syntax: what a condition leaves out, and gates before they are called.
+    idle: bool,
     /// Branches on measurements that enclose the statement.
     branches: usize,
     /// Gates' bodies that enclose it, and their controls.
@@ -84,6 +87,65 @@ struct Parser<'a> {
     origin: usize,
     version: u32,
 }
+
+/// The words of version 3 that are no names.
+const KEYWORDS: [&str; 55] = [
+    "OPENQASM",
+    "include",
+    "defcalgrammar",
+    "def",
+    "cal",
+    "defcal",
+    "gate",
+    "extern",
+    "box",
+    "let",
+    "break",
+    "continue",
+    "if",
+    "else",
+    "end",
+    "return",
+    "for",
+    "while",
+    "in",
+    "switch",
+    "case",
+    "default",
+    "pragma",
+    "input",
+    "output",
+    "const",
+    "readonly",
+    "mutable",
+    "qreg",
+    "qubit",
+    "creg",
+    "bool",
+    "bit",
+    "int",
+    "uint",
+    "float",
+    "angle",
+    "complex",
+    "array",
+    "void",
+    "duration",
+    "stretch",
+    "gphase",
+    "inv",
+    "pow",
+    "ctrl",
+    "negctrl",
+    "durationof",
+    "delay",
+    "reset",
+    "measure",
+    "barrier",
+    "true",
+    "false",
+    "nop",
+];
 
 /// The composed gates of Qiskit's library.
 const LIBRARY: &str = "
@@ -141,6 +203,7 @@ impl Circuit {
             names: 0,
             steps: 0,
             depth: 0,
+            idle: false,
             branches: 0,
             bodies: 0,
             controls: Vec::new(),
@@ -228,12 +291,33 @@ impl<'a> Parser<'a> {
         ))
     }
 
-    fn name(&mut self) -> Read<String> {
+    fn word(&mut self) -> Read<String> {
         let token = self.next();
         match token.kind {
             Kind::Word => Ok(self.text_of(token).to_owned()),
             _ => Err("a name is expected here".to_owned()),
         }
+    }
+
+    /// A word that the program may give a meaning.
+    fn name(&mut self) -> Read<String> {
+        let name = self.word()?;
+        if self.version == 3 && KEYWORDS.contains(&name.as_str()) {
+            return Err(format!("a name is expected here, and {name} is a word of the language"));
+        }
+        Ok(name)
+    }
+
+    /// Names with commas between them, and one behind the last if there is.
+    fn names(&mut self, end: &str) -> Read<Vec<String>> {
+        let mut names = Vec::new();
+        while self.peek() != end {
+            names.push(self.name()?);
+            if !self.takes(",") {
+                break;
+            }
+        }
+        Ok(names)
     }
 
     /// Counts a step, so that every program ends.
@@ -261,6 +345,9 @@ impl<'a> Parser<'a> {
     }
 
     fn declare(&mut self, name: String, meaning: Meaning) -> Read<()> {
+        if self.idle {
+            return Ok(());
+        }
         self.names += 1;
         if self.names > MOST_NAMES {
             return Err(format!("the program declares more than {MOST_NAMES} names"));
@@ -274,32 +361,12 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Passes over a block or a statement: to behind the `}` or the `;` that ends it, with the `else` of an `if`.
+    /// Reads a statement without effect.
     fn skip(&mut self) -> Read<()> {
-        let has_else = self.peek() == "if";
-        let (mut depth, mut set, mut before) = (0_usize, false, "");
-        loop {
-            let token = self.next();
-            let text = self.text_of(token);
-            match (token.kind, text) {
-                (Kind::End, _) => return Err("the block does not end".to_owned()),
-                (Kind::Sign, "{" | "(" | "[") => {
-                    // A loop's set of values is no block.
-                    set = set || (depth == 0 && before == "in");
-                    depth += 1;
-                }
-                (Kind::Sign, "}" | ")" | "]" | ";") => {
-                    depth = depth.saturating_sub(usize::from(text != ";"));
-                    let is_end = depth == 0 && (text == ";" || text == "}") && !set;
-                    set = set && depth > 0;
-                    if is_end && !(has_else && self.peek() == "else") {
-                        return Ok(());
-                    }
-                }
-                _ => {}
-            }
-            before = text;
-        }
+        let idle = std::mem::replace(&mut self.idle, true);
+        let result = self.deeper(Self::statement);
+        self.idle = idle;
+        result
     }
 }
 

@@ -1,9 +1,9 @@
 //! Statements.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
-use super::{Definition, Kind, MOST_STEPS, Meaning, Parser, Read, Value, reason};
+use super::operand::{Index, walk};
+use super::{Definition, Kind, Meaning, Parser, Read, Value, reason};
 use crate::angle::Angle;
 use crate::circuit::Instruction;
 use crate::condition::Condition;
@@ -14,7 +14,7 @@ const TYPES: [&str; 5] = ["int", "uint", "float", "angle", "bool"];
 impl Parser<'_> {
     pub(super) fn statement(&mut self) -> Read<()> {
         self.step()?;
-        if self.source == 0 {
+        if self.source == 0 && !self.idle {
             self.origin = self.at;
         }
         let word = self.peek();
@@ -41,35 +41,46 @@ impl Parser<'_> {
             "while" => self.while_loop(),
             "if" => self.branch(),
             "measure" => self.measure_into(),
-            "reset" => self.each_qubit(|parser, qubit| parser.circuit.reset(qubit).map(drop).map_err(reason)),
+            "reset" => self.reset(),
             "barrier" => self.barrier(),
             "{" => self.block(),
             "end" => {
                 self.next();
                 self.expect(";")?;
-                if self.branches > 0 {
+                if self.branches > 0 && !self.idle {
                     return Err("an end that depends on measurements is not taken".to_owned());
                 }
                 // What follows is not reached.
-                self.at = self.sources.get(self.source).map_or(self.at, |source| source.tokens.len().saturating_sub(1));
+                self.idle = true;
                 Ok(())
             }
-            ";" => self.expect(";"),
             "opaque" | "def" | "extern" | "delay" | "box" | "duration" | "stretch" | "cal" | "defcal"
             | "defcalgrammar" | "switch" | "complex" | "array" | "output" | "return" | "break" | "continue"
             | "pragma" | "#" | "@" | "nop" | "\"" => {
                 self.next();
                 Err(format!("{word} is not taken"))
             }
-            word if TYPES.contains(&word) => self.value(true),
+            word if self.version == 3 && TYPES.contains(&word) => self.value(true),
             word => match self.meaning(word) {
-                Some(Meaning::Bits(_) | Meaning::Value(..)) => self.assignment(),
+                Some(Meaning::Bits(_) | Meaning::Value(..)) if !self.idle => self.assignment(),
+                _ if self.assigns() => self.assignment(),
                 _ => self.call(),
             },
         }
     }
 
+    /// Returns whether the next statement gives a name another value.
+    fn assigns(&self) -> bool {
+        let tokens = self.sources.get(self.source).map_or(&[][..], |source| &source.tokens);
+        let sign = tokens.get(self.at + 1).map_or("", |token| self.text_of(*token));
+        sign == "[" || sign.ends_with('=') && sign != "=="
+    }
+
     fn version(&mut self) -> Read<()> {
+        if self.at > 0 || self.source > 0 {
+            self.next();
+            return Err("the version is the program's first statement".to_owned());
+        }
         self.next();
         let token = self.next();
         self.version = match token.kind {
@@ -111,30 +122,35 @@ impl Parser<'_> {
 
     /// A declaration of version 3, `type[size] name`, or of version 2, `type name[size]`.
     fn register(&mut self) -> Read<(String, usize)> {
-        self.next();
-        let before = self.size()?;
+        let word = self.next();
+        let is_old = ["qreg", "creg"].contains(&self.text_of(word));
+        let before = if is_old { None } else { self.size()? };
         let name = self.name()?;
-        let size = match before {
-            Some(size) => size,
-            None => self.size()?.unwrap_or(1),
-        };
-        Ok((name, size))
+        let size = if is_old { self.size()? } else { before };
+        Ok((name, size.unwrap_or(1)))
     }
 
     fn qubits(&mut self) -> Read<()> {
         let (name, size) = self.register()?;
         self.check_global("qubits")?;
+        if self.idle {
+            return self.expect(";");
+        }
         let range = self.circuit.qubit_register(&name, size).map_err(reason)?;
         self.declare(name, Meaning::Qubits(range.collect()))?;
         self.expect(";")
     }
 
     fn bits(&mut self) -> Read<()> {
+        let is_old = self.peek() == "creg";
         let (name, size) = self.register()?;
         self.check_global("bits")?;
-        let range = self.circuit.bit_register(&name, size).map_err(reason)?;
+        let range = match self.idle {
+            true => 0..0,
+            false => self.circuit.bit_register(&name, size).map_err(reason)?,
+        };
         self.declare(name, Meaning::Bits(range.clone()))?;
-        if self.takes("=") {
+        if !is_old && self.takes("=") {
             return self.measured(&range.collect::<Vec<_>>());
         }
         self.expect(";")
@@ -142,13 +158,16 @@ impl Parser<'_> {
 
     fn input(&mut self) -> Read<()> {
         self.next();
-        let kind = self.name()?;
+        let kind = self.word()?;
         self.size()?;
         if !["float", "angle"].contains(&kind.as_str()) {
             return Err(format!("inputs of type {kind} are not taken (float and angle are)"));
         }
         self.check_global("inputs")?;
         let name = self.name()?;
+        if self.idle {
+            return self.expect(";");
+        }
         let parameter = self.circuit.parameter(&name).map_err(reason)?;
         self.declare(name, Meaning::Value(Value::Angle(Angle::from(parameter)), false))?;
         self.expect(";")
@@ -156,7 +175,7 @@ impl Parser<'_> {
 
     /// A constant or a variable with its value.
     fn value(&mut self, changes: bool) -> Read<()> {
-        let kind = self.name()?;
+        let kind = self.word()?;
         if !TYPES.contains(&kind.as_str()) {
             return Err(format!("values of type {kind} are not taken"));
         }
@@ -176,18 +195,13 @@ impl Parser<'_> {
         self.check_global("gates")?;
         let name = self.name()?;
         let mut parameters = Vec::new();
-        if self.takes("(") && !self.takes(")") {
-            loop {
-                parameters.push(self.name()?);
-                if !self.takes(",") {
-                    break;
-                }
-            }
+        if self.takes("(") {
+            parameters = self.names(")")?;
             self.expect(")")?;
         }
-        let mut qubits = vec![self.name()?];
-        while self.takes(",") {
-            qubits.push(self.name()?);
+        let qubits = self.names("{")?;
+        if qubits.is_empty() {
+            return Err(format!("{name} has no qubits"));
         }
         let mut names: Vec<&String> = parameters.iter().chain(&qubits).collect();
         names.sort_unstable();
@@ -198,7 +212,12 @@ impl Parser<'_> {
         if self.peek() != "{" {
             return self.expect("{");
         }
+        self.bodies += 1;
         self.skip()?;
+        self.bodies -= 1;
+        if self.idle {
+            return Ok(());
+        }
         self.definitions.push(Definition { parameters, qubits, body, source: self.source });
         self.declare(name, Meaning::Gate(self.definitions.len() - 1))
     }
@@ -242,11 +261,12 @@ impl Parser<'_> {
 
     fn for_loop(&mut self) -> Read<()> {
         self.next();
-        let mut name = self.name()?;
-        if TYPES.contains(&name.as_str()) {
-            self.size()?;
-            name = self.name()?;
+        let kind = self.word()?;
+        if !TYPES.contains(&kind.as_str()) {
+            return Err("the variable of a loop has a type (for int i in ...)".to_owned());
         }
+        self.size()?;
+        let name = self.name()?;
         self.expect("in")?;
         let values: Box<dyn Iterator<Item = i64>> = if self.takes("{") {
             let mut values = Vec::new();
@@ -263,6 +283,7 @@ impl Parser<'_> {
             let range = self.range()?;
             self.expect("]")?;
             match range {
+                _ if self.idle => Box::new(std::iter::once(1)),
                 Index::Range(first, step, last) => Box::new(walk(first, step, last)?),
                 Index::One(_) => return Err("a loop needs a range, [first:last]".to_owned()),
             }
@@ -291,7 +312,7 @@ impl Parser<'_> {
                 value => value.integer()? != 0,
             };
             self.expect(")")?;
-            if !holds {
+            if !holds || self.idle {
                 return self.skip();
             }
             self.body()?;
@@ -311,24 +332,11 @@ impl Parser<'_> {
                 self.skip()?
             }
             if self.takes("else") {
-                if holds { self.skip_else()? } else { self.body()? }
+                if holds { self.skip()? } else { self.body()? }
             }
             return Ok(());
         };
         self.run_branch(&condition)
-    }
-
-    /// Passes over what an `else` has: an `if` with its own `else` too.
-    fn skip_else(&mut self) -> Read<()> {
-        self.step()?;
-        if !self.takes("if") {
-            return self.skip();
-        }
-        self.expect("(")?;
-        self.expression()?;
-        self.expect(")")?;
-        self.skip()?;
-        if self.takes("else") { self.deeper(Self::skip_else) } else { Ok(()) }
     }
 
     fn run_branch(&mut self, condition: &Condition) -> Read<()> {
@@ -351,16 +359,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn each_qubit(&mut self, run: impl Fn(&mut Self, usize) -> Read<()>) -> Read<()> {
+    fn reset(&mut self) -> Read<()> {
         self.next();
-        loop {
-            for qubit in self.operand()?.0 {
-                run(self, qubit)?;
-            }
-            if !self.takes(",") {
-                return self.expect(";");
-            }
+        let qubits = self.operand()?.0;
+        self.expect(";")?;
+        for qubit in qubits {
+            self.circuit.reset(qubit).map_err(reason)?;
         }
+        Ok(())
     }
 
     fn barrier(&mut self) -> Read<()> {
@@ -375,7 +381,7 @@ impl Parser<'_> {
         self.expect(";")?;
         qubits.sort_unstable();
         qubits.dedup();
-        if self.bodies > 0 {
+        if self.bodies > 0 || self.idle {
             return Ok(());
         }
         if qubits.is_empty() {
@@ -421,150 +427,53 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn bits_of(&mut self, name: &str) -> Read<Vec<usize>> {
-        let Some(Meaning::Bits(range)) = self.meaning(name) else {
-            return Err(format!("{name} is no register of bits"));
-        };
-        let range: Range<usize> = range.clone();
-        Ok(match self.indices(range.len())? {
-            Some(places) => places.into_iter().map(|place| range.start + place).collect(),
-            None => range.collect(),
-        })
-    }
-
     fn assignment(&mut self) -> Read<()> {
         let name = self.name()?;
-        if let Some(Meaning::Bits(_)) = self.meaning(&name) {
+        if let (Some(Meaning::Bits(_)), false) = (self.meaning(&name), self.idle) {
             let bits = self.bits_of(&name)?;
-            self.expect("=")?;
+            if !self.takes("=") {
+                self.next();
+                return Err("bits are only assigned by measurements here".to_owned());
+            }
             return self.measured(&bits);
         }
+        let idle = std::mem::replace(&mut self.idle, true);
+        let is_indexed = self.indices(0)?.is_some();
+        self.idle = idle;
         let sign = self.peek();
         self.next();
+        if !sign.ends_with('=') || ["==", "!=", "<=", ">="].contains(&sign) {
+            return Err("a statement that is only a value is not taken".to_owned());
+        }
+        if is_indexed && !self.idle {
+            return Err("an index of what is no register is not taken".to_owned());
+        }
+        if self.idle && sign == "=" && self.peek() == "measure" {
+            return self.measured(&[]);
+        }
         let value = self.expression()?;
         self.expect(";")?;
-        let Some(Meaning::Value(before, changes)) = self.meaning(&name).cloned() else {
-            return Err(format!("{name} is no variable"));
+        let (before, changes) = match self.meaning(&name) {
+            _ if self.idle => (Value::Integer(1), true),
+            Some(Meaning::Value(before, changes)) => (before.clone(), *changes),
+            _ => return Err(format!("{name} is no variable")),
         };
         if !changes {
             return Err(format!("{name} does not change"));
         }
-        if self.branches > 0 {
+        if self.branches > 0 && !self.idle {
             return Err("an assignment that depends on measurements is not taken".to_owned());
         }
         let value = match sign.strip_suffix('=') {
-            Some("") => value,
-            Some(sign) if sign != "=" && sign != "!" => self.joined(sign, before, value)?,
-            _ => return Err(format!("\"=\" is expected here, not {sign:?}")),
+            Some("") | None => value,
+            Some(sign) => self.joined(sign, before, value)?,
         };
         let scope = self.scopes.iter_mut().rev().find(|scope| scope.contains_key(&name));
-        if let Some(scope) = scope {
+        if let (Some(scope), false) = (scope, self.idle) {
             scope.insert(name, Meaning::Value(value, true));
         }
         Ok(())
     }
-
-    /// Qubits by name, and whether they are a register or a part of one, which takes part qubit by qubit.
-    pub(super) fn operand(&mut self) -> Read<(Vec<usize>, bool)> {
-        self.step()?;
-        if self.takes("$") {
-            return Err("physical qubits are not taken".to_owned());
-        }
-        let name = self.name()?;
-        let size = match self.meaning(&name) {
-            Some(Meaning::Qubits(qubits)) => qubits.len(),
-            Some(_) => return Err(format!("{name} is not of qubits")),
-            None => return Err(format!("{name} is not declared")),
-        };
-        let places = self.indices(size)?;
-        let Some(Meaning::Qubits(qubits)) = self.meaning(&name) else { return Ok((Vec::new(), false)) };
-        let found: Vec<usize> = match places {
-            Some(places) => places.iter().filter_map(|place| qubits.get(*place).copied()).collect(),
-            None => qubits.clone(),
-        };
-        // Registers count by their size, so that a loop over them ends as well.
-        self.steps += found.len();
-        let whole = found.len() != 1;
-        Ok((found, whole))
-    }
-
-    /// Places in brackets behind a register of a size: one, a range, or a set; `None` without brackets.
-    pub(super) fn indices(&mut self, size: usize) -> Read<Option<Vec<usize>>> {
-        if !self.takes("[") {
-            return Ok(None);
-        }
-        let place = |index: i64| {
-            let from_end = if index < 0 { index.checked_add(size as i64) } else { Some(index) };
-            let place = from_end.and_then(|index| usize::try_from(index).ok()).filter(|place| *place < size);
-            place.ok_or_else(|| format!("there is no {index} in a register of {size}"))
-        };
-        let mut places = Vec::new();
-        if self.takes("{") {
-            while !self.takes("}") {
-                places.push(place(self.expression()?.integer()?)?);
-                if !self.takes(",") {
-                    self.expect("}")?;
-                    break;
-                }
-            }
-        } else {
-            match self.range()? {
-                Index::One(index) => places.push(place(index)?),
-                Index::Range(first, step, last) => {
-                    let (first, last) = (place(first)? as i64, place(last)? as i64);
-                    for index in walk(first, step, last)? {
-                        places.push(place(index)?);
-                    }
-                }
-            }
-        }
-        self.expect("]")?;
-        Ok(Some(places))
-    }
-
-    /// `a`, `a:b` or `a:step:b`.
-    fn range(&mut self) -> Read<Index> {
-        let first = match self.peek() {
-            ":" => 0,
-            _ => self.expression()?.integer()?,
-        };
-        if !self.takes(":") {
-            return Ok(Index::One(first));
-        }
-        let second = match self.peek() {
-            "]" => -1,
-            _ => self.expression()?.integer()?,
-        };
-        if !self.takes(":") {
-            return Ok(Index::Range(first, 1, second));
-        }
-        let last = match self.peek() {
-            "]" => -1,
-            _ => self.expression()?.integer()?,
-        };
-        Ok(Index::Range(first, second, last))
-    }
-}
-
-enum Index {
-    One(i64),
-    /// The first, the step and the last, which is one of them if it is reached.
-    Range(i64, i64, i64),
-}
-
-/// The numbers of a range.
-fn walk(first: i64, step: i64, last: i64) -> Read<impl Iterator<Item = i64>> {
-    if step == 0 {
-        return Err("the step of a range is 0".to_owned());
-    }
-    let inside = move |value: &i64| if step > 0 { *value <= last } else { *value >= last };
-    let mut next = Some(first);
-    let values = std::iter::from_fn(move || {
-        let value = next.filter(inside)?;
-        next = value.checked_add(step);
-        Some(value)
-    });
-    Ok(values.take(MOST_STEPS + 1))
 }
 
 /// A value as its type has it.

@@ -36,8 +36,10 @@ pub(super) struct Fault {
     pub reason: String,
 }
 
-const SIGNS: [&str; 18] =
-    ["**=", "**", "->", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "++", "+=", "-=", "*=", "/=", "^=", "%="];
+const SIGNS: [&str; 23] = [
+    "**=", "<<=", ">>=", "**", "->", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "++", "+=", "-=", "*=", "/=",
+    "^=", "%=", "&=", "|=", "~=",
+];
 
 /// The words of a program, and `End` behind them.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
@@ -72,16 +74,21 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
             push(&mut tokens, kind, at..at + len);
             at += len;
         } else {
-            let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+            let is_word = |letter: char| letter.is_alphabetic() || letter.is_ascii_digit() || letter == '_';
             let len = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
             if len > 0 {
                 push(&mut tokens, Kind::Word, at..at + len);
                 at += len;
             } else {
                 let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign)).map_or(1, |sign| sign.len());
+                let mut letters = rest.chars();
+                let letter = letters.next().unwrap_or(' ');
                 if sign == 1 && !b"+-*/%^&|~!<>=(){}[];,:@.$#".contains(&byte) {
-                    let letter = rest.chars().next().unwrap_or(' ');
                     return Err(Fault { at, reason: format!("{letter:?} is no part of the language") });
+                }
+                if letter == '@' && letters.next().is_some_and(|next| is_word(next) && !next.is_ascii_digit()) {
+                    let reason = "annotations are not taken (behind a modifier's @ is a space)".to_owned();
+                    return Err(Fault { at, reason });
                 }
                 push(&mut tokens, Kind::Sign, at..at + sign);
                 at += sign;
@@ -92,11 +99,23 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
     Ok(tokens)
 }
 
+/// Returns the end of the digits at a place of a text. There may be one `_` between two of them.
+fn digits(text: &str, mut at: usize, is_digit: impl Fn(&u8) -> bool) -> usize {
+    let bytes = text.as_bytes();
+    loop {
+        match (bytes.get(at), bytes.get(at + 1)) {
+            (Some(digit), _) if is_digit(digit) => at += 1,
+            (Some(b'_'), Some(next)) if is_digit(next) && at > 0 && bytes.get(at - 1).is_some_and(&is_digit) => at += 1,
+            _ => return at,
+        }
+    }
+}
+
 /// A number at the beginning of a text, and its length.
 fn number(text: &str) -> Result<(Kind, usize), String> {
     for (prefix, radix) in [("0x", 16), ("0X", 16), ("0b", 2), ("0B", 2), ("0o", 8)] {
         if let Some(rest) = text.strip_prefix(prefix) {
-            let len = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
+            let len = digits(rest, 0, |letter| letter.is_ascii_alphanumeric());
             let digits = rest[..len].replace('_', "");
             let value =
                 i64::from_str_radix(&digits, radix).map_err(|error| format!("{}: {error}", &text[..len + 2]))?;
@@ -104,12 +123,7 @@ fn number(text: &str) -> Result<(Kind, usize), String> {
         }
     }
     let bytes = text.as_bytes();
-    let digits = |mut at: usize| {
-        while bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'_') {
-            at += 1;
-        }
-        at
-    };
+    let digits = |at| digits(text, at, |letter| letter.is_ascii_digit());
     let mut end = digits(0);
     let mut is_float = false;
     if bytes.get(end) == Some(&b'.') {

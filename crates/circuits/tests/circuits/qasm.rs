@@ -156,6 +156,51 @@ fn refusals_name_the_construct_and_its_line() {
     }
 }
 
+/// The syntax is checked of what a condition leaves out and of gates that nothing calls; names, commas and numbers are those of the grammar (`grammar.py` has more).
+#[test]
+fn the_syntax_is_that_of_the_language() {
+    for text in [
+        "qubit q; if (false) { x q } else { }",
+        "qubit q; if (true) x q; else { rx(1 2) q; }",
+        "qubit q; if (false) if (1 2) x q;",
+        "for int i in [1:0] { let a = ; }",
+        "while (false) { int k 3; }",
+        "gate g(a) p { rx(a + ) p; }",
+        "gate g p { x p }",
+        "gate measure p { }",
+        "gate g { }",
+        "int gate = 3;",
+        "qubit q;;",
+        "qubit q; ctrl @x q;",
+        "qubit q; rx(+1) q;",
+        "qubit q; rx(1_) q;",
+        "qubit q; rx(1__0) q;",
+        "qubit½ q;",
+        "qubit q[2];",
+        "qreg[2] q;",
+        "qubit q; reset q, q;",
+        "for i in [0:1] { }",
+        "int k = 3; OPENQASM 3.0;",
+        "int k = 3; k <= 2;",
+        "qubit q; end; x q",
+        "qubit q; q[0];",
+        "int k = 3; k[0] = 1;",
+    ] {
+        let error = Circuit::from_qasm(text).expect_err(text);
+        assert!(matches!(error, cantus::Error::InvalidInput { .. }), "{text}: {error}");
+    }
+    for text in [
+        "gate g(a, b,) p, q, { rx(a,) p; U(b, a, 0x1_f,) q; } qubit[2] r; g(1, 2,) r[0], r[1],;",
+        "qubit[2] q; bit c; if (false) { c[0] = measure q[0]; measure q[1] -> c; int k = 1; k += 2; reset q; barrier q, q; end; } else x q;",
+        "qubit[3] q; let a = q[:2,] ++ q[{1,}]; for int i in {0, 1,} x q[i]; if (1 == 2) { for int i in [0:9] { x a[i]; } }",
+        "int k = 6; k &= 3; k <<= 2; qubit[k] q; x q[7];",
+        "OPENQASM 2.0; gate int a { x a; } qreg q[1]; int q[0]; rx(+1) q[0];",
+        "qubit q; for int i in [0:1] { if (i == 1) { end; } } foo bar;",
+    ] {
+        Circuit::from_qasm(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    }
+}
+
 #[test]
 fn pictures_are_as_they_were() {
     let text = "qubit[3] q; bit[1] c; h q[0]; cx q[0], q[2]; negctrl @ rz(pi/2) q[1], q[0]; swap q[1], q[2]; barrier q; c[0] = measure q[0];
