@@ -43,7 +43,7 @@ fi
 cp -r tests "$work/tests" && cp -r ../examples/python "$work/examples"
 # What `cantus new --kind python` makes.
 mkdir "$work/rod" && cp ../cli/templates/python/main.py ../cli/templates/rust/src/step.wgsl "$work/rod"
-cp ../docs/guide/src/python.md ../docs/guide/src/coming-from.md ../docs/guide/src/images.md ../docs/guide/src/data.md README.md ../docs/site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
+cp ../docs/guide/src/python.md ../docs/guide/src/coming-from.md ../docs/guide/src/images.md ../docs/guide/src/data.md ../docs/guide/src/circuits.md README.md ../docs/site/snippets/first.py "$work" && cp ../README.md "$work/root.md"
 cd "$work"
 python - <<'PYTHON'
 import re, time
@@ -54,7 +54,7 @@ between = time.perf_counter()
 import cantus
 print(f"import: NumPy {1000 * (between - begin):.0f} ms, and Cantus {1000 * (time.perf_counter() - between):.0f} ms more")
 # The guide's and the README's code runs.
-for page in ("python.md", "coming-from.md", "images.md", "data.md", "README.md", "root.md"):
+for page in ("python.md", "coming-from.md", "images.md", "data.md", "circuits.md", "README.md", "root.md"):
     blocks = re.findall(r"```python\n(.*?)```", open(page, encoding="utf-8").read(), re.S)
     assert blocks, page
     scope = {}

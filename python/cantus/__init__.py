@@ -190,6 +190,7 @@ from ._dtypes import (
 
 
 if TYPE_CHECKING:
+    from . import circuits as circuits
     from . import fft as fft
     from . import field as field
     from . import lib as lib
@@ -211,7 +212,7 @@ if TYPE_CHECKING:
 bool = bool_
 __array_api_version__ = "2024.12"
 
-_LAZY = {"fft", "field", "lib", "linalg", "nn", "random", "tensor_ops"}
+_LAZY = {"circuits", "fft", "field", "lib", "linalg", "nn", "random", "tensor_ops"}
 _FROM = {
     "Kernel": "_kernel",
     "kernel": "_kernel",

@@ -4,6 +4,7 @@
 mod array;
 mod call;
 mod checks;
+mod circuits;
 mod data;
 mod dlpack;
 mod engine;
@@ -25,6 +26,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::array::Lazy;
+    #[pymodule_export]
+    use super::circuits::{Circuit, Compiled};
     #[pymodule_export]
     use super::data::{Archive, from_arrow, save};
     #[pymodule_export]

@@ -1,5 +1,5 @@
-//! Hostile input by the thousand: texts, modules, prepared kernels, bytecode, `.npy` files, cache files and arguments of the program. Each
-//! must end in a result or an error, in bounded time and memory.
+//! Hostile input by the thousand: texts, modules, prepared kernels, bytecode, `.npy` files, cache files, OpenQASM programs and arguments of the
+//! program. Each must end in a result or an error, in bounded time and memory.
 //!
 //! `--minutes M` (default: a few seconds for each class), `--seed N` (printed), `--class NAME` for one class, `--input N` for one input of
 //! it: what a crash is reported with. `--keep FILE` adds the figures to those of earlier runs and goes on behind their inputs, up to
@@ -9,6 +9,7 @@
 
 mod arguments;
 mod bytecode;
+mod circuits;
 mod files;
 mod keep;
 mod mutate;
@@ -39,7 +40,7 @@ type Input = Box<dyn FnMut(&mut Rng) -> Outcome>;
 
 type Class = (&'static str, fn() -> Input);
 
-const CLASSES: [Class; 8] = [
+const CLASSES: [Class; 9] = [
     ("wgsl", wgsl::texts),
     ("modules", wgsl::modules),
     ("prepared", bytecode::prepared),
@@ -48,6 +49,7 @@ const CLASSES: [Class; 8] = [
     ("points", points::points),
     ("cache", files::cache),
     ("arguments", arguments::program),
+    ("circuits", circuits::programs),
 ];
 
 /// An input that takes more processor time hangs.
