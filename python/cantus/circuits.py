@@ -305,7 +305,7 @@ class Circuit:
         return dict(rows)
 
     def compile(self, *, double: bool = False, device: Any = None) -> Compiled:
-        """Plans the circuit for a device: complex64 amplitudes, or complex128 on the CPU."""
+        """Plans the circuit for a device: complex64 amplitudes, or complex128 on the CPU and on devices with float64."""
         return Compiled(self, double, _devices.device(device))
 
 

@@ -1,5 +1,9 @@
 // States whose qubits are all 0.
 
+// `f64` in their place where amplitudes are complex128.
+alias Real = f32;
+alias Number = vec2<Real>;
+
 struct Start {
     // 2^qubits amplitudes each; the amplitudes of all.
     qubits: u32,
@@ -7,12 +11,12 @@ struct Start {
 }
 
 @group(0) @binding(0) var<uniform> start: Start;
-@group(0) @binding(1) var<storage, read_write> amplitudes: array<vec2f>;
+@group(0) @binding(1) var<storage, read_write> amplitudes: array<Number>;
 
 @compute @workgroup_size(64)
 fn begin(@builtin(global_invocation_id) id: vec3u) {
     if id.x < start.total {
         let is_first = (id.x & ((1u << start.qubits) - 1u)) == 0u;
-        amplitudes[id.x] = vec2f(select(0.0, 1.0, is_first), 0.0);
+        amplitudes[id.x] = Number(select(Real(), Real(1.0), is_first), Real());
     }
 }

@@ -1,5 +1,9 @@
 // Multiplies a state vector by a matrix over one to five qubits.
 
+// `f64` in their place where amplitudes are complex128.
+alias Real = f32;
+alias Number = vec2<Real>;
+
 struct Pass {
     // The places of the state vector's bits that a group does not count: its targets and controls, ascending.
     fixed: u32,
@@ -19,8 +23,8 @@ struct Pass {
 }
 
 @group(0) @binding(0) var<uniform> job: Pass;
-@group(0) @binding(1) var<storage> tables: array<vec2f>;
-@group(0) @binding(2) var<storage, read_write> amplitudes: array<vec2f>;
+@group(0) @binding(1) var<storage> tables: array<Number>;
+@group(0) @binding(2) var<storage, read_write> amplitudes: array<Number>;
 
 // The first amplitude of a group: its number with a zero at each target and the controls at theirs.
 fn first_of(group: u32) -> u32 {
@@ -36,8 +40,8 @@ fn table_of(group: u32) -> u32 {
     return job.table + (group >> job.groups) * job.stride;
 }
 
-fn multiply(a: vec2f, b: vec2f) -> vec2f {
-    return vec2f(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+fn multiply(a: Number, b: Number) -> Number {
+    return Number(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
 // How far the targets that an index sets lie behind the first amplitude.
@@ -56,12 +60,12 @@ fn dense1(@builtin(global_invocation_id) id: vec3u) {
     }
     let first = first_of(id.x);
     let table = table_of(id.x);
-    var before: array<vec2f, 2>;
+    var before: array<Number, 2>;
     for (var column = 0u; column < 2u; column++) {
         before[column] = amplitudes[first + offset(column)];
     }
     for (var row = 0u; row < 2u; row++) {
-        var sum = vec2f(0.0);
+        var sum = Number();
         for (var column = 0u; column < 2u; column++) {
             sum += multiply(tables[table + 2u * row + column], before[column]);
         }
@@ -76,12 +80,12 @@ fn dense2(@builtin(global_invocation_id) id: vec3u) {
     }
     let first = first_of(id.x);
     let table = table_of(id.x);
-    var before: array<vec2f, 4>;
+    var before: array<Number, 4>;
     for (var column = 0u; column < 4u; column++) {
         before[column] = amplitudes[first + offset(column)];
     }
     for (var row = 0u; row < 4u; row++) {
-        var sum = vec2f(0.0);
+        var sum = Number();
         for (var column = 0u; column < 4u; column++) {
             sum += multiply(tables[table + 4u * row + column], before[column]);
         }
@@ -96,12 +100,12 @@ fn dense3(@builtin(global_invocation_id) id: vec3u) {
     }
     let first = first_of(id.x);
     let table = table_of(id.x);
-    var before: array<vec2f, 8>;
+    var before: array<Number, 8>;
     for (var column = 0u; column < 8u; column++) {
         before[column] = amplitudes[first + offset(column)];
     }
     for (var row = 0u; row < 8u; row++) {
-        var sum = vec2f(0.0);
+        var sum = Number();
         for (var column = 0u; column < 8u; column++) {
             sum += multiply(tables[table + 8u * row + column], before[column]);
         }
@@ -116,12 +120,12 @@ fn dense4(@builtin(global_invocation_id) id: vec3u) {
     }
     let first = first_of(id.x);
     let table = table_of(id.x);
-    var before: array<vec2f, 16>;
+    var before: array<Number, 16>;
     for (var column = 0u; column < 16u; column++) {
         before[column] = amplitudes[first + offset(column)];
     }
     for (var row = 0u; row < 16u; row++) {
-        var sum = vec2f(0.0);
+        var sum = Number();
         for (var column = 0u; column < 16u; column++) {
             sum += multiply(tables[table + 16u * row + column], before[column]);
         }
@@ -136,12 +140,12 @@ fn dense5(@builtin(global_invocation_id) id: vec3u) {
     }
     let first = first_of(id.x);
     let table = table_of(id.x);
-    var before: array<vec2f, 32>;
+    var before: array<Number, 32>;
     for (var column = 0u; column < 32u; column++) {
         before[column] = amplitudes[first + offset(column)];
     }
     for (var row = 0u; row < 32u; row++) {
-        var sum = vec2f(0.0);
+        var sum = Number();
         for (var column = 0u; column < 32u; column++) {
             sum += multiply(tables[table + 32u * row + column], before[column]);
         }

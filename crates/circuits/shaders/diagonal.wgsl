@@ -1,5 +1,9 @@
 // Multiplies a state vector by a diagonal over some qubits, where its controls are set.
 
+// `f64` in their place where amplitudes are complex128.
+alias Real = f32;
+alias Number = vec2<Real>;
+
 struct Pass {
     // The places of the state vector's bits that a group does not count: its targets and controls, ascending.
     fixed: u32,
@@ -19,8 +23,8 @@ struct Pass {
 }
 
 @group(0) @binding(0) var<uniform> job: Pass;
-@group(0) @binding(1) var<storage> tables: array<vec2f>;
-@group(0) @binding(2) var<storage, read_write> amplitudes: array<vec2f>;
+@group(0) @binding(1) var<storage> tables: array<Number>;
+@group(0) @binding(2) var<storage, read_write> amplitudes: array<Number>;
 
 // The first amplitude of a group: its number with a zero at each target and the controls at theirs.
 fn first_of(group: u32) -> u32 {
@@ -36,8 +40,8 @@ fn table_of(group: u32) -> u32 {
     return job.table + (group >> job.groups) * job.stride;
 }
 
-fn multiply(a: vec2f, b: vec2f) -> vec2f {
-    return vec2f(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+fn multiply(a: Number, b: Number) -> Number {
+    return Number(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
 @compute @workgroup_size(64)

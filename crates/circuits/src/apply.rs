@@ -22,7 +22,7 @@ struct Kernels {
     accumulate: Kernel,
 }
 
-static KERNELS: LazyLock<Result<Kernels>> = LazyLock::new(|| {
+static SINGLE: LazyLock<Result<Kernels>> = LazyLock::new(|| {
     use kernels::dense::{dense1, dense2, dense3, dense4, dense5};
     Ok(Kernels {
         dense: [dense1::kernel()?, dense2::kernel()?, dense3::kernel()?, dense4::kernel()?, dense5::kernel()?],
@@ -33,8 +33,47 @@ static KERNELS: LazyLock<Result<Kernels>> = LazyLock::new(|| {
     })
 });
 
-fn kernels() -> Result<&'static Kernels> {
-    KERNELS.as_ref().map_err(Clone::clone)
+/// The same kernels in float64. Devices that have it are few, so these are read where they are used first, and not compiled ahead.
+static DOUBLE: LazyLock<Result<Kernels>> = LazyLock::new(|| {
+    let double = |file: &str, text: &str, entry: &str| {
+        let text = text.replace("alias Real = f32;", "alias Real = f64;");
+        Kernel::from_named_wgsl(&format!("{file} in float64"), &text)?.with_entry_point(entry)
+    };
+    macro_rules! double {
+        ($file:literal, $entry:literal) => {
+            double($file, include_str!(concat!("../shaders/", $file)), $entry)?
+        };
+    }
+    Ok(Kernels {
+        dense: [
+            double!("dense.wgsl", "dense1"),
+            double!("dense.wgsl", "dense2"),
+            double!("dense.wgsl", "dense3"),
+            double!("dense.wgsl", "dense4"),
+            double!("dense.wgsl", "dense5"),
+        ],
+        diagonal: double!("diagonal.wgsl", "diagonal"),
+        begin: double!("begin.wgsl", "begin"),
+        inner: double!("inner.wgsl", "inner_product"),
+        accumulate: double!("accumulate.wgsl", "accumulate"),
+    })
+});
+
+/// The kernels of a precision, where the engine's device has it.
+fn kernels<T: Real>(engine: &Engine) -> Result<&'static Kernels> {
+    if T::COMPLEX == DType::Complex64 {
+        return SINGLE.as_ref().map_err(Clone::clone);
+    }
+    let device = &engine.selected().device;
+    if !device.capabilities.features.float64 {
+        return Err(Error::Unsupported {
+            kernel: "circuits".to_owned(),
+            device: device.name.clone(),
+            construct: "amplitudes in complex128, as the device has no float64 (use Precision::Single)".to_owned(),
+            report: String::new(),
+        });
+    }
+    DOUBLE.as_ref().map_err(Clone::clone)
 }
 
 /// The uniform of `dense.wgsl` and `diagonal.wgsl`.
@@ -83,18 +122,6 @@ fn check_total(count: usize, qubits: usize) -> Result<u32> {
         })
 }
 
-fn only_single<T: Real>(engine: &Engine) -> Result<()> {
-    if T::COMPLEX == DType::Complex64 {
-        return Ok(());
-    }
-    Err(Error::Unsupported {
-        kernel: "circuits".to_owned(),
-        device: engine.selected().device.name.clone(),
-        construct: "amplitudes in complex128 need the CPU and its native operations (use Precision::Single)".to_owned(),
-        report: String::new(),
-    })
-}
-
 /// Runs a plan on `count` states and returns them: [count, 2^qubits]. They begin as copies of given ones, or with all qubits 0.
 pub(crate) fn run<T: native::Run>(
     engine: &Engine,
@@ -111,14 +138,13 @@ pub(crate) fn run<T: native::Run>(
     {
         return Ok(states);
     }
-    only_single::<T>(engine)?;
+    let kernels = kernels::<T>(engine)?;
     let total = check_total(count, plan.qubits)?;
     let states = engine.output(Some(from.unwrap_or(tables)), T::COMPLEX, &shape, "amplitudes")?;
-    let kernels = kernels()?;
     match from {
         Some(from) => {
             let whole = Factors { flip: 0, signs: 0, factor: crate::gate::ONE };
-            add_term(engine, &whole, from, &states, total, true)?;
+            add_term::<T>(engine, &whole, from, &states, total, true)?;
         }
         None => {
             let start = [plan.qubits as u32, total];
@@ -148,22 +174,22 @@ pub(crate) fn run<T: native::Run>(
     Ok(states)
 }
 
-fn add_term(engine: &Engine, term: &Factors, from: &Tensor, to: &Tensor, total: u32, is_first: bool) -> Result<()> {
-    #[repr(C)]
-    #[derive(Clone, Copy, Pod, Zeroable)]
-    struct Term {
-        flip: u32,
-        signs: u32,
-        total: u32,
-        keep: f32,
-        factor: [f32; 2],
-    }
-    let factor = [term.factor.re as f32, term.factor.im as f32];
-    let keep = if is_first { 0.0 } else { 1.0 };
-    let term = Term { flip: term.flip as u32, signs: term.signs as u32, total, keep, factor };
+fn add_term<T: Real>(
+    engine: &Engine,
+    term: &Factors,
+    from: &Tensor,
+    to: &Tensor,
+    total: u32,
+    is_first: bool,
+) -> Result<()> {
+    // Behind four words lies the factor, in the precision of the amplitudes.
+    let words = [term.flip as u32, term.signs as u32, total, u32::from(!is_first)];
+    let factor = [T::from_f64(term.factor.re), T::from_f64(term.factor.im)];
+    let mut bytes = bytemuck::bytes_of(&words).to_vec();
+    bytes.extend_from_slice(bytemuck::bytes_of(&factor));
     engine
-        .dispatch(&kernels()?.accumulate)
-        .set_bytes("term", bytemuck::bytes_of(&term))
+        .dispatch(&kernels::<T>(engine)?.accumulate)
+        .set_bytes("term", &bytes)
         .bind("before", from)
         .bind("after", to)
         .invocations(total as usize)
@@ -183,11 +209,11 @@ pub(crate) fn accumulate<T: native::Run>(
     {
         return Ok(result);
     }
-    only_single::<T>(engine)?;
+    kernels::<T>(engine)?;
     let total = check_total(1, qubits)?;
     let result = engine.output(Some(state), T::COMPLEX, &shape, "Pauli strings")?;
     for (at, term) in terms.iter().enumerate() {
-        add_term(engine, term, state, &result, total, at == 0)?;
+        add_term::<T>(engine, term, state, &result, total, at == 0)?;
     }
     Ok(result)
 }
@@ -208,21 +234,23 @@ pub(crate) fn inner<T: native::Run>(
             _ => Ok(Complex::new(f64::NAN, f64::NAN)),
         };
     }
-    only_single::<T>(engine)?;
+    let kernels = kernels::<T>(engine)?;
     check_total(1, qubits)?;
     let part = qubits.min(12);
     let groups = 1_usize << (qubits - part);
-    let sums = engine.output(Some(a), DType::Complex64, &[groups], "sums")?;
+    let sums = engine.output(Some(a), T::COMPLEX, &[groups], "sums")?;
     let uniform = [flip as u32, signs as u32, qubits as u32, part as u32];
     engine
-        .dispatch(&kernels()?.inner)
+        .dispatch(&kernels.inner)
         .set_bytes("inner", bytemuck::bytes_of(&uniform))
         .bind("a", a)
         .bind("b", b)
         .bind("sums", &sums)
         .workgroups(groups)
         .run()?;
-    Ok(sums.to_vec::<Complex<f32>>()?.into_iter().map(crate::real::wide).sum())
+    let mut parts = vec![Complex::new(T::ZERO, T::ZERO); groups];
+    T::read(&sums, 0, &mut parts)?;
+    Ok(parts.into_iter().map(crate::real::wide).sum())
 }
 
 /// Tables on the device that the engine uses first: [count, entries].

@@ -21,7 +21,7 @@ pub enum Precision {
     /// complex64: 8 bytes an amplitude.
     #[default]
     Single,
-    /// complex128: 16 bytes an amplitude. The CPU has it.
+    /// complex128: 16 bytes an amplitude. The CPU has it, and devices with float64.
     Double,
 }
 

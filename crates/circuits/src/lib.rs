@@ -36,7 +36,7 @@
 //!
 //! # Limits
 //! - A state has to fit one binding of the device: on the CPU 28 qubits of complex64.
-//! - complex128 needs the CPU and its native operations.
+//! - complex128 needs the CPU, or a device with float64.
 //! - Calls block; there are none on the web.
 
 #![cfg(not(target_arch = "wasm32"))]

@@ -25,6 +25,11 @@ pub fn all() -> Vec<(String, Engine)> {
     engines
 }
 
+/// True if an engine has amplitudes in complex128.
+pub fn has_double(engine: &Engine) -> bool {
+    engine.selected().device.capabilities.features.float64
+}
+
 /// True if a case is one of this run's: all with `CANTUS_TESTS=all`, else one in `parts`, another one with each `CANTUS_TURN`.
 pub fn is_mine(case: usize, parts: usize) -> bool {
     let turn: usize = std::env::var("CANTUS_TURN").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
