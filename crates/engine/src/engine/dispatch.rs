@@ -324,7 +324,7 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
-    /// Says that what it overwrites was made for it, or is of no interest: nothing is kept of it.
+    /// Says that nothing needs what it overwrites, so it is not preserved.
     #[cfg(feature = "wgsl")]
     pub(crate) fn fresh(mut self) -> Self {
         self.fresh = true;

@@ -58,7 +58,7 @@ const KEPT: usize = 1024;
 const SEEN: usize = 1 << 14;
 /// Words of all that is kept.
 const MOST_WORDS: usize = 1 << 21;
-/// Words of an expression of which every operation keeps its result, and of any that is done again.
+/// The most words of an expression of which every operation keeps its result, and of one that keeps only what others hold.
 const LONGEST: usize = 1 << 9;
 const LONGEST_WHOLE: usize = 1 << 19;
 
@@ -135,7 +135,7 @@ impl Key {
         }
     }
 
-    /// Adds an expression; says whether that is possible.
+    /// Adds an expression. Returns false if it is too long or cannot be replayed.
     fn add(&mut self, typed: &Arc<Typed>) -> bool {
         if self.words.0.len() > LONGEST {
             return false;
@@ -145,7 +145,7 @@ impl Key {
             return true;
         }
         (typed.dtype as u8, &typed.shape).hash(&mut self.words);
-        // What was computed before is read.
+        // A value from before is read like a tensor.
         if let Some(value) = known_value(typed).and_then(|value| value.live_result()) {
             self.words.write_u8(8);
             return self.tensor(&value);
@@ -186,7 +186,7 @@ impl Key {
         }
     }
 
-    /// The place of a node that is known; one that is not gets the next.
+    /// Returns the place of a known node; `None` for a new one, which gets the next place.
     fn place_of(&mut self, address: usize) -> Option<usize> {
         let count = self.known.len();
         let known = match count <= FEW {
@@ -247,8 +247,8 @@ fn address<T>(of: &Arc<T>) -> usize {
     Arc::as_ptr(of) as usize
 }
 
-/// Words without end as two: each multiplied into both by factors of this process, the halves of the products folded. That different words have both in
-/// common happens hardly ever: once in some 10^38 times.
+/// A digest of 128 bits of any number of words. Each word is multiplied into both sums by factors that are random for the process, and the halves of the
+/// products are folded. Different words have the same digest with a probability of some 10^-38.
 pub(super) struct Digest {
     sums: [u64; 2],
     factors: [u64; 2],
@@ -419,7 +419,7 @@ impl Whole {
         (1_u8, number, tensor.dtype() as u8, tensor.shape()).hash(&mut self.words);
     }
 
-    /// Finds what others hold than the nodes and operations here: for who may ask for it its value is computed too.
+    /// Finds what something outside this expression holds. Its value is computed too, because the holder may ask for it.
     fn find_held(&mut self) {
         let mut held: Vec<usize> = Vec::new();
         for (place, (deferred, readers)) in self.operations.iter().enumerate() {
@@ -449,11 +449,11 @@ impl Whole {
         }
         held.hash(&mut self.words);
         self.held.extend(held.into_iter().map(|place| Held::Operation(self.operations[place].0.clone())));
-        // Who holds what must not change by this.
+        // The plan counts references, so these are dropped before it.
         (self.nodes, self.operations) = Default::default();
     }
 
-    /// Computes the expression, and what of it is held.
+    /// Computes the expression, and the values that others hold.
     async fn evaluated(mut self, engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
         let slot = self.tensors.first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
         self.words.write_u64(engine.shared().variants_version(&slot));
@@ -569,7 +569,7 @@ impl State {
         if self.seen.insert(hasher.finish()) { Known::No } else { Known::Seen }
     }
 
-    /// `count` is of the words that the key stands for: a plan is about as long.
+    /// Keeps a plan. `count` is the number of words that the key stands for, which is about the size of the plan.
     fn keep(&mut self, words: &[u64], count: usize, plan: &Arc<Plan>) {
         if self.plans.len() >= KEPT || self.words + count > MOST_WORDS {
             self.plans.clear();
@@ -589,7 +589,7 @@ pub fn evaluate_twice(engine: &Engine) {
     }
 }
 
-/// Computes an expression: by what it recorded before, where there is that.
+/// Computes an expression, by replay if it can be.
 pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     // Futures that are passed on are held twice.
     let work = pin!(evaluated(engine, typed));
@@ -610,7 +610,7 @@ async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     }
 }
 
-/// Computes an operation, of which it keeps the result: by what it recorded before, where there is that.
+/// Computes an operation and keeps its result, by replay if it can be.
 pub(super) async fn operation(engine: &Engine, deferred: &Arc<Deferred>) -> Result<Tensor> {
     let mut key = Key::with_room();
     // No expression begins so.
@@ -645,8 +645,8 @@ pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result
     if is_known { computed(engine, key, work).await } else { work().await }
 }
 
-/// Does again what was recorded for a key, or the work. That is a box, which is only made where it is needed: as a part of this it would be moved with
-/// all that an evaluation may hold.
+/// Replays what was recorded for a key, or does the work. The work is a boxed future that is made only if it is needed: as a part of this future it
+/// would be moved with everything that an evaluation may hold.
 async fn computed<'a>(
     engine: &Engine,
     mut key: Key,

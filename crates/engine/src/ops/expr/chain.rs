@@ -44,7 +44,7 @@ struct Lowering {
     places: Vec<(Vec<usize>, usize)>,
     /// The rolls of views, with the number of each view.
     rolls: Vec<(usize, Roll)>,
-    /// Numbers are float64, and words have 64 bits: those of 32 are only read, converted and written.
+    /// Lanes have 64 bits: float64 and words. Numbers of 32 bits are only read, converted and written.
     wide: bool,
     /// Where the expression is complex, the step of its real part; the last step is the imaginary one.
     pair: Option<u16>,
@@ -148,7 +148,8 @@ fn wrapping(dtype: DType) -> Option<One> {
     }
 }
 
-/// The whole numbers that a dtype has here as floats, which have others beside them, as words are others. `None` for dtypes that no step takes.
+/// Returns the range of a dtype whose elements are small whole numbers, and an empty one, which nothing reads, for floats and words. `None` for dtypes
+/// that no step takes.
 fn limits(dtype: DType, wide: bool) -> Option<Reach> {
     match dtype {
         DType::F32 | DType::I32 | DType::U32 => Some((0, 0)),
@@ -175,7 +176,7 @@ fn has_wide(typed: &Arc<Typed>) -> bool {
     found
 }
 
-/// The dtype of 32 bits whose steps are those of a dtype: in a wide chain of one of 64 bits, and of none of 32.
+/// Returns the 32-bit dtype that has the same steps as a dtype. In a wide chain only dtypes of 64 bits have one.
 fn as_narrow(dtype: DType, wide: bool) -> Option<DType> {
     match dtype {
         DType::F64 if wide => Some(DType::F32),
@@ -210,7 +211,7 @@ fn reach(op: Binary, (a, b): Reach, (c, d): Reach) -> Option<Reach> {
     (-EXACT <= low && high <= EXACT).then_some((low, high))
 }
 
-/// Steps, and what those of bytes reach: they wrap only where it shows.
+/// Steps, and the range of each step of bytes. A step is wrapped only when its range would show in the result.
 #[derive(Default)]
 struct Steps {
     all: Vec<Step>,
@@ -378,11 +379,11 @@ struct Chain {
     known: FxHashMap<*const Typed, u16>,
     /// The imaginary parts of complex ones, of which `known` has the real parts.
     imaginary: FxHashMap<*const Typed, u16>,
-    /// Values that are computed along.
+    /// Values that the same operation computes.
     values: FxHashMap<*const Deferred, u16>,
 }
 
-/// The step of a value that is computed along, where it is read as it is.
+/// Returns the step of a value that the same operation computes, if it is read in its own order.
 fn value_read(values: &FxHashMap<*const Deferred, u16>, view: &View, node: &Typed) -> Option<u16> {
     let Source::Deferred(deferred) = &view.source else { return None };
     let step = values.get(&Arc::as_ptr(deferred)).copied()?;
@@ -411,7 +412,7 @@ impl Lowering {
         if self.pair.is_some() {
             return Some(chain.steps.all);
         }
-        // The last node is the expression itself; where that is a cast, its step is another's.
+        // The last node is the expression itself. If it is a cast, its step may be an earlier one.
         (usize::from(last) + 1 == chain.steps.all.len()).then_some(chain.steps.all)
     }
 
@@ -606,7 +607,7 @@ impl Lowering {
     }
 }
 
-/// Joins rolled axes with what lies behind them, but not across `cut`: a roll then goes on by as many elements as lie behind.
+/// Joins rolled axes with the axes after them, but not across `cut`. The roll's distance is multiplied by the elements of those axes.
 fn joined_behind(joined: &mut Collapsed, rolls: &mut [Roll], cut: usize) {
     for behind in (1..joined.shape.len()).rev().filter(|&behind| behind != cut) {
         let (axis, each) = (behind - 1, joined.shape[behind]);
@@ -647,7 +648,7 @@ pub(in crate::ops) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Res
 /// Results of a kernel, at most.
 const MOST_RESULTS: usize = 8;
 
-/// The operation that gives as many values of a group as it may, from the first on; what it reads, and the dtypes of the values.
+/// Returns the operation that computes as many values of a group as possible, from the first on, with the tensors that it reads and the values' dtypes.
 fn chained(group: &[Arc<Deferred>], shape: &[usize]) -> Option<(ElementsShape, Vec<Tensor>, Vec<DType>)> {
     let expressions = group.iter().take(MOST_RESULTS).map_while(|one| one.expression()).listed();
     if shape.contains(&0) || expressions.len() < 2 {
@@ -681,7 +682,7 @@ fn chained(group: &[Arc<Deferred>], shape: &[usize]) -> Option<(ElementsShape, V
     Some((views.shape(chain.steps.all).to_bytes(bytes).and(more), lowering.tensors, dtypes))
 }
 
-/// Computes as many values of a group as one operation of the device's takes, from the first on. Nothing where it is not worth that.
+/// Computes as many values of a group as one native operation takes, from the first on. Empty if that does not pay.
 pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Vec<Tensor>> {
     let shape = group.first().map(|first| first.shape.clone()).unwrap_or_default();
     let found = if engine.is_processors() { chained(group, &shape) } else { None };
@@ -738,7 +739,7 @@ pub(in crate::ops) async fn reduced(
     // Axes that stay are put last if memory lies that way, and fewer of them if they are apart.
     let mut found = arranged(typed, from, by, number);
     if found.is_none() && Lowering::default().steps(typed, &typed.shape, None).is_some() {
-        // What lies across the others is turned first.
+        // Inputs that lie across the others are transposed first.
         found = arranged(&turned(engine, typed).await?, from, by, number);
     }
     if found.is_none()
@@ -751,12 +752,12 @@ pub(in crate::ops) async fn reduced(
     engine.native_async(NativeOperation::Reduce(operation), &tensors, (typed.dtype, shape), "reduce").await
 }
 
-/// The reduction with as many axes behind the others as may be.
+/// The reduction with as many of the axes that stay as possible put last.
 fn arranged(typed: &Arc<Typed>, from: usize, by: Combination, number: Number) -> Option<(ReduceShape, Vec<Tensor>)> {
     (behind(typed, from)..=from).find_map(|behind| reduction(typed, [behind, from], by, number))
 }
 
-/// The reduction with the axes from `behind` on, of those before `from`, behind the others.
+/// The reduction with the axes `behind..from`, which stay, put last.
 fn reduction(
     typed: &Arc<Typed>,
     [behind, from]: [usize; 2],
@@ -779,7 +780,7 @@ fn reduction(
     Some((ReduceShape::new(views.shape(steps), outer, down_columns, by, number), lowering.tensors))
 }
 
-/// The first of the axes before `from` that lies closer together than the axes behind do, in most of the memory that is read.
+/// Returns the first axis before `from` whose elements are closer together than those of the reduced axes, by the input that reads the most memory.
 fn behind(typed: &Arc<Typed>, from: usize) -> usize {
     let (mut first, mut most) = (from, 0);
     typed.walk(&mut |node| {

@@ -13,8 +13,8 @@ use super::deferred::Deferred;
 use super::node::{Node, Source, Typed, View};
 use super::shape::is_contiguous;
 
-/// Sets of the table, and places of a set: what comes last takes the place of what was not asked for the longest. So what a loop records again in each
-/// step is found in each, whatever lies between, and the same loop makes the same nodes.
+/// Sets of the table, and entries of a set. A new entry replaces the one that was not used for the longest time. What a loop records in each step is
+/// therefore found again, whatever is recorded between, and the same loop makes the same nodes.
 const SETS: usize = 1 << 10;
 const WAYS: usize = 4;
 
@@ -81,7 +81,7 @@ pub(super) fn shared(typed: Arc<Typed>) -> Arc<Typed> {
     found(hash, same, fresh).unwrap_or(typed)
 }
 
-/// Takes a value that is dropped out of the table, which would hold its memory for as long as nothing takes its place.
+/// Removes a value that is dropped from the table. Its weak reference would keep the memory until another entry replaced it.
 pub(super) fn forget<T>(of: &T, hash: u64) {
     let address = std::ptr::from_ref(of).addr();
     let is_it = |known: &Known| match known {
@@ -106,7 +106,7 @@ fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() 
         if all.is_empty() {
             all.resize_with(SETS * WAYS, Entry::default);
         }
-        // The upper bits are the better ones.
+        // The upper bits are better distributed.
         let set = all.chunks_exact_mut(WAYS).nth((hash >> 32) as usize % SETS)?;
         let mut alike = set.iter().enumerate().filter(|(_, entry)| entry.hash == hash);
         let known = alike.find_map(|(place, entry)| Some((place, same(&entry.known)?)));
@@ -123,7 +123,7 @@ fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() 
 /// The result of an operation, read as it is, that was recorded before over the same nodes.
 fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
     thread_local! {
-        /// Memory for what an operation depends on: each operation that is recorded asks.
+        /// Memory for an operation's words, reused because every recorded operation needs it.
         static ROOM: RefCell<Words> = RefCell::new(Words::with_room());
     }
     if deferred.is_value() {
@@ -141,7 +141,7 @@ fn known_operation(deferred: &Arc<Deferred>, words: &mut Words) -> Option<Arc<De
     (deferred.dtype as u8, &deferred.shape).hash(words);
     inputs.iter().for_each(|input| words.write_usize(address(input)));
     let [hash, digest] = Digest::of(words);
-    // One that holds its inputs no more may have those that lay at the same addresses.
+    // An operation that released its inputs may have had others at the same addresses.
     let reads_them = |found: &Arc<Deferred>| {
         let own = found.inputs();
         own.len() == inputs.len() && own.iter().zip(&inputs).all(|(own, input)| Arc::ptr_eq(own, input))

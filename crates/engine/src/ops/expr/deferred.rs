@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// The value of an expression: held by what reads it until it is computed, and by the expression from then on.
+/// The value of an expression. Its readers hold it until it is computed, and the expression holds it from then on.
 #[derive(Default)]
 pub(super) struct Own {
     known: Weak<Deferred>,
@@ -27,16 +27,16 @@ pub(super) struct Own {
 
 /// An operation whose result expressions read.
 pub(in crate::ops) struct Deferred {
-    /// `None` once it is dropped, or not needed any more.
+    /// `None` once the inputs were released.
     operation: Mutex<Option<Arc<dyn Operation>>>,
     pub(in crate::ops) shape: Vec<usize>,
     pub(in crate::ops) dtype: DType,
     result: Mutex<Kept>,
-    /// Operations in a row that hold each other to be computed again, up to this one.
+    /// The length of the chain of operations up to this one that hold their inputs, so that they can be computed again.
     held: AtomicU32,
-    /// The work that computing it would take; nothing once there is a result.
+    /// The work that computing it would take: none once there is a result.
     backlog: Mutex<Backlog>,
-    /// An evaluation left it to its readers to compute.
+    /// An evaluation decided that its readers compute it.
     pub(super) inlined: AtomicBool,
     /// An evaluation found that an expression, its only reader, may end its kernel.
     pub(super) may_be_fused: AtomicBool,
@@ -59,7 +59,7 @@ impl Kept {
         self.recorded.as_ref().map(|recorded| recorded.tensor())
     }
 
-    /// Returns whether it was computed in another capture than this work's, or in none while this is in one.
+    /// Returns whether it was computed in another capture than the current one, or outside a capture while one is open.
     fn is_from_elsewhere(&self) -> bool {
         let Some(tensor) = self.tensor() else { return false };
         let now = tensor.inner.engine.current_capture();
@@ -113,7 +113,7 @@ impl Deferred {
         let is_from_elsewhere = kept.is_from_elsewhere();
         let (tensor, captured) = (kept.tensor(), kept.capture.is_some());
         drop(kept);
-        // A capture computes expressions anew, and takes what operations gave before it; nothing of a capture is known outside.
+        // A capture computes values anew, but uses results of operations from before it. Results from inside a capture are not known outside.
         let is_elsewhere = is_from_elsewhere && (captured || self.is_value());
         tensor.filter(|tensor| tensor.is_live() && !(is_elsewhere && (captured || self.is_recomputed())))
     }
@@ -139,7 +139,7 @@ impl Deferred {
             && self.operation().is_some_and(|operation| operation.fusable() > 0 && would_hold(&*operation) < MOST_HELD)
     }
 
-    /// Notes that its own result was not written: who asks for it gets it, computed again.
+    /// Notes that its own result was not written. Whoever asks for the result makes it be computed again.
     pub(super) fn note_fused(&self) {
         self.may_be_fused.store(false, Ordering::Relaxed);
         self.was_fused.store(true, Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl Deferred {
         self.held.store(held, Ordering::Relaxed);
     }
 
-    /// Returns whether an evaluation left it to its readers.
+    /// Returns whether an evaluation decided how it is computed: by its readers, or with the expression that reads it.
     pub(super) fn is_planned(&self) -> bool {
         self.inlined.load(Ordering::Relaxed) || self.may_be_fused.load(Ordering::Relaxed)
     }
@@ -157,12 +157,12 @@ impl Deferred {
         self.operation().is_some_and(|operation| operation.takes_memory())
     }
 
-    /// See [`Operation::with_places`]; what is computed already is there whole.
+    /// See [`Operation::with_places`]. `None` if the result exists already.
     pub(super) fn with_places(&self) -> Option<Arc<Typed>> {
         if self.result().is_some() { None } else { self.operation().and_then(|operation| operation.with_places()) }
     }
 
-    /// See [`Operation::beginning`]; what is computed already is there whole.
+    /// See [`Operation::beginning`]. `None` if the result exists already.
     pub(super) fn beginning(&self, keep: usize) -> Option<Arc<Self>> {
         if self.result().is_some() { None } else { self.operation().and_then(|operation| operation.beginning(keep)) }
     }
@@ -177,14 +177,14 @@ impl Deferred {
         self.operation().and_then(|operation| operation.expression())
     }
 
-    /// The inputs and the parameters, which are added to the words; says as [`Operation::parameters`].
+    /// Returns the inputs, adds the parameters to the words, and returns what [`Operation::parameters`] does.
     pub(super) fn described(&self, words: &mut Words) -> (Vec<Arc<Typed>>, bool) {
         let Some(operation) = self.operation() else { return (Vec::new(), false) };
         let sound = described(&*operation, words);
         (operation.inputs().into_iter().cloned().listed(), sound)
     }
 
-    /// Keeps a result; what it was computed from is held a while.
+    /// Keeps a result, and releases the inputs once enough operations in a row hold theirs.
     pub(in crate::ops) fn keep(self: &Arc<Self>, tensor: &Tensor) {
         let operation = self.operation();
         let expression = operation.as_ref().and_then(|operation| operation.expression());
@@ -241,7 +241,7 @@ impl Deferred {
         })
     }
 
-    /// Computes it, with what follows.
+    /// Computes it, with the epilogue if there is one.
     pub(in crate::ops) async fn run(&self, engine: &Engine, epilogue: Option<Epilogue<'_>>) -> Result<Tensor> {
         let operation = self.operation().ok_or_else(lost)?;
         // An expression's value is computed as any expression.
@@ -256,7 +256,7 @@ impl Deferred {
 }
 
 fn described(operation: &dyn Operation, words: &mut Words) -> bool {
-    // Names that lie at one place are one name.
+    // Equal addresses are equal names.
     let name = operation.name();
     (name.as_ptr() as usize, name.len()).hash(words);
     operation.parameters(words)
@@ -298,8 +298,8 @@ impl Drop for Deferred {
     }
 }
 
-/// An operation holds what it reads, and that the operations before it. Long chains are dropped link by link: one inside the other they would
-/// overflow the stack.
+/// Drops an operation. It holds its inputs, which hold the operations before it, so dropping a long chain recursively would overflow the stack. A chain is
+/// dropped link by link instead.
 fn drop_in_turn(operation: Option<Arc<dyn Operation>>) {
     thread_local! {
         /// The operations that are left to drop, while one is being dropped.
@@ -326,7 +326,7 @@ fn drop_in_turn(operation: Option<Arc<dyn Operation>>) {
     let _ = LEFT.try_with(|left| left.borrow_mut().take());
 }
 
-/// An expression computed on its own: what follows reads its elements in another order.
+/// An expression that is computed on its own, because its readers read its elements in another order.
 pub(in crate::ops) struct Compute(pub(in crate::ops) Arc<Typed>);
 
 impl Operation for Compute {
@@ -351,7 +351,7 @@ impl Operation for Compute {
     }
 }
 
-/// The value of an expression that was computed, as long as somebody has the expression: to compute it again when it is lost.
+/// Computes the value of an expression again if it was lost, as long as the expression exists.
 struct Again(Weak<Typed>);
 
 impl Operation for Again {
@@ -380,12 +380,12 @@ impl Typed {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its value, if there is one or one is asked for.
+    /// Returns its value, if something reads or keeps it.
     pub(super) fn own_value(&self) -> Option<Arc<Deferred>> {
         self.own().known.upgrade()
     }
 
-    /// Its value: the same one for all who ask for this.
+    /// Returns its value, the same one for all readers.
     pub(super) fn value(self: &Arc<Self>) -> Arc<Deferred> {
         let mut own = self.own();
         own.known.upgrade().unwrap_or_else(|| {
@@ -395,7 +395,7 @@ impl Typed {
         })
     }
 
-    /// Keeps its value, which is computed; it reads this no more.
+    /// Holds its value, which is computed and no longer reads this expression.
     pub(super) fn hold(&self, value: &Arc<Deferred>) {
         let mut own = self.own();
         if own.known.ptr_eq(&Arc::downgrade(value)) {
@@ -403,12 +403,12 @@ impl Typed {
         }
     }
 
-    /// The same values, computed before what reads them, unless computing them there costs less.
+    /// The same values, computed before their readers unless computing them there costs less.
     pub(in crate::ops) fn computed(self: &Arc<Self>) -> Arc<Self> {
         Self::of(Source::Deferred(self.value()), &self.shape, self.dtype)
     }
 
-    /// The same values, which were computed: this is held no more.
+    /// The same values, read from the tensor that has them, so that this expression is not held.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn kept(self: &Arc<Self>, tensor: &Tensor) -> Arc<Self> {
         let value = self.value();

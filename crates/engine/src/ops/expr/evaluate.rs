@@ -23,7 +23,7 @@ use crate::ops::tune::Machine;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// Kernels kept, at most: an app that makes ever new ones must not grow without end.
+/// Kernels kept, at most, so that an app that keeps making new ones does not grow without bound.
 const KEPT: usize = 4096;
 
 /// Kernels made so far, by their portable text.
@@ -63,7 +63,7 @@ pub fn forget_composed() {
     kernels().lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// The same, parsed now.
+/// Parses the kernel of a body.
 fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
     let [portable, native] = linked(body);
     Kernel::from_wgsl_pair(name, &portable, &native)
@@ -129,7 +129,7 @@ pub(in crate::ops) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, String,
     Ok((writer, body, workgroups))
 }
 
-/// The expression with few enough inputs: parts of it are computed first where it has more.
+/// The expression with at most `most` inputs. If it has more, its parts are computed first.
 pub(in crate::ops) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
     let typed = &lowered(typed);
     let mut inputs = Vec::new();
@@ -173,7 +173,7 @@ pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Op
     Ok(())
 }
 
-/// An operation whose kernel can take the expression: read as it is, in the expression's own shape, and nowhere else.
+/// Returns an operation whose kernel can end with the expression. It has the expression's shape, and every read of it is in its own order.
 fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
     let mut candidates = missing(typed);
     candidates.retain(|deferred| deferred.shape == typed.shape && deferred.ends_with_reader());
@@ -288,7 +288,7 @@ pub(super) async fn unrolled(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
     if engine.is_processors() {
         typed.walk(&mut |node| {
             if let Node::Gather { index, .. } = &node.node {
-                // What its places are gathered by is copied with it.
+                // Gathers inside its index are copied with it.
                 index.walk(&mut |inner| found.retain(|known| !Arc::ptr_eq(known, inner)));
                 found.push(node.clone());
             }
@@ -311,7 +311,7 @@ async fn gathered(
     along: [usize; 2],
     index: &Arc<Typed>,
 ) -> Result<Option<Tensor>> {
-    // Places that are computed, such as a cast of 64 bits, are computed before: elements are at least as many.
+    // A computed index, such as a cast from 64 bits, is computed first: it has no more elements than the result.
     let known = match &index.node {
         Node::Read(_) => index.clone(),
         _ if !engine.is_processors() || index.count() > typed.count() || index.dtype.bytes() != 4 => return Ok(None),
@@ -337,7 +337,7 @@ async fn gathered(
 /// The least number of elements for which inputs that are read across their order are transposed first.
 const TURNS_PAY: usize = 1 << 12;
 
-/// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.
+/// The expression with inputs that lie across its order transposed first, on the CPU, where a transpose is quicker than such reads.
 pub(super) async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
     let lies_across = |node: &Typed| match &node.node {
         Node::Read(view) => view.lies_across(&node.shape) && node.shape == typed.shape && !node.dtype.is_packed(),
@@ -362,14 +362,14 @@ pub(super) async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Ty
     Ok(result)
 }
 
-/// The tensor that an expression reads as it is, and does nothing else.
+/// Returns the tensor, if the expression does nothing but read it whole and in order.
 fn whole(typed: &Typed) -> Option<Tensor> {
     let Node::Read(view) = &typed.node else { return None };
     let is_whole = view.offset == 0 && is_contiguous(&typed.shape, &view.strides);
     view.source.tensor().filter(|tensor| is_whole && tensor.shape() == typed.shape)
 }
 
-/// Computes an expression into a new tensor. What it reads is planned, if not with what reads it.
+/// Computes an expression into a new tensor, with a plan unless a plan has already decided how everything that it reads is computed.
 pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Some(tensor) = whole(typed) {
@@ -398,7 +398,7 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
             return Ok(tensor);
         }
         let (mut under_way, mut passing) = (0, Vec::new());
-        // Each is dropped when it is computed, and with it what nothing else reads; in captures and scopes, which keep nothing, at the end.
+        // A group is dropped once it is computed, with everything that nothing else reads. In captures and scopes all are dropped at the end.
         let grouped = engine.is_processors() && !engine.shared().is_passing();
         for group in plan(typed, grouped) {
             let tensor = match &group[..] {
@@ -445,7 +445,7 @@ pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutu
         }
         if let Some(candidate) = fusable(typed) {
             resolve(engine, typed, Some(&candidate)).await?;
-            // What else is read may have needed it.
+            // Another operation that was resolved may have computed it.
             if candidate.live_result().is_none() {
                 if let Node::Read(_) = typed.node {
                     return candidate.compute(engine).await;
@@ -456,7 +456,7 @@ pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutu
             }
         }
         resolve(engine, typed, None).await?;
-        // An operation that is read as it is has its result now.
+        // If the expression only reads an operation, its result exists now.
         if let Some(tensor) = whole(typed) {
             return Ok(tensor);
         }
@@ -505,10 +505,10 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
         let input = if of.lowers() { lowered(&input) } else { input };
         resolve(engine, &input, None).await?;
         emit::tensors(&input, &mut own);
-        // An operation may compute it before, into a tensor beside those.
+        // The operation may compute this input first, into a further tensor.
         computed += usize::from(!matches!(input.node, Node::Read(_) | Node::Constant(_)));
     }
-    // Kernels store whole words: what is narrower is packed by a kernel of its own, which rounds floats.
+    // Kernels store whole words. A further kernel packs narrower types, and rounds floats.
     let wide = match &typed.node {
         Node::Cast(inner) if typed.dtype.is_packed() && is_float(typed.dtype) && inner.dtype == DType::F32 => {
             inner.clone()

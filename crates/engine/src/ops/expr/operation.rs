@@ -22,7 +22,8 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
     /// The expressions that it reads. What these read is computed before it runs.
     fn inputs(&self) -> Vec<&Arc<Typed>>;
 
-    /// Adds all that it depends on beside its inputs, and says whether evaluations of it may be done again: what they record is known from this.
+    /// Adds everything that it depends on, except its inputs, to the words. Returns whether evaluations of it may be replayed: equal words and inputs then
+    /// record equal commands.
     fn parameters(&self, words: &mut Words) -> bool {
         let _ = words;
         false
@@ -38,8 +39,8 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         0
     }
 
-    /// Returns whether its inputs may be expressions that [`super::plan::lowered`] replaced: it looks at no input before it asks for it by
-    /// [`Call::slim`], [`narrowed`] or [`compute`].
+    /// Returns whether [`super::plan::lowered`] may replace its inputs. Such an operation looks at an input only after [`Call::slim`], [`narrowed`] or
+    /// [`compute`].
     fn lowers(&self) -> bool {
         false
     }
@@ -49,18 +50,18 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         false
     }
 
-    /// The expression that it is the value of, and no operation.
+    /// The expression, if it is an expression's value and not an operation.
     fn expression(&self) -> Option<Arc<Typed>> {
         None
     }
 
-    /// Of values in the order of rows, the same as a gather by the places that sorting finds.
+    /// For sorted values: the same values as a gather by the places that sorting finds.
     fn with_places(&self) -> Option<Arc<Typed>> {
         None
     }
 
-    /// The first of each row by an operation that looks for no more of them, where that is quicker. The result's last axes are the places in a row, and
-    /// what is known of each.
+    /// For sorted rows: an operation that finds only the first `keep` elements of each row, if that is quicker. The last two axes of its result are the
+    /// places in a row, and the words of each.
     fn beginning(&self, keep: usize) -> Option<Arc<Deferred>> {
         let _ = keep;
         None
@@ -126,7 +127,7 @@ impl<'a> Call<'a> {
         self.engine.output_async(writer.tensors().first(), dtype, &self.of.shape, name).await
     }
 
-    /// Computes the epilogue over a result that came from something other than our kernels.
+    /// Computes the epilogue in a kernel of its own, over a result of a native operation or a library.
     pub(in crate::ops) async fn followed(&self, result: Tensor) -> Result<Tensor> {
         match self.epilogue {
             Some(epilogue) => compute(self.engine, &epilogue.typed.with_result(epilogue.of, &result)).await,
@@ -135,8 +136,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The rounds of a loop, in each of which loops of its own make `each`. The look at which a loop ends counts as one: drivers that end loops
-/// early count it.
+/// Returns the rounds of a loop with those of the loops inside, which make `each` in each round. The last test of a loop's condition counts as a round,
+/// because drivers that end loops early count it.
 pub(in crate::ops) fn looped(rounds: usize, each: usize) -> usize {
     rounds.saturating_mul(each.saturating_add(1)).saturating_add(1)
 }
