@@ -1,5 +1,5 @@
-//! Chains of operations on elements: each step runs over a block of lanes that lies in the first cache, by the functions with which the executor
-//! computes, so that the results have its bits.
+//! Chains of operations on elements. Each step runs over a block of lanes in the first cache, with the executor's own functions, so the results have
+//! the executor's bits.
 
 mod bytes;
 pub(super) mod functions;
@@ -25,17 +25,17 @@ pub(super) const BLOCK: usize = 1024;
 const TASK: usize = 1 << 14;
 /// Lanes of complex numbers that are narrowed together.
 const HALVED: usize = 64;
-/// Elements of a row that is kept while something is made of it.
+/// The longest row that is kept in memory while a function of the row runs.
 const LONGEST_ROW: usize = 1 << 16;
 /// Steps, which have a block each at most.
 const MOST_STEPS: usize = 128;
-/// Rows of fewer elements are taken many at a time: what a step takes to begin would count for more than its elements.
+/// Rows of fewer elements are computed many together, because starting a step costs more than its elements.
 const SHORT: usize = 64;
-/// Rows of fewer elements are taken so if no more inputs are copied for it.
+/// Rows of fewer elements than this are computed so if that copies at most this many inputs.
 const LESS_SHORT: usize = 256;
 const COPIES: usize = 2;
 
-/// Returns whether rows are short. The whole is then one row, and inputs that are not laid out so are copied together.
+/// Returns whether rows are short. All rows are then computed as one row, and inputs in another order are copied.
 fn is_flat(shape: &ElementsShape, short: usize) -> bool {
     let Some((&length, outer)) = shape.sides.split_last() else { return false };
     length < short && outer.iter().any(|&side| side > 1) && shape.row.is_none() && shape.sides.len() <= MOST_AXES
@@ -43,10 +43,10 @@ fn is_flat(shape: &ElementsShape, short: usize) -> bool {
 
 /// Returns whether rows are so short that the whole is quicker as one row.
 fn is_quick_flat<T: Lane>(shape: &ElementsShape) -> bool {
-    // What does not lie in the order of elements is copied.
+    // Inputs in another order are copied.
     let lies_so = |view: &&CopyShape| matches!(Walk::new(view).axes[..], [] | [(_, 0 | 1)]);
     let copies = || shape.inputs.len() - shape.inputs.iter().filter(lies_so).count();
-    // What is rolled along rows is copied anyway.
+    // Inputs that are rolled along rows are copied anyway.
     let last = shape.sides.len().saturating_sub(1);
     let is_rolled = shape.rolls.iter().any(|roll| roll.axis == last);
     is_flat(shape, SHORT)
@@ -361,7 +361,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A block of lanes, and where steps find theirs. What is a step at once and a further result is written to that, and read there.
+/// A block of lanes, and the places of steps' lanes. A step that is a further result is written to that result's memory, and read there.
 pub(super) struct Machine<'a, T = f32> {
     plan: &'a Plan<'a>,
     shape: &'a ElementsShape,
@@ -611,7 +611,7 @@ unsafe fn write_pairs<T: Lane>(parts: [&[T]; 2], result: Floats, bytes: usize, p
     }
 }
 
-/// Computes what no function of rows is a part of.
+/// Computes a chain without a function of rows.
 fn chain<T: Lane>(
     shape: &ElementsShape,
     steps: &Plan<'_>,
@@ -662,7 +662,7 @@ fn chain<T: Lane>(
     })
 }
 
-/// The inputs by which steps multiply a row, and which they then add, where that is all they do: a function computes them along.
+/// The inputs by which steps scale a row, and which they then add, if the steps do nothing else. The row's function then does both.
 fn affine(function: RowFunction, plan: &Plan<'_>) -> Option<[Option<u16>; 2]> {
     let line = |place: u16| match plan.places[usize::from(place)] {
         Place::Direct(input) => Some(input),
@@ -695,7 +695,7 @@ fn affine(function: RowFunction, plan: &Plan<'_>) -> Option<[Option<u16>; 2]> {
     }
 }
 
-/// Makes a row of a row. The norms multiply by a first row and add a second one, where they are given.
+/// Computes a row from a row. Norms multiply by a first row and add a second one if they are given.
 fn function_of_row(function: RowFunction, x: &[f32], to: &mut [f32], [factors, terms]: [Option<&[f32]>; 2]) {
     let length = x.len() as f64;
     let scaled = |to: &mut [f32], shift, factor| match (factors, terms) {

@@ -238,8 +238,8 @@ fn copy_to<T: Copy + Default>(parts: &[Part], y: Floats, limits: &Limits<'_>) ->
     })
 }
 
-/// Copies a band of at most [`SIDE`] elements that lie side by side in the source, and as many rows of the copy. Through a small block: every line of
-/// memory is met once, also where the steps are powers of two and lines would drive each other out of the cache.
+/// Copies a band of at most [`SIDE`] elements that lie side by side in the source, and as many rows of the copy, through a small block. Every line of memory
+/// is read once, even if steps are powers of two and lines would evict each other.
 ///
 /// # Safety
 /// The axes lie within the source and the copy.

@@ -1,4 +1,4 @@
-//! Host memory for tensors: aligned blocks from a pool. Beside a buffer may lie what operations made of its contents, until they change.
+//! Host memory for tensors: aligned blocks from a pool. A buffer may keep what operations made of its contents until they change.
 
 #![cfg_attr(
     all(target_arch = "wasm32", not(feature = "wgsl")),
@@ -99,7 +99,7 @@ struct Store {
     keepers: Mutex<Vec<Weak<Keeper>>>,
 }
 
-/// The part of the memory limit that may be kept: one byte in this many.
+/// The divisor of the memory limit that gives the bytes that may be kept.
 const KEPT_PART: u64 = 8;
 
 impl Store {
@@ -154,7 +154,7 @@ struct Kept {
     lent: bool,
 }
 
-/// Forms that a buffer is known in at a time.
+/// The number of forms that a buffer keeps.
 const FORMS: usize = 4;
 
 impl Keeper {

@@ -165,7 +165,7 @@ impl Operation for Function {
         // SAFETY: it holds as many bytes, and is a tensor of its own, which nothing else touches.
         let result = unsafe { std::slice::from_raw_parts_mut(y.start().cast::<u8>(), *size) };
         let outcome = Function::run(self, &inputs, result, &|| limits.begin().check().is_err());
-        // What was stopped is told first.
+        // If the run was stopped, that is reported first.
         limits.begin().check()?;
         outcome.map_err(Fault::Misfit)
     }

@@ -14,17 +14,18 @@ use crate::threads;
 const TERMS: usize = 192;
 /// Rows of the left operand that stay in the second cache.
 const ROWS: usize = 96;
-/// Floats of the right operand that are packed at a time: the left one is packed again for each lot.
+/// Floats of the right operand that are packed together. The left operand is packed again for each such part.
 const PACKED: usize = 8 << 20;
-/// Operands of up to this many elements are in the second cache, and are read where they are.
+/// Operands of up to this many elements stay in the second cache and are read in place.
 const NEAR: usize = 1 << 18;
-/// Panels of a right operand that do not repay packing the left one: each row is read along as many times.
+/// With up to this many panels of the right operand, the left one is not packed: each of its rows is read only once for each panel.
 const FEW: usize = 2;
-/// Strips of so few rows are one block: whoever multiplies a panel packs it, some panels at a time, which stay in the second cache.
+/// With up to this many strips, all rows are one block. Each task packs the panels that it multiplies, some together, so that they stay in the second
+/// cache.
 const ALONE: usize = 8;
 const PANELS: usize = 4;
 
-/// Results that are few beside very many terms; of those a task takes this many at least, which lie in the second cache, in this many pieces at most.
+/// The bound of results that count as few beside very many terms, the least number of terms of a task (they fit in the second cache), and the most parts.
 const SMALL: usize = 1 << 14;
 const PIECE: usize = 2048;
 const PIECES: usize = 256;
@@ -66,7 +67,7 @@ fn with_panels<R>(
     floats: usize,
     work: impl FnOnce(&mut [Line]) -> R,
 ) -> R {
-    // While it waits for others a thread may take up another product: that one finds nothing, and makes its own.
+    // While a thread waits for others it may start another product, which finds no memory here and allocates its own.
     let mut lines = own.with(RefCell::take);
     let wanted = floats.div_ceil(16);
     if lines.len() < wanted {
@@ -79,7 +80,7 @@ fn with_panels<R>(
     result
 }
 
-/// Runs `work` with memory for two arrays of floats, whose values are what was there before.
+/// Runs `work` with memory for two arrays of floats, whose values are arbitrary.
 pub(super) fn with_scratch<R>([first, second]: [usize; 2], work: impl FnOnce([&mut [f32]; 2]) -> R) -> R {
     let own = first.next_multiple_of(16);
     with_panels(&COLUMNS, own + second, |lines| {
@@ -95,7 +96,7 @@ fn part_of(whole: usize, most: usize, step: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).max(1)).next_multiple_of(step)
 }
 
-/// How a product is done.
+/// The way in which a product is computed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct How<'a> {
     /// Run on all threads, not only on this one.
@@ -165,7 +166,7 @@ pub(super) unsafe fn product(
         // SAFETY: every element is valid, and `c` is touched by nothing else (this function's contract); `with_tiles` asks for the processor's set.
         return unsafe { with_tiles!(T => product_by::<T, _>([m, n, k], c, a, b, how)) };
     }
-    // Few results of very many terms: each task takes a part of the terms, of which both operands are read once.
+    // Few results with very many terms: each task takes a part of the terms, so both operands are read once.
     let (c, a, b) = (&c, &a, &b);
     let piece = |at: usize, sums: &mut [f32]| {
         let first = at * terms;
@@ -270,7 +271,7 @@ pub(super) unsafe fn product_by<T: Tiles, B: Columns>(
     b: B,
     how: How<'_>,
 ) {
-    // A tile's columns of all terms are packed at a time, however few columns there are: of very many terms that would be far more than the operand.
+    // A whole tile's columns are packed even if fewer exist. With very many terms that takes far more memory than the operand.
     let most = PACKED / T::TILE[1];
     for first in (0..k).step_by(most) {
         // SAFETY: `first < k`; every element is valid, and the processor has the set (this function's contract).
@@ -342,7 +343,7 @@ impl<B: Columns> Lot<B> {
     /// The right operand's terms as they lie, where tiles read them there.
     fn there<T: Tiles>(&self) -> Option<Matrix<*const f32>> {
         let ([m, n], [tall, wide]) = (self.size, T::TILE);
-        // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
+        // Packing does not pay for few rows. A tile's columns are read whole, and columns a power of two apart would share a set of the first cache.
         let there = self.b.there().filter(|b| {
             let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * tall;
             b.column == 1 && n.is_multiple_of(wide / 2) && m <= few && n.saturating_mul(self.terms.len()) <= NEAR
@@ -395,7 +396,7 @@ impl<B: Columns> Lot<B> {
     /// As [`product_by`].
     unsafe fn multiply_by<T: Tiles>(&self, right: Right<'_>, columns: Range<usize>) {
         let ([m, _], [tall, wide], k) = (self.size, T::TILE, self.terms.len());
-        // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
+        // Several blocks for each thread, so that none waits long for another. With few rows the columns are split, so that each thread has a block.
         let rows = part_of(m, ROWS.min(m.div_ceil(8 * self.threads)).max(2 * tall), tall);
         let blocks = m.div_ceil(rows);
         let count = columns.len().div_ceil(wide);
@@ -454,7 +455,7 @@ unsafe fn multiply<T: Tiles, B: Columns>(
     let [tall, wide] = T::TILE;
     let strips = rows.len().div_ceil(tall);
     let most = part_of(k, B::TERMS, 1);
-    // Rows that lie a power of two apart would meet in one place of the first cache.
+    // Rows a power of two apart would share a set of the first cache.
     let is_near = rows.len().saturating_mul(k) <= NEAR || here.len() <= FEW;
     let is_there = a.column == 1 && !a.row.is_multiple_of(1024) && is_near;
     with_panels(&LEFT, if is_there { 0 } else { strips * tall * most }, |left| {

@@ -1,4 +1,4 @@
-//! Reductions of what steps make of elements: along rows, and down columns of rows that are read as they lie. Sums go to float64 after a few hundred
+//! Reductions of chains: along rows, or down columns of rows that are read in place. Sums go to float64 after a few hundred
 //! elements; how work is cut depends on sizes alone, so the number of threads changes no bit.
 
 use super::chain::{BLOCK, Machine, Place, Plan, functions};
@@ -229,7 +229,7 @@ impl Reduction<'_> {
         let (results, by, number) = (self.shape.outer, self.shape.by, self.shape.number);
         let count = self.rows * self.length;
         let parts = (PARTS / results).min(count / TASK).max(1);
-        // Whole blocks, so that their bounds are no others in a part than in the whole.
+        // Whole blocks, so that a part has the same block bounds as the whole.
         let part = count.div_ceil(parts).next_multiple_of(BLOCK);
         let parts = count.div_ceil(part);
         let together = if parts == 1 { threads::share(results, (TASK / count).max(1)) } else { 1 };

@@ -381,7 +381,7 @@ fn scan_by<E: Copy + Sync, T: Carried<E>>(
             limits.begin().check()?;
             let alone = match way {
                 Way::Chain => false,
-                // Rows of a page are in each other's way in the first cache.
+                // Rows of a page or more share sets of the first cache.
                 Way::Chains => length < PAGES,
                 Way::Vectors(_) => true,
             };

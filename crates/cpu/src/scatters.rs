@@ -59,7 +59,7 @@ fn scatter_of<T: Element>(
     limits: &Limits<'_>,
 ) -> Result<(), Stopped> {
     let write = writer::<T>(shape.by);
-    // What stays beyond every place after that is nowhere.
+    // Indices that are out of range even then are ignored.
     let from_end = if shape.signed { shape.length as u32 } else { 0 };
     let (length, count) = (shape.length, shape.count);
     // A row of few is cut for the threads: each reads all places and writes to its own.
@@ -160,7 +160,7 @@ fn write<T: Copy>(
 ) {
     for (&place, &value) in places.iter().zip(values) {
         let place = if place.cast_signed() < 0 { place.wrapping_add(from_end) } else { place };
-        // What is before the range is far beyond it.
+        // Indices before the range wrap to values far beyond it.
         if let Some(element) = to.get_mut((place as usize).wrapping_sub(own.start)) {
             *element = by(*element, value);
         }

@@ -10,7 +10,7 @@ use crate::spmd::math::Baseline;
 #[cfg(target_arch = "x86_64")]
 use crate::spmd::math::{Fma, Fma512};
 
-/// Terms that the left operand is asked for before they are needed.
+/// The number of terms by which the left operand is prefetched.
 const AHEAD: usize = 16;
 /// A matrix in memory, by its strides in elements.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ unsafe fn pack<const N: usize>(
                 start.add(term * along).copy_to_nonoverlapping(to.add(term * N), N);
             }
         } else {
-            // A line of each at a time: where they lie a power of two apart, the first cache holds no more than a few of them.
+            // One line of each in turn: lines a power of two apart share a set of the first cache, which holds only a few of them.
             let mut first = 0;
             while along == 1 && length == N && first + 16 <= terms {
                 let mut lines = [[0.0_f32; 16]; N];
@@ -159,8 +159,8 @@ pub(super) trait Planes: Tiles {
     unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize);
 }
 
-/// Rows and vectors that are summed at a time leave registers for a tile's columns of a term and for one element of the left operand. Fewer rows and
-/// half of the vectors are for the edges.
+/// The rows and vectors of sums leave registers for a tile's columns of one term and for one element of the left operand. Fewer rows and half of the
+/// vectors serve the edges.
 macro_rules! tiles {
     ($($(#[$gate:meta])? $isa:ident $([$features:literal])?: $rows:literal x $columns:literal, [$large:literal, $middle:literal, $small:literal] by $vectors:literal or $half:literal;)*) => {$(
         $(#[$gate])?
@@ -184,7 +184,7 @@ macro_rules! tiles {
                     size: [usize; 2],
                     begin: Begin,
                 ) {
-                    // Both are packed: steps that are known are part of the instructions.
+                    // Both are packed, so their steps are constants in the instructions.
                     // SAFETY: the operands have the elements (the contract of `Tiles::tile`), and this code may use the set.
                     unsafe {
                         match (b.1, size[1] * 2 > $columns) {
@@ -344,7 +344,7 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
         }
         let mut sums = [first; R];
         let (mut at, mut term) = (0, 0);
-        // By `while` and index: where iterators are not inlined, as in builds that are optimised a little, all registers go to memory.
+        // A `while` loop with an index: in builds with little optimisation iterators are not inlined, and all registers spill.
         while term < terms {
             I::prefetch(a.start.wrapping_add(at + AHEAD * a.column));
             let mut right = [I::zero(); V];
@@ -367,7 +367,7 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
             b = b.wrapping_add(b_row);
             term += 1;
         }
-        // Where the tile is not whole, its rows come and go by way of one that is.
+        // A partial tile is copied to and from a whole one.
         let mut whole: [f32; LARGEST];
         let wide = V * I::LANES;
         let (rows, columns) = (rows.min(R), columns.min(wide));

@@ -1,6 +1,6 @@
-//! Convolutions of images as products: what the weights meet is laid out in panels that tiles read; where every channel has weights of its own, planes
-//! are added up as they lie. Images are first given their zeros around them, with the columns of each step of the window side by side: so every
-//! weight meets runs of an image.
+//! Convolutions of images as products. The pixels that each weight multiplies are laid out in panels for tiles. If every channel has its own weights
+//! (depthwise), planes are added up in place. Images are padded with zeros first, and the columns of each step of the window are put side by side, so
+//! every weight multiplies contiguous runs of an image.
 
 use std::any::TypeId;
 use std::ops::Range;
@@ -23,9 +23,9 @@ use cantus_base::listed::Listed;
 /// Panels that are laid out at a time, and floats of each: it stays in the first cache while the weights come from the second.
 const PANELS: usize = 4;
 const LAID_OUT: usize = 6144;
-/// Outputs of a group that are added up as they lie: more repay laying out.
+/// With up to this many outputs of a group, planes are added up in place. More outputs make panels pay.
 const FEW_OUTPUTS: usize = 8;
-/// Panels from which weights are packed: fewer read each weight no oftener.
+/// From this many panels on, weights are packed. With fewer, each weight is read as often as packing would read it.
 const PACKING_PAYS: usize = 5;
 /// Floats that an image with its zeros may always take, and how many times the image's own.
 const PADDED: [usize; 2] = [1 << 22, 8];
@@ -74,7 +74,7 @@ impl Padded {
         Some(Self { taps, line, rows, lines })
     }
 
-    /// Copies a plane with the zeros around it; what no weight meets stays.
+    /// Copies a plane with the zeros around it. Floats that no weight multiplies are left as they are.
     fn fill(&self, shape: &Conv2dShape, plane: &[f32], to: &mut [f32]) {
         let ([height, width], step) = (shape.input, shape.stride[1]);
         let rows = to.chunks_exact_mut(self.line * step).zip(&self.rows).enumerate();
@@ -174,7 +174,7 @@ impl Operation for Conv2dShape {
     }
 }
 
-/// The convolution of the bindings, which hold what the shape says. What keeps the weights is asked for where that pays.
+/// Convolves the bindings, whose sizes were checked against the shape. Asks for the weights' keeper if keeping pays.
 fn convolve(shape: &Conv2dShape, [x, w, y]: [Floats; 3], outer: &native::Call<'_>) -> Result<(), Stopped> {
     let [inputs, outputs] = shape.channels.map(|channels| channels / shape.groups);
     let (plane, pixels) = (shape.input[0] * shape.input[1], shape.output[0] * shape.output[1]);
@@ -244,7 +244,7 @@ impl Call<'_> {
         let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
         let panels = (taps.size[0] * taps.size[1]).div_ceil(T::TILE[1]);
         let (strip, all) = (product::strip_floats::<T>(depth) / 16, outputs.div_ceil(T::TILE[0]));
-        // Rows that lie a power of two apart would meet in one place of the first cache.
+        // Rows a power of two apart would share a set of the first cache.
         let pack = panels * shape.images >= PACKING_PAYS || depth.is_multiple_of(1024);
         let whole = shape.groups * all * strip;
         let fill = |left: &mut [Line]| {

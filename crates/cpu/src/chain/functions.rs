@@ -234,7 +234,7 @@ fn add_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
         return;
     };
     let count = totals.len();
-    // As long as the totals: no bound is looked at in the loop.
+    // As long as the totals, so the loop has no bounds check.
     let [a, b, c, d, e, f, g, h] =
         [&a[..count], &b[..count], &c[..count], &d[..count], &e[..count], &f[..count], &g[..count], &h[..count]];
     for (at, total) in totals.iter_mut().enumerate() {
@@ -435,7 +435,7 @@ fn pairs([a, b]: [&[f32]; 2], to: &mut [f32], of: impl Fn(f32, f32) -> f32) {
 
 #[inline(always)]
 fn choose(condition: &[f32], [a, b]: [&[f32]; 2], to: &mut [f32]) {
-    // By masks: of `if` the compiler made a choice of addresses, and loads of single elements.
+    // With masks: the compiler turned `if` into a selection of addresses and loads of single elements.
     for (((to, &condition), &a), &b) in to.iter_mut().zip(condition).zip(a).zip(b) {
         let takes_b = 0_u32.wrapping_sub(u32::from(condition == 0.0));
         *to = f32::from_bits(a.to_bits() & !takes_b | b.to_bits() & takes_b);

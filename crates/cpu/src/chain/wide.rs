@@ -154,7 +154,7 @@ fn both([a, b]: [&[f64]; 2], to: &mut [f64], of: impl Fn(f64, f64) -> f64) {
 
 #[inline(always)]
 fn choose(condition: &[f64], [a, b]: [&[f64]; 2], to: &mut [f64]) {
-    // By masks: of `if` the compiler made a choice of addresses, and loads of single elements.
+    // With masks: the compiler turned `if` into a selection of addresses and loads of single elements.
     for (((to, &condition), &a), &b) in to.iter_mut().zip(condition).zip(a).zip(b) {
         let takes_b = 0_u64.wrapping_sub(u64::from(condition == 0.0));
         *to = f64::from_bits(a.to_bits() & !takes_b | b.to_bits() & takes_b);

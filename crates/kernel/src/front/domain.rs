@@ -1,5 +1,5 @@
-//! Constants that a builtin function or an operator has no value for, names that nothing declares, and inputs that no compute entry point has: what
-//! naga evaluates only in part, or takes as it is.
+//! Errors that naga finds only in part or accepts: constants for which a builtin function or an operator has no value, names that nothing declares,
+//! and inputs that no compute entry point has.
 
 use super::eval::Evaluator;
 use super::infer::Inference;

@@ -23,7 +23,7 @@ struct Piece {
     old_end: u32,
 }
 
-/// The name of a text; where it was linked from several files, which part is whose.
+/// The name of a text, and if it was linked, the file that each part comes from.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
     pub(crate) name: String,
@@ -79,7 +79,7 @@ impl Source {
         Self { file: file.clone(), text: text.to_owned(), edited: None }
     }
 
-    /// `None` without edits. Of two that overlap the longer is kept; it must be in front where both begin together.
+    /// Applies edits; `None` without any. Of two that overlap, the one that begins first is kept, or the longer one if both begin together.
     pub(super) fn rewritten(file: &File, text: &str, mut edits: Vec<Edit>) -> Option<Self> {
         edits.order_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
         let mut edited = String::with_capacity(text.len() + 64);
@@ -231,7 +231,7 @@ impl Source {
         Error::InvalidWgsl { kernel: self.file.name.clone(), report, place }
     }
 
-    /// An error of naga's validator. Its place is the narrowest that it marks: the others are what is around it.
+    /// An error of naga's validator. Its place is the narrowest that it marks; the others enclose it.
     pub(crate) fn invalid<E: std::error::Error>(&self, error: &WithSpan<E>) -> Error {
         let place = error.spans().filter_map(|(span, _)| self.place(*span)).min_by_key(|place| place.length);
         let mut message = report::without_handles(&error.as_inner().to_string());

@@ -98,7 +98,7 @@ pub(super) fn calls(tree: &Tree<'_>) -> Vec<Edit> {
     edits
 }
 
-/// A bitcast that may be to `f16`, of which neither this nor naga's module tells more.
+/// A bitcast that may be to `f16`, if neither the text nor naga's module shows its type.
 pub(super) fn unknown(tree: &Tree<'_>) -> Option<Place> {
     let has_halves = tree.enables.iter().flat_map(|(_, names)| names).any(|name| name.text(tree.text) == "f16");
     if !has_halves || !tree.text.contains("bitcast") {

@@ -1,4 +1,4 @@
-//! Types of expressions, as far as the text says them without a type checker: for what naga gets wrong by type, which it tells too late.
+//! Types of expressions, as far as the text gives them without a type checker. Rewritings of what naga gets wrong for some types need them before naga runs.
 //! Scalars and vectors; structures and arrays on the way to them. `None` means "not known here".
 
 use super::eval::value::Ty;

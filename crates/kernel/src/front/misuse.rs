@@ -1,4 +1,4 @@
-//! Variables and functions used where they may not be, told with their names and with what to write: naga shows how its module looks.
+//! Variables and functions used where they may not be, reported with their names and a remedy. naga's own messages show its module.
 
 use super::rewrite::builtin;
 use super::tree::{Decl, DeclKind, ExprKind, Function, Place, StmtKind, Tree};

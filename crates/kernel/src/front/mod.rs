@@ -28,7 +28,7 @@
 //! - Reports show the author's text. naga's spans are mapped back through the edits; of linked texts, to their files.
 //! - `None` of the evaluator and of `infer` means "not known here". Neither guesses, and what is not known is not rewritten.
 //! - Recursion and work are bounded: `parse::DEEPEST`, `eval::DEEPEST`, `eval::MOST_WORK`.
-//! - Edits do not overlap. Of two that would, the longer is kept.
+//! - Edits do not overlap. Of two that would, the first is kept, or the longer one if both begin together.
 //!
 //! # What is surprising
 //! - A text is parsed by naga twice if naga refuses it at first. This is cheaper than rewriting every text, and leaves the others byte for byte as they
@@ -93,7 +93,7 @@ impl<'t> Front<'t> {
         Source::rewritten(file, self.0.text, rewrite::all(&self.0))
     }
 
-    /// The text with constants in place of its overrides: by name, those that have another value than the text gives, where there is one.
+    /// The text with constants in place of its overrides. `values` has, by name, those whose value differs from the text's, with the new one.
     pub(super) fn with_constants(&self, values: &HashMap<String, Option<Option<String>>>) -> Option<String> {
         rewrite::constants_for_overrides(&self.0, values)
     }
@@ -121,7 +121,7 @@ impl<'t> Front<'t> {
         &self.0.ends
     }
 
-    /// Control flow and values that must be uniform and may not be: the first that is an error, and what is reported only.
+    /// Control flow and values that must be uniform and may not be: the first error, and the warnings.
     pub(super) fn uniformity(&self) -> (Option<Fault>, Vec<Fault>) {
         let mut reported = Vec::new();
         let mut error = None;

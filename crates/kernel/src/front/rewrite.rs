@@ -143,7 +143,7 @@ pub(super) fn replaced(tree: &Tree<'_>, evaluator: &mut Evaluator<'_>, id: ExprI
     Some(Edit { start: place.start, end: place.end, text })
 }
 
-/// `enable subgroups;` and the like: naga has what they ask for, but not the words.
+/// `enable subgroups;` and the like: naga has these features but does not accept the directives.
 fn extensions(tree: &Tree<'_>) -> Vec<Edit> {
     let directives = tree.enables.iter().chain(&tree.requires).filter_map(|(place, names)| {
         let names: Vec<&str> = names.iter().map(|name| name.text(tree.text)).collect();
@@ -297,7 +297,7 @@ fn extension(tree: &Tree<'_>) -> Option<(Place, String)> {
     })
 }
 
-/// A function that may end without its result, and a loop that nothing leaves.
+/// A function that may end without returning its result, or a loop that never ends.
 fn endless(tree: &Tree<'_>) -> Option<(Place, String)> {
     let lacking = tree
         .functions

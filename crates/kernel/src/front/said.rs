@@ -1,4 +1,4 @@
-//! The messages of naga's validator, in WGSL's words: its own show how its module looks.
+//! The messages of naga's validator in WGSL's words. Its own describe its module.
 
 use std::error::Error;
 

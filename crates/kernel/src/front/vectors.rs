@@ -97,7 +97,7 @@ fn components(tree: &Tree<'_>, id: ExprId, depth: u32) -> Option<usize> {
             }
         }
         ExprKind::Call { callee, arguments, .. } => written(tree, callee).or_else(|| match tree.list(arguments) {
-            // Functions of components, of which one argument tells.
+            // Functions of components: one argument gives the number.
             [one] => of(*one),
             _ => None,
         }),
