@@ -48,6 +48,8 @@ mod attention;
 mod chain;
 mod compiled;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod complexes;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod converts;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod copies;

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::doubles;
 use super::fault::Fault;
 use super::floats::Floats;
 use super::memory::Keeper;
@@ -13,6 +12,7 @@ use super::tiles::Matrix;
 use super::vector::{self, Rows};
 #[cfg(target_arch = "x86_64")]
 use super::words::{self, Lines, Part};
+use super::{complexes, doubles};
 use crate::backend::native::MatmulShape;
 use crate::spmd::{Limits, Stopped};
 use crate::tensor::DType;
@@ -59,7 +59,7 @@ fn slab([m, n, k]: [usize; 3]) -> [usize; 2] {
 }
 
 /// A product by slabs of rows and columns, between which it can be stopped.
-fn by_slabs(
+pub(super) fn by_slabs(
     [m, n, k]: [usize; 3],
     limits: &Limits<'_>,
     work: impl Fn(Range<usize>, Range<usize>),
@@ -112,7 +112,7 @@ unsafe fn product_of_words<T: Part>(
 impl Operation for MatmulShape {
     fn serves(&self) -> bool {
         let takes = match self.dtype {
-            DType::F32 | DType::F64 => true,
+            DType::F32 | DType::F64 | DType::Complex64 => true,
             // Vectors are multiplied as they lie, which is for floats alone.
             _ if self.m == 1 || self.n == 1 => false,
             DType::I32 | DType::U32 => true,
@@ -128,7 +128,7 @@ impl Operation for MatmulShape {
     fn sizes(&self) -> Option<Vec<usize>> {
         let (a, b) = (self.a.reach(self.m, self.k)?, self.b.reach(self.k, self.n)?);
         let c = self.m.checked_mul(self.n)?.checked_mul(self.a.offsets.len())?;
-        if self.dtype == DType::F64 {
+        if matches!(self.dtype, DType::F64 | DType::Complex64) {
             return [a, b, c].into_iter().map(|elements| elements.checked_mul(2)).collect();
         }
         let each = 4 / self.dtype.bytes();
@@ -136,7 +136,9 @@ impl Operation for MatmulShape {
     }
 
     fn work(&self) -> Work {
-        Work { size: self.flops() as usize / 2, pays: THREADS_PAY }
+        // Four real multiplications are one of complex numbers.
+        let each = if self.dtype == DType::Complex64 { 4 } else { 1 };
+        Work { size: (self.flops() as usize / 2).saturating_mul(each), pays: THREADS_PAY }
     }
 
     fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
@@ -147,6 +149,10 @@ impl Operation for MatmulShape {
             }
             // SAFETY: `Native::run` checked that every element that the strides reach lies within the bindings, and the result is a tensor of its own.
             return Ok(unsafe { doubles::products(self, bindings, call.limits) }?);
+        }
+        if self.dtype == DType::Complex64 {
+            // SAFETY: `Native::run` checked that every element that the strides reach lies within the bindings, and the result is a tensor of its own.
+            return Ok(unsafe { complexes::products(self, bindings, call.limits) }?);
         }
         Ok(matmul(self, bindings, &|| (call.keeper)(1), call.limits)?)
     }

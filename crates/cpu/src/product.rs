@@ -49,6 +49,7 @@ thread_local! {
     static LEFT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     static RIGHT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     static COLUMNS: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static TURNED: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `work` with this thread's memory for panels of a right operand.
@@ -59,6 +60,11 @@ pub(super) fn with_right<R>(floats: usize, work: impl FnOnce(&mut [Line]) -> R) 
 /// Runs `work` with this thread's memory for strips of a left operand.
 pub(super) fn with_left<R>(floats: usize, work: impl FnOnce(&mut [Line]) -> R) -> R {
     with_panels(&LEFT, floats, work)
+}
+
+/// Runs `work` with this thread's memory for rows of a left operand that lie otherwise.
+pub(super) fn with_turned<R>(floats: usize, work: impl FnOnce(*mut f32) -> R) -> R {
+    with_panels(&TURNED, floats, |lines| work(lines.as_mut_ptr().cast()))
 }
 
 /// Runs `work` with a thread's memory for `floats` floats.
@@ -155,19 +161,35 @@ unsafe impl Columns for Matrix<*const f32> {
 /// Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`, whose columns lie side by side and which
 /// nothing else touches.
 pub(super) unsafe fn product(
-    [m, n, k]: [usize; 3],
+    size: [usize; 3],
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
     b: Matrix<*const f32>,
     how: How<'_>,
 ) {
-    let terms = k.div_ceil(PIECES).max(PIECE);
+    let b = &b;
+    // SAFETY: as this function's contract has it; each term that is asked for lies within `b`.
+    unsafe { product_with(size, c, a, |first| Matrix { start: b.at(first, 0), ..*b }, how) }
+}
+
+/// As [`product`], by the right operand from an even term on.
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn product_with<B: Columns>(
+    [m, n, k]: [usize; 3],
+    c: Matrix<*mut f32>,
+    a: Matrix<*const f32>,
+    right: impl Fn(usize) -> B + Sync,
+    how: How<'_>,
+) {
+    let terms = k.div_ceil(PIECES).max(PIECE).next_multiple_of(2);
     if k < 4 * PIECE || !(1..=SMALL).contains(&m.saturating_mul(n)) {
         // SAFETY: every element is valid, and `c` is touched by nothing else (this function's contract); `with_tiles` asks for the processor's set.
-        return unsafe { with_tiles!(T => product_by::<T, _>([m, n, k], c, a, b, how)) };
+        return unsafe { with_tiles!(T => product_by::<T, _>([m, n, k], c, a, right(0), how)) };
     }
     // Few results with very many terms: each task takes a part of the terms, so both operands are read once.
-    let (c, a, b) = (&c, &a, &b);
+    let (c, a, right) = (&c, &a, &right);
     let piece = |at: usize, sums: &mut [f32]| {
         let first = at * terms;
         let size = [m, n, terms.min(k - first)];
@@ -175,8 +197,8 @@ pub(super) unsafe fn product(
         let how = How { parallel: false, keeper: None };
         // SAFETY: `first` and the terms behind it lie below `k`; the sums have the size; `with_tiles` asks for the processor's set.
         unsafe {
-            let (a, b) = (Matrix { start: a.at(0, first), ..*a }, Matrix { start: b.at(first, 0), ..*b });
-            with_tiles!(T => product_by::<T, _>(size, to, a, b, how));
+            let a = Matrix { start: a.at(0, first), ..*a };
+            with_tiles!(T => product_by::<T, _>(size, to, a, right(first), how));
         }
     };
     with_scratch([k.div_ceil(terms) * m * n, 0], |[sums, _]| {

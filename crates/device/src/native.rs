@@ -91,8 +91,8 @@ pub(crate) fn product_of(first: u64, sizes: &[usize]) -> u64 {
     sizes.iter().fold(first, |product, &size| product.saturating_mul(size as u64))
 }
 
-/// A product of matrices, `m` x `k` and `k` x `n`, for each batch. Floats are summed in float32, float64 in float64, integers in 32 bits, which wrap. The result is
-/// contiguous and has the dtype of the sums.
+/// A product of matrices, `m` x `k` and `k` x `n`, for each batch. Floats are summed in float32, float64 in float64, complex64 in its parts, integers in
+/// 32 bits, which wrap. The result is contiguous and has the dtype of the sums.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MatmulShape {
     /// Rows of the result.

@@ -104,6 +104,12 @@ pub(super) async fn native(call: Call<'_>, a: &Arc<Typed>, b: &Arc<Typed>) -> Re
     let (a, b) = (plain(engine, a).await?, plain(engine, b).await?);
     let rank = a.shape.len();
     let [m, k, n] = [a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]];
+    if a.dtype == DType::Complex64
+        && let (Some((left, of_a)), Some((right, of_b))) = (lies(&a), lies(&b))
+    {
+        let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right, dtype: a.dtype });
+        return engine.native_async(operation, &[&of_a, &of_b], (a.dtype, &call.of.shape), "matmul").await;
+    }
     let parts = if a.dtype.kind() == Kind::Complex { 2 } else { 1 };
     let is_vector = m == 1 || n == 1;
     let mut products = Vec::new();

@@ -1,0 +1,275 @@
+//! Products of complex64, by real ones: a row of complex numbers is a row of twice as many float32, and a number of the right operand a square of four,
+//! which panels are packed with. Sums are in float32.
+
+use std::ops::Range;
+
+use super::floats::Floats;
+use super::multiply::{THREADS_PAY, by_slabs};
+use super::product::{self, Columns, How, with_turned};
+use super::tiles::{Matrix, Tiles};
+use super::vector::{self, Rows};
+use crate::backend::native::{MatmulShape, Operand};
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+/// Numbers of a task that copies rows.
+const TASK: usize = 1 << 13;
+/// Rows that are copied side by side, where columns lie so.
+const BESIDE: usize = 16;
+
+/// A right operand of complex numbers, by its strides in float32.
+#[derive(Clone, Copy)]
+struct Squares(Matrix<*const f32>);
+
+// SAFETY: a panel has a tile's columns for each term, two of either for a number.
+unsafe impl Columns for Squares {
+    const BEGINS: bool = false;
+    const TERMS: usize = <Matrix<*const f32> as Columns>::TERMS;
+
+    fn there(&self) -> Option<Matrix<*const f32>> {
+        None
+    }
+
+    fn place(&self) -> [usize; 3] {
+        [self.0.start.addr(), self.0.row, self.0.column]
+    }
+
+    unsafe fn pack<T: Tiles>(&self, columns: Range<usize>, terms: Range<usize>, to: *mut f32) {
+        let wide = T::TILE[1];
+        for term in 0..terms.len() / 2 {
+            // SAFETY: the numbers may be read, and there is room for a tile's columns for each term (this function's contract).
+            unsafe {
+                let from = self.0.at(terms.start / 2 + term, columns.start / 2);
+                let to = to.add(2 * term * wide);
+                let (first, second) =
+                    (std::slice::from_raw_parts_mut(to, wide), std::slice::from_raw_parts_mut(to.add(wide), wide));
+                let pairs = first.as_chunks_mut::<2>().0.iter_mut().zip(second.as_chunks_mut::<2>().0);
+                if self.0.column == 2 && columns.len() == wide {
+                    for ((one, other), &[re, im]) in
+                        pairs.zip(std::slice::from_raw_parts(from.cast::<[f32; 2]>(), wide / 2))
+                    {
+                        (*one, *other) = ([re, im], [-im, re]);
+                    }
+                    continue;
+                }
+                for (column, (one, other)) in pairs.enumerate() {
+                    let [re, im] = if 2 * column < columns.len() {
+                        from.add(column * self.0.column).cast::<[f32; 2]>().read()
+                    } else {
+                        [0.0; 2]
+                    };
+                    (*one, *other) = ([re, im], [-im, re]);
+                }
+            }
+        }
+    }
+}
+
+/// A matrix of an operand, by its strides in float32.
+///
+/// # Safety
+/// The batch's first element lies within the binding.
+unsafe fn matrix(of: Floats, operand: &Operand, batch: usize) -> Matrix<*const f32> {
+    // SAFETY: it lies within the binding (this function's contract).
+    let start = unsafe { of.at(2 * operand.offsets[batch]).cast_const() };
+    Matrix { start, row: 2 * operand.row, column: 2 * operand.column }
+}
+
+/// Runs `work` with the rows of a matrix, each contiguous: a copy where they are not.
+///
+/// # Safety
+/// The matrix has the size.
+unsafe fn with_rows(
+    a: Matrix<*const f32>,
+    [m, k]: [usize; 2],
+    work: impl FnOnce(Matrix<*const f32>) -> Result<(), Stopped>,
+) -> Result<(), Stopped> {
+    if a.column == 2 {
+        return work(Matrix { column: 1, ..a });
+    }
+    with_turned(2 * m * k, |rows| {
+        let band = BESIDE.min(m);
+        let along = (TASK / band).max(1);
+        let to = Floats(rows, 2 * m * k);
+        threads::each(m.div_ceil(band) * k.div_ceil(along), |task| {
+            let (row, term) = (task % m.div_ceil(band) * band, task / m.div_ceil(band) * along);
+            for term in term..k.min(term + along) {
+                for row in row..m.min(row + band) {
+                    // SAFETY: the matrix has the number (this function's contract), and there is room for it, which one task writes.
+                    unsafe {
+                        let number = a.at(row, term).cast::<[f32; 2]>().read();
+                        to.at(2 * (row * k + term)).cast::<[f32; 2]>().write(number);
+                    }
+                }
+            }
+        });
+        work(Matrix { start: rows.cast_const(), row: 2 * k, column: 1 })
+    })
+}
+
+/// Multiplies each batch.
+///
+/// # Safety
+/// Every element that the shape's sizes and strides reach lies within the bindings; nothing else touches the result.
+pub(super) unsafe fn products(shape: &MatmulShape, [a, b, c]: [Floats; 3], limits: &Limits<'_>) -> Result<(), Stopped> {
+    let (m, n, k) = (shape.m, shape.n, shape.k);
+    let batches = shape.a.offsets.len();
+    let one = |batch: usize, parallel: bool| {
+        // SAFETY: every element lies within the bindings, and nothing else touches the result (this function's contract).
+        unsafe {
+            let (a, b) = (matrix(a, &shape.a, batch), matrix(b, &shape.b, batch));
+            let c = c.at(2 * batch * m * n);
+            if n == 1 {
+                return vector(a, [m, k], (b.start, b.row), c, limits);
+            }
+            if m == 1 {
+                let turned = Matrix { row: b.column, column: b.row, ..b };
+                return vector(turned, [n, k], (a.start, a.column), c, limits);
+            }
+            with_rows(a, [m, k], |a| {
+                by_slabs([m, 2 * n, 2 * k], limits, |rows, columns| {
+                    let to = Matrix { start: c.add(rows.start * 2 * n + columns.start), row: 2 * n, column: 1 };
+                    let a = Matrix { start: a.at(rows.start, 0), ..a };
+                    let right = |term: usize| Squares(Matrix { start: b.at(term / 2, columns.start / 2), ..b });
+                    let size = [rows.len(), columns.len(), 2 * k];
+                    product::product_with(size, to, a, right, How { parallel, keeper: None });
+                })
+            })
+        }
+    };
+    if batches >= threads::count() && batches > 1 {
+        return threads::try_each(batches, |batch| threads::alone(|| one(batch, false)));
+    }
+    let parallel = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY / 4 && threads::count() > 1;
+    (0..batches).try_for_each(|batch| one(batch, parallel))
+}
+
+/// y = M v, of numbers that lie `step` float32 apart, from two real products.
+///
+/// # Safety
+/// The matrix and the vector have as many elements; nothing else touches the result.
+unsafe fn vector(
+    matrix: Matrix<*const f32>,
+    [rows, terms]: [usize; 2],
+    (v, step): (*const f32, usize),
+    y: *mut f32,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    // SAFETY: the vector has as many elements (this function's contract).
+    let numbers = (0..terms).map(|term| unsafe { v.add(term * step).cast::<[f32; 2]>().read() });
+    let down_columns = matrix.row == 2 && matrix.column != 2;
+    let (first, second): (Vec<f32>, Vec<f32>) = if down_columns {
+        numbers.map(|[re, im]| (re, im)).unzip()
+    } else {
+        numbers.map(|[re, im]| ([re, -im], [im, re])).fold((Vec::new(), Vec::new()), |(mut one, mut other), (a, b)| {
+            one.extend(a);
+            other.extend(b);
+            (one, other)
+        })
+    };
+    let floats = |all: &[f32]| Floats(all.as_ptr().cast_mut(), all.len());
+    let count = if down_columns { 2 * rows } else { rows };
+    let mut sums = [vec![0.0_f32; count], vec![0.0_f32; count]];
+    let [one, other] = &mut sums;
+    let mut both = |m: Matrix<*const f32>, shape: Rows| {
+        let m = Floats(m.start.cast_mut(), usize::MAX / 8);
+        for (v, y) in [(&first, &mut *one), (&second, &mut *other)] {
+            let to = Floats(y.as_mut_ptr(), y.len());
+            // SAFETY: the matrix has these rows of real numbers, and the vector and the result as many.
+            unsafe { vector::product(m, shape, floats(v), (0, 1), (to, 0), limits)? };
+        }
+        Ok(())
+    };
+    if down_columns {
+        // Real and imaginary parts of the columns are rows of their own.
+        both(matrix, Rows { first: 0, rows: count, terms, row: 1, term: matrix.column })?;
+    } else {
+        // SAFETY: the matrix has the size (this function's contract).
+        unsafe {
+            with_rows(matrix, [rows, terms], |m| {
+                both(m, Rows { first: 0, rows, terms: 2 * terms, row: m.row, term: 1 })
+            })?;
+        }
+    }
+    let [one, other] = &sums;
+    for row in 0..rows {
+        let number = if down_columns {
+            [one[2 * row] - other[2 * row + 1], one[2 * row + 1] + other[2 * row]]
+        } else {
+            [one[row], other[row]]
+        };
+        // SAFETY: the result has as many numbers (this function's contract).
+        unsafe { y.add(2 * row).cast::<[f32; 2]>().write(number) };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::products;
+    use crate::backend::native::{MatmulShape, Operand};
+    use crate::floats::Floats;
+    use crate::spmd::Limits;
+    use crate::tensor::DType;
+
+    #[test]
+    fn products_of_complex_numbers_are_those_of_float64() {
+        let mut state = 7_u32;
+        let mut number = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 8_388_608.0 - 1.0
+        };
+        let sizes = [
+            [1, 1, 1],
+            [1, 7, 30],
+            [9, 1, 5],
+            [300, 1, 40],
+            [1, 130, 700],
+            [3, 5, 2],
+            [13, 17, 33],
+            [64, 50, 70],
+            [7, 9, 9000],
+            [144, 144, 54],
+        ];
+        for [m, n, k] in sizes {
+            for batches in [1, 3] {
+                for (turned_a, turned_b, pad) in
+                    [(false, false, 0), (true, false, 2), (false, true, 1), (true, true, 0)]
+                {
+                    let (high, wide, deep) = (m + pad, n + pad, k + pad);
+                    let a: Vec<f32> = (0..2 * batches * high * deep).map(|_| number()).collect();
+                    let b: Vec<f32> = (0..2 * batches * deep * wide).map(|_| number()).collect();
+                    let operand = |turned: bool, across: usize, along: usize| Operand {
+                        offsets: (0..batches).map(|batch| batch * across * along).collect(),
+                        row: if turned { 1 } else { along },
+                        column: if turned { across } else { 1 },
+                    };
+                    let (of_a, of_b) = (operand(turned_a, high, deep), operand(turned_b, deep, wide));
+                    let mut c = vec![9.0_f32; 2 * batches * m * n];
+                    let floats = |of: &[f32]| Floats(of.as_ptr().cast_mut(), of.len());
+                    let shape = MatmulShape { m, n, k, a: of_a.clone(), b: of_b.clone(), dtype: DType::Complex64 };
+                    let to = Floats(c.as_mut_ptr(), c.len());
+                    // SAFETY: the vectors hold what the sizes and steps reach.
+                    unsafe { products(&shape, [floats(&a), floats(&b), to], &Limits::default()) }.unwrap();
+                    for (at, found) in c.chunks_exact(2).enumerate() {
+                        let (batch, row, column) = (at / (m * n), at % (m * n) / n, at % n);
+                        let mut expected = [0.0_f64; 2];
+                        for term in 0..k {
+                            let x = 2 * (of_a.offsets[batch] + row * of_a.row + term * of_a.column);
+                            let y = 2 * (of_b.offsets[batch] + term * of_b.row + column * of_b.column);
+                            let [p, q, r, s] = [a[x], a[x + 1], b[y], b[y + 1]].map(f64::from);
+                            expected = [expected[0] + p * r - q * s, expected[1] + p * s + q * r];
+                        }
+                        for part in 0..2 {
+                            let error = (f64::from(found[part]) - expected[part]).abs();
+                            assert!(
+                                error <= 2e-6 * (k as f64).max(4.0),
+                                "{m} x {n} x {k}, {turned_a}, {turned_b}, {batch}, {row}, {column}: {found:?}, not {expected:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
