@@ -60,6 +60,8 @@ mod device;
 mod doubles;
 mod fault;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod find;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod floats;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod folds;

@@ -1,13 +1,13 @@
-//! Orders, scans and best elements of rows: rows side by side where there are enough of them, else parts of a row.
+//! Orders and scans of rows: rows side by side where there are enough of them, else parts of a row.
 
 #[cfg(not(target_arch = "wasm32"))]
 use rayon::prelude::*;
 
 use super::fault::Fault;
 use super::floats::Floats;
-use super::native::{COPIES_PAY, Call, Operation, SCANS_PAY, Work, exactly};
+use super::native::{Call, Operation, SCANS_PAY, Work, exactly};
 use super::prefix;
-use crate::backend::native::{Combination, FindShape, Number, ScanShape, SortShape};
+use crate::backend::native::{Combination, Number, ScanShape, SortShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 use cantus_base::listed::Listed;
@@ -74,29 +74,8 @@ impl Operation for ScanShape {
     }
 }
 
-impl Operation for FindShape {
-    fn serves(&self) -> bool {
-        let is_ordered = !matches!(self.number, Number::Complex64 | Number::Complex128);
-        is_ordered && self.length > 0 && u32::try_from(self.length).is_ok()
-    }
-
-    fn sizes(&self) -> Option<Vec<usize>> {
-        let words = self.rows.checked_mul(self.length)?.checked_mul(self.number.bytes() / 4)?;
-        Some(vec![words, self.rows])
-    }
-
-    fn work(&self) -> Work {
-        Work { size: self.rows.saturating_mul(self.length), pays: COPIES_PAY }
-    }
-
-    fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
-        let [x, y] = aligned(exactly(bindings)?, self.number)?;
-        Ok(find(self, x, y, call.limits)?)
-    }
-}
-
 /// Returns bindings of which elements are read and written whole.
-fn aligned(bindings: [Floats; 2], number: Number) -> Result<[Floats; 2], Fault> {
+pub(super) fn aligned(bindings: [Floats; 2], number: Number) -> Result<[Floats; 2], Fault> {
     let is_so = |binding: &Floats| number.bytes() == 4 || binding.start().cast::<u64>().is_aligned();
     if bindings.iter().all(is_so) {
         Ok(bindings)
@@ -159,6 +138,8 @@ fn sort_by_digits(pairs: &mut Vec<u64>, spare: &mut Vec<u64>) {
     }
 }
 
+/// Elements that are looked at together.
+const TOGETHER: usize = 32;
 /// The number of a row's elements that are kept beside the search. Elements no better than the last of them are skipped, several at a time.
 const FEW: usize = 32;
 
@@ -487,61 +468,4 @@ impl<E: Copy + Sync, T: Carried<E>, F: Fn(T, T) -> T + Sync> Scan<E, T, F> {
             self.stretch(before[number], row * self.length + number * part, parts[number]);
         });
     }
-}
-
-/// The place of each row's best element.
-fn find(shape: &FindShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    let all = (shape, x, y, limits);
-    match (shape.number, shape.least) {
-        (Number::F32, false) => find_by(all, f32::NEG_INFINITY, greatest),
-        (Number::F32, true) => find_by(all, f32::INFINITY, least),
-        (Number::F64, false) => find_by(all, f64::NEG_INFINITY, greatest),
-        (Number::F64, true) => find_by(all, f64::INFINITY, least),
-        (Number::U32, false) => find_by(all, 0, u32::max),
-        (Number::U32, true) => find_by(all, u32::MAX, u32::min),
-        (Number::I32, false) => find_by(all, i32::MIN, i32::max),
-        (Number::I32, true) => find_by(all, i32::MAX, i32::min),
-        (Number::I64, false) => find_by(all, i64::MIN, i64::max),
-        (Number::I64, true) => find_by(all, i64::MAX, i64::min),
-        (Number::U64, true) => find_by(all, u64::MAX, u64::min),
-        // Complex numbers are not served.
-        _ => find_by(all, 0, u64::max),
-    }
-}
-
-/// Elements that are looked at together.
-const TOGETHER: usize = 32;
-
-fn find_by<T: Copy + PartialOrd + Sync>(
-    (shape, x, y, limits): (&FindShape, Floats, Floats, &Limits<'_>),
-    start: T,
-    better: impl Fn(T, T) -> T + Sync,
-) -> Result<(), Stopped> {
-    let FindShape { rows, length, .. } = *shape;
-    let together = (PART / length / 4).max(1);
-    threads::try_each(rows.div_ceil(together), |task| {
-        limits.begin().check()?;
-        for row in task * together..rows.min((task + 1) * together) {
-            // SAFETY: nothing writes the input while the operation runs.
-            let values = unsafe { x.stretch_of::<T>(row, length) };
-            let (lines, rest) = values.as_chunks::<TOGETHER>();
-            let mut best = [start; TOGETHER];
-            for line in lines {
-                for (best, &value) in best.iter_mut().zip(line) {
-                    *best = better(*best, value);
-                }
-            }
-            let best = rest.iter().copied().chain(best).fold(start, &better);
-            let nan_wins = is_nan(best);
-            let is_best = |value: &T| *value == best || nan_wins && is_nan(*value);
-            // As words: LLVM 22 cannot compile this many bools to WebAssembly.
-            let line =
-                lines.iter().position(|line| line.iter().map(|value| u32::from(is_best(value))).sum::<u32>() > 0);
-            let from = line.unwrap_or(lines.len()) * TOGETHER;
-            let place = from + values[from..].iter().position(is_best).unwrap_or(0);
-            // SAFETY: `run` checked the sizes; rows are distinct.
-            unsafe { y.at(row).cast::<u32>().write(place as u32) };
-        }
-        Ok(())
-    })
 }
