@@ -225,3 +225,51 @@ fn copies_of_16_bytes_are_native() {
     }
     assert!(ran(&engine, "copy (native)"));
 }
+
+#[test]
+fn chains_along_rows_of_hundreds_are_reduced() {
+    let mut numbers = Numbers::new(70);
+    for [rows, length] in [[9, 65], [40, 70], [31, 100], [5, 128], [17, 255], [300, 256], [4, 300]] {
+        let values: Vec<i32> = (0..rows * length).map(|_| numbers.below(40) as i32 - 20).collect();
+        for dtype in [DType::F32, DType::I32, DType::Bool] {
+            let engine = engine();
+            let x = engine.tensor_from(&values, &[rows, length]).unwrap().cast(dtype).eval().unwrap().expr();
+            let number = |at: usize| if dtype == DType::Bool { i32::from(values[at] != 0) } else { values[at] };
+            let by_rows = |of: &dyn Fn(i32) -> i32, fold: &dyn Fn(i32, i32) -> i32| -> Vec<i32> {
+                let row = |row: usize| (0..length).map(|at| of(number(row * length + at))).reduce(fold);
+                (0..rows).map(|at| row(at).unwrap()).collect()
+            };
+            let sought = if dtype == DType::Bool { 1 } else { 19 };
+            let count = |what: &dyn Fn(i32) -> bool| by_rows(&|x| i32::from(what(x)), &|a, b| a + b);
+            let cases = [
+                (
+                    "any is that",
+                    x.equal(f64::from(sought)).any(&[1], false),
+                    count(&|x| x == sought).into_iter().map(|n| n.min(1)).collect(),
+                ),
+                ("all are others", x.not_equal(f64::from(sought)).all(&[1], false), {
+                    count(&|x| x == sought).into_iter().map(|n| 1 - n.min(1)).collect()
+                }),
+                ("number of 1", x.equal(1.0).count_nonzero(&[1], false), count(&|x| x == 1)),
+            ];
+            for (what, got, want) in cases {
+                let got = got.cast(DType::I32).eval().unwrap().to_vec::<i32>().unwrap();
+                assert_eq!(got, want, "{what}, {dtype} [{rows}, {length}]");
+            }
+            if dtype == DType::Bool {
+                continue;
+            }
+            let squares = x.cast(DType::F32).square() - 1.0;
+            let got = squares.max(&[1], false).eval().unwrap().to_vec::<f32>().unwrap();
+            let want = by_rows(&|x| x * x - 1, &i32::max);
+            assert_eq!(
+                got,
+                want.iter().map(|&x| x as f32).collect::<Vec<_>>(),
+                "greatest square, {dtype} [{rows}, {length}]"
+            );
+            let got = squares.sum(&[0], false).eval().unwrap().to_vec::<f32>().unwrap();
+            let column = |at: usize| (0..rows).map(|row| number(row * length + at).pow(2) - 1).sum::<i32>() as f32;
+            assert_eq!(got, (0..length).map(column).collect::<Vec<_>>(), "sum of squares, {dtype} [{rows}, {length}]");
+        }
+    }
+}

@@ -300,7 +300,9 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new(steps: &'a [Step], shape: &ElementsShape) -> Self {
-        Self::of::<f32>(steps, shape, is_flat(shape, SHORT))
+        // What is read as it lies is read row by row.
+        let flat = is_flat(shape, SHORT) || steps.len() > 1 && is_quick_flat::<f32>(shape);
+        Self::of::<f32>(steps, shape, flat)
     }
 
     /// Lanes that are computed at once, at most.

@@ -19,8 +19,9 @@ pub(super) const LINES: usize = 8;
 /// Tasks that few results are cut into, at most.
 const PARTS: usize = 64;
 
-/// Elements of a result that are few.
+/// Elements of a result that are few, and those of results of which several are computed at once.
 const FEW: usize = 64;
+const SEVERAL: usize = BLOCK / 4;
 
 /// Returns the rows and the elements of a row for each result along the first axes. `None` if the sizes do not fit together.
 fn lengths(shape: &ReduceShape) -> Option<[usize; 2]> {
@@ -214,6 +215,11 @@ impl Reduction<'_> {
                         let place = [0, first * count, taken * count];
                         let elements = self.elements(&mut machine, place, block.as_mut_ptr());
                         let to = std::slice::from_raw_parts_mut(y.at(first), taken);
+                        if count > FEW {
+                            let rows = elements.chunks_exact(count).zip(to);
+                            rows.for_each(|(row, to)| *to = result(number, fold((by, number), row)));
+                            continue;
+                        }
                         functions::fold_few(by, number, elements, count, to);
                     }
                 }
@@ -223,7 +229,8 @@ impl Reduction<'_> {
     }
 
     fn along_rows(&self, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-        if self.plan.flat && self.rows * self.length <= FEW {
+        let most = if self.stretch() > BLOCK { FEW } else { SEVERAL };
+        if self.plan.flat && self.rows * self.length <= most {
             return self.of_few(y, limits);
         }
         let (results, by, number) = (self.shape.outer, self.shape.by, self.shape.number);
