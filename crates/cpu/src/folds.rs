@@ -177,6 +177,8 @@ trait Class {
     type Element: Copy;
     type Total: Total;
     const NEUTRAL: Self::Total;
+    /// Totals are float64, and depend on the order of elements.
+    const FLOAT: bool;
     fn widened(element: Self::Element) -> Self::Total;
     fn combine(a: Self::Total, b: Self::Total) -> Self::Total;
 }
@@ -189,6 +191,7 @@ macro_rules! classes {
             type Element = $element;
             type Total = $total;
             const NEUTRAL: $total = $neutral;
+            const FLOAT: bool = is_float(stringify!($total));
             #[inline(always)]
             fn widened($x: $element) -> $total {
                 $widened
@@ -217,7 +220,7 @@ macro_rules! classes {
                     fold,
                     combine: |a, b| $name::combine(<$total>::of_bits(a), <$total>::of_bits(b)).bits(),
                     neutral: || <$name as Class>::NEUTRAL.bits(),
-                    float: is_float(stringify!($total)),
+                    float: <$name as Class>::FLOAT,
                 }
             };
         }
@@ -359,6 +362,13 @@ unsafe fn row<C: Class>(from: *const C::Element, count: usize, step: usize) -> C
         if step != 1 {
             for place in 0..count {
                 all = C::combine(all, element::<C>(from, place * step));
+            }
+            return all;
+        }
+        // The compiler carries integers side by side by itself; of lanes by name it makes columns, which it gathers.
+        if !C::FLOAT {
+            for place in 0..count {
+                all = C::combine(all, element::<C>(from, place));
             }
             return all;
         }
