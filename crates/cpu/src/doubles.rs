@@ -352,6 +352,11 @@ unsafe fn pack(from: *const f64, [count, line]: [usize; 2], [terms, term]: [usiz
             let (lines, rest) = to.split_at_mut(taken);
             // SAFETY: the elements lie there (this function's contract).
             let from = unsafe { from.add(first * line + place * term) };
+            if line == 1 && taken == wide {
+                // SAFETY: `wide` elements lie side by side there (this function's contract).
+                lines.copy_from_slice(unsafe { std::slice::from_raw_parts(from, wide) });
+                continue;
+            }
             for (number, to) in lines.iter_mut().enumerate() {
                 // SAFETY: `lines` has as many lines as lie behind `from` (this function's contract).
                 *to = unsafe { from.add(number * line).read() };
@@ -432,18 +437,22 @@ unsafe fn vector(
     let together = (TASK / 4 / terms.max(1)).max(1);
     threads::try_each(rows.div_ceil(together), |task| {
         limits.begin().check()?;
-        for row in task * together..rows.min((task + 1) * together) {
-            // SAFETY: the matrix has the row, and one task writes its result (this function's contract).
-            unsafe { y.at(row).write(dot(m.part(row, 0), &v)) };
+        let first = task * together;
+        // SAFETY: the matrix has these rows, and one task writes their results (this function's contract).
+        unsafe {
+            let y = std::slice::from_raw_parts_mut(y.at(first), together.min(rows - first));
+            dots(m.part(first, 0), &v, y);
         }
         Ok(())
     })
 }
 
 forms! {
+    /// Multiplies rows.
+    ///
     /// # Safety
-    /// The row has as many elements.
-    unsafe fn dot(row: Strided, v: &[f64]) -> f64 = dot_by
+    /// There is a row for each result, of as many elements as the vector.
+    unsafe fn dots(rows: Strided, v: &[f64], y: &mut [f64]) = dots_by
 }
 forms! {
     /// Adds columns times their factors.
@@ -455,11 +464,47 @@ forms! {
 
 /// Sums that are carried side by side.
 const BESIDE: usize = 16;
+/// Rows of fewer elements than this are multiplied so many at a time, each in a sum.
+const SHORT: usize = 32;
+const TOGETHER: usize = 8;
 
 /// # Safety
-/// As [`dot`].
+/// As [`dots`].
 #[inline(always)]
-unsafe fn dot_by<I>(row: Strided, v: &[f64]) -> f64 {
+unsafe fn dots_by<I>(rows: Strided, v: &[f64], y: &mut [f64]) {
+    let mut first = 0;
+    // SAFETY: there is a row for each result (this function's contract).
+    unsafe {
+        while rows.column == 1 && v.len() < SHORT && first + TOGETHER <= y.len() {
+            let lines: [&[f64]; TOGETHER] = std::array::from_fn(|beside| {
+                std::slice::from_raw_parts(rows.start.add((first + beside) * rows.row), v.len())
+            });
+            let mut sums = [0.0; TOGETHER];
+            for (term, v) in v.iter().enumerate() {
+                for (sum, line) in sums.iter_mut().zip(lines) {
+                    *sum += line[term] * v;
+                }
+            }
+            y[first..first + TOGETHER].copy_from_slice(&sums);
+            first += TOGETHER;
+        }
+        for (row, y) in y.iter_mut().enumerate().skip(first) {
+            *y = if v.len() < SHORT && rows.column == 1 {
+                let line = std::slice::from_raw_parts(rows.start.add(row * rows.row), v.len());
+                line.iter().zip(v).fold(0.0, |sum, (element, v)| sum + element * v)
+            } else {
+                dot(rows.part(row, 0), v)
+            };
+        }
+    }
+}
+
+/// The product of a row.
+///
+/// # Safety
+/// The row has as many elements.
+#[inline(always)]
+unsafe fn dot(row: Strided, v: &[f64]) -> f64 {
     let mut sums = [0.0; BESIDE];
     if row.column == 1 {
         // SAFETY: the row has as many elements, side by side (this function's contract).
