@@ -464,7 +464,7 @@ forms! {
 
 /// Sums that are carried side by side.
 const BESIDE: usize = 16;
-/// Rows of fewer elements than this are multiplied so many at a time, each in a sum.
+/// Rows of fewer elements than this are multiplied several at a time, each in a sum; and the number of those rows.
 const SHORT: usize = 32;
 const TOGETHER: usize = 8;
 

@@ -140,7 +140,7 @@ fn best_of_few<T: PartialOrd + Copy, const LEAST: bool>(row: &[T]) -> Option<T> 
     all.into_iter().reduce(better::<T, LEAST>)
 }
 
-/// The best of a row of at least [`TOGETHER`] elements. So many are more than the compiler keeps in registers, so that it takes whole vectors of them.
+/// The best of a row of at least [`TOGETHER`] elements: more than the compiler keeps in registers, so it takes whole vectors of them.
 #[inline(always)]
 fn best_of_many<T: PartialOrd + Copy, const LEAST: bool>(row: &[T]) -> Option<T> {
     let mut all = *row.first_chunk::<TOGETHER>()?;
