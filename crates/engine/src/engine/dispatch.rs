@@ -139,7 +139,7 @@ pub struct DispatchBuilder<'a> {
     flops: u64,
     rounds: u64,
     stated: Option<(ProductShape, Vec<&'a str>)>,
-    /// True if nobody knows yet what it overwrites.
+    /// True if no expression can have recorded the tensors that it writes.
     #[cfg(feature = "wgsl")]
     fresh: bool,
 }
@@ -317,7 +317,7 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
-    /// The most rounds that the loops of an invocation make together, where the kernel's text doesn't show it; 0 where nobody knows.
+    /// Sets the most rounds that the loops of an invocation make together, if the kernel's text doesn't show them; 0 if unknown.
     #[cfg(feature = "wgsl")]
     pub(crate) fn rounds(mut self, most: u64) -> Self {
         self.rounds = most;
@@ -331,7 +331,7 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
-    /// The product that the kernel computes of these bindings: a, b, the result, and the bias where it has one.
+    /// States that the kernel computes a product of these bindings: a, b, the result, and the bias if there is one.
     #[cfg(feature = "wgsl")]
     pub(crate) fn stating(mut self, stated: Option<(ProductShape, Vec<&'a str>)>) -> Self {
         self.stated = stated;
@@ -407,7 +407,7 @@ impl<'a> DispatchBuilder<'a> {
                 (Setting::Texture(_) | Setting::Sampler(_), None) if is_own(name) => {
                     settings.push((name, setting.clone()));
                 }
-                // A view that shares its texels with another, or a sampler: the uniform has them.
+                // A view that shares another one's texels, or a sampler. Both are described in the uniform.
                 (Setting::Texture(_) | Setting::Sampler(_), _) => {}
                 (other, _) => settings.push((name, other.clone())),
             }
@@ -440,7 +440,7 @@ impl<'a> DispatchBuilder<'a> {
         self.record_async().await
     }
 
-    /// The form of the kernel whose large tables of constants lie in buffers, with these, where the device's compiler takes no such tables.
+    /// Returns the form of the kernel with large tables of constants in buffers, and the buffers, if the device's compiler takes no such tables.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     async fn with_tables(&self) -> Result<Option<Tabled<'a>>> {
         let tensors = self.settings.iter().filter_map(|(_, setting)| match setting {
@@ -484,7 +484,7 @@ impl<'a> DispatchBuilder<'a> {
             match plan.prepare(&shared, &slot).await {
                 Ok(program) => match plan.record(&shared, &slot, &program, tried.len() > 1, span)? {
                     Recorded::Done => {
-                        // A call that is dropped here has done its work.
+                        // The dispatch is recorded: dropping the call here loses nothing.
                         shared.make_room(&slot).await;
                         return Ok(());
                     }
@@ -807,7 +807,7 @@ impl Plan<'_> {
         }
         #[cfg(feature = "wgsl")]
         {
-            // One kernel serves all sizes, and what it asks of the driver grows with them.
+            // One kernel serves all sizes, and its demands on the driver grow with them.
             let is_long = self.rounds > super::trust::FEW_ROUNDS;
             let is_large = self.workgroups.iter().any(|&count| count > 65_535);
             if is_long || is_large || !slot.has_program(self.kernel) {

@@ -145,7 +145,7 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
         let reason = format!("there is no such backend (there are: {})", known.join(", "));
         return Err(Error::NoDevice { wanted: wanted(config), reasons: vec![(name.clone(), reason)] });
     }
-    // From the lowest up, so that one that cannot do better need not be asked: looking for GPUs takes longer than a small field.
+    // From the lowest priority up, so that a backend that cannot have a better device is not probed. Probing for GPUs takes longer than a small field.
     let mut backends = registry.backends().to_vec();
     backends.order_by_key(|backend| backend.priority());
     for backend in &backends {
@@ -239,7 +239,7 @@ impl Shared {
         if self.fallback == Fallback::Never || !error.is_device_fault() {
             return Err(error.clone());
         }
-        // Silicon without memory left has none by way of another API either.
+        // If the silicon has no memory left, another API to it has none either.
         let full: Vec<Identity> = match error {
             Error::OutOfMemory { .. } => tried.iter().map(|slot| slot.device().info().identity.clone()).listed(),
             _ => Vec::new(),

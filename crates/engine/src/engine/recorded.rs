@@ -13,7 +13,7 @@ use cantus_base::listed::Listed;
 /// A tensor as an expression recorded it: the tensor itself, or a copy from before it was overwritten.
 pub(crate) struct Recorded {
     tensor: Mutex<Tensor>,
-    /// The capture that it was recorded in: there it is as it is at each replay.
+    /// The capture in which it was recorded. The contents are then those at each replay.
     capture: Option<Weak<Captured>>,
 }
 
@@ -54,7 +54,7 @@ impl Tensor {
         let (within, before): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|recorded| current.is_some() && recorded.is_of(current.as_ref()));
         self.copied_for(&within, true).await?;
-        // What was recorded before a capture is as it was before each replay.
+        // An expression recorded before the capture reads the contents from before it.
         self.copied_for(&before, false).await
     }
 
@@ -65,7 +65,7 @@ impl Tensor {
         let shared = &self.inner.engine;
         shared.spoil_trace();
         for _ in 0..ATTEMPTS {
-            // What is lost or empty has nothing to be kept.
+            // A lost or empty tensor has no contents to keep.
             let Ok(place) = self.live_place() else { return Ok(()) };
             let Some(source) = place.buffer.clone() else { return Ok(()) };
             let label = self.shared_label();

@@ -14,7 +14,7 @@ use super::{Shared, Slot};
 use crate::backend::{Buffer, Contents};
 use crate::error::{Error, Result};
 
-/// A move or a dispatch that other threads undo so often gives up.
+/// The number of attempts after which a move or a dispatch gives up, because other threads keep moving or writing its tensors.
 pub(super) const ATTEMPTS: usize = 64;
 
 /// Keeps tensors where they are while commands that name their places are recorded.
@@ -43,7 +43,7 @@ pub(super) fn contended(tensor: &str) -> Error {
 /// Brings a tensor to a device, contents and all. The original stays where it is until the copy is complete.
 pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc<Slot>) -> Result<()> {
     for _ in 0..ATTEMPTS {
-        // What was written before this is recorded, and is waited for; what is written after it changes the version.
+        // Earlier writes are recorded, and the copy waits for them. Later writes change the version.
         let (place, version) = {
             let _still = shared.moves.begin();
             (tensor.live_place()?, tensor.version())
@@ -84,7 +84,7 @@ pub(super) async fn copied(
     if let Some(cause) = place.slot.failure() {
         place.fate.lose(&Arc::new(cause));
     }
-    // What was in flight may have failed.
+    // Work in flight may have failed.
     place.check(tensor.label())?;
     let Some(source) = &place.buffer else { return Ok(None) };
     let padded = tensor.byte_len().next_multiple_of(4);

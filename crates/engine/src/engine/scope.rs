@@ -102,7 +102,7 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// Ends it with a result. What that keeps belongs to the scope around this one, if there is one.
+    /// Ends it with a result. The tensors in the result then belong to the enclosing scope, if there is one.
     fn keep<T: Kept>(self, result: T) -> T {
         let mut kept = Vec::new();
         result.tensors(&mut |tensor| kept.push(tensor.inner.clone()));

@@ -64,24 +64,25 @@ use cantus_base::listed::Listed;
 #[cfg(not(target_arch = "wasm32"))]
 use cantus_base::threads::ThreadTime;
 
-/// Interval between two looks at a compiler.
+/// The interval at which a running compiler is checked.
 #[cfg(not(target_arch = "wasm32"))]
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A batch is submitted when it has this many commands, …
 const BATCH_COMMANDS: usize = 1024;
-/// … on the processor this many: to submit costs little there, and another core begins while more is recorded, …
+/// … on the CPU this many, where submitting costs little and another core starts while more is recorded, …
 const PROCESSORS_COMMANDS: usize = 64;
 /// … or this many invocations: a device should not idle while a long batch is recorded, …
 const BATCH_INVOCATIONS: u64 = 1 << 22;
 /// … or this many operations by an estimate: systems reset a GPU that takes some two seconds for one batch, and the slowest do 10^11
 /// operations in that time.
 const BATCH_OPERATIONS: u64 = 1 << 33;
-/// The most invocations of what runs on a thread that may not wait for long: some milliseconds, unless each takes thousands of steps.
+/// The most invocations of a batch that a waiting thread runs itself if it must not block for long: some milliseconds, unless each takes thousands of
+/// steps.
 const SMALL_INVOCATIONS: u64 = 1 << 20;
-/// The bytes of results that may be on their way before a caller has to wait, in those of one evaluation.
+/// The bytes of results that may be in flight before a caller has to wait, as a multiple of `most_under_way`.
 const MOST_UNDER_WAY: u64 = 16;
-/// The batches that may be on their way before a caller has to wait.
+/// The batches that may be in flight before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;
 
 /// State that a layer above keeps with a device; on the web it stays on its thread.
@@ -121,7 +122,7 @@ struct Work {
     effects: Vec<Effect>,
     size: Size,
     in_flight: VecDeque<Submission>,
-    /// Counts what the device was given: submissions, and writes of the host's.
+    /// Counts what the device was given: submissions and host writes.
     turn: u64,
     /// Bytes of results recorded since the device was last waited for.
     under_way: u64,
@@ -181,7 +182,7 @@ impl Effect {
     }
 }
 
-/// A batch on its way.
+/// A batch in flight.
 struct Submission {
     outcome: Outcome,
     effects: Arc<[Effect]>,
@@ -249,7 +250,7 @@ impl Slot {
         lock(&self.programs).get(kernel).is_some_and(Result::is_ok)
     }
 
-    /// Why the device takes no new work, if it does not.
+    /// Returns the reason why the device takes no new work, if it takes none.
     pub(crate) fn failure(&self) -> Option<Error> {
         lock(&self.failure).clone()
     }
@@ -270,8 +271,8 @@ impl Slot {
         lock(&self.unreported).take()
     }
 
-    /// The kernel compiled for this device, from the cache or now. What the device cannot run it is not asked again; other failures are not
-    /// kept: memory may come free. Says whether it was compiled now.
+    /// Returns the kernel compiled for this device, from the cache or compiled now, and whether it was compiled now. A refusal is kept, so the device is
+    /// not asked again. Other failures are not, because memory may become free.
     pub(crate) async fn program(&self, kernel: &Kernel) -> Result<(Arc<dyn Program>, bool)> {
         if let Some(error) = self.failure() {
             return Err(error);
@@ -329,7 +330,7 @@ impl Slot {
                 });
             }
             if let Some(most) = of_processor.filter(|&most| taken.elapsed().is_some_and(|taken| taken >= most)) {
-                // The device goes on: it is this kernel that it has no program of.
+                // The device remains in use. It only has no program for this kernel.
                 return Err(Error::Unsupported {
                     kernel: kernel.label().to_string(),
                     device: self.name.to_string(),
@@ -364,7 +365,7 @@ impl Slot {
         self.submit(&mut lock(&self.work), log);
     }
 
-    /// Before the host writes to memory: everything recorded so far goes ahead.
+    /// Prepares a host write to memory: submits everything recorded so far, and counts a turn.
     pub(crate) fn begin_write(&self, fate: &Fate, log: &Log) {
         let mut work = lock(&self.work);
         self.submit(&mut work, log);
@@ -387,7 +388,7 @@ impl Slot {
         !work.pending.is_empty() || !work.in_flight.is_empty()
     }
 
-    /// Waits while too many batches are on their way: a device that is slower than its caller must not pile up work.
+    /// Waits while too many batches are in flight, so that a device that is slower than its caller does not accumulate work.
     pub(crate) async fn make_room(&self, log: &Log) {
         loop {
             let oldest = {
@@ -402,8 +403,8 @@ impl Slot {
         }
     }
 
-    /// Returns whether results take more memory than may wait for the device: a caller that drops them, and reads none, would be ahead of it
-    /// without a limit. Counts from 0 then.
+    /// Returns whether results in flight exceed their limit of memory, and resets the count if so. A caller that drops results without reading any would
+    /// otherwise run ahead of the device without bound.
     pub(crate) fn is_full(&self) -> bool {
         let mut work = lock(&self.work);
         let is_full = work.under_way > MOST_UNDER_WAY * self.most_under_way();
@@ -413,8 +414,8 @@ impl Slot {
         is_full
     }
 
-    /// Submits under the lock, so that batches go out in the order in which they were recorded. What has come to an end well is
-    /// forgotten here: an app that never reads must not pile up submissions.
+    /// Submits under the lock, so that batches are submitted in the order of recording. Submissions that have ended are concluded here, so that an app that
+    /// never reads does not accumulate them.
     fn submit(&self, work: &mut Work, log: &Log) {
         self.submit_by(work, log, |batch| self.device.submit(batch));
     }
@@ -498,7 +499,7 @@ impl Slot {
             let mut work = lock(&self.work);
             let helps = match help() {
                 Help::None => false,
-                // What is under way may take longer.
+                // Batches in flight may take longer.
                 Help::Small => work.in_flight.is_empty() && work.size.invocations <= SMALL_INVOCATIONS,
                 Help::All => true,
             };
@@ -567,8 +568,8 @@ impl Slot {
         }
     }
 
-    /// Submits the commands of a refused batch one by one, ahead of everything that is not submitted yet. One whose inputs were written since would
-    /// compute something else now, and one whose result was used since would come too late: what they write is lost.
+    /// Submits the commands of a refused batch one by one, ahead of everything that is not submitted yet. A command whose inputs were written since would
+    /// compute something else, and one whose result was used since would come too late. The outputs of both are lost.
     fn submit_again(&self, work: &mut Work, submission: &Submission, batch: Vec<Command>, error: &Error, log: &Log) {
         let message = format!("{error}; its {} commands are submitted one by one", batch.len());
         log.push(EventKind::Failed, &self.name, &message);

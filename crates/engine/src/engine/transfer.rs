@@ -212,7 +212,7 @@ impl Tensor {
                     place.slot.device().write(buffer, offset, bytes).await
                 };
                 if let Err(error) = &written {
-                    // Nobody knows what it holds now.
+                    // Its contents are unknown now.
                     shared.note_outcome(&place.slot, &written);
                     place.fate.lose(&Arc::new(error.clone()));
                 }
@@ -220,7 +220,7 @@ impl Tensor {
                 shared.profiler().end(span, || format!("write tensor {}", self.label()), bytes.len() as u64);
                 let _still = shared.moves.hold();
                 self.inner.note_written();
-                // Moved meanwhile, it may have been copied without this.
+                // If it was moved meanwhile, the copy may lack this write.
                 if Arc::ptr_eq(&self.place().fate, &place.fate) {
                     return Ok(());
                 }

@@ -345,7 +345,7 @@ impl Expr {
         let result = query.derived(|typed| {
             let [key, value, bias] = [query.beside(&key)?, query.beside(&value)?, query.beside(&bias)?];
             if product(&shape) == 0 || keys == 0 || depth == 0 {
-                // Without products all keys count the same; that is left to who asks for it.
+                // Keys without elements would all have the same weight, which is refused.
                 if product(&shape) != 0 && keys != 0 {
                     return Err(fault("keys must have at least one element"));
                 }

@@ -190,13 +190,13 @@ impl Operation for Places {
                 let number = Typed::new(Node::Constant(number as f64), Vec::new(), typed.dtype);
                 Typed::new(Node::Binary(Binary::Add, typed.clone(), number), typed.shape.clone(), typed.dtype)
             };
-            // What others read as well depends on nothing: a copy does.
+            // The check belongs to a copy, because the tensor itself may have other readers that need no check.
             let view = View { source: Source::Tensor(given.clone()), offset: 0, strides: contiguous(&read.shape) };
             let places = match copied(engine, &read, &view).await? {
                 Some(places) => places,
                 None => compute(engine, &sum(&read, 0)).await?,
             };
-            // Signed ones from the length below 0 on are counted from 0: what is beyond either end is too great.
+            // The length is added to signed indices, so an index beyond either end becomes too large.
             let more = if self.axis.is_signed { self.axis.length } else { 0 };
             let own = NativeOperation::Greatest(GreatestShape::new(given.len(), more as u32));
             let greatest = match engine.native_async(own, &[&given], (DType::U32, &[]), "greatest").await? {

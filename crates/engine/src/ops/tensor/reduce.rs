@@ -69,8 +69,8 @@ pub(super) struct Reduce {
     pub(super) from: usize,
 }
 
-/// Rows so short are left to one invocation each, and on the executor longer ones too where there are many: it runs the invocations of a workgroup as
-/// lanes, and a workgroup takes as long to begin as hundreds of elements.
+/// Rows of up to this length are computed by one invocation each. On the executor so are longer rows, if there are many: it runs the invocations of a
+/// workgroup as lanes, and starting a workgroup takes as long as hundreds of elements.
 const SHORT: usize = 64;
 const SHORT_OF_MANY: usize = 1024;
 
@@ -115,7 +115,7 @@ impl Reduce {
 
     fn cut(&self, engine: &Engine) -> Cut {
         let (rows, length) = (self.rows(), self.length());
-        // Neighbouring rows lie side by side where the last axis that stays has the shortest step, in most of the memory that is read.
+        // Neighbouring rows are side by side if an axis that stays has the shortest step, in most of the memory that is read.
         let mut beside = 0_isize;
         self.input.walk(&mut |node| {
             if let Node::Read(view) = &node.node
@@ -227,7 +227,7 @@ impl Reduce {
         ))
     }
 
-    /// The same for places: NaN goes first, then what is better, then what comes before.
+    /// The functions of argmax and argmin. NaN comes first, then the better element, then the earlier one.
     fn finding_functions(&self, places: bool) -> String {
         let total = self.total();
         let load = if places {
