@@ -86,14 +86,29 @@ fn private() {
 #[cfg(not(unix))]
 fn private() {}
 
-/// Lets large allocations go back to the system when they are freed. By default the C library soon keeps up to 32 MiB of each, in heaps of many threads,
-/// so that the service would go on holding what its busiest moment took on each of them.
+/// The time between two returns of free memory to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
+const TRIM: Duration = Duration::from_secs(5);
+
+/// Lets memory go back to the system when it is freed. By default the C library soon keeps up to 32 MiB of each large allocation, in heaps of many
+/// threads, and of small ones all that lies below one that is still in use: the service would go on holding what its busiest moment took on each thread.
+/// So large ones are mapped by themselves, and a thread returns the free pages of all heaps.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(clippy::disallowed_methods, reason = "a thread of its own sleeps")]
 fn give_back() {
     // SAFETY: the call takes numbers alone, before there are other threads.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
     }
+    let trim = || loop {
+        std::thread::sleep(TRIM);
+        // SAFETY: the C library locks its heaps, one after the other.
+        unsafe {
+            libc::malloc_trim(0);
+        }
+    };
+    // Without the thread memory is held longer.
+    let _ = std::thread::Builder::new().name("memory".to_owned()).spawn(trim);
 }
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
