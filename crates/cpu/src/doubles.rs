@@ -464,39 +464,37 @@ forms! {
 
 /// Sums that are carried side by side.
 const BESIDE: usize = 16;
-/// Rows of fewer elements than this are multiplied several at a time, each in a sum; and the number of those rows.
+/// Rows of fewer elements than this are multiplied in few sums: most of sixteen would be left over.
 const SHORT: usize = 32;
-const TOGETHER: usize = 8;
 
 /// # Safety
 /// As [`dots`].
 #[inline(always)]
 unsafe fn dots_by<I>(rows: Strided, v: &[f64], y: &mut [f64]) {
-    let mut first = 0;
-    // SAFETY: there is a row for each result (this function's contract).
-    unsafe {
-        while rows.column == 1 && v.len() < SHORT && first + TOGETHER <= y.len() {
-            let lines: [&[f64]; TOGETHER] = std::array::from_fn(|beside| {
-                std::slice::from_raw_parts(rows.start.add((first + beside) * rows.row), v.len())
-            });
-            let mut sums = [0.0; TOGETHER];
-            for (term, v) in v.iter().enumerate() {
-                for (sum, line) in sums.iter_mut().zip(lines) {
-                    *sum += line[term] * v;
-                }
+    let short = rows.column == 1 && v.len() < SHORT && !v.len().is_multiple_of(BESIDE);
+    for (row, y) in y.iter_mut().enumerate() {
+        // SAFETY: there is a row for each result, of as many elements as the vector (this function's contract).
+        *y = unsafe {
+            match short {
+                true => few(std::slice::from_raw_parts(rows.start.add(row * rows.row), v.len()), v),
+                false => dot(rows.part(row, 0), v),
             }
-            y[first..first + TOGETHER].copy_from_slice(&sums);
-            first += TOGETHER;
-        }
-        for (row, y) in y.iter_mut().enumerate().skip(first) {
-            *y = if v.len() < SHORT && rows.column == 1 {
-                let line = std::slice::from_raw_parts(rows.start.add(row * rows.row), v.len());
-                line.iter().zip(v).fold(0.0, |sum, (element, v)| sum + element * v)
-            } else {
-                dot(rows.part(row, 0), v)
-            };
+        };
+    }
+}
+
+/// The product of a short row whose elements lie side by side, in four sums and one for the rest.
+#[inline(always)]
+fn few(row: &[f64], v: &[f64]) -> f64 {
+    let ((row, row_rest), (v, v_rest)) = (row.as_chunks::<4>(), v.as_chunks::<4>());
+    let mut sums = [0.0; 4];
+    for (row, v) in row.iter().zip(v) {
+        for (sum, (element, v)) in sums.iter_mut().zip(row.iter().zip(v)) {
+            *sum += element * v;
         }
     }
+    let rest = row_rest.iter().zip(v_rest).fold(0.0, |sum, (element, v)| sum + element * v);
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
 
 /// The product of a row.
