@@ -3,9 +3,10 @@
 use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
-use super::multiply::{THREADS_PAY, product};
+use super::multiply::product;
 use super::native::{Call, Operation, Work, exactly};
 use super::product::with_scratch;
+use super::slabs::THREADS_PAY;
 use crate::backend::native::AttentionShape;
 use crate::spmd::math::{self, Isa};
 use crate::spmd::{Limits, Stopped};

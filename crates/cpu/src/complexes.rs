@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::floats::Floats;
-use super::multiply::{THREADS_PAY, by_slabs};
 use super::product::{self, Columns, How, with_turned};
+use super::slabs::{THREADS_PAY, by_slabs};
 use super::tiles::{Matrix, Tiles};
 use super::vector::{self, Rows};
 use crate::backend::native::{MatmulShape, Operand};

@@ -99,6 +99,8 @@ mod rows;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod scatters;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod slabs;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod taps;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod tiles;
