@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 
 use crate::array::Lazy;
 use crate::engine::{Engine, dtype};
-use crate::errors::{exception, file_exception, guarded};
+use crate::errors::{file_exception, guarded};
 
 /// The longest wait before a look for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ impl End {
 
     /// Returns the exception to raise for an error.
     fn exception(&self, error: Error) -> PyErr {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| exception(error))
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| file_exception(error))
     }
 }
 
