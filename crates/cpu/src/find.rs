@@ -1,4 +1,5 @@
-//! Places of the best elements of rows: some lines of a row are looked at side by side.
+//! `argmax` and `argmin` along rows. A row is compared a line at a time, in the widest registers; only a line that holds a new best element is searched
+//! for its place. NaN is the best of all, and of equal elements the first counts, as in NumPy.
 
 use super::fault::Fault;
 use super::floats::Floats;

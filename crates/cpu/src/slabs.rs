@@ -1,4 +1,5 @@
-//! Products in slabs, between which they can be stopped, and when threads pay.
+//! The two rules that all products share: from which size on threads pay, and how a product is cut into slabs, between which a timeout or a cancellation
+//! can stop it.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Registers, and what they are read by: indices, ranges, sets.
+//! Operands of OpenQASM's statements: registers and their elements, by index, range or set. A place is an index into the program's qubits or bits, so that
+//! the statements behind need no names. Every index is checked against its register, and the error has the line.
 
 use std::ops::Range;
 

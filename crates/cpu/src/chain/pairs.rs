@@ -1,4 +1,5 @@
-//! The parts of complex numbers, which lie by turns in memory and are lanes of their own in a chain.
+//! Complex numbers in chains. In memory the real and the imaginary part alternate; a chain computes with each in a lane of its own. These functions split
+//! a block on load and interleave it on store.
 
 use crate::forms::forms;
 

@@ -1,4 +1,5 @@
-//! A tensor as text, as NumPy prints an array: rows in brackets, numbers right-aligned, long axes by their ends.
+//! `Display` of a tensor, as NumPy prints an array: rows in brackets, numbers right-aligned, long axes by their ends. Only the elements that are shown are
+//! read from the device.
 
 use std::fmt::{Display, Formatter, Write as _};
 

@@ -1,4 +1,5 @@
-//! Rows of complex numbers, transformed natively by the processor.
+//! The native operation for Fourier transforms along the last axis, which the processor computes by `rustfft`, several rows at once. Devices without
+//! it, and lengths that it does not take, use kernels (`complex_transformed`).
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Values of rows in their order: a native operation of the processor, which needs no places.
+//! The native operation for `sort`, where only values are wanted: the processor sorts rows without their places. Other devices gather the values
+//! at the places that sorting finds.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Steps of complex numbers: their parts are two lanes of the chain.
+//! Complex numbers in a chain of elementwise steps. Each number is two lanes, its real and its imaginary part, and an operation becomes the real steps
+//! of both. A node that has no such steps ends the chain.
 
 use std::sync::Arc;
 
