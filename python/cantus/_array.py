@@ -476,7 +476,8 @@ class Array(Methods, _core.Handle):
 
     # Parts.
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def _update(self, key: Any, value: Any) -> None:
+        """Writes to a part what the core does not write on the host."""
         from ._indexing import updated
 
         self._x = updated(self, key, value)._x

@@ -1,9 +1,11 @@
 //! Lazy arrays: an expression, replaced by its tensor once that is computed.
 
 use std::ops::{Deref, Range};
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cantus::Tensor;
+use cantus::backend::HostMemory;
 use cantus::ops::{Binary, Expr, Unary};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,11 +17,12 @@ use crate::data;
 use crate::dlpack::{self, View};
 use crate::engine::{check_process, dtype, process};
 use crate::errors::{detached, exception, guarded};
-use crate::few::Few;
+use crate::few::{self, Few, Part};
+use crate::numbers::Numbers;
 use crate::wait::wait;
 
-/// An expression, or its tensor: of that no expression is held, for which a kernel that overwrites it would copy it. Or few numbers, and their
-/// expression once something was recorded from it.
+/// An expression, or its tensor: of that no expression is held, for which a kernel that overwrites it would copy it. Or numbers that the host holds, few or
+/// written by element, and their expression once something was recorded from it.
 pub(crate) enum State {
     Recorded(Expr),
     Computed(Tensor),
@@ -49,9 +52,15 @@ impl State {
     }
 }
 
-/// A tensor of few numbers.
-fn uploaded(py: Python<'_>, engine: &cantus::Engine, few: &Few) -> PyResult<Tensor> {
-    wait(py, engine, engine.tensor_from_bytes_async(cantus::DType::F32, &few.shape, few.bytes()))
+/// A tensor of numbers that the host holds: a copy of few, the memory itself of many, to which nobody writes while the tensor has it.
+fn uploaded(py: Python<'_>, engine: &cantus::Engine, few: &Arc<Few>) -> PyResult<Tensor> {
+    let (dtype, bytes) = (few.dtype(), few.bytes());
+    if few.len() <= few::KEPT {
+        return wait(py, engine, engine.tensor_from_bytes_async(dtype, &few.shape, bytes));
+    }
+    // SAFETY: the tensor holds the numbers, and who writes to them holds them alone.
+    let memory = unsafe { HostMemory::new(NonNull::from(bytes).cast(), bytes.len() as u64, few.clone()) };
+    wait(py, engine, engine.tensor_from_host_memory_async(dtype, &few.shape, memory))
 }
 
 /// An array that is computed when it is read. Arrays hold it without an object of Python's.
@@ -107,17 +116,17 @@ impl Lazy {
         Ok(lazy)
     }
 
-    /// Creates an array of few numbers, of which `expr` may be an expression.
+    /// Creates an array of numbers that the host holds, of which `expr` may be an expression.
     pub(crate) fn known(engine: cantus::Engine, few: Arc<Few>, expr: Option<Expr>) -> Self {
-        Self::of(engine, few.shape.clone(), cantus::DType::F32, State::Known(few, expr))
+        Self::of(engine, few.shape.clone(), few.dtype(), State::Known(few, expr))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         locked(&self.state)
     }
 
-    /// Its numbers, if they are few.
-    fn few(&self) -> Option<Arc<Few>> {
+    /// Its numbers, if the host holds them.
+    pub(crate) fn few(&self) -> Option<Arc<Few>> {
         match &*self.state() {
             State::Known(few, _) if self.process == process() => Some(few.clone()),
             _ => None,
@@ -143,8 +152,13 @@ impl Lazy {
             State::Computed(tensor) => return Ok(Expr::from(tensor)),
             State::Known(few, None) => few.clone(),
         };
-        let made = Expr::from(&Python::attach(|py| uploaded(py, &self.engine, &few))?);
-        if let State::Known(_, expr) = &mut *self.state() {
+        let tensor = Python::attach(|py| uploaded(py, &self.engine, &few))?;
+        let made = Expr::from(&tensor);
+        let mut state = self.state();
+        if few.len() > few::KEPT {
+            // The tensor has the same memory.
+            *state = State::Computed(tensor);
+        } else if let State::Known(_, expr) = &mut *state {
             *expr = Some(made.clone());
         }
         Ok(made)
@@ -184,7 +198,7 @@ impl Lazy {
 
     /// A function of two, one of which is a number of this dtype.
     pub(crate) fn number_by(&self, op: Binary, number: f64, reflected: bool) -> PyResult<Self> {
-        if let Some(known) = self.at_once(|few| few.with_number(op, number as f32, reflected)) {
+        if let Some(known) = self.at_once(|few| few.with_number(op, number, reflected)) {
             return Ok(known);
         }
         // What commutes becomes one kernel either way round.
@@ -319,78 +333,6 @@ impl Lazy {
             &others.iter().map(|other| &**other).collect::<Vec<_>>(),
             |expr| Ok(expr.einsum(equation, &exprs)),
         )
-    }
-
-    /// The part that a key of integers, forward slices, None and one Ellipsis names; None for any other key, for one that is wrong, and for all.
-    pub(crate) fn part(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let one = [key.clone()];
-        let several: Vec<Bound<'_, PyAny>>;
-        let items: &[Bound<'_, PyAny>] = match key.cast_exact::<PyTuple>() {
-            Ok(tuple) => {
-                several = tuple.iter().collect();
-                &several
-            }
-            Err(_) => &one,
-        };
-        let is_rest = |item: &Bound<'_, PyAny>| item.is(PyEllipsis::get(key.py()));
-        let used = items.iter().filter(|item| !item.is_none() && !is_rest(item)).count();
-        let rests = items.iter().filter(|item| is_rest(item)).count();
-        let Some(rest) = self.shape.len().checked_sub(used).filter(|_| rests < 2) else { return Ok(None) };
-        let (mut ranges, mut steps, mut shape) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sides = self.shape.iter().copied();
-        let all = |sides: &mut dyn Iterator<Item = usize>, ranges: &mut Vec<Range<usize>>, steps: &mut Vec<usize>| {
-            let side = sides.next().unwrap_or(0);
-            ranges.push(0..side);
-            steps.push(1);
-            side
-        };
-        for item in items {
-            if item.is_none() {
-                shape.push(1);
-            } else if is_rest(item) {
-                shape.extend((0..rest).map(|_| all(&mut sides, &mut ranges, &mut steps)));
-            } else if let Ok(slice) = item.cast_exact::<PySlice>() {
-                let side = sides.next().unwrap_or(0);
-                let found = slice.indices(side.cast_signed())?;
-                let (Ok(start), Ok(step)) = (usize::try_from(found.start), usize::try_from(found.step)) else {
-                    return Ok(None);
-                };
-                let last = found.slicelength.saturating_sub(1).saturating_mul(step);
-                let range = if found.slicelength == 0 { 0..0 } else { start..start + last + 1 };
-                ranges.push(range);
-                steps.push(step);
-                shape.push(found.slicelength);
-            } else if let Ok(place) = item.cast_exact::<PyInt>() {
-                let side = sides.next().unwrap_or(0);
-                let Ok(place) = place.extract::<isize>() else { return Ok(None) };
-                let from_end = if place < 0 { place.saturating_add(side.cast_signed()) } else { place };
-                let Some(at) = usize::try_from(from_end).ok().filter(|&at| at < side) else { return Ok(None) };
-                ranges.push(at..at + 1);
-                steps.push(1);
-            } else {
-                return Ok(None);
-            }
-        }
-        if rests == 0 {
-            shape.extend((0..rest).map(|_| all(&mut sides, &mut ranges, &mut steps)));
-        }
-        let is_whole = ranges.iter().zip(&self.shape).all(|(range, &side)| *range == (0..side));
-        let is_plain = is_whole && steps.iter().all(|&step| step == 1);
-        if is_plain && shape == self.shape {
-            return Ok(None);
-        }
-        let known = self.at_once(|few| {
-            let axes = ranges.iter().zip(&steps).map(|(range, &step)| [range.start, range.len().div_ceil(step), step]);
-            few.part(&axes.collect::<Vec<_>>(), &shape)
-        });
-        if known.is_some() {
-            return Ok(known);
-        }
-        let record = |expr: Expr| {
-            let part = if is_plain { expr } else { expr.slice_steps(&ranges, &steps) };
-            Ok(if part.shape().is_ok_and(|known| known == shape) { part } else { part.reshape(&shape) })
-        };
-        self.recorded(&[], record).map(Some)
     }
 
     pub(crate) fn cast(&self, to: &str) -> PyResult<Self> {
@@ -552,6 +494,154 @@ impl Lazy {
 }
 
 impl Lazy {
+    pub(crate) fn part(&self, part: Part) -> PyResult<Self> {
+        if let Some(known) = self.at_once(|few| few.part(&part)) {
+            return Ok(known);
+        }
+        let Part { ranges, steps, shape } = part;
+        let is_whole = ranges.iter().zip(&self.shape).all(|(range, &side)| *range == (0..side));
+        let is_plain = is_whole && steps.iter().all(|&step| step == 1);
+        let record = |expr: Expr| {
+            let part = if is_plain { expr } else { expr.slice_steps(&ranges, &steps) };
+            Ok(if part.shape().is_ok_and(|known| known == shape) { part } else { part.reshape(&shape) })
+        };
+        self.recorded(&[], record)
+    }
+
+    /// Where the part lies that a key of integers, forward slices, None and one Ellipsis names; None for any other key, for one that is wrong, and for
+    /// all.
+    pub(crate) fn part_at(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
+        let one = [key.clone()];
+        let several: Vec<Bound<'_, PyAny>>;
+        let items: &[Bound<'_, PyAny>] = match key.cast_exact::<PyTuple>() {
+            Ok(tuple) => {
+                several = tuple.iter().collect();
+                &several
+            }
+            Err(_) => &one,
+        };
+        let is_rest = |item: &Bound<'_, PyAny>| item.is(PyEllipsis::get(key.py()));
+        let used = items.iter().filter(|item| !item.is_none() && !is_rest(item)).count();
+        let rests = items.iter().filter(|item| is_rest(item)).count();
+        let Some(rest) = self.shape.len().checked_sub(used).filter(|_| rests < 2) else { return Ok(None) };
+        let (mut ranges, mut steps, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sides = self.shape.iter().copied();
+        let all = |sides: &mut dyn Iterator<Item = usize>, ranges: &mut Vec<Range<usize>>, steps: &mut Vec<usize>| {
+            let side = sides.next().unwrap_or(0);
+            ranges.push(0..side);
+            steps.push(1);
+            side
+        };
+        for item in items {
+            if item.is_none() {
+                shape.push(1);
+            } else if is_rest(item) {
+                shape.extend((0..rest).map(|_| all(&mut sides, &mut ranges, &mut steps)));
+            } else if let Ok(slice) = item.cast_exact::<PySlice>() {
+                let side = sides.next().unwrap_or(0);
+                let found = slice.indices(side.cast_signed())?;
+                let (Ok(start), Ok(step)) = (usize::try_from(found.start), usize::try_from(found.step)) else {
+                    return Ok(None);
+                };
+                let last = found.slicelength.saturating_sub(1).saturating_mul(step);
+                let range = if found.slicelength == 0 { 0..0 } else { start..start + last + 1 };
+                ranges.push(range);
+                steps.push(step);
+                shape.push(found.slicelength);
+            } else if let Ok(place) = item.cast_exact::<PyInt>() {
+                let side = sides.next().unwrap_or(0);
+                let Ok(place) = place.extract::<isize>() else { return Ok(None) };
+                let from_end = if place < 0 { place.saturating_add(side.cast_signed()) } else { place };
+                let Some(at) = usize::try_from(from_end).ok().filter(|&at| at < side) else { return Ok(None) };
+                ranges.push(at..at + 1);
+                steps.push(1);
+            } else {
+                return Ok(None);
+            }
+        }
+        if rests == 0 {
+            shape.extend((0..rest).map(|_| all(&mut sides, &mut ranges, &mut steps)));
+        }
+        let is_whole = ranges.iter().zip(&self.shape).all(|(range, &side)| *range == (0..side));
+        let is_plain = is_whole && steps.iter().all(|&step| step == 1);
+        if is_plain && shape == self.shape {
+            return Ok(None);
+        }
+        Ok(Some(Part { ranges, steps, shape }))
+    }
+
+    /// Its numbers, read from the host's memory once they are computed; None where the device has memory of its own, of dtypes that are not held, and
+    /// without room. The array stays as it is.
+    pub(crate) fn numbers(&self, py: Python<'_>) -> PyResult<Option<Arc<Few>>> {
+        if let Some(few) = self.few() {
+            return Ok(Some(few));
+        }
+        if !Few::holds(self.dtype) {
+            return Ok(None);
+        }
+        let tensor = self.tensor(py)?;
+        let Some(view) = wait(py, &self.engine, tensor.host_view_async())? else { return Ok(None) };
+        // SAFETY: the view keeps its bytes, to which nobody writes: arrays do not change.
+        let bytes = unsafe { std::slice::from_raw_parts(view.as_ptr(), view.bytes()) };
+        Ok(Few::from_bytes(&self.shape, self.dtype, bytes))
+    }
+
+    /// The one element of a part of a computed array, from the host's memory; None as [`Lazy::numbers`], and of what is recorded.
+    pub(crate) fn element(&self, py: Python<'_>, part: &Part) -> PyResult<Option<Self>> {
+        let is_computed = matches!(&*self.state(), State::Computed(_));
+        if !is_computed || !part.shape.is_empty() || !Few::holds(self.dtype) {
+            return Ok(None);
+        }
+        let tensor = self.tensor(py)?;
+        let Some(view) = wait(py, &self.engine, tensor.host_view_async())? else { return Ok(None) };
+        let size = self.dtype.bytes();
+        let place = part.ranges.iter().zip(&self.shape).fold(0, |place, (range, side)| place * side + range.start);
+        if (place + 1) * size > view.bytes() {
+            return Ok(None);
+        }
+        // SAFETY: the element lies within the view, to whose bytes nobody writes: arrays do not change.
+        let bytes = unsafe { std::slice::from_raw_parts(view.as_ptr().add(place * size), size) };
+        Ok(Few::from_bytes(&[], self.dtype, bytes).map(|few| Self::known(self.engine.clone(), few, None)))
+    }
+
+    /// Writes numbers to a part of it: in place if nobody else has the array, else to a copy that takes its place. `few` is what it holds; false, and
+    /// nothing is written, if the numbers do not fit.
+    pub(crate) fn write(&mut self, few: Arc<Few>, part: &Part, from: &Numbers) -> bool {
+        if let Some(inner) = Arc::get_mut(&mut self.0)
+            && let Some(state) = Arc::get_mut(&mut inner.state)
+            && let State::Known(own, expr) = state.get_mut().unwrap_or_else(PoisonError::into_inner)
+        {
+            drop(few);
+            if let Some(own) = Arc::get_mut(own) {
+                *expr = None;
+                inner.extent = OnceLock::new();
+                return own.write(part, from);
+            }
+            let mut copy = (**own).clone();
+            let fits = copy.write(part, from);
+            if fits {
+                (*own, *expr) = (Arc::new(copy), None);
+                inner.extent = OnceLock::new();
+            }
+            return fits;
+        }
+        // What was just read from a tensor is nobody else's.
+        let mut few = few;
+        let fits = match Arc::get_mut(&mut few) {
+            Some(own) => own.write(part, from),
+            None => {
+                let mut copy = (*few).clone();
+                let fits = copy.write(part, from);
+                few = Arc::new(copy);
+                fits
+            }
+        };
+        if fits {
+            *self = Self::known(self.engine.clone(), few, None).depending_on(self.checks.clone());
+        }
+        fits
+    }
+
     /// See [`call::call`].
     pub(crate) fn called(
         &self,

@@ -17,6 +17,7 @@ use crate::dlpack::driver_type;
 use crate::errors::{detached, exception, guarded};
 use crate::few::{self, Few};
 use crate::kernel::Kernel;
+use crate::numbers::Numbers;
 use crate::texture::{Sampling, Texture, sampler};
 use crate::wait::wait;
 
@@ -27,6 +28,8 @@ pub(crate) struct Engine {
     process: u32,
     /// Results are the same wherever and however often they are computed.
     reproducible: bool,
+    /// It computes in the host's memory, and what the host computes is what it computes.
+    pub(crate) is_host: bool,
     /// Kernels' times are taken also on devices where that has a cost.
     timed: bool,
 }
@@ -79,7 +82,7 @@ impl Engine {
 
     /// Returns whether the host computes few numbers of a dtype at once.
     fn counts_at_once(&self, dtype: DType) -> bool {
-        dtype == DType::F32 && !self.reproducible
+        self.is_host && Few::holds(dtype) || dtype == DType::F32 && !self.reproducible
     }
 
     fn lazy(&self, expr: Expr) -> PyResult<Lazy> {
@@ -116,7 +119,8 @@ impl Engine {
             builder = builder.backend(backend).device(place);
         }
         let engine = detached(py, || builder.build())?;
-        Ok(Self { engine, process: process(), reproducible, timed })
+        let is_host = !reproducible && engine.selected().device.backend == "cpu";
+        Ok(Self { engine, process: process(), reproducible, is_host, timed })
     }
 
     #[getter]
@@ -136,9 +140,11 @@ impl Engine {
         // SAFETY: `cantus/_array.py` holds the array whose address and size these are.
         let contents = unsafe { memory(address, bytes) };
         let (engine, dtype) = (self.checked()?, dtype(dtype_name)?);
-        if self.counts_at_once(dtype) && few::is_kept(&shape) && contents.len() == 4 * shape.iter().product::<usize>() {
-            let numbers = contents.as_chunks().0.iter().map(|&bytes| f32::from_ne_bytes(bytes)).collect();
-            return Ok(Lazy::known(engine.clone(), Few::new(shape, numbers), None));
+        if self.counts_at_once(dtype)
+            && few::is_kept(&shape)
+            && let Some(few) = Few::from_bytes(&shape, dtype, contents)
+        {
+            return Ok(Lazy::known(engine.clone(), few, None));
         }
         let tensor = wait(py, engine, engine.tensor_from_bytes_async(dtype, &shape, contents))?;
         self.evaluated(&tensor)
@@ -202,25 +208,27 @@ impl Engine {
         };
         let int = |place: usize| ints.get(place).copied().unwrap_or(0);
         // The number of an element by its place.
-        let known = |shape: &[usize], of: &dyn Fn(usize) -> f32, expr: Expr| {
+        let known = |shape: &[usize], of: &dyn Fn(usize) -> f64, expr: Expr| {
             if !self.counts_at_once(dtype) || !few::is_few(shape) {
                 return self.lazy(expr);
             }
-            let numbers = (0..shape.iter().product()).map(of).collect();
-            Ok(Lazy::known(engine.clone(), Few::new(shape.to_vec(), numbers), Some(expr)))
+            match Numbers::made(dtype, shape.iter().product(), of) {
+                Some(numbers) => Ok(Lazy::known(engine.clone(), Few::new(shape.to_vec(), numbers), Some(expr))),
+                None => self.lazy(expr),
+            }
         };
         guarded(|| {
             self.lazy(match name {
                 "full" => {
                     let shape = shape()?;
-                    return known(&shape, &|_| float(0) as f32, ops::full(engine, &shape, float(0), dtype));
+                    return known(&shape, &|_| float(0), ops::full(engine, &shape, float(0), dtype));
                 }
                 "arange" => ops::arange(engine, float(0), float(1), float(2), dtype),
                 "linspace" => ops::linspace(engine, float(0), float(1), index(int(0))?, dtype),
                 "eye" => {
                     let (rows, columns, to) = (index(int(0))?, index(int(1))?, int(2) as isize);
                     let is_one = |at: usize| (at / columns).checked_add_signed(to) == Some(at % columns);
-                    let of = |at: usize| f32::from(u8::from(is_one(at)));
+                    let of = |at: usize| f64::from(u8::from(is_one(at)));
                     return known(&[rows, columns], &of, ops::eye(engine, rows, columns, to, dtype));
                 }
                 "rand" => seeded().map(|(seed, shape)| ops::rand(engine, &shape, seed))?,

@@ -1,19 +1,43 @@
-//! Arrays of few float32 numbers, which the host computes at once: recording an operation on them would take longer than the operation. What is here
-//! rounds once, as IEEE 754 does; everything else makes a tensor of the numbers and records.
+//! Arrays whose numbers the host holds: few of them, on which it computes at once, since recording an operation would take longer than the operation; and
+//! those that a program writes to element by element. What is here rounds once, as IEEE 754 does, or wraps; everything else makes a tensor of the numbers
+//! and records.
 
 use std::sync::Arc;
 
+use cantus::DType;
 use cantus::ops::{Binary, Unary};
+
+use crate::numbers::{Number, Numbers, each, mapped};
 
 /// Numbers of a result, and terms of a product.
 const MOST: usize = 64;
-/// Numbers of an array that comes from outside: its parts are few.
-const KEPT: usize = 1024;
+/// Numbers of an array that comes from outside, and of a part that is written: parts are few.
+pub(crate) const KEPT: usize = 1024;
 
 /// The numbers of an array, row-major.
+#[derive(Clone)]
 pub(crate) struct Few {
     pub(crate) shape: Vec<usize>,
-    pub(crate) numbers: Vec<f32>,
+    numbers: Numbers,
+}
+
+/// A part of an array: a range and a step along each of its axes, and the part's own shape, which has as many elements.
+pub(crate) struct Part {
+    pub(crate) ranges: Vec<std::ops::Range<usize>>,
+    pub(crate) steps: Vec<usize>,
+    pub(crate) shape: Vec<usize>,
+}
+
+impl Part {
+    /// The places of its elements in an array of this shape.
+    fn places(&self, shape: &[usize]) -> Vec<usize> {
+        let mut places = vec![0];
+        for (&side, (range, &step)) in shape.iter().zip(self.ranges.iter().zip(&self.steps)) {
+            let along = |&place: &usize| range.clone().step_by(step.max(1)).map(move |at| place * side + at);
+            places = places.iter().flat_map(along).collect();
+        }
+        places
+    }
 }
 
 /// Returns whether an array from outside is kept as its numbers.
@@ -26,19 +50,8 @@ pub(crate) fn is_few(shape: &[usize]) -> bool {
     count(shape).is_some_and(|count| count <= MOST)
 }
 
-fn count(shape: &[usize]) -> Option<usize> {
+pub(crate) fn count(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1_usize, |count, &side| count.checked_mul(side))
-}
-
-/// The function of two numbers, if one rounding gives its result.
-fn function(op: Binary) -> Option<fn(f32, f32) -> f32> {
-    Some(match op {
-        Binary::Add => |a, b| a + b,
-        Binary::Sub => |a, b| a - b,
-        Binary::Mul => |a, b| a * b,
-        Binary::Div => |a, b| a / b,
-        _ => return None,
-    })
 }
 
 /// The shape that two broadcast to.
@@ -57,57 +70,67 @@ fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
 }
 
 impl Few {
-    pub(crate) fn new(shape: Vec<usize>, numbers: Vec<f32>) -> Arc<Self> {
+    pub(crate) fn new(shape: Vec<usize>, numbers: Numbers) -> Arc<Self> {
         Arc::new(Self { shape, numbers })
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
-        let numbers = self.numbers.as_slice();
-        // SAFETY: floats are bytes without gaps.
-        unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) }
+    /// The numbers of an array in the host's memory; None of dtypes that are not held, of other sizes, and without room.
+    pub(crate) fn from_bytes(shape: &[usize], dtype: DType, bytes: &[u8]) -> Option<Arc<Self>> {
+        let numbers = Numbers::from_bytes(dtype, bytes)?;
+        (count(shape) == Some(numbers.len())).then(|| Self::new(shape.to_vec(), numbers))
     }
 
-    /// The same numbers in another shape of as many.
-    fn mapped(&self, of: impl Fn(f32) -> f32) -> Arc<Self> {
-        Self::new(self.shape.clone(), self.numbers.iter().map(|&x| of(x)).collect())
+    /// Returns whether numbers of a dtype can be held.
+    pub(crate) fn holds(dtype: DType) -> bool {
+        Numbers::empty(dtype).is_some()
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.numbers.dtype()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.numbers.bytes()
     }
 
     fn is_few(&self) -> bool {
-        self.numbers.len() <= MOST
+        self.len() <= MOST
     }
 
     pub(crate) fn unary(&self, op: Unary) -> Option<Arc<Self>> {
-        if !self.is_few() {
-            return None;
-        }
-        Some(match op {
-            Unary::Neg => self.mapped(|x| -x),
-            Unary::Abs => self.mapped(f32::abs),
-            Unary::Sqrt => self.mapped(f32::sqrt),
-            _ => return None,
-        })
+        let of = |numbers: &Numbers| mapped!(numbers, x => { let of = Number::unary(op)?; x.iter().map(|&x| of(x)).collect() });
+        self.is_few().then(|| of(&self.numbers))?.map(|numbers| Self::new(self.shape.clone(), numbers))
     }
 
     /// A function of these numbers and of one, which is the first operand if `reflected`.
-    pub(crate) fn with_number(&self, op: Binary, number: f32, reflected: bool) -> Option<Arc<Self>> {
-        let of = function(op).filter(|_| self.is_few())?;
-        Some(if reflected { self.mapped(|x| of(number, x)) } else { self.mapped(|x| of(x, number)) })
+    pub(crate) fn with_number(&self, op: Binary, number: f64, reflected: bool) -> Option<Arc<Self>> {
+        let other = Numbers::repeated(self.dtype(), number, 1)?;
+        let both = if reflected {
+            Numbers::combined(op, &other, &self.numbers)
+        } else {
+            Numbers::combined(op, &self.numbers, &other)
+        };
+        self.is_few().then_some(both)?.map(|numbers| Self::new(self.shape.clone(), numbers))
     }
 
     pub(crate) fn binary(&self, op: Binary, other: &Self) -> Option<Arc<Self>> {
-        let of = function(op).filter(|_| self.is_few() && other.is_few())?;
+        if !self.is_few() || !other.is_few() || self.dtype() != other.dtype() {
+            return None;
+        }
         if self.shape == other.shape {
-            let numbers = self.numbers.iter().zip(&other.numbers).map(|(&a, &b)| of(a, b)).collect();
-            return Some(Self::new(self.shape.clone(), numbers));
+            return Some(Self::new(self.shape.clone(), Numbers::combined(op, &self.numbers, &other.numbers)?));
         }
         let shape = broadcast(&self.shape, &other.shape).filter(|shape| is_few(shape))?;
-        let (a, b) = (self.spread(&shape), other.spread(&shape));
-        let numbers = a.iter().zip(&b).map(|(&a, &b)| of(a, b)).collect();
+        let numbers = Numbers::combined(op, &self.spread(&shape), &other.spread(&shape))?;
         Some(Self::new(shape, numbers))
     }
 
     /// The numbers broadcast to a shape.
-    fn spread(&self, shape: &[usize]) -> Vec<f32> {
+    fn spread(&self, shape: &[usize]) -> Numbers {
         let before = shape.len() - self.shape.len();
         let mut numbers = self.numbers.clone();
         // From the last axis on: each element and what lies behind it is repeated.
@@ -115,15 +138,16 @@ impl Few {
         for (axis, &side) in shape.iter().enumerate().rev() {
             let own = axis.checked_sub(before).map_or(1, |axis| self.shape[axis]);
             if own != side {
-                numbers = numbers.chunks_exact(inner.max(1)).flat_map(|chunk| chunk.repeat(side)).collect();
+                each!(&mut numbers, x => *x = x.chunks_exact(inner.max(1)).flat_map(|chunk| chunk.repeat(side)).collect());
             }
             inner *= side;
         }
         numbers
     }
 
-    /// The product of two matrices, or vectors: a row on the left, a column on the right. Summed in float64, and rounded once.
+    /// The product of two matrices, or vectors, of float32: a row on the left, a column on the right. Summed in float64, and rounded once.
     pub(crate) fn product(&self, other: &Self) -> Option<Arc<Self>> {
+        let (Numbers::F32(left), Numbers::F32(right)) = (&self.numbers, &other.numbers) else { return None };
         let ([m, k], own) = match self.shape[..] {
             [k] => ([1, k], None),
             [m, k] => ([m, k], Some(m)),
@@ -139,14 +163,14 @@ impl Few {
         }
         let mut numbers = vec![0.0; m * n];
         for (row, to) in numbers.chunks_exact_mut(n.max(1)).enumerate() {
-            let left = &self.numbers[row * k..(row + 1) * k];
+            let left = &left[row * k..(row + 1) * k];
             for (column, to) in to.iter_mut().enumerate() {
-                let right = other.numbers.iter().skip(column).step_by(n);
+                let right = right.iter().skip(column).step_by(n);
                 // Each product of two float32 numbers is one of float64.
                 *to = left.iter().zip(right).fold(0.0_f64, |sum, (&a, &b)| sum + f64::from(a) * f64::from(b)) as f32;
             }
         }
-        Some(Self::new(own.into_iter().chain(more).collect(), numbers))
+        Some(Self::new(own.into_iter().chain(more).collect(), Numbers::F32(numbers)))
     }
 
     /// The transpose of a matrix.
@@ -155,29 +179,26 @@ impl Few {
         if !self.is_few() {
             return None;
         }
-        let numbers = (0..columns * rows).map(|at| self.numbers[at % rows * columns + at / rows]).collect();
-        Some(Self::new(vec![columns, rows], numbers))
+        let places: Vec<usize> = (0..columns * rows).map(|at| at % rows * columns + at / rows).collect();
+        Some(Self::new(vec![columns, rows], self.numbers.at(&places)?))
     }
 
-    /// Every `step`th element from `start` on, `length` of them, of each axis, in a shape of as many.
-    pub(crate) fn part(&self, axes: &[[usize; 3]], shape: &[usize]) -> Option<Arc<Self>> {
-        if !is_few(shape) {
+    /// The elements of a part, if they are few.
+    pub(crate) fn part(&self, part: &Part) -> Option<Arc<Self>> {
+        if !is_few(&part.shape) {
             return None;
         }
-        let mut places = vec![0];
-        for (&side, &[start, length, step]) in self.shape.iter().zip(axes) {
-            let along = |&place: &usize| (0..length).map(move |at| place * side + start + at * step);
-            places = places.iter().flat_map(along).collect();
-        }
-        let numbers = places.into_iter().map(|place| self.numbers.get(place).copied()).collect::<Option<_>>()?;
-        Some(Self::new(shape.to_vec(), numbers))
+        Some(Self::new(part.shape.clone(), self.numbers.at(&part.places(&self.shape))?))
     }
 
     /// The same numbers in another shape, if it has as many, or repeated to it.
     pub(crate) fn in_shape(&self, name: &str, ints: &[i64]) -> Option<Arc<Self>> {
+        if self.len() > KEPT {
+            return None;
+        }
         let shape = ints.iter().map(|&side| usize::try_from(side).ok()).collect::<Option<Vec<_>>>()?;
         match name {
-            "reshape" if count(&shape)? == self.numbers.len() => Some(Self::new(shape, self.numbers.clone())),
+            "reshape" if count(&shape)? == self.len() => Some(Self::new(shape, self.numbers.clone())),
             "broadcast_to" if is_few(&shape) && broadcast(&shape, &self.shape)? == shape => {
                 let numbers = self.spread(&shape);
                 Some(Self::new(shape, numbers))
@@ -189,26 +210,41 @@ impl Few {
     /// These numbers with others in a box, which has as many axes: `ends` are where it begins and ends along each.
     pub(crate) fn written(&self, ends: &[i64], other: &Self) -> Option<Arc<Self>> {
         let rank = self.shape.len();
-        if ends.len() != 2 * rank || self.numbers.len() > KEPT || other.shape.len() != rank {
+        if ends.len() != 2 * rank || self.len() > KEPT || other.shape.len() != rank {
             return None;
         }
-        let mut places = vec![0_usize];
+        let mut ranges = Vec::new();
         for (axis, (&side, &length)) in self.shape.iter().zip(&other.shape).enumerate() {
             let (start, end) = (usize::try_from(ends[2 * axis]).ok()?, usize::try_from(ends[2 * axis + 1]).ok()?);
             if end > side || end.checked_sub(start)? != length {
                 return None;
             }
-            places = places.iter().flat_map(|&place| (start..end).map(move |at| place * side + at)).collect();
+            ranges.push(start..end);
         }
-        let mut numbers = self.numbers.clone();
-        for (place, &number) in places.into_iter().zip(&other.numbers) {
-            *numbers.get_mut(place)? = number;
+        let part = Part { steps: vec![1; rank], ranges, shape: other.shape.clone() };
+        let mut written = self.clone();
+        written.write(&part, &other.numbers).then(|| Arc::new(written))
+    }
+
+    /// Its numbers for a part of this shape: as they are, or the one for all.
+    pub(crate) fn numbers_for(&self, shape: &[usize]) -> Option<Numbers> {
+        let own = self.shape.iter().skip_while(|&&side| side == 1);
+        if own.eq(shape.iter().skip_while(|&&side| side == 1)) {
+            return Some(self.numbers.clone());
         }
-        Some(Self::new(self.shape.clone(), numbers))
+        (self.len() == 1).then(|| self.numbers.at(&vec![0; count(shape)?]))?
+    }
+
+    /// Writes to a part, as many numbers as it has elements; false, and nothing is written, if these are of another dtype or count.
+    pub(crate) fn write(&mut self, part: &Part, from: &Numbers) -> bool {
+        let places = part.places(&self.shape);
+        let fits = places.len() == from.len() && places.iter().all(|&place| place < self.len());
+        fits && self.numbers.write(&places, from)
     }
 
     /// The inverse of a matrix by elimination with pivots in float64; NaN if it is singular.
     pub(crate) fn inverse(&self) -> Option<Arc<Self>> {
+        let Numbers::F32(numbers) = &self.numbers else { return None };
         let n = match self.shape[..] {
             [rows, columns] if rows == columns && rows * rows <= MOST => rows,
             _ => return None,
@@ -216,12 +252,11 @@ impl Few {
         // The matrix, and beside it what becomes its inverse.
         let wide = 2 * n;
         let mut all = vec![0.0_f64; n * wide];
-        for (row, (to, from)) in all.chunks_exact_mut(wide.max(1)).zip(self.numbers.chunks_exact(n.max(1))).enumerate()
-        {
+        for (row, (to, from)) in all.chunks_exact_mut(wide.max(1)).zip(numbers.chunks_exact(n.max(1))).enumerate() {
             to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.into());
             to[n + row] = 1.0;
         }
-        let mut is_regular = self.numbers.iter().all(|x| x.is_finite());
+        let mut is_regular = numbers.iter().all(|x| x.is_finite());
         for column in 0..n {
             let size = |row: usize| all[row * wide + column].abs();
             let pivot = (column + 1..n).fold(column, |best, row| if size(row) > size(best) { row } else { best });
@@ -240,6 +275,6 @@ impl Few {
         }
         let of = |x: &f64| if is_regular { *x as f32 } else { f32::NAN };
         let numbers = all.chunks_exact(wide.max(1)).flat_map(|row| row[n..].iter().map(of)).collect();
-        Some(Self::new(vec![n, n], numbers))
+        Some(Self::new(vec![n, n], Numbers::F32(numbers)))
     }
 }

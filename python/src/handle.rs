@@ -14,6 +14,9 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple, PyType};
 
 use crate::array::Lazy;
 use crate::call;
+use crate::engine::Engine;
+use crate::few::{self, Few};
+use crate::numbers::Numbers;
 
 /// An array: what is recorded, and the device.
 #[pyclass(frozen, subclass, weakref, module = "cantus._core")]
@@ -164,6 +167,54 @@ impl Handle {
 
     fn made<'py>(&self, py: Python<'py>, extension: &Extension, x: Lazy) -> PyResult<Bound<'py, PyAny>> {
         extension.array(py, Held::Recorded(x), self.device.clone_ref(py))
+    }
+
+    /// Returns whether the host may hold its numbers: the device computes in the host's memory, and by the same rules.
+    fn is_held(&self, py: Python<'_>) -> PyResult<bool> {
+        let engine = self.device.bind(py).getattr(pyo3::intern!(py, "engine"))?;
+        Ok(engine.cast::<Engine>().is_ok_and(|engine| engine.get().is_host))
+    }
+
+    /// Writes a few numbers to a part of it on the host; false of anything else, and nothing is written. One kernel for each number would take a
+    /// hundred times as long.
+    fn write(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = key.py();
+        let own = self.lazy(py)?;
+        let Some(part) = own.part_at(key)? else { return Ok(false) };
+        let Some(count) = few::count(&part.shape).filter(|count| (1..=few::KEPT).contains(count)) else {
+            return Ok(false);
+        };
+        let dtype = own.kind();
+        let is_few = own.few().is_some();
+        if !is_few && !(Few::holds(dtype) && self.is_held(py)?) {
+            return Ok(false);
+        }
+        let numbers = if let Ok(number) = value.cast_exact::<PyFloat>() {
+            let takes = is_plain(dtype, false);
+            if takes { Numbers::repeated(dtype, number.extract()?, count) } else { None }
+        } else if let Ok(number) = value.cast_exact::<PyInt>() {
+            let number = number.extract::<i64>().ok().filter(|number| number.unsigned_abs() <= EXACT.unsigned_abs());
+            number.and_then(|number| Numbers::repeated(dtype, number as f64, count))
+        } else if extension(py)?.is_array(value) {
+            let other = value.cast::<Self>()?.get().lazy(py)?;
+            let fits = other.kind() == dtype && few::count(&other.shape).is_some_and(|count| count <= few::KEPT);
+            let few = if fits { other.numbers(py)? } else { None };
+            few.and_then(|few| few.numbers_for(&part.shape))
+        } else {
+            None
+        };
+        let Some(numbers) = numbers else { return Ok(false) };
+        let Some(few) = own.numbers(py)? else { return Ok(false) };
+        // Nobody else may have it while it is written in place.
+        drop(own);
+        let written = match &mut *self.locked() {
+            Held::Recorded(x) => x.write(few, &part, &numbers),
+            Held::Late(_) => false,
+        };
+        if written && self.part.load(Ordering::Relaxed) == PART {
+            self.part.store(WRITTEN, Ordering::Relaxed);
+        }
+        Ok(written)
     }
 
     /// An operator with another array of the same dtype, or with a number. None of anything else.
@@ -419,13 +470,23 @@ impl Handle {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (py, own) = (slf.py(), slf.get());
         let extension = extension(py)?;
-        let Some(x) = own.lazy(py)?.part(key)? else { return general(extension, "part", slf, key, false) };
+        let array = own.lazy(py)?;
+        let Some(part) = array.part_at(key)? else { return general(extension, "part", slf, key, false) };
         // Where NumPy gives a view; masks, indices and single numbers are copies there too.
-        let is_view = !x.shape.is_empty();
+        let is_view = !part.shape.is_empty();
+        let element = if is_view || !own.is_held(py)? { None } else { array.element(py, &part)? };
+        let x = element.map_or_else(|| array.part(part), Ok)?;
         let part = own.made(py, extension, x)?;
         if is_view && let Ok(made) = part.cast::<Self>() {
             made.get().part.store(PART, Ordering::Relaxed);
         }
         Ok(part)
+    }
+
+    fn __setitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        if slf.get().write(key, value)? {
+            return Ok(());
+        }
+        slf.call_method1(pyo3::intern!(slf.py(), "_update"), (key, value)).map(drop)
     }
 }

@@ -12,6 +12,7 @@ mod errors;
 mod few;
 mod handle;
 mod kernel;
+mod numbers;
 mod stream;
 mod texture;
 mod wait;

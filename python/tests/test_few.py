@@ -159,3 +159,97 @@ def test_a_long_loop(device):
     inputs = (f, h, z, np.zeros((2, 1)), np.eye(2))
     want = filtered(np, *inputs)
     same(filtered(cantus, *(cantus.asarray(one.astype("f4")) for one in inputs)), want, 1e-4)
+
+
+DTYPES = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", "c8", "f2")
+
+
+def key_of(random: np.random.Generator, shape: tuple[int, ...]):
+    """A key of integers and slices that names some elements."""
+    parts: list[object] = []
+    for side in shape[: random.integers(1, len(shape) + 1)]:
+        kind = random.integers(4)
+        if kind < 2:
+            parts.append(int(random.integers(-side, side)))
+        elif kind == 2:
+            first = int(random.integers(side))
+            parts.append(slice(first, int(random.integers(first + 1, side + 1)), int(random.integers(1, 4))))
+        else:
+            parts.append(slice(None, None, int(random.integers(1, 3))))
+    return parts[0] if len(parts) == 1 and random.integers(2) else tuple(parts)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_writes_of_parts(device, seed):
+    """Checks random writes, beside others who have the array and what is made of it, against NumPy."""
+    random = np.random.default_rng(seed)
+    print("seed", seed)
+    dtype = np.dtype(DTYPES[seed % len(DTYPES)])
+    shape = [(7,), (3, 5), (2, 3, 4), (1500,), (40, 50)][random.integers(5)]
+    x = random.integers(0, 2 if dtype == bool else 100, shape).astype(dtype)
+    try:
+        a = cantus.asarray(x)
+        a.eval()
+    except (TypeError, ValueError, RuntimeError):
+        pytest.skip(f"the device has no {dtype}")
+    kept: list[tuple[object, np.ndarray]] = []
+    for _ in range(60):
+        key, what = key_of(random, shape), random.integers(9)
+        if what == 0:
+            # Someone else has it, each in another way.
+            holders = [lambda: a + 0 * a if dtype != bool else a | False, a.copy, lambda: np.asarray(a), lambda: a.reshape(-1), lambda: a[...]]
+            other = [*holders, lambda: a.T if a.ndim == 2 else a.copy()][random.integers(6)]()
+            turned = isinstance(other, cantus.Array) and other.shape == x.T.shape and other.shape != x.shape
+            want = x.T if turned else x.reshape(other.shape)
+            kept.append((other, want.copy()))
+        elif what == 1:
+            np.testing.assert_array_equal(np.asarray(a), x)
+        elif what == 2:
+            b = cantus.asarray(random.integers(0, 2, x[key].shape).astype(dtype))
+            a[key], x[key] = b, np.asarray(b)
+        elif what == 3 and dtype != bool:
+            a[key], x[key] = a[key] + a[key], x[key] + x[key]
+        elif what == 4 and dtype.kind in "iuf" and dtype.itemsize > 1:
+            a[key], x[key] = a[key] * 2, x[key] * 2
+        elif what == 5:
+            np.testing.assert_array_equal(np.asarray(a[key]), x[key])
+        elif what == 6:
+            a = a.reshape(shape) if random.integers(2) else a.copy()
+        else:
+            number = [1, True, 0][random.integers(3)] if dtype.kind != "f" else [1, 0.5, -2.25][random.integers(3)]
+            a[key] = number
+            x[key] = number
+    np.testing.assert_array_equal(np.asarray(a), x)
+    for other, want in kept:
+        np.testing.assert_array_equal(np.asarray(other), want)
+
+
+def test_writes_in_loops(device):
+    """Recurrences by element, as NumPy has them; in float64 where the device has it."""
+    for dtype in ("f4", "f8", "i8"):
+        try:
+            a = cantus.asarray(np.zeros(1200, dtype))
+            a.eval()
+        except (TypeError, ValueError, RuntimeError):
+            continue
+        x = np.zeros(1200, dtype)
+        for y in (a, x):
+            y[0] = y[1] = 1
+            for i in range(2, 80):
+                y[i] = (y[i - 1] + y[i - 2]) if dtype == "i8" else (y[i - 1] + y[i - 2]) * 0.625
+        np.testing.assert_array_equal(np.asarray(a), x)
+        assert a.dtype == cantus.asarray(x).dtype
+
+
+def test_what_does_not_fit_is_refused_as_before(device):
+    a = cantus.asarray(np.arange(6, dtype="i4"))
+    with pytest.raises(IndexError):
+        a[6] = 1
+    with pytest.raises(ValueError):
+        a[0:2] = cantus.asarray(np.arange(3, dtype="i4"))
+    a[0] = 2.75
+    np.testing.assert_array_equal(np.asarray(a), [2, 1, 2, 3, 4, 5])
+    b = cantus.asarray(np.arange(6, dtype="u1"))
+    b[1] = np.uint8(200)
+    b[2] = cantus.asarray(7, dtype=cantus.uint8)
+    np.testing.assert_array_equal(np.asarray(b), [0, 200, 7, 3, 4, 5])
