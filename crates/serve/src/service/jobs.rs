@@ -79,9 +79,9 @@ impl Service {
         let (sender, receiver) = watch::channel(false);
         let live = Live {
             record: record.clone(),
-            changes: watch::channel(record.job.clone()).0,
+            changes: Some(watch::channel(record.job.clone()).0),
             cancel: cancel.clone(),
-            written: receiver,
+            written: Some(receiver),
             held: false,
         };
         let found = {
@@ -294,7 +294,7 @@ impl Service {
     /// # Errors
     /// 404.
     pub fn changes(&self, caller: &Caller, id: &str) -> Result<watch::Receiver<Job>, Problem> {
-        self.look(caller, id, |live| live.changes.subscribe())
+        self.look(caller, id, Live::follow)
     }
 
     /// A job's result.
@@ -366,11 +366,14 @@ fn repeated(jobs: &Ledger, owner: &str, key: Option<&str>, digest: &str) -> Resu
 }
 
 /// A job, and whether it is on the disk.
-type Found = (Job, watch::Receiver<bool>);
+type Found = (Job, Option<watch::Receiver<bool>>);
 
 /// The job once it is on the disk: not before may anybody hear that it is accepted.
-async fn written((job, mut written): Found) -> Result<Job, Problem> {
-    written.wait_for(|written| *written).await.map(|_| job).map_err(|_| unwritten())
+async fn written((job, written): Found) -> Result<Job, Problem> {
+    if let Some(mut written) = written {
+        written.wait_for(|written| *written).await.map_err(|_| unwritten())?;
+    }
+    Ok(job)
 }
 
 /// The request and its digest.

@@ -12,12 +12,29 @@ use crate::job::{Job, Record, State};
 #[derive(Debug)]
 pub(super) struct Live {
     pub record: Record,
-    pub changes: watch::Sender<Job>,
+    /// Tells who follows it; `None` once it has ended: most jobs have, and a channel takes more memory than a record.
+    pub changes: Option<watch::Sender<Job>>,
     pub cancel: CancelFlag,
-    /// True if it is on the disk; closed without, when it could not be written.
-    pub written: watch::Receiver<bool>,
+    /// True once it is on the disk; closed without, when it could not be written. `None`: it is there.
+    pub written: Option<watch::Receiver<bool>>,
     /// This start cannot compute it, and nothing follows it.
     pub held: bool,
+}
+
+impl Live {
+    /// A job of the disk.
+    pub fn stored(record: Record, cancel: CancelFlag) -> Self {
+        let changes = (!record.job.state.ended()).then(|| watch::channel(record.job.clone()).0);
+        Self { record, changes, cancel, written: None, held: false }
+    }
+
+    /// The job as it changes; of one that has ended, as it is.
+    pub fn follow(&self) -> watch::Receiver<Job> {
+        match &self.changes {
+            Some(changes) => changes.subscribe(),
+            None => watch::channel(self.record.job.clone()).1,
+        }
+    }
 }
 
 /// All of them.
@@ -107,7 +124,13 @@ impl Ledger {
         let live = self.jobs.get_mut(id).filter(|live| !live.record.job.state.ended())?;
         let before = Standing::of(&live.record);
         change(&mut live.record);
-        live.changes.send_replace(live.record.job.clone());
+        if let Some(changes) = &live.changes {
+            changes.send_replace(live.record.job.clone());
+        }
+        if live.record.job.state.ended() {
+            live.changes = None;
+            live.written = live.written.take().filter(|written| !*written.borrow());
+        }
         let (after, record) = (Standing::of(&live.record), live.record.clone());
         self.stands(before, id, false);
         self.stands(after, id, true);
@@ -163,8 +186,23 @@ mod tests {
         let record = serde_json::json!({"id": id, "owner": owner, "job": job, "content_type": "", "query": "", "attempts": 0, "bytes": 0,
             "idempotency": key, "digest": ""});
         let record: Record = serde_json::from_value(record).unwrap();
-        let changes = watch::channel(record.job.clone()).0;
-        Live { record, changes, cancel: CancelFlag::new(), written: watch::channel(true).1, held: false }
+        Live::stored(record, CancelFlag::new())
+    }
+
+    /// Who follows a job hears how it ended, also from then on; and a job that has ended keeps no channel.
+    #[test]
+    fn a_job_that_ended_is_followed_without_a_channel() {
+        let mut ledger = Ledger::default();
+        ledger.insert(live(1, "a", 0, None));
+        let id = format!("{:032x}", 1);
+        let mut before = ledger.get(&id).unwrap().follow();
+        ledger.alter(&id, |record| record.job.state = State::Running);
+        assert!(before.has_changed().unwrap() && ledger.get(&id).unwrap().changes.is_some());
+        ledger.alter(&id, |record| record.job.state = State::Done);
+        assert!(before.borrow_and_update().state.ended());
+        let ended = ledger.get(&id).unwrap();
+        assert!(ended.changes.is_none() && ended.written.is_none());
+        assert!(ended.follow().borrow().state.ended());
     }
 
     /// The indexes find what a search through all jobs finds.

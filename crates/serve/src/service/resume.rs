@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use axum::http::StatusCode;
 use cantus::backend::CancelFlag;
 use futures_util::future::join_all;
-use tokio::sync::watch;
 
 use super::Service;
 use super::ledger::Live;
@@ -62,14 +61,7 @@ impl Service {
             let owner = Arc::<str>::from(record.owner.as_str());
             self.places.add(&owner, 1);
             self.disk.add(&owner, record.bytes);
-            let live = Live {
-                record: record.clone(),
-                changes: watch::channel(record.job.clone()).0,
-                cancel: cancel.clone(),
-                written: watch::channel(true).1,
-                held: false,
-            };
-            self.jobs().insert(live);
+            self.jobs().insert(Live::stored(record.clone(), cancel.clone()));
             if !open {
                 continue;
             }
