@@ -1,5 +1,11 @@
 //! Factorisations of float64 and complex matrices, one after the other. Everything is computed in complex128, of which real matrices fill the
 //! real parts.
+//!
+//! # Why these are here, and not a library's
+//! Factorisations must work in every build, the web's among them: a function that one build has and another lacks is worse than a slow one. `faer`
+//! (feature `linalg`) is the quick form, of real and complex matrices of all sizes. It brings 42 packages more, and wasm32 has no use for its threads.
+//! `nalgebra` has all of these functions for complex matrices, and would serve; it and what it needs would be built by each app with default features,
+//! which is more than 490 lines of textbook forms cost. So these stay, for builds without `linalg`.
 
 use std::sync::Arc;
 
