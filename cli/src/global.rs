@@ -33,6 +33,9 @@ pub struct Global {
     /// Run portable kernels only: no native kernels, no vendors' libraries
     #[arg(long, global = true)]
     no_native: bool,
+    /// Run kernels on the CPU and fail where one stores beyond the end of an array; otherwise such a store does nothing
+    #[arg(long, global = true)]
+    check_stores: bool,
     /// Compute the same bits on every device, which takes several times as long
     #[arg(long, global = true)]
     reproducible: bool,
@@ -73,6 +76,7 @@ impl Global {
         flags.memory_limit = self.memory_limit;
         flags.timeout_ms = self.timeout;
         flags.native = self.no_native.then_some(false);
+        flags.check_stores = self.check_stores.then_some(true);
         flags.reproducible = self.reproducible.then_some(true);
         flags.fallback = self.no_fallback.then_some(Fallback::Never);
         Ok(flags.over(loaded))

@@ -134,7 +134,7 @@ impl From<cantus::Error> for CantusError {
             E::Override { name, .. } => Self::Override { text, name },
             E::Binding { kernel, binding, .. } => Self::Binding { text, kernel, binding },
             E::InvalidSize { .. } | E::InvalidInput { .. } | E::AnotherEngine { .. } => Self::InvalidInput { text },
-            E::Config { .. } | E::Unreadable { .. } => Self::InvalidInput { text },
+            E::Config { .. } | E::Unreadable { .. } | E::StoreOutOfRange { .. } => Self::InvalidInput { text },
             E::Unsupported { construct, .. } => Self::Unsupported { text, construct },
             E::MemoryLimit { requested: bytes, .. } | E::OutOfMemory { bytes, .. } => Self::OutOfMemory { text, bytes },
             E::NoDevice { .. } => Self::NoDevice { text },

@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError, PyValueError,
+    PyFileNotFoundError, PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -75,6 +76,7 @@ pub(crate) fn exception(error: cantus::Error) -> PyErr {
         }
         E::InvalidSize { .. } | E::AnotherEngine { .. } | E::Config { .. } => PyValueError::new_err(text),
         E::InvalidInput { .. } => PyTypeError::new_err(text),
+        E::StoreOutOfRange { .. } => PyIndexError::new_err(text),
         E::MemoryLimit { .. } | E::OutOfMemory { .. } => PyMemoryError::new_err(text),
         E::Timeout { .. } | E::Stalled { .. } => PyTimeoutError::new_err(text),
         E::Cancelled { .. } => CancelledError::new_err(text),

@@ -26,6 +26,7 @@ mod readme;
 mod reproducible;
 mod shaders_math;
 mod spmd;
+mod stores;
 mod stream;
 mod stress;
 mod tables;

@@ -22,6 +22,7 @@ fn code(error: &Error) -> &'static str {
         Error::DeviceLost { .. } => "DeviceLost",
         Error::TensorLost { .. } => "TensorLost",
         Error::Timeout { .. } | Error::Stalled { .. } => "Timeout",
+        Error::StoreOutOfRange { .. } => "StoreOutOfRange",
         Error::Cancelled { .. } => "Cancelled",
         Error::AnotherEngine { .. } => "AnotherEngine",
         _ => "Other",

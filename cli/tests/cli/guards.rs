@@ -221,6 +221,22 @@ fn settings_that_are_set_at_the_same_time_are_all_kept() {
 }
 
 #[test]
+fn stores_out_of_range_are_found_where_that_is_asked_for() {
+    let place = Place::new();
+    place.write(
+        "k.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> y: array<f32>;\n\
+         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = 1.0; }\n",
+    );
+    let run = "run k.wgsl --out 'y=f32[100]' --workgroups 2 -o y=y.npy";
+    let done = shell(&place, "true", &format!("--check-stores {run}"), "");
+    done.refused("--check-stores", 2, &["main stores out of range, 28 times", "of y, which has 100"]);
+    assert_eq!(place.files().len(), 1, "nothing is written");
+    let done = shell(&place, "export CANTUS_CHECK_STORES=1", &run.replace("[100]", "[128]"), "");
+    assert_eq!((done.code, place.files().len()), (Some(0), 2), "{}", done.stderr);
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_error() {
     let place = Place::new();
     place.write("one.wgsl", ONE);

@@ -116,6 +116,8 @@ settings! {
     low_power: bool, SWITCH, "true or false";
     /// Lets native kernels and vendors' libraries replace portable kernels (the default).
     native: bool, SWITCH, "true or false, on or off";
+    /// Runs kernels on the CPU, where a store beyond an array is an error. Elsewhere it does nothing.
+    check_stores: bool, SWITCH, "true or false";
     /// Computes the same bits on every device.
     reproducible: bool, SWITCH, "true or false";
     /// Publishes the engine's figures for `cantus top` of the same user.

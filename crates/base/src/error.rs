@@ -156,6 +156,23 @@ pub enum Error {
         /// The limit.
         milliseconds: u64,
     },
+    /// A kernel stored beyond the end of an array, and the engine looks for that ([`Config::check_stores`](crate::Config::check_stores)). Elsewhere such
+    /// stores do nothing.
+    #[error(
+        "the kernel {kernel} stores out of range, {stores} times in this dispatch; the first time to place {place} of {of}, which has {length} (compare the index with its length before the store)"
+    )]
+    StoreOutOfRange {
+        /// The kernel.
+        kernel: String,
+        /// The binding, or another array.
+        of: String,
+        /// The place, counted in what the store writes: elements, or numbers of elements that are vectors.
+        place: u64,
+        /// The places that there are.
+        length: u64,
+        /// The stores of invocations out of range.
+        stores: u64,
+    },
     /// The caller cancelled the work.
     #[error("{what} was cancelled")]
     Cancelled {
@@ -249,6 +266,7 @@ impl Error {
             | Self::InvalidInput { .. }
             | Self::AnotherEngine { .. }
             | Self::Config { .. }
+            | Self::StoreOutOfRange { .. }
             | Self::Unreadable { .. } => true,
             Self::TensorLost { cause, .. } => cause.is_input(),
             Self::Unsupported { .. }

@@ -29,7 +29,8 @@ impl CpuDevice {
         // Without a limit of the user's, leave the system a fifth of its memory: overcommitment would end in its killing us.
         let limit = options.memory_limit.or(info.memory_bytes.map(|bytes| bytes / 5 * 4));
         let memory = Memory::new(info.name.clone(), limit);
-        let limits = TimeLimits { timeout: options.timeout, stall: options.stall_limit };
+        let limits =
+            TimeLimits { timeout: options.timeout, stall: options.stall_limit, check_stores: options.check_stores };
         let queue = Queue::new(info.name.clone(), limits)?;
         Ok(Self { info, memory, queue })
     }

@@ -7,6 +7,13 @@ pub(super) enum Fault {
     Stopped(Stopped),
     /// The bound memory does not fit.
     Misfit(String),
+    /// It stored out of range, and somebody wants to know: to what, at which place of how many, and how often.
+    Beyond {
+        of: String,
+        place: u64,
+        length: u64,
+        stores: u64,
+    },
 }
 
 impl From<Stopped> for Fault {

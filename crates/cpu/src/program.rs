@@ -9,7 +9,7 @@ use crate::ahead;
 use crate::backend::{Bound, Buffer, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::spmd::{self, Launch, Limits, Memory};
+use crate::spmd::{self, Beyond, Launch, Limits, Memory, OutOfRange};
 use cantus_base::listed::Listed;
 
 /// A kernel or a native operation.
@@ -27,6 +27,8 @@ pub(super) struct KernelProgram {
     arguments: Vec<u32>,
     /// For each binding of the program, its place in the reflection's list.
     order: Vec<usize>,
+    /// The names of the bindings, in the reflection's order.
+    names: Vec<Arc<str>>,
 }
 
 impl Program for CpuProgram {}
@@ -114,7 +116,8 @@ impl KernelProgram {
         let order = order.try_listed()?;
         let compiled = super::compiled::compiled_ahead(kernel);
         let arguments = compiled.map_or(Ok(Vec::new()), |compiled| kernel.ahead_arguments(compiled.arguments))?;
-        Ok(Self { program, compiled, arguments, order })
+        let names = reflection.bindings.iter().map(|binding| Arc::from(&*binding.name)).listed();
+        Ok(Self { program, compiled, arguments, order, names })
     }
 
     fn run(&self, dispatch: &Dispatch, limits: &Limits<'_>) -> std::result::Result<(), Fault> {
@@ -153,12 +156,20 @@ impl KernelProgram {
         }
         let launch = Launch::new(dispatch.workgroups, &memories).limits(*limits);
         match self.compiled {
-            Some(compiled) if ahead::launch::suits(compiled, dispatch.workgroups) => {
+            Some(compiled) if limits.beyond.is_none() && ahead::launch::suits(compiled, dispatch.workgroups) => {
                 // SAFETY: `Kernel::with_ahead` was promised a generated kernel without data races, and `new` saw that it fits.
                 unsafe { ahead::launch::execute(compiled, self.program.bindings(), &self.arguments, &launch) }
             }
             _ => spmd::execute(&self.program, &launch),
         }
-        .map_err(Fault::from)
+        .map_err(Fault::from)?;
+        match limits.beyond.and_then(Beyond::found) {
+            None => Ok(()),
+            Some((stores, OutOfRange { binding, place, length })) => {
+                let name = binding.and_then(|binding| self.names.get(*self.order.get(binding)?));
+                let of = name.map_or_else(|| "an array of the kernel's own".to_owned(), |name| name.to_string());
+                Err(Fault::Beyond { of, place, length, stores })
+            }
+        }
     }
 }

@@ -24,7 +24,7 @@ use super::memory::CpuBuffer;
 use super::program::CpuProgram;
 use crate::backend::{BoxFuture, Buffer, CancelFlag, Command, Dispatch, KernelTime, Refusal, ready};
 use crate::error::{Error, Result};
-use crate::spmd::{Limits, Stopped};
+use crate::spmd::{Beyond, Limits, Stopped};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::threads::{Pool, within};
 
@@ -45,6 +45,8 @@ pub(super) struct TimeLimits {
     pub(super) timeout: Option<Duration>,
     /// The limit on workgroups that run together.
     pub(super) stall: Option<Duration>,
+    /// Kernels are looked at for stores out of range.
+    pub(super) check_stores: bool,
 }
 
 /// Takes batches in order; each runs on one of the threads below, or on that of a caller who waits for it.
@@ -296,7 +298,8 @@ impl Shared {
                 let program = program.downcast_ref::<CpuProgram>().ok_or_else(|| self.foreign("program"))?;
                 let start = Instant::now();
                 let cancel: Vec<&AtomicBool> = dispatch.cancel.iter().map(CancelFlag::as_atomic).collect();
-                let limits = Limits { deadline, cancel: &cancel, stall: self.limits.stall };
+                let beyond = self.limits.check_stores.then(Beyond::default);
+                let limits = Limits { deadline, cancel: &cancel, stall: self.limits.stall, beyond: beyond.as_ref() };
                 program.run(&dispatch, &limits).map_err(|stopped| self.stopped(&dispatch, stopped))?;
                 // Not every program looks at the clock on its way. What ends too late is too late, as on other devices.
                 if deadline.is_some_and(|deadline| Instant::now() > deadline) {
@@ -331,6 +334,9 @@ impl Shared {
             Fault::Stopped(Stopped::Cancelled) => Error::Cancelled { what },
             Fault::Stopped(other) => self.failed(what, other.to_string()),
             Fault::Misfit(reason) => self.failed(what, reason),
+            Fault::Beyond { of, place, length, stores } => {
+                Error::StoreOutOfRange { kernel: what, of, place, length, stores }
+            }
         }
     }
 

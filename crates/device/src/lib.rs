@@ -115,6 +115,8 @@ pub struct OpenOptions {
     pub timeout: Option<Duration>,
     /// The time limit for workgroups that run together on the CPU; `None`: no limit.
     pub stall_limit: Option<Duration>,
+    /// Look for stores out of range, on the CPU.
+    pub check_stores: bool,
     /// Measure each kernel's time on the device, if possible.
     pub profile: bool,
     /// Prefer the device that draws less power, if there is a choice.

@@ -196,6 +196,7 @@ impl Problem {
             | Error::Override { .. }
             | Error::Binding { .. }
             | Error::InvalidSize { .. }
+            | Error::StoreOutOfRange { .. }
             | Error::InvalidInput { .. } => {
                 Self::invalid(without_remedies(&error.to_string()).chars().take(2000).collect::<String>())
             }

@@ -32,8 +32,8 @@ pub use check::Corrupt;
 pub use exec::atomic::atomic_operation;
 pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
-pub use exec::machine::Limits;
 pub(crate) use exec::machine::Watch;
+pub use exec::machine::{Beyond, Limits, OutOfRange};
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub use lower::{Class, Flat, Register, flat};

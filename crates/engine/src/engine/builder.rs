@@ -167,6 +167,26 @@ impl Builder {
         self
     }
 
+    /// Sets whether kernels run on the CPU by an executor that looks at each store: one beyond the end of an array is
+    /// [`crate::Error::StoreOutOfRange`], where WebGPU does nothing. Kernels compiled ahead are not used, and textures are not looked at. Off by
+    /// default.
+    ///
+    /// ```
+    /// let engine = cantus::Engine::builder().check_stores(true).build()?;
+    /// let kernel = cantus::Kernel::from_wgsl(
+    ///     "@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n\
+    ///      @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = 1; }",
+    /// )?;
+    /// let y = engine.zeros::<u32>(&[60])?;
+    /// let error = engine.dispatch(&kernel).bind("y", &y).workgroups([1, 1, 1]).run().and_then(|()| y.to_vec::<u32>()).unwrap_err();
+    /// assert!(error.to_string().contains("the kernel main stores out of range, 4 times"), "{error}");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn check_stores(mut self, check: bool) -> Self {
+        self.own.check_stores = Some(check);
+        self
+    }
+
     /// Sets whether every device computes the same bits: kernels run in their reproducible form ([`crate::Kernel::reproducible`]), operations choose
     /// the same kernels on every device, and neither vendors' libraries nor code compiled ahead run. A device that does not give the expected bits is
     /// refused. This takes several times as long; the guide says how long, and what the mode cannot do.
@@ -235,7 +255,13 @@ impl Builder {
     /// Returns [`crate::Error::NoDevice`] with every candidate's reason, or [`crate::Error::Config`].
     pub fn build_async(self) -> BoxFuture<'static, Result<Engine>> {
         Box::pin(async move {
-            let config = self.own.over(self.base);
+            let mut config = self.own.over(self.base);
+            if config.check_stores.unwrap_or(false) && config.backend.get_or_insert_with(|| "cpu".to_owned()) != "cpu" {
+                return Err(crate::Error::Config {
+                    place: "check_stores".to_owned(),
+                    reason: "only the backend cpu looks for stores out of range (name it, or none)".to_owned(),
+                });
+            }
             let reproducible = config.reproducible.unwrap_or(false);
             if reproducible && !cfg!(feature = "wgsl") {
                 return Err(crate::Error::Config {

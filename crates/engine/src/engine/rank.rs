@@ -119,6 +119,7 @@ pub(super) fn open_options(config: &Config) -> OpenOptions {
         memory_limit: config.memory_limit,
         timeout: config.timeout(),
         stall_limit: config.stall_limit(),
+        check_stores: config.check_stores.unwrap_or(false),
         profile: config.profile.unwrap_or(false) || config.trace.is_some(),
         low_power: config.low_power.unwrap_or(false),
         without_native: !config.native.unwrap_or(true),

@@ -1,6 +1,7 @@
 //! Atomic operations, one active lane after the other, and the length of runtime arrays.
 
 use super::machine::{Active, Machine, Resolved};
+use super::memory::note_beyond;
 use crate::bytecode::{A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Instr, LINEAR, Number, Op};
 use crate::math::{self, AtomicOperation};
 
@@ -20,6 +21,11 @@ pub(crate) unsafe fn atomic(machine: &Machine<'_>, i: &Instr) {
     let Some(op) = atomic_operation(i.op) else { return };
     // SAFETY: `i` is checked (this function's contract): the numbers have this width; elements are aligned, see `check` and `launch`.
     unsafe {
+        if let Some(beyond) = machine.beyond
+            && !matches!(i.op, Op::Atomic(Atomic::Load, _))
+        {
+            note_beyond(machine, i, access, beyond);
+        }
         match (number.is_wide(), access.shared) {
             (true, true) => each(machine, i, access, |at, value, other| math::atomic_u64(op, at, value, other)),
             (true, false) => each(machine, i, access, |at, value, other| math::plain_u64(op, at, value, other)),

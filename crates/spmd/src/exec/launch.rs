@@ -294,6 +294,7 @@ impl<'a> Plan<'a> {
             let ids = self.ids[usize::from(groups < self.groups_per_batch)];
             let machine = Machine {
                 file,
+                beyond: limits.beyond,
                 n,
                 padded: padded(n),
                 lanes: self.code.lanes as usize,
@@ -387,6 +388,7 @@ impl<'a> Plan<'a> {
             count,
             private,
             shared: matches!(access.space, Space::Binding(_)),
+            space: access.space,
             element: access.element,
         }
     }

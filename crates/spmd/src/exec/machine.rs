@@ -10,14 +10,15 @@
 //! Memory of bindings is shared between threads, and with whoever lent it: it is only ever touched as `shared` says, within the bounds in
 //! [`Resolved`] and aligned for its elements, so that a race in the kernel gives some integer and nothing worse.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use web_time::Instant;
 
 use super::isa::Table;
 use super::launch::Stopped;
-use crate::bytecode::{A_UNIFORM, B_UNIFORM, C_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
+use crate::bytecode::{A_UNIFORM, B_UNIFORM, C_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op, Space};
 
 /// The address of an access in this launch: `pointer + index * stride` for `index < count`, all within the memory.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,7 @@ pub struct Resolved {
     pub private: bool,
     /// Other threads may touch it at the same time.
     pub shared: bool,
+    pub space: Space,
     pub element: Element,
 }
 
@@ -61,6 +63,43 @@ pub struct Limits<'a> {
     pub cancel: &'a [&'a AtomicBool],
     /// The time after which workgroups that run together are stopped at their next check.
     pub stall: Option<Duration>,
+    /// Stores out of range are noted here; without it they are dropped alone.
+    pub beyond: Option<&'a Beyond>,
+}
+
+/// The stores out of range of a launch.
+#[derive(Debug, Default)]
+pub struct Beyond {
+    stores: AtomicU64,
+    first: OnceLock<OutOfRange>,
+}
+
+/// A store out of range.
+#[derive(Debug, Clone, Copy)]
+pub struct OutOfRange {
+    /// The place of the binding in [`crate::Bytecode::bindings`]; `None` for memory of a workgroup or an invocation.
+    pub binding: Option<usize>,
+    /// The place in the array, counted in what the store writes.
+    pub place: u64,
+    /// The number of places.
+    pub length: u64,
+}
+
+impl Beyond {
+    pub(crate) fn note(&self, access: &Resolved, index: u32) {
+        self.stores.fetch_add(1, Ordering::Relaxed);
+        let binding = match access.space {
+            Space::Binding(binding) => Some(binding as usize),
+            Space::Workgroup | Space::Table | Space::Private { .. } => None,
+        };
+        let _ = self.first.set(OutOfRange { binding, place: index.into(), length: access.count });
+    }
+
+    /// Returns the number of stores by invocations, and one of the first; `None` if there were none.
+    #[must_use]
+    pub fn found(&self) -> Option<(u64, OutOfRange)> {
+        self.first.get().map(|first| (self.stores.load(Ordering::Relaxed), *first))
+    }
 }
 
 impl<'a> Limits<'a> {
@@ -119,6 +158,8 @@ pub(crate) struct ResolvedRows {
 
 pub(crate) struct Machine<'a> {
     pub file: *mut u32,
+    /// Where stores out of range are noted.
+    pub beyond: Option<&'a Beyond>,
     /// Lanes in use.
     pub n: usize,
     /// `n`, rounded up to the lane step.

@@ -6,7 +6,7 @@
 //! The rest goes lane by lane.
 
 use super::isa::Lanes;
-use super::machine::{Active, Machine, Resolved};
+use super::machine::{Active, Beyond, Machine, Resolved};
 use super::shared::{BLOCK_BYTES, Shared, copy, copy_block, fill_run, read_run, write_run};
 use crate::bytecode::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
 use crate::math;
@@ -35,11 +35,37 @@ pub(crate) unsafe fn store<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     let access = &machine.accesses[i.x as usize];
     // SAFETY: `i` is checked (this function's contract): the register has the width that the element asks for.
     unsafe {
+        if let Some(beyond) = machine.beyond {
+            note_beyond(machine, i, access, beyond);
+        }
         match access.element {
             Element::Word => store_as::<I, true, u32, u32>(machine, i, access, |x| x),
             Element::Wide => store_as::<I, true, u64, u64>(machine, i, access, |x| x),
             Element::Half => store_as::<I, false, u16, f32>(machine, i, access, math::f32_to_f16),
             Element::Short | Element::UnsignedShort => store_as::<I, false, u16, u32>(machine, i, access, |x| x as u16),
+        }
+    }
+}
+
+/// Notes the active lanes whose index of a store or an atomic operation is beyond the count.
+///
+/// # Safety
+/// As [`store`].
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn note_beyond(machine: &Machine<'_>, i: &Instr, access: &Resolved, beyond: &Beyond) {
+    // SAFETY: `i` is checked (this function's contract): the operand has a word for each lane, or one for all.
+    unsafe {
+        let active = machine.active(i.m);
+        for lane in (0..machine.n).filter(|lane| active.has(*lane)) {
+            let index = match i.form {
+                form if form & LINEAR != 0 => machine.scalar::<u32>(i.a).wrapping_add(lane as u32),
+                form if form & A_UNIFORM != 0 => machine.scalar::<u32>(i.a),
+                _ => machine.scalar::<u32>(i.a + lane as u32),
+            };
+            if u64::from(index) >= access.count {
+                beyond.note(access, index);
+            }
         }
     }
 }
