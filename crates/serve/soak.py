@@ -316,7 +316,7 @@ def kills_and_restarts(world, service, seconds, say):
     events = ["kill"] * 20 + ["restart"] * 5
     random.Random(1).shuffle(events)
     # A service does not start on keys that are a pipe.
-    down, settings, names = [], iter(SETTINGS), [name for name in ATTACKS if name != "files"]
+    down, settings, names = [], iter(SETTINGS), [name for name in ATTACKS if name != "files"] or ["pause"]
     for number, event in enumerate(events):
         # Beside, under another name: these latencies are those of a process that ends.
         world.set(names[number % len(names)])
@@ -386,7 +386,13 @@ def main():
     parser.add_argument("--minutes", type=float, default=60.0, help="how long [60]")
     parser.add_argument("--program", default=os.environ.get("CANTUS_SERVE", "target/debug/cantus-serve"), help="as cantus-serve, or 'cantus serve'")
     parser.add_argument("--growth", type=float, default=64.0, help="MiB by which the service's memory may grow from its first third to its last [64]")
+    parser.add_argument("--attacks", default=",".join(ATTACKS), help="some of them, separated by commas [all]")
     given = parser.parse_args()
+    chosen = given.attacks.split(",")
+    if unknown := [name for name in chosen if name not in ATTACKS]:
+        parser.error(f"there is no attack {', '.join(unknown)}: {', '.join(ATTACKS)}")
+    for name in [name for name in ATTACKS if name not in chosen]:
+        del ATTACKS[name]
     PAUSE = min(PAUSE, given.minutes * 60 / 80)
     program = given.program.split()
     program[0] = str(pathlib.Path(program[0]).resolve())

@@ -129,7 +129,7 @@ pub(super) async fn read(
 }
 
 /// The length up to which a body is parsed where other requests wait for it.
-const INLINE: usize = 16 << 10;
+const INLINE: usize = 64 << 10;
 
 /// Reads and checks what takes a while in the key's turn, where no other request waits for it, and returns the seconds that it took. The body counts,
 /// and the turn is taken, until that ends, also where its client goes away before.

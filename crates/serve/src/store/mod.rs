@@ -303,6 +303,34 @@ mod tests {
         assert!(read("old") == [result]);
     }
 
+    /// The state of a job that a stop interrupts may come after its end, or after the job is forgotten: neither comes back as one without a request.
+    #[test]
+    fn a_state_does_not_undo_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).unwrap().store;
+        let Change::Finish(done, _) = ended("one", Vec::new()) else { unreachable!() };
+        let mut running = done.clone();
+        running.job.state = crate::job::State::Running;
+        let change = |change: Change| pollster::block_on(store.change(change)).unwrap();
+        let mut forgotten = running.clone();
+        forgotten.id = "two".to_owned();
+        change(Change::Accept(running.clone(), vec![7].into()));
+        change(Change::Accept(forgotten.clone(), vec![8].into()));
+        change(Change::Update(running.clone()));
+        assert_eq!(store.request("one").unwrap(), Some(vec![7]));
+        change(Change::Finish(done, Some(vec![1].into())));
+        change(Change::Update(running));
+        change(Change::Forget(forgotten.clone()));
+        change(Change::Update(forgotten));
+        assert_eq!(store.result("one", 0).unwrap(), Some(vec![1]));
+        drop(store);
+        let records = open(folder.path()).unwrap().records;
+        assert_eq!(
+            records.iter().map(|record| (&*record.id, record.job.state.name())).collect::<Vec<_>>(),
+            [("one", "done")]
+        );
+    }
+
     #[test]
     fn an_empty_store_is_set_aside() {
         let folder = tempfile::tempdir().unwrap();

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use redb::Database;
+use redb::{Database, ReadableTable as _, Table};
 
-use crate::job::Shape;
+use crate::job::{Record, Shape};
 
 use super::open::{Identity, again, to_read};
 use super::pieces;
@@ -168,6 +168,10 @@ fn commit(database: &Database, age: Age, changes: &[&Change]) -> Result<(), redb
                 pieces::remove(&mut results, id)?;
                 continue;
             }
+            // A stop writes the states of what it interrupts while the ends of some are on their way: an end stays, and so does a job's absence.
+            if matches!(change, Change::Update(_)) && !is_open(&records, id)? {
+                continue;
+            }
             let bytes = serde_json::to_vec(record).map_err(|error| redb::Error::Io(error.into()))?;
             records.insert(id, bytes.as_slice())?;
             match change {
@@ -187,4 +191,11 @@ fn commit(database: &Database, age: Age, changes: &[&Change]) -> Result<(), redb
     }
     write.commit()?;
     Ok(())
+}
+
+/// Returns whether a job is on the disk and has not ended.
+fn is_open(records: &Table<'_, &'static str, &'static [u8]>, id: &str) -> Result<bool, redb::Error> {
+    let Some(bytes) = records.get(id)? else { return Ok(false) };
+    let record: Record = serde_json::from_slice(bytes.value()).map_err(|error| redb::Error::Io(error.into()))?;
+    Ok(!record.job.state.ended())
 }
