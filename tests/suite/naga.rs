@@ -363,8 +363,14 @@ fn invalid_texts_stay_invalid() {
         "fn f(v: f32) -> f32 { return ldexp(v, 129); }",
         "fn f(v: u32) -> u32 { return extractBits(v, 30u, 5u); }",
         "const c = inverseSqrt(-1.0);",
+        "const c = true && inverseSqrt(-1.0) > 0;",
+        "const a = false; const b = i32(0); const c = a && b;",
+        "fn f() -> bool { return true || vec2(true, false); }",
+        "fn f(a: u32) -> bool { return false && (a + 1u); }",
         "const c = fma(3e38f, 2.0f, 0.0f);",
         "const c = normalize(vec2f());",
+        "const c = cross(vec3f(3e38), vec3f(3e38));",
+        "const c = faceForward(vec2f(1), vec2f(3e38), vec2f(-3e38));",
         "const c = bitcast<f32>(0x7f800000u);",
         "@group(0) @binding(0) var t: texture_2d<f32>;\n@group(0) @binding(1) var s: sampler;\nfn f() -> vec4f { return textureSampleLevel(t, s, vec2f(), 0.0, vec2i(8, 0)); }",
         "struct I { @align(64) v: u32 }\nstruct T { @size(8) i: I }\n@group(0) @binding(0) var<storage> s: T;",
@@ -389,11 +395,38 @@ fn valid_texts_stay_valid() {
         "const a = clamp(3, 1, 5); const b = dot(vec2(1, 2), vec2(3, 4)); const_assert a + b == 14;",
         "const a = smoothstep(2.0, 1.0, 1.5); const b = ldexp(1.0f, 128 - 1); const c = extractBits(1u, 0u, 32u);",
         "const a = dot(vec2i(2147483647, 1), vec2i(2, 2)); const b = clamp(vec2u(9u), vec2u(1u), vec2u(4u));",
+        "const z = 0i; fn f() { let a = false && 1 / z == 0; const s = 31u; let b = true || i32(1 << s) < 0; }",
+        "const z = 0.0f; const a = !(true || 1f / z == 0) && (true || sqrt(z - 1) > 2);",
+        "var<workgroup> w: atomic<u32>; fn f(a: bool) -> bool { return a && atomicCompareExchangeWeak(&w, 0u, 1u).exchanged; }",
+        "fn f(a: bool, x: f32) -> bool { return (a && modf(x).fract > 0.5) || frexp(x).exp == 1; }",
+        "fn f(p: ptr<function, bool>, v: vec2<bool>) -> bool { return (*p && v.x) || (all(v) && any(v & v)); }",
+        "@group(0) @binding(0) var t: texture_2d<f32>; fn f(a: bool) -> bool { return a && textureNumLevels(t) == 1u; }",
     ] {
         let text = format!("{text}\n{ENTRY}");
         if let Err(error) = Kernel::from_wgsl(&text) {
             panic!("{error}\n{text}");
         }
+    }
+}
+
+/// Overrides for which a function has no value are an error where they are set, as constants are where they are written; an operand that is not
+/// evaluated needs none.
+#[test]
+fn overrides_have_the_domains_of_constants() {
+    const HEAD: &str = "override low = 1.0; override high = 2.0; override count = 8u; override on = true;\n\
+        @group(0) @binding(0) var<storage, read_write> y: array<f32>;\n@compute @workgroup_size(1) fn main() { y[0] = ";
+    for (body, name, good, bad) in [
+        ("clamp(y[1], low, high)", "low", 1.5, 3.0),
+        ("smoothstep(low, high, y[1])", "high", 3.0, 1.0),
+        ("f32(extractBits(u32(y[1]), 28u, min(count, 5u)))", "count", 4.0, 5.0),
+        ("inverseSqrt(low)", "low", 4.0, -1.0),
+        ("f32(on && sqrt(low - 2.0) > 0.5)", "on", 0.0, 1.0),
+    ] {
+        let kernel = Kernel::from_wgsl(&format!("{HEAD}{body}; }}")).unwrap_or_else(|error| panic!("{error}\n{body}"));
+        let with = |value: f64| kernel.with_override(name, value).and_then(|kernel| kernel.reflection().map(|_| ()));
+        with(good).unwrap_or_else(|error| panic!("{name} = {good}: {error}\n{body}"));
+        let error = with(bad).expect_err(body).to_string();
+        assert!(error.contains("with its overrides"), "{error}");
     }
 }
 

@@ -137,7 +137,7 @@ fn messages_are_wgsls() {
     let cases = [
         (body("let a = 1.0f + y[0];"), 3, "`+` does not take f32 with u32 (convert one of them)"),
         (body("var v = vec3f(); let a = v * mat2x2f();"), 3, "`*` does not take vec3<f32> with mat2x2<f32>"),
-        (body("let a = y[0] && true;"), 2, "`&&` does not take u32"),
+        (body("let a = y[0] && true;"), 3, "`&&` does not take u32"),
         (body("var b = true; let a = -b;"), 3, "`-` does not take a value of this type"),
         (format!("fn f(a: u32) -> u32 {{ return a; }}\n{}", body("y[0] = f(1u, 2u);")), 4, "1 arguments and gets 2"),
         (

@@ -400,6 +400,9 @@ impl Parsed {
             },
             resolved => resolved?,
         };
+        if let Some(error) = self.without_value(overrides) {
+            return Err(error);
+        }
         let entry_point = module
             .entry_points
             .iter()
@@ -408,8 +411,27 @@ impl Parsed {
         Ok(Resolved { module, info, entry_point })
     }
 
+    /// A call that has no value for these overrides. naga computes what it can, and looks at no function's domain.
+    fn without_value(&self, values: &BTreeMap<String, f64>) -> Option<Error> {
+        if self.module.overrides.is_empty() {
+            return None;
+        }
+        let text = self.text_with_constants(values)?;
+        let (_, reason) = Front::read(&text)?.outside_domain()?;
+        Some(Error::InvalidWgsl {
+            kernel: self.source.file.name.clone(),
+            report: format!("with its overrides: {reason}"),
+            place: None,
+        })
+    }
+
     /// The same text with constants in place of the overrides.
     fn with_constants(&self, values: &BTreeMap<String, f64>) -> Option<Self> {
+        let text = self.text_with_constants(values)?;
+        on_deep_stack(&self.source.file, || self.with_text(&text)).ok()
+    }
+
+    fn text_with_constants(&self, values: &BTreeMap<String, f64>) -> Option<String> {
         if !self.is_plain {
             return None;
         }
@@ -418,8 +440,7 @@ impl Parsed {
             let literal = value.map(|&value| literal(scalar_of_type(&self.module, known.ty)?, value));
             Some((known.name.clone()?, literal))
         });
-        let text = Front::read(&self.source.text)?.with_constants(&known.collect())?;
-        on_deep_stack(&self.source.file, || self.with_text(&text)).ok()
+        Front::read(&self.source.text)?.with_constants(&known.collect())
     }
 
     /// Returns the text that naga read.

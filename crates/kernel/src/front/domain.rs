@@ -2,9 +2,11 @@
 //! and inputs that no compute entry point has.
 
 use super::eval::Evaluator;
+use super::eval::value::Ty;
 use super::infer::Inference;
-use super::rewrite::{builtin, numbered};
+use super::rewrite::{builtin, numbered, unevaluated};
 use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, Tree};
+use cantus_base::listed::Listed;
 
 /// Builtin functions that the evaluator computes wherever they have a value.
 const COMPUTED: [&str; 60] = [
@@ -75,9 +77,14 @@ pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
     input(tree).or_else(|| undeclared(tree)).or_else(|| {
         let mut evaluator = Evaluator::new(tree);
         let mut inference = Inference::new(tree);
+        // What is not evaluated needs no value.
+        let skipped = unevaluated(tree, &mut evaluator);
+        let skipped: Vec<Place> = skipped.into_iter().map(|(_, right, _)| tree.expr(right).place).listed();
+        let is_skipped = |place: Place| skipped.iter().any(|all| all.start <= place.start && place.end <= all.end);
         numbered(tree).find_map(|id| {
             let place = tree.expr(id).place;
             match tree.expr(id).kind {
+                ExprKind::Call { .. } if is_skipped(place) => None,
                 ExprKind::Call { callee, arguments, .. } => {
                     let name = builtin(tree, callee)?;
                     if let ("bitcast", ExprKind::Name { templates, .. }) = (name, tree.expr(callee).kind) {
@@ -85,6 +92,15 @@ pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
                     }
                     let reason = call(&mut evaluator, id, name, tree.list(arguments))?;
                     Some((place, reason))
+                }
+                // naga does not look at the right operand where the left one decides.
+                ExprKind::Binary(operator @ (Operator::AndThen | Operator::OrElse), left, right) => {
+                    let word = if operator == Operator::AndThen { "&&" } else { "||" };
+                    let mut other = |id| inference.vector(id).filter(|known| *known != (Ty::Bool, 1));
+                    let (place, (ty, size)) =
+                        [left, right].into_iter().find_map(|id| Some((tree.expr(id).place, other(id)?)))?;
+                    let of = if size == 1 { String::new() } else { format!("vectors of {size} ") };
+                    Some((place, format!("`{word}` does not take {of}{} (both operands are bool)", ty.word())))
                 }
                 ExprKind::Unary(b'-', inner) => inference
                     .is_matrix(inner)

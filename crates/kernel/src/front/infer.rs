@@ -122,7 +122,10 @@ impl<'t> Inference<'t> {
 
     fn member(&mut self, base: ExprId, name: &str) -> Option<Inferred> {
         match self.of(base)? {
-            Vector(ty, _) => Some(Vector(ty, name.len())),
+            // Builtin functions give structures as well, whose types are not told here.
+            Vector(ty, _) if name.len() <= 4 && name.chars().all(|part| "xyzwrgba".contains(part)) => {
+                Some(Vector(ty, name.len()))
+            }
             Frexp(ty, size) => match (name, ty) {
                 ("exp", Ty::Float) => Some(Vector(Ty::Int, size)),
                 ("exp", _) => Some(Vector(Ty::I32, size)),
@@ -133,7 +136,7 @@ impl<'t> Inference<'t> {
                 let found = members.iter().find(|member| member.name.text(self.tree.text) == name)?.ty;
                 self.named(found)
             }
-            Matrix(..) | Array(_) => None,
+            Vector(..) | Matrix(..) | Array(_) => None,
         }
     }
 

@@ -110,6 +110,12 @@ impl<'t> Front<'t> {
         Some((naga::Span::new(place.start, place.end), reason))
     }
 
+    /// A call of a builtin function with constants for which it has no value, and the reason.
+    pub(super) fn outside_domain(&self) -> Option<(naga::Span, String)> {
+        let (place, reason) = domain::fault(&self.0)?;
+        Some((naga::Span::new(place.start, place.end), reason))
+    }
+
     /// Constants that are too many to be evaluated.
     pub(super) fn excess(&self) -> Option<(naga::Span, String)> {
         let (place, reason) = constants::excess(&self.0)?;

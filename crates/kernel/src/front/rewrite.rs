@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::edits::Edit;
 use super::eval::Evaluator;
-use super::eval::value::Value;
+use super::eval::value::{Scalar, Value};
 use super::tree::{DeclId, DeclKind, ExprId, ExprKind, Operator, Place, StmtKind, Tree};
 use crate::behavior::Behavior;
 use cantus_base::listed::Listed;
@@ -85,7 +85,40 @@ pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
     edits.extend(run_time_names(tree, &constants));
     edits.extend(shadowed(tree));
     edits.extend(constant_builtins(tree, &constants));
+    edits.extend(decided(tree));
     edits
+}
+
+/// `false && …` and `true || …`, replaced by their value: the right operand is not evaluated, so it may have none.
+fn decided(tree: &Tree<'_>) -> Vec<Edit> {
+    let mut evaluator = Evaluator::new(tree);
+    let found = unevaluated(tree, &mut evaluator);
+    let lacking = found.into_iter().filter(|&(_, right, _)| evaluator.value(right).is_none());
+    let edit = |(id, _, value): (ExprId, ExprId, bool)| {
+        let place = tree.expr(id).place;
+        Edit { start: place.start, end: place.end, text: value.to_string() }
+    };
+    lacking.map(edit).listed()
+}
+
+/// The constant expressions with `&&` or `||` whose left operand decides: each with its right operand and its value.
+pub(super) fn unevaluated(tree: &Tree<'_>, evaluator: &mut Evaluator<'_>) -> Vec<(ExprId, ExprId, bool)> {
+    if !tree.text.contains("&&") && !tree.text.contains("||") {
+        return Vec::new();
+    }
+    let constants = tree.constants();
+    let decides = |id: ExprId| {
+        let ExprKind::Binary(operator @ (Operator::AndThen | Operator::OrElse), left, right) = tree.expr(id).kind
+        else {
+            return None;
+        };
+        let value = operator == Operator::OrElse;
+        let is_decided = constants[left as usize]
+            && constants[right as usize]
+            && evaluator.value(left) == Some(Value::Scalar(Scalar::Bool(value)));
+        is_decided.then_some((id, right, value))
+    };
+    numbered(tree).filter_map(decides).listed()
 }
 
 pub(super) fn numbered(tree: &Tree<'_>) -> impl DoubleEndedIterator<Item = ExprId> + use<> {

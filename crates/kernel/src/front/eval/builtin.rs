@@ -173,16 +173,22 @@ fn geometric(name: &str, values: &[Value], ty: Ty) -> Option<Value> {
         ("cross", 2) => {
             let (a, b) = (vector(0)?, vector(1)?);
             let ([a0, a1, a2], [b0, b1, b2]) = (a.as_slice(), b.as_slice()) else { return None };
+            // Products are values of the type, as in the dot product below: one beyond its range is an error.
+            let products = [a1 * b2, a2 * b1, a2 * b0, a0 * b2, a0 * b1, a1 * b0];
+            products.into_iter().try_for_each(|product| ty.float(product).map(|_| ()))?;
             made(vec![a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0])
         }
         ("reflect", 2) => {
             let (incident, normal) = (vector(0)?, vector(1)?);
             let twice = 2.0 * dot(&normal, &incident);
+            ty.float(twice)?;
             made(incident.iter().zip(&normal).map(|(i, n)| i - twice * n).listed())
         }
         ("faceForward", 3) => {
             let (shown, incident, reference) = (vector(0)?, vector(1)?, vector(2)?);
-            let keeps = dot(&reference, &incident) < 0.0;
+            let along = dot(&reference, &incident);
+            ty.float(along)?;
+            let keeps = along < 0.0;
             made(shown.into_iter().map(|cell| if keeps { cell } else { -cell }).listed())
         }
         ("refract", 3) => {

@@ -50,6 +50,18 @@ pub(super) fn to_half(value: f64) -> Option<f32> {
 }
 
 impl Ty {
+    /// Returns its name in WGSL, or what it is.
+    pub(in crate::front) fn word(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int | Self::Float => "numbers",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+        }
+    }
+
     pub(super) fn is_float(self) -> bool {
         matches!(self, Self::Float | Self::F32 | Self::F16)
     }
