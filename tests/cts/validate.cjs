@@ -29,7 +29,7 @@ function fault(code, entry, constants = {}) {
   if (!known.has(key)) {
     fs.writeFileSync(file, code);
     const sets = Object.entries(constants).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
-    const { status, stderr, signal } = spawnSync(binary, ['compile', file, '--target', 'wgsl', '--entry', entry, ...sets, '-o', path.join(folder, 'out')],
+    const { status, stderr, signal } = spawnSync(binary, ['compile', file, '--types', 'ts', '--entry', entry, ...sets, '-o', path.join(folder, 'out')],
       { encoding: 'utf8', timeout: 60000 });
     asked++;
     // A program that ends by a signal or a panic has judged nothing.

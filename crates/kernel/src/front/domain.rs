@@ -90,7 +90,9 @@ pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
                     if let ("bitcast", ExprKind::Name { templates, .. }) = (name, tree.expr(callee).kind) {
                         evaluator.vector_type(*tree.list(templates).first()?)?;
                     }
-                    let reason = call(&mut evaluator, id, name, tree.list(arguments))?;
+                    let arguments = tree.list(arguments);
+                    let reason = mismatch(&mut evaluator, &mut inference, (callee, name), arguments, tree);
+                    let reason = reason.or_else(|| call(&mut evaluator, id, name, arguments))?;
                     Some((place, reason))
                 }
                 // naga does not look at the right operand where the left one decides.
@@ -109,6 +111,41 @@ pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
             }
         })
     })
+}
+
+/// Returns what is wrong with the types of a call: those that naga does not compare.
+fn mismatch(
+    evaluator: &mut Evaluator<'_>,
+    inference: &mut Inference<'_>,
+    (callee, name): (ExprId, &str),
+    arguments: &[ExprId],
+    tree: &Tree<'_>,
+) -> Option<String> {
+    match (name, arguments) {
+        ("select", [reject, accept, _]) => {
+            let ((a, n), (b, m)) = (inference.vector(*reject)?, inference.vector(*accept)?);
+            let is_same = n == m && a.common(b).is_some();
+            (!is_same).then(|| "`select` takes two values of one type".to_owned())
+        }
+        ("bitcast", [operand]) => {
+            let ExprKind::Name { templates, .. } = tree.expr(callee).kind else { return None };
+            let (to, size) = evaluator.vector_type(*tree.list(templates).first()?)?;
+            let (from, count) = inference.vector(*operand)?;
+            let bits = |ty: Ty, count: usize| count * if ty == Ty::F16 { 16 } else { 32 };
+            let (from, to) = (bits(from, count), bits(to, size));
+            (from != to).then(|| format!("`bitcast` of {from} bits to {to}"))
+        }
+        ("extractBits" | "insertBits", [number, ..]) => {
+            let (ty, _) = inference.vector(*number)?;
+            let is_whole = matches!(ty, Ty::Int | Ty::I32 | Ty::U32);
+            (!is_whole).then(|| format!("`{name}` takes whole numbers, not {}", ty.word()))
+        }
+        (_, [_, lane]) if name.starts_with("subgroupShuffle") || name == "subgroupBroadcast" => {
+            let lane = evaluator.whole(*lane).filter(|lane| !(0..128).contains(lane))?;
+            Some(format!("the lane {lane} of `{name}` is not from 0 to 127"))
+        }
+        _ => None,
+    }
 }
 
 /// Returns what is wrong with a call of a builtin function.

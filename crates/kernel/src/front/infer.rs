@@ -170,6 +170,7 @@ impl<'t> Inference<'t> {
             "unpack4xI8" => Some(Vector(Ty::I32, 4)),
             "unpack4xU8" => Some(Vector(Ty::U32, 4)),
             "arrayLength" | "dot4U8Packed" => Some(Vector(Ty::U32, 1)),
+            "subgroupBallot" => Some(Vector(Ty::U32, 4)),
             "dot4I8Packed" => Some(Vector(Ty::I32, 1)),
             "all" | "any" => Some(Vector(Ty::Bool, 1)),
             _ if word.starts_with("unpack2") => Some(Vector(Ty::F32, 2)),
@@ -255,6 +256,10 @@ fn plain(word: &str) -> Option<Inferred> {
 fn literal(text: &str) -> Option<Ty> {
     let hex = text.starts_with("0x") || text.starts_with("0X");
     let is_float = text.contains('.') || (!hex && text.contains(['e', 'E'])) || (hex && text.contains(['p', 'P']));
+    // Numbers of 64 bits have no type here.
+    if ["lf", "li", "lu"].iter().any(|suffix| text.ends_with(suffix)) {
+        return None;
+    }
     Some(match text.chars().last()? {
         _ if matches!(text, "true" | "false") => Ty::Bool,
         'u' => Ty::U32,
