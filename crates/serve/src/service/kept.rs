@@ -6,7 +6,7 @@ use super::Service;
 use crate::problem::Problem;
 use crate::share::Short;
 
-/// Bytes on disk, and about as many in memory, of a job besides what its request and its result hold.
+/// Bytes on disk of a job besides what its request and its result hold. In memory it takes about three times as many (`benches/notes/2026-11-29-guard.md`).
 pub(super) const RECORD: u64 = 1024;
 
 impl Service {
