@@ -28,6 +28,7 @@ mod long_axes;
 mod matmul;
 mod memory;
 mod misuse;
+mod narrow;
 mod native;
 mod networks;
 mod nonzero;

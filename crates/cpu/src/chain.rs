@@ -2,13 +2,16 @@
 //! the executor's bits.
 
 mod bytes;
+mod complex;
 pub(super) mod functions;
 mod inputs;
+mod narrow;
 mod pairs;
 mod precise;
 mod walk;
 mod wide;
 
+pub(super) use self::pairs::every_second_of;
 use self::walk::{MOST_AXES, Walk};
 use super::copies;
 use super::fault::Fault;
@@ -21,8 +24,13 @@ use crate::threads;
 
 /// Floats of a block.
 pub(super) const BLOCK: usize = 1024;
+/// Bytes of all blocks of a chain, which lie in the first cache beside what is read and written.
+const NEAR: usize = 1 << 14;
 /// Floats that a task computes at least.
 const TASK: usize = 1 << 14;
+/// Tasks of a thread, where there are enough elements, and elements of a task, at most.
+const TASKS: usize = 8;
+const MOST_TASK: usize = 1 << 20;
 /// Lanes of complex numbers that are narrowed together.
 const HALVED: usize = 64;
 /// The longest row that is kept in memory while a function of the row runs.
@@ -152,6 +160,8 @@ pub(super) trait Lane: Copy {
     fn wide_constant(bits: u64) -> Self;
     fn of_byte(byte: u8) -> Self;
     fn of_bytes(bytes: &[u8], to: &mut [Self]);
+    /// Lanes of words of 32 bits, each of which is the low half of one.
+    fn of_words(words: &[u32], to: &mut [Self]);
     fn narrowed(lanes: &[Self], to: &mut [u8]);
     /// The words of lanes that have more than these.
     fn halved(lanes: &[Self], to: &mut [u32]);
@@ -164,11 +174,23 @@ pub(super) trait Lane: Copy {
     /// Elements of both by turns.
     fn interleaved(parts: [&[Self]; 2], to: &mut [Self]);
 
+    /// Products of complex numbers, whose parts alternate: as many as each slice has pairs.
+    fn complex_products(factors: [&[Self]; 2], to: &mut [Self]);
+
     /// Runs a plan's steps for `count` lanes: `at` says where each step's are.
     ///
     /// # Safety
     /// `count` lanes of each step lie there, and what is written overlaps nothing that the same step reads.
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize);
+
+    /// Returns whether [`Lane::narrow_step`] has a step with results of this number of bytes.
+    fn has_narrow(step: &Step, bytes: usize) -> bool;
+
+    /// Runs a step that writes numbers of fewer bytes than lanes have.
+    ///
+    /// # Safety
+    /// `count` lanes of what it reads lie where `at` says, and there is room for as many numbers.
+    unsafe fn narrow_step(step: &Step, at: &[*mut Self], count: usize, to: *mut u8);
 }
 
 impl Lane for f32 {
@@ -188,6 +210,10 @@ impl Lane for f32 {
 
     fn of_bytes(bytes: &[u8], to: &mut [Self]) {
         functions::widened(bytes, to);
+    }
+
+    fn of_words(words: &[u32], to: &mut [Self]) {
+        to.iter_mut().zip(words).for_each(|(to, &word)| *to = Self::from_bits(word));
     }
 
     fn narrowed(lanes: &[Self], to: &mut [u8]) {
@@ -212,9 +238,22 @@ impl Lane for f32 {
         pairs::interleaved_words(parts, to);
     }
 
+    fn complex_products(factors: [&[Self]; 2], to: &mut [Self]) {
+        complex::products_of_words(factors, to);
+    }
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { functions::steps(plan.steps, at, count) }
+    }
+
+    fn has_narrow(step: &Step, bytes: usize) -> bool {
+        narrow::has(step, bytes)
+    }
+
+    unsafe fn narrow_step(step: &Step, at: &[*mut Self], count: usize, to: *mut u8) {
+        // SAFETY: the lanes lie there, and there is room for the numbers (this function's contract).
+        unsafe { narrow::of_words(step, at, count, to) }
     }
 }
 
@@ -235,6 +274,10 @@ impl Lane for u8 {
 
     fn of_bytes(bytes: &[u8], to: &mut [Self]) {
         to.copy_from_slice(bytes);
+    }
+
+    fn of_words(words: &[u32], to: &mut [Self]) {
+        to.iter_mut().zip(words).for_each(|(to, &word)| *to = word as u8);
     }
 
     fn narrowed(lanes: &[Self], to: &mut [u8]) {
@@ -258,10 +301,18 @@ impl Lane for u8 {
         pairs::interleaved(parts, to);
     }
 
+    fn complex_products(_factors: [&[Self]; 2], _to: &mut [Self]) {}
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { bytes::steps(plan.steps, &plan.signed, at, count) }
     }
+
+    fn has_narrow(_step: &Step, _bytes: usize) -> bool {
+        false
+    }
+
+    unsafe fn narrow_step(_step: &Step, _at: &[*mut Self], _count: usize, _to: *mut u8) {}
 }
 
 /// The place of a step's result, for a block.
@@ -281,6 +332,8 @@ pub(super) enum Place {
     Counted(u16, usize),
     /// In a block.
     Block(usize),
+    /// In the memory that the machine is given: it is the last step.
+    Result,
     /// Where the row's function left it.
     Made,
 }
@@ -290,6 +343,8 @@ pub(super) struct Plan<'a> {
     steps: &'a [Step],
     pub(super) places: Vec<Place>,
     pub(super) blocks: usize,
+    /// Lanes of a block, and of a run. Without blocks a run has no limit.
+    lanes: usize,
     /// All rows are one.
     pub(super) flat: bool,
     /// Some value stays the same along a row.
@@ -302,12 +357,22 @@ impl<'a> Plan<'a> {
     pub(super) fn new(steps: &'a [Step], shape: &ElementsShape) -> Self {
         // What is read as it lies is read row by row.
         let flat = is_flat(shape, SHORT) || steps.len() > 1 && is_quick_flat::<f32>(shape);
-        Self::of::<f32>(steps, shape, flat)
+        Self { lanes: BLOCK, ..Self::of::<f32>(steps, shape, flat) }
     }
 
     /// Lanes that are computed at once, at most.
-    fn longest<T: Lane>(&self, shape: &ElementsShape) -> usize {
-        if self.flat { T::BLOCK } else { shape.sides.last().map_or(1, |&length| T::BLOCK.min(length)) }
+    fn longest(&self, shape: &ElementsShape) -> usize {
+        if self.flat { self.lanes } else { shape.sides.last().map_or(1, |&length| self.lanes.min(length)) }
+    }
+
+    /// Sets the lanes of a block: as many as lie in the first cache together with `more` other blocks.
+    fn within_cache<T: Lane>(self, more: usize) -> Self {
+        let most = match self.blocks + more {
+            0 => return Self { lanes: usize::MAX, ..self },
+            blocks => NEAR / (blocks * size_of::<T>()),
+        };
+        let lanes = (most + 1).next_power_of_two() / 2;
+        Self { lanes: lanes.clamp(T::BLOCK / 4, 4 * T::BLOCK), ..self }
     }
 
     fn of<T: Lane>(steps: &'a [Step], shape: &ElementsShape, flat: bool) -> Self {
@@ -345,6 +410,7 @@ impl<'a> Plan<'a> {
                 // It stays as it is.
                 Step::Constant(_) | Step::WideConstant(_) => Place::Block(taken(&mut Vec::new())),
                 Step::Row => Place::Made,
+                _ if number + 1 == steps.len() => Place::Result,
                 // What is read is not overwritten by the same step: functions know the two apart.
                 Step::One(..) | Step::Two(..) | Step::Choose(..) => Place::Block(taken(&mut free)),
             });
@@ -359,7 +425,7 @@ impl<'a> Plan<'a> {
             }
         }
         let by_rows = places.iter().any(|place| matches!(place, Place::Row(..)));
-        Self { steps, places, blocks, flat, by_rows, signed: Vec::new() }
+        Self { steps, places, blocks, lanes: T::BLOCK, flat, by_rows, signed: Vec::new() }
     }
 }
 
@@ -390,7 +456,7 @@ impl<'a, T: Lane> Machine<'a, T> {
         inputs: &'a [Floats],
         blocks: *mut T,
     ) -> Self {
-        let longest = plan.longest::<T>(shape);
+        let longest = plan.longest(shape);
         let walks = if plan.flat { shape.inputs.iter().map(Walk::new).collect() } else { Vec::new() };
         let at = vec![blocks; plan.steps.len()];
         let (more, elsewhere) = (&[][..], Vec::new());
@@ -404,7 +470,7 @@ impl<'a, T: Lane> Machine<'a, T> {
             | Place::Block(block) = plan.places[number]
             {
                 // SAFETY: there is room for the plan's blocks (this function's contract), of which this is one.
-                machine.at[number] = unsafe { blocks.add(block * T::BLOCK) };
+                machine.at[number] = unsafe { blocks.add(block * plan.lanes) };
                 let value = match *step {
                     Step::Constant(bits) => Some(T::constant(f32::from_bits(bits))),
                     Step::WideConstant(bits) => Some(T::wide_constant(bits)),
@@ -433,18 +499,18 @@ impl<'a, T: Lane> Machine<'a, T> {
                 // SAFETY: the input has the row (this function's contract); the step has a block, and `longest` is at most that.
                 unsafe {
                     let value = self.element(input, self.start(input, row));
-                    let longest = self.plan.longest::<T>(self.shape);
+                    let longest = self.plan.longest(self.shape);
                     value.fill(std::slice::from_raw_parts_mut(self.at[number], longest));
                 }
             }
         }
     }
 
-    /// Runs the steps for `count` elements of a row from `first` on, up to a block, into `to`.
+    /// Finds the inputs' lanes for `count` elements of a row from `first` on.
     ///
     /// # Safety
-    /// The inputs have the elements; what is written may be.
-    pub(super) unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut T) {
+    /// As [`Machine::run`].
+    unsafe fn find(&mut self, row: usize, first: usize, count: usize) {
         for (number, place) in self.plan.places.iter().enumerate() {
             // SAFETY: the inputs have the elements (this function's contract); each step has a block, and `count` is at most that.
             unsafe {
@@ -469,13 +535,39 @@ impl<'a, T: Lane> Machine<'a, T> {
                         self.gather(input, first, to);
                     }
                     Place::Made => self.at[number] = self.made.add(first),
-                    Place::Row(..) | Place::Block(_) => {}
+                    Place::Row(..) | Place::Block(_) | Place::Result => {}
                 }
             }
         }
-        let computed = |step: usize| self.plan.steps[step].reads().next().is_some();
+    }
+
+    /// Runs the steps as [`Machine::run`] does, the last one to numbers of fewer bytes than lanes have, which has such a form.
+    ///
+    /// # Safety
+    /// As [`Machine::run`].
+    unsafe fn run_narrow(&mut self, row: usize, first: usize, count: usize, to: *mut u8) {
+        let Some((last, _)) = self.plan.steps.split_last() else { return };
+        // SAFETY: the inputs have the elements, and there is room for the numbers (this function's contract).
+        unsafe {
+            self.find(row, first, count);
+            T::steps(self.plan, &self.at[..self.plan.steps.len() - 1], count);
+            T::narrow_step(last, &self.at, count, to);
+        }
+    }
+
+    /// Runs the steps for `count` elements of a row from `first` on, up to a block, into `to`.
+    ///
+    /// # Safety
+    /// The inputs have the elements; what is written may be.
+    pub(super) unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut T) {
         let last = self.plan.steps.len() - 1;
         let own = self.at[last];
+        if matches!(self.plan.places[last], Place::Copied(..) | Place::Gathered(..) | Place::Counted(..)) {
+            self.at[last] = to;
+        }
+        // SAFETY: the inputs have the elements (this function's contract), and `to` has room for them.
+        unsafe { self.find(row, first, count) };
+        let computed = |step: usize| self.plan.steps[step].reads().next().is_some();
         let place = if self.plan.flat { first } else { row * self.shape.sides.last().copied().unwrap_or(1) + first };
         // SAFETY: the results have room for the elements (this function's contract). Blocks and the results do not overlap.
         unsafe {
@@ -489,12 +581,12 @@ impl<'a, T: Lane> Machine<'a, T> {
             }
             if computed(last) {
                 self.at[last] = to;
-                T::steps(self.plan, &self.at, count);
-                self.at[last] = own;
-            } else {
-                T::steps(self.plan, &self.at, count);
-                own.copy_to_nonoverlapping(to, count);
             }
+            T::steps(self.plan, &self.at, count);
+            if self.at[last] != to {
+                self.at[last].copy_to_nonoverlapping(to, count);
+            }
+            self.at[last] = own;
             for (&(step, bytes), result) in self.shape.more.iter().zip(self.more) {
                 let step = usize::from(step);
                 let made = std::slice::from_raw_parts(self.at[step].cast_const(), count);
@@ -562,15 +654,14 @@ fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limits<'_>) -> R
         });
     }
     if shape.wide {
-        let steps = Plan::of::<f64>(&shape.steps, shape, is_quick_flat::<f64>(shape));
-        return chain::<f64>(shape, &steps, (inputs, more, *y), limits);
+        return complex::computed::<f64>(shape, (inputs, *y), limits)
+            .unwrap_or_else(|| chain::<f64>(shape, None, (inputs, more, *y), limits));
     }
     if let Some(signed) = bytes::signed(shape) {
-        let steps = Plan { signed, ..Plan::of::<u8>(&shape.steps, shape, is_quick_flat::<u8>(shape)) };
-        return chain::<u8>(shape, &steps, (inputs, more, *y), limits);
+        return chain::<u8>(shape, Some(signed), (inputs, more, *y), limits);
     }
-    let steps = Plan::of::<f32>(&shape.steps, shape, is_quick_flat::<f32>(shape));
-    chain::<f32>(shape, &steps, (inputs, more, *y), limits)
+    complex::computed::<f32>(shape, (inputs, *y), limits)
+        .unwrap_or_else(|| chain::<f32>(shape, None, (inputs, more, *y), limits))
 }
 
 /// Writes lanes to a result of fewer bytes each, from a place on.
@@ -613,25 +704,38 @@ unsafe fn write_pairs<T: Lane>(parts: [&[T]; 2], result: Floats, bytes: usize, p
     }
 }
 
-/// Computes a chain without a function of rows.
+/// Elements of a task: at least `least`, and more where a thread would have more than [`TASKS`]. Beginning a task takes as long as a hundred elements.
+fn task_of(count: usize, least: usize) -> usize {
+    threads::share(count, (count / (TASKS * threads::count().max(1))).clamp(least, MOST_TASK.max(least)))
+}
+
+/// Computes a chain without a function of rows. Steps of bytes say which of them read signed ones.
 fn chain<T: Lane>(
     shape: &ElementsShape,
-    steps: &Plan<'_>,
+    signed: Option<Vec<bool>>,
     (inputs, more, y): (&[Floats], &[Floats], Floats),
     limits: &Limits<'_>,
 ) -> Result<(), Stopped> {
+    // A last step that writes fewer bytes itself needs no block in between.
+    let is_narrow = shape.pair.is_none() && shape.bytes != size_of::<T>();
+    let narrows =
+        is_narrow && more.is_empty() && shape.steps.last().is_some_and(|last| T::has_narrow(last, shape.bytes));
+    let between = usize::from(shape.pair.is_some() || is_narrow && !narrows);
+    let steps = Plan::of::<T>(&shape.steps, shape, is_quick_flat::<T>(shape)).within_cache::<T>(between);
+    let steps = &Plan { signed: signed.unwrap_or_default(), ..steps };
     let (length, rows) = match shape.sides.split_last() {
         Some((&length, outer)) if steps.flat => (length * outer.iter().product::<usize>(), 1),
         Some((&length, outer)) => (length, outer.iter().product()),
         None => (1, 1),
     };
-    let block = T::BLOCK;
-    let task = threads::share(rows * length, TASK / BLOCK * block).next_multiple_of(block);
+    let block = steps.lanes;
+    let task = task_of(rows * length, TASK / BLOCK * T::BLOCK).next_multiple_of(T::BLOCK);
     let pieces = length.div_ceil(task);
     let together = (task / length).max(1);
     threads::try_each((rows * pieces).div_ceil(together), |number| {
         limits.begin().check()?;
-        with_scratch([BLOCK * steps.blocks, BLOCK], |[blocks, wide]| {
+        let room = |blocks: usize| if blocks == 0 { 0 } else { block * blocks * size_of::<T>() / size_of::<f32>() };
+        with_scratch([room(steps.blocks), room(between)], |[blocks, wide]| {
             // SAFETY: there is room for the plan's blocks; `sizes` found every element within the bindings, and pieces are distinct.
             unsafe {
                 let mut machine = Machine::<T>::new(steps, shape, inputs, blocks.as_mut_ptr().cast());
@@ -639,8 +743,9 @@ fn chain<T: Lane>(
                 for piece in number * together..(rows * pieces).min((number + 1) * together) {
                     let (row, start) = (piece / pieces, piece % pieces * task);
                     machine.begin_row(row);
-                    for first in (start..length.min(start + task)).step_by(block) {
-                        let (count, place) = (block.min(length - first), row * length + first);
+                    let end = length.min(start + task);
+                    for first in (start..end).step_by(block) {
+                        let (count, place) = (block.min(end - first), row * length + first);
                         if let Some(real) = shape.pair {
                             let block = wide.as_mut_ptr().cast::<T>();
                             machine.run(row, first, count, block);
@@ -651,6 +756,11 @@ fn chain<T: Lane>(
                         }
                         if shape.bytes == size_of::<T>() {
                             machine.run(row, first, count, y.start().cast::<T>().add(place));
+                            continue;
+                        }
+                        if narrows {
+                            let to = y.start().cast::<u8>().add(place * shape.bytes);
+                            machine.run_narrow(row, first, count, to);
                             continue;
                         }
                         let block = wide.as_mut_ptr().cast::<T>();

@@ -1,11 +1,13 @@
 //! Copies of views: elements of 1, 2, 4, 8 or 16 bytes in another order, into contiguous memory.
 
+use super::chain::every_second_of;
 use super::fault::Fault;
 use super::floats::Floats;
 use super::native::{COPIES_PAY, Call, Operation, Work, exactly, unlike};
 use crate::backend::native::{AssembleShape, CopyShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
+use cantus_base::memory;
 
 /// Sides of a block that is transposed in the first cache: a line of memory in each direction.
 const SIDE: usize = 16;
@@ -195,13 +197,15 @@ impl Part {
                 let (x, y) = (self.x.start().cast::<T>().add(from), y.start().cast::<T>().add(to));
                 if self.is_run {
                     let first = piece * run;
-                    x.add(first).copy_to_nonoverlapping(y.add(first), run.min(inner.side - first));
+                    memory::copy(x.add(first), y.add(first), run.min(inner.side - first));
                 } else if let Some(across) = self.across {
                     let (first, begin) = (piece / along * SIDE, piece % along * LONG);
                     let side = SIDE.min(across.side - first);
                     let part = Axis { side: LONG.min(inner.side - begin), ..inner };
                     let x = x.add(first * across.from + begin * inner.from);
                     turn(x, y.add(first * across.to + begin), part, Axis { side, ..across });
+                } else if (inner.from, inner.to) == (2, 1) && inner.side >= SIDE {
+                    every_second_of(x, std::slice::from_raw_parts_mut(y, inner.side));
                 } else {
                     for at in 0..inner.side {
                         y.add(at * inner.to).write(x.add(at * inner.from).read());

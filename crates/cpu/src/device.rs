@@ -14,6 +14,7 @@ use crate::backend::{
 };
 use crate::error::Result;
 use crate::kernel::Kernel;
+use cantus_base::memory;
 
 /// The processor, opened.
 pub struct CpuDevice {
@@ -85,7 +86,7 @@ impl Device for CpuDevice {
             let _exclusive = self.queue.exclusive();
             let target = self.queue.target(&**buffer, offset, data.len() as u64)?;
             // SAFETY: the range was checked; no job runs while the guard lives.
-            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target, data.len()) };
+            unsafe { memory::copy(data.as_ptr(), target, data.len()) };
             Ok(())
         })
     }
@@ -96,7 +97,7 @@ impl Device for CpuDevice {
             let _exclusive = self.queue.exclusive();
             let source = self.queue.range(&**buffer, offset, into.len() as u64)?;
             // SAFETY: the range was checked; no job runs while the guard lives.
-            unsafe { std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), into.len()) };
+            unsafe { memory::copy(source.cast_const(), into.as_mut_ptr(), into.len()) };
             Ok(())
         })
     }

@@ -9,6 +9,7 @@ use crate::backend::native::OrderShape;
 use crate::spmd::{Limits, Stopped};
 use crate::tensor::{DType, Kind};
 use crate::threads;
+use cantus_base::memory;
 
 /// Bytes of the lanes in which short rows lie side by side.
 const LANE_BYTES: usize = 64;
@@ -383,7 +384,7 @@ fn order<K: Bits>(shape: &OrderShape, x: Floats, y: Floats, limits: &Limits<'_>)
         // SAFETY: both have `rows * length` elements; nothing writes the input, and tasks have distinct parts of the result.
         unsafe {
             let to = result.of(first, count);
-            x.start().cast::<K>().add(first).copy_to_nonoverlapping(to.as_mut_ptr(), count);
+            memory::copy(x.start().cast::<K>().add(first), to.as_mut_ptr(), count);
             to
         }
     };

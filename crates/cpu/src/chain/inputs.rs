@@ -4,28 +4,32 @@ use super::walk::Walk;
 use super::{Lane, Machine, SHORT};
 use crate::backend::native::{CopyShape, Roll};
 
+/// The element of a view at the begin of a row.
+pub(super) fn start_of(view: &CopyShape, mut row: usize) -> usize {
+    let outer = view.sides.len().saturating_sub(1);
+    let mut at = view.offset;
+    if outer == 1 {
+        return at + row * view.strides.first().copied().unwrap_or(0);
+    }
+    for (side, stride) in view.sides[..outer].iter().zip(&view.strides).rev() {
+        at += row % side * stride;
+        row /= side;
+    }
+    at
+}
+
 impl<T: Lane> Machine<'_, T> {
     /// The element of an input at the begin of a row.
     pub(in super::super) fn start(&self, input: u16, row: usize) -> usize {
-        self.start_of(&self.shape.inputs[usize::from(input)], row)
-    }
-
-    /// The element of a view at the begin of a row.
-    fn start_of(&self, view: &CopyShape, mut row: usize) -> usize {
-        let outer = self.shape.sides.len().saturating_sub(1);
-        let mut at = view.offset;
-        if outer == 1 {
-            return at + row * view.strides.first().copied().unwrap_or(0);
-        }
-        for (side, stride) in self.shape.sides[..outer].iter().zip(&view.strides).rev() {
-            at += row % side * stride;
-            row /= side;
-        }
-        at
+        start_of(&self.shape.inputs[usize::from(input)], row)
     }
 
     pub(super) fn is_byte(&self, input: u16) -> bool {
         self.shape.inputs[usize::from(input)].bytes == 1
+    }
+
+    fn is_word(&self, input: u16) -> bool {
+        self.shape.inputs[usize::from(input)].bytes == 4
     }
 
     /// An element of an input.
@@ -55,7 +59,7 @@ impl<T: Lane> Machine<'_, T> {
         };
         if !self.plan.flat {
             let step = view.strides.last().copied().unwrap_or(0);
-            return run(to, self.start_of(view, row) + first * step, step);
+            return run(to, start_of(view, row) + first * step, step);
         }
         let walk = Walk::new(view);
         match walk.axes.first() {
@@ -85,6 +89,9 @@ impl<T: Lane> Machine<'_, T> {
                 } else {
                     to.iter_mut().enumerate().for_each(|(lane, to)| *to = from.add(lane * stride).read());
                 }
+            } else if self.is_word(input) && stride == 1 {
+                let from = self.inputs[usize::from(input)].start().cast::<u32>().add(start);
+                T::of_words(std::slice::from_raw_parts(from, to.len()), to);
             } else {
                 to.iter_mut().enumerate().for_each(|(lane, to)| *to = self.element(input, start + lane * stride));
             }
@@ -108,7 +115,7 @@ impl<T: Lane> Machine<'_, T> {
                     .cast::<T>()
                     .add(self.start_of_roll(view, along, row, first));
             }
-            let made = self.blocks.add(block * T::BLOCK);
+            let made = self.blocks.add(block * self.plan.lanes);
             let to = std::slice::from_raw_parts_mut(made, count);
             if !self.plan.flat {
                 self.copy_rolled(input, (view, along), [row, first], to);
@@ -169,6 +176,7 @@ impl<T: Lane> Machine<'_, T> {
         let walk = &self.walks[usize::from(input)];
         let step = walk.axes.first().map_or(0, |&(_, step)| step);
         let from = self.inputs[usize::from(input)].start().cast::<T>();
+        let is_own = view.bytes == size_of::<T>();
         walk.runs(first, to.len(), |at, count, done| {
             let at = view.offset + at;
             let to = &mut to[done..done + count];
@@ -176,7 +184,15 @@ impl<T: Lane> Machine<'_, T> {
             unsafe {
                 match step {
                     0 => self.element(input, at).fill(to),
-                    _ if view.bytes != size_of::<T>() => {
+                    1 if count > SHORT && self.is_byte(input) && !is_own => {
+                        let from = self.inputs[usize::from(input)].start().cast::<u8>().add(at);
+                        T::of_bytes(std::slice::from_raw_parts(from, count), to);
+                    }
+                    1 if count > SHORT && self.is_word(input) && !is_own => {
+                        let from = self.inputs[usize::from(input)].start().cast::<u32>().add(at);
+                        T::of_words(std::slice::from_raw_parts(from, count), to);
+                    }
+                    _ if !is_own => {
                         to.iter_mut().enumerate().for_each(|(lane, to)| *to = self.element(input, at + lane * step));
                     }
                     // A loop that ends after a few is quicker than a call.

@@ -46,6 +46,21 @@ fn interleaved_doubles_by<I>(parts: [&[f64]; 2], to: &mut [f64]) {
     interleaved(parts, to);
 }
 
+/// Every second element from an address on, by the widest registers where elements fill words.
+///
+/// # Safety
+/// They lie there.
+pub(crate) unsafe fn every_second_of<T: Copy>(from: *const T, to: &mut [T]) {
+    // SAFETY: they lie there (this function's contract); numbers of the same size take any bits.
+    unsafe {
+        match size_of::<T>() {
+            4 => every_second_word(from.cast(), std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), to.len())),
+            8 => every_second_double(from.cast(), std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), to.len())),
+            _ => every_second(from, to),
+        }
+    }
+}
+
 /// Every second element from an address on.
 ///
 /// # Safety

@@ -1,7 +1,7 @@
 //! Chains of 64-bit lanes: float64, and words of 64 bits in the same registers. `functions` has the 32-bit forms of each step. A chain with a step that
 //! is missing here (`Lane::has`), such as a power, runs as a kernel.
 
-use super::{BLOCK, Lane, Plan, SHORT, pairs, precise};
+use super::{BLOCK, Lane, Plan, SHORT, complex, narrow, pairs, precise};
 use crate::backend::native::{One, Step, Two};
 use crate::forms::forms;
 use crate::spmd::math::Isa;
@@ -35,6 +35,10 @@ impl Lane for f64 {
         widened(bytes, to);
     }
 
+    fn of_words(words: &[u32], to: &mut [Self]) {
+        doubled(words, to);
+    }
+
     fn narrowed(lanes: &[Self], to: &mut [u8]) {
         narrowed(lanes, to);
     }
@@ -57,9 +61,22 @@ impl Lane for f64 {
         pairs::interleaved_doubles(parts, to);
     }
 
+    fn complex_products(factors: [&[Self]; 2], to: &mut [Self]) {
+        complex::products_of_doubles(factors, to);
+    }
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { steps(plan.steps, at, count) }
+    }
+
+    fn has_narrow(step: &Step, bytes: usize) -> bool {
+        narrow::has_wide(step, bytes)
+    }
+
+    unsafe fn narrow_step(step: &Step, at: &[*mut Self], count: usize, to: *mut u8) {
+        // SAFETY: the lanes lie there, and there is room for the numbers (this function's contract).
+        unsafe { narrow::of_doubles(step, at, count, to) }
     }
 }
 
@@ -75,6 +92,10 @@ forms! {
 }
 forms! {
     fn widened(x: &[u8], to: &mut [f64]) = widened_by
+}
+forms! {
+    /// Words in lanes of twice their bits.
+    fn doubled(words: &[u32], to: &mut [f64]) = doubled_by
 }
 forms! {
     /// Whole numbers of up to 24 bits modulo 256.
@@ -121,6 +142,13 @@ fn filled_by<I>(value: f64, to: &mut [f64]) {
 fn widened_by<I>(x: &[u8], to: &mut [f64]) {
     for (to, &x) in to.iter_mut().zip(x) {
         *to = f64::from(x);
+    }
+}
+
+#[inline(always)]
+fn doubled_by<I>(words: &[u32], to: &mut [f64]) {
+    for (to, &word) in to.iter_mut().zip(words) {
+        *to = f64::from_bits(word.into());
     }
 }
 
