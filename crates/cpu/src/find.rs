@@ -1,5 +1,5 @@
-//! `argmax` and `argmin` along rows. A row is compared a line at a time, in the widest registers; only a line that holds a new best element is searched
-//! for its place. NaN is the best of all, and of equal elements the first counts, as in NumPy.
+//! `argmax` and `argmin` along rows. The best key of a row is found a line at a time, in the widest registers, and then its place. NaN is the best of
+//! all, and of equal elements the first counts, as in NumPy.
 
 use super::fault::Fault;
 use super::floats::Floats;
@@ -13,11 +13,11 @@ use crate::threads;
 
 /// Elements of a task.
 const TASK: usize = 1 << 14;
-/// Elements of long rows that are looked at side by side, and of shorter ones.
-const TOGETHER: usize = 64;
-const FEW: usize = 8;
-/// Elements that are compared with the best one before it is asked which one is as good.
-const LINE: usize = 32;
+/// Elements that are looked at side by side: of long rows, of shorter ones, and of those that have at least as many. Shorter ones are looked at one after
+/// the other.
+const LINE: usize = 64;
+const SHORT: usize = 32;
+const FEW: usize = 16;
 
 impl Operation for FindShape {
     fn serves(&self) -> bool {
@@ -89,89 +89,142 @@ places! {
 }
 
 #[inline(always)]
-fn places_by<I: Isa>(values: &[impl Copy + PartialOrd], length: usize, least: bool, to: &mut [u32]) {
-    places_of(values, length, least, to);
+fn places_by<I: Isa>(values: &[impl Element], length: usize, least: bool, to: &mut [u32]) {
+    if least { places_of::<_, true>(values, length, to) } else { places_of::<_, false>(values, length, to) }
 }
 
 #[inline(always)]
-fn places_of<T: Copy + PartialOrd>(values: &[T], length: usize, least: bool, to: &mut [u32]) {
+fn places_of<T: Element, const LEAST: bool>(values: &[T], length: usize, to: &mut [u32]) {
     for (row, to) in values.chunks_exact(length).zip(to) {
-        *to = match (least, length) {
-            (false, ..16) => one_by_one::<T, false>(row),
-            (true, ..16) => one_by_one::<T, true>(row),
-            (false, ..TOGETHER) => place_of(row, best_of_few::<T, false>(row)),
-            (true, ..TOGETHER) => place_of(row, best_of_few::<T, true>(row)),
-            (false, _) => place_of(row, best_of_many::<T, false>(row)),
-            (true, _) => place_of(row, best_of_many::<T, true>(row)),
+        *to = if length < FEW {
+            one_by_one::<T, LEAST>(row)
+        } else if length < SHORT {
+            place_in_two::<T, FEW, LEAST>(row)
+        } else if length < LINE {
+            place_in_two::<T, SHORT, LEAST>(row)
+        } else {
+            place_in_many::<T, LEAST>(row)
         };
     }
 }
 
-#[inline(always)]
-fn is_nan<T: PartialOrd>(value: T) -> bool {
-    value.partial_cmp(&value).is_none()
+/// An element by whose key, a signed integer, the best one is the greatest. NaN has the greatest key of all, and zeros of both signs have the same.
+trait Element: Copy {
+    type Key: Copy + Ord;
+    fn key<const LEAST: bool>(self) -> Self::Key;
 }
 
-/// Returns the better of two, the second one of equal ones: NaN, once it was met.
-#[inline(always)]
-fn better<T: PartialOrd + Copy, const LEAST: bool>(a: T, b: T) -> T {
-    if is_nan(a) | (if LEAST { a < b } else { a > b }) { a } else { b }
+macro_rules! whole {
+    ($($name:ty: $key:ty, $turned:expr;)*) => {$(
+        impl Element for $name {
+            type Key = $key;
+
+            #[inline(always)]
+            fn key<const LEAST: bool>(self) -> $key {
+                let key = (self ^ $turned) as $key;
+                if LEAST { !key } else { key }
+            }
+        }
+    )*};
+}
+whole! {
+    i32: i32, 0;
+    u32: i32, 1 << 31;
+    i64: i64, 0;
+    u64: i64, 1 << 63;
+}
+
+macro_rules! floats {
+    ($($name:ty: $key:ty;)*) => {$(
+        impl Element for $name {
+            type Key = $key;
+
+            #[inline(always)]
+            fn key<const LEAST: bool>(self) -> $key {
+                let bits = (self + 0.0).to_bits().cast_signed();
+                // All bits but the sign are turned where that is set.
+                let key = bits ^ ((bits >> (<$key>::BITS - 1)) & <$key>::MAX);
+                let key = if LEAST { !key } else { key };
+                if self.is_nan() { <$key>::MAX } else { key }
+            }
+        }
+    )*};
+}
+floats! {
+    f32: i32;
+    f64: i64;
 }
 
 /// Looks at one element after the other.
 #[inline(always)]
-fn one_by_one<T: PartialOrd + Copy, const LEAST: bool>(row: &[T]) -> u32 {
+fn one_by_one<T: Element, const LEAST: bool>(row: &[T]) -> u32 {
     let [first, rest @ ..] = row else { return 0 };
-    let (mut best, mut place) = (*first, 0);
-    for (at, &value) in (1_u32..).zip(rest) {
-        let wins = if LEAST { value < best } else { value > best } || is_nan(value) && !is_nan(best);
-        best = if wins { value } else { best };
-        place = if wins { at } else { place };
+    let (mut best, mut place) = (first.key::<LEAST>(), 0);
+    for (at, value) in (1_u32..).zip(rest) {
+        let key = value.key::<LEAST>();
+        place = if key > best { at } else { place };
+        best = best.max(key);
     }
     place
 }
 
-/// The best of a row of at least [`FEW`] elements, by lines, of which the last one reaches back into the one before.
+/// The greatest key.
 #[inline(always)]
-fn best_of_few<T: PartialOrd + Copy, const LEAST: bool>(row: &[T]) -> Option<T> {
-    let mut all = *row.last_chunk::<FEW>()?;
-    for line in row.as_chunks::<FEW>().0 {
-        all = std::array::from_fn(|at| better::<T, LEAST>(all[at], line[at]));
-    }
-    all.into_iter().reduce(better::<T, LEAST>)
-}
-
-/// The best of a row of at least [`TOGETHER`] elements: more than the compiler keeps in registers, so it takes whole vectors of them.
-#[inline(always)]
-fn best_of_many<T: PartialOrd + Copy, const LEAST: bool>(row: &[T]) -> Option<T> {
-    let mut all = *row.first_chunk::<TOGETHER>()?;
-    for line in row[TOGETHER..].chunks(TOGETHER) {
-        for (best, &value) in all.iter_mut().zip(line) {
-            *best = better::<T, LEAST>(*best, value);
-        }
-    }
-    let mut half = TOGETHER / 2;
+fn best_of<K: Copy + Ord, const N: usize>(mut all: [K; N]) -> K {
+    let mut half = N / 2;
     while half > 0 {
         let (first, second) = all.split_at_mut(half);
-        for (best, &value) in first.iter_mut().zip(&*second) {
-            *best = better::<T, LEAST>(*best, value);
+        for (best, &key) in first.iter_mut().zip(&*second) {
+            *best = key.max(*best);
         }
         half /= 2;
     }
-    Some(all[0])
+    all[0]
 }
 
-/// The place of the first element that is as good as the best one.
+/// The places of the best elements, as bits.
 #[inline(always)]
-fn place_of<T: PartialOrd + Copy>(row: &[T], best: Option<T>) -> u32 {
-    let Some(best) = best else { return 0 };
-    if is_nan(best) {
-        return row.iter().position(|&value| is_nan(value)).unwrap_or(0) as u32;
+fn places_in<T: Element, const N: usize, const LEAST: bool>(line: &[T; N], best: T::Key) -> u64 {
+    line.iter().enumerate().fold(0, |found, (at, value)| found | u64::from(value.key::<LEAST>() == best) << at)
+}
+
+/// The place of the best element of a row of `N` elements to twice as many, by its first and its last ones.
+#[inline(always)]
+fn place_in_two<T: Element, const N: usize, const LEAST: bool>(row: &[T]) -> u32 {
+    let (Some(first), Some(last)) = (row.first_chunk::<N>(), row.last_chunk::<N>()) else { return 0 };
+    let mut all = [first[0].key::<LEAST>(); N];
+    for (best, (a, b)) in all.iter_mut().zip(first.iter().zip(last)) {
+        *best = a.key::<LEAST>().max(b.key::<LEAST>());
     }
-    // As words: LLVM 22 cannot compile this many bools to WebAssembly.
-    let has_best = |line: &[T; LINE]| line.iter().fold(0, |found, &value| found | u32::from(value == best)) != 0;
-    let before = row.as_chunks::<LINE>().0.iter().take_while(|line| !has_best(line)).count() * LINE;
-    (before + row[before..].iter().position(|&value| value == best).unwrap_or(0)) as u32
+    let best = best_of(all);
+    let found = places_in::<T, N, LEAST>(first, best);
+    if found != 0 {
+        return found.trailing_zeros();
+    }
+    (row.len() - N) as u32 + places_in::<T, N, LEAST>(last, best).trailing_zeros()
+}
+
+/// The place of the best element of a row of at least [`LINE`] elements. The last line reaches back into the one before.
+#[inline(always)]
+fn place_in_many<T: Element, const LEAST: bool>(row: &[T]) -> u32 {
+    let (lines, Some(last)) = (row.as_chunks::<LINE>().0, row.last_chunk::<LINE>()) else { return 0 };
+    let mut all = [last[0].key::<LEAST>(); LINE];
+    for (best, value) in all.iter_mut().zip(last) {
+        *best = value.key::<LEAST>();
+    }
+    for line in lines {
+        for (best, value) in all.iter_mut().zip(line) {
+            *best = value.key::<LEAST>().max(*best);
+        }
+    }
+    let best = best_of(all);
+    for (number, line) in lines.iter().enumerate() {
+        let found = places_in::<T, LINE, LEAST>(line, best);
+        if found != 0 {
+            return (number * LINE) as u32 + found.trailing_zeros();
+        }
+    }
+    (row.len() - LINE) as u32 + places_in::<T, LINE, LEAST>(last, best).trailing_zeros()
 }
 
 #[cfg(test)]
@@ -185,12 +238,15 @@ mod tests {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state >> 24
         };
-        for length in [1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 128, 300, 1023] {
+        for length in [1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 50, 63, 64, 65, 100, 127, 128, 300, 1023] {
             let rows = 9;
-            for nan in [0, 3] {
+            // Without NaN, with some, and of zeros alone.
+            for nan in [0, 3, 256] {
                 let values: Vec<f64> = (0..rows * length)
                     .map(|_| match number() {
+                        which if nan == 256 => [0.0, -0.0][which as usize & 1],
                         which if which < nan => f64::NAN,
+                        which if which % 7 == 0 => -0.0,
                         which => f64::from(which / 3) - 40.0,
                     })
                     .collect();
@@ -212,7 +268,7 @@ mod tests {
                     let narrow: Vec<f32> = values.iter().map(|&value| value as f32).collect();
                     places_of_f32(&narrow, length, least, &mut found);
                     assert_eq!(found, expected, "float32, rows of {length}, least: {least}");
-                    if nan == 0 {
+                    if nan != 3 {
                         let whole: Vec<i64> = values.iter().map(|&value| value as i64).collect();
                         places_of_i64(&whole, length, least, &mut found);
                         assert_eq!(found, expected, "int64, rows of {length}, least: {least}");
