@@ -157,47 +157,35 @@ unsafe fn vector(
 ) -> Result<(), Stopped> {
     // SAFETY: the vector has as many elements (this function's contract).
     let numbers = (0..terms).map(|term| unsafe { v.add(term * step).cast::<[f32; 2]>().read() });
-    let down_columns = matrix.row == 2 && matrix.column != 2;
-    let (first, second): (Vec<f32>, Vec<f32>) = if down_columns {
-        numbers.map(|[re, im]| (re, im)).unzip()
-    } else {
-        numbers.map(|[re, im]| ([re, -im], [im, re])).fold((Vec::new(), Vec::new()), |(mut one, mut other), (a, b)| {
-            one.extend(a);
-            other.extend(b);
-            (one, other)
-        })
-    };
-    let floats = |all: &[f32]| Floats(all.as_ptr().cast_mut(), all.len());
-    let count = if down_columns { 2 * rows } else { rows };
-    let mut sums = [vec![0.0_f32; count], vec![0.0_f32; count]];
-    let [one, other] = &mut sums;
-    let mut both = |m: Matrix<*const f32>, shape: Rows| {
-        let m = Floats(m.start.cast_mut(), usize::MAX / 8);
-        for (v, y) in [(&first, &mut *one), (&second, &mut *other)] {
-            let to = Floats(y.as_mut_ptr(), y.len());
-            // SAFETY: the matrix has these rows of real numbers, and the vector and the result as many.
-            unsafe { vector::product(m, shape, floats(v), (0, 1), (to, 0), limits)? };
+    if matrix.row != 2 || matrix.column == 2 {
+        let mut vectors = [Vec::with_capacity(2 * terms), Vec::with_capacity(2 * terms)];
+        for [re, im] in numbers {
+            vectors[0].extend([re, -im]);
+            vectors[1].extend([im, re]);
         }
-        Ok(())
-    };
-    if down_columns {
-        // Real and imaginary parts of the columns are rows of their own.
-        both(matrix, Rows { first: 0, rows: count, terms, row: 1, term: matrix.column })?;
-    } else {
-        // SAFETY: the matrix has the size (this function's contract).
-        unsafe {
+        let [re, im] = &vectors;
+        // SAFETY: the matrix has the size, its rows of real numbers twice as many terms, and the result as many numbers (this function's contract).
+        return unsafe {
             with_rows(matrix, [rows, terms], |m| {
-                both(m, Rows { first: 0, rows, terms: 2 * terms, row: m.row, term: 1 })
-            })?;
-        }
+                let (all, y) = (Floats(m.start.cast_mut(), usize::MAX / 8), Floats(y, 2 * rows));
+                let shape = Rows { first: 0, rows, terms: 2 * terms, row: m.row, term: 1 };
+                vector::products_with_two(all, shape, [re, im], y, limits)
+            })
+        };
+    }
+    // Real and imaginary parts of the columns are rows of their own.
+    let (first, second): (Vec<f32>, Vec<f32>) = numbers.map(|[re, im]| (re, im)).unzip();
+    let floats = |all: &[f32]| Floats(all.as_ptr().cast_mut(), all.len());
+    let mut sums = [vec![0.0_f32; 2 * rows], vec![0.0_f32; 2 * rows]];
+    let shape = Rows { first: 0, rows: 2 * rows, terms, row: 1, term: matrix.column };
+    for (v, y) in [&first, &second].into_iter().zip(&mut sums) {
+        let (m, to) = (Floats(matrix.start.cast_mut(), usize::MAX / 8), Floats(y.as_mut_ptr(), y.len()));
+        // SAFETY: the matrix has these rows of real numbers, and the vector and the result as many (this function's contract).
+        unsafe { vector::product(m, shape, floats(v), (0, 1), (to, 0), limits)? };
     }
     let [one, other] = &sums;
     for row in 0..rows {
-        let number = if down_columns {
-            [one[2 * row] - other[2 * row + 1], one[2 * row + 1] + other[2 * row]]
-        } else {
-            [one[row], other[row]]
-        };
+        let number = [one[2 * row] - other[2 * row + 1], one[2 * row + 1] + other[2 * row]];
         // SAFETY: the result has as many numbers (this function's contract).
         unsafe { y.add(2 * row).cast::<[f32; 2]>().write(number) };
     }

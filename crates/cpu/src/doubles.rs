@@ -462,24 +462,74 @@ forms! {
     unsafe fn add_columns(sums: &mut [f64], columns: Strided, factors: &[f64]) = add_columns_by
 }
 
-/// Sums that are carried side by side.
+/// Rows that are multiplied side by side.
+const TOGETHER: usize = 4;
+/// Elements that two vectors have at most.
 const BESIDE: usize = 16;
-/// Rows of fewer elements than this are multiplied in few sums: most of sixteen would be left over.
+/// Rows of fewer elements than this are multiplied in few sums: most of two vectors would be left over.
 const SHORT: usize = 32;
 
 /// # Safety
 /// As [`dots`].
 #[inline(always)]
-unsafe fn dots_by<I>(rows: Strided, v: &[f64], y: &mut [f64]) {
-    let short = rows.column == 1 && v.len() < SHORT && !v.len().is_multiple_of(BESIDE);
-    for (row, y) in y.iter_mut().enumerate() {
-        // SAFETY: there is a row for each result, of as many elements as the vector (this function's contract).
-        *y = unsafe {
-            match short {
-                true => few(std::slice::from_raw_parts(rows.start.add(row * rows.row), v.len()), v),
-                false => dot(rows.part(row, 0), v),
+unsafe fn dots_by<I: Doubles>(rows: Strided, v: &[f64], y: &mut [f64]) {
+    // SAFETY: there is a row for each result, of as many elements as the vector (this function's contract), in code that may use the set.
+    unsafe {
+        if rows.column != 1 {
+            for (row, y) in y.iter_mut().enumerate() {
+                let row = rows.part(row, 0).start;
+                *y = v.iter().enumerate().fold(0.0, |sum, (term, v)| sum + row.add(term * rows.column).read() * v);
             }
-        };
+            return;
+        }
+        if v.len() < SHORT && !v.len().is_multiple_of(BESIDE) {
+            for (row, y) in y.iter_mut().enumerate() {
+                *y = few(std::slice::from_raw_parts(rows.start.add(row * rows.row), v.len()), v);
+            }
+            return;
+        }
+        let (lots, rest) = y.as_chunks_mut::<TOGETHER>();
+        for (lot, y) in lots.iter_mut().enumerate() {
+            *y = dots_of::<I, TOGETHER>(rows.part(lot * TOGETHER, 0), v);
+        }
+        for (row, y) in rest.iter_mut().enumerate() {
+            [*y] = dots_of::<I, 1>(rows.part(lots.len() * TOGETHER + row, 0), v);
+        }
+    }
+}
+
+/// The products of rows whose elements lie side by side, in sums of two vectors each; those of what is left are added at the end.
+///
+/// # Safety
+/// As [`dots`], of `R` rows, in code that may use the set of `I`.
+#[inline(always)]
+unsafe fn dots_of<I: Doubles, const R: usize>(rows: Strided, v: &[f64]) -> [f64; R] {
+    let (pair, whole) = (2 * I::LANES, v.len() - v.len() % (2 * I::LANES));
+    // SAFETY: the rows have as many elements as the vector, by code that may use the set (this function's contract).
+    unsafe {
+        let mut sums = [[I::zero(); 2]; R];
+        for at in (0..whole).step_by(pair) {
+            let right = v.as_ptr().add(at);
+            let (first, second) = (I::load(right), I::load(right.add(I::LANES)));
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let left = rows.start.add(row * rows.row + at);
+                sums[0] = I::multiply_add(I::load(left), first, sums[0]);
+                sums[1] = I::multiply_add(I::load(left.add(I::LANES)), second, sums[1]);
+            }
+        }
+        let mut totals = [0.0; R];
+        for (row, (total, sums)) in totals.iter_mut().zip(sums).enumerate() {
+            let mut lanes = [0.0; MOST_COLUMNS / 2];
+            I::store(lanes.as_mut_ptr(), I::multiply_add(sums[0], I::splat(1.0), sums[1]));
+            let mut half = I::LANES / 2;
+            while half > 0 {
+                (0..half).for_each(|lane| lanes[lane] += lanes[lane + half]);
+                half /= 2;
+            }
+            let left = rows.start.add(row * rows.row);
+            *total = (whole..v.len()).fold(lanes[0], |sum, at| sum + left.add(at).read() * v[at]);
+        }
+        totals
     }
 }
 
@@ -495,38 +545,6 @@ fn few(row: &[f64], v: &[f64]) -> f64 {
     }
     let rest = row_rest.iter().zip(v_rest).fold(0.0, |sum, (element, v)| sum + element * v);
     (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
-}
-
-/// The product of a row.
-///
-/// # Safety
-/// The row has as many elements.
-#[inline(always)]
-unsafe fn dot(row: Strided, v: &[f64]) -> f64 {
-    let mut sums = [0.0; BESIDE];
-    if row.column == 1 {
-        // SAFETY: the row has as many elements, side by side (this function's contract).
-        let elements = unsafe { std::slice::from_raw_parts(row.start, v.len()) };
-        let ((lines, rest), (of_v, rest_of_v)) = (elements.as_chunks::<BESIDE>(), v.as_chunks::<BESIDE>());
-        for (line, v) in lines.iter().zip(of_v) {
-            for (place, sum) in sums.iter_mut().enumerate() {
-                *sum += line[place] * v[place];
-            }
-        }
-        for (place, (element, v)) in rest.iter().zip(rest_of_v).enumerate() {
-            sums[place] += element * v;
-        }
-    } else {
-        for (term, v) in v.iter().enumerate() {
-            // SAFETY: the row has this element (this function's contract).
-            sums[0] += unsafe { row.start.add(term * row.column).read() } * v;
-        }
-    }
-    let mut four = [0.0; 4];
-    for (place, four) in four.iter_mut().enumerate() {
-        *four = (sums[place] + sums[place + 8]) + (sums[place + 4] + sums[place + 12]);
-    }
-    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 /// # Safety

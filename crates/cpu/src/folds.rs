@@ -317,7 +317,7 @@ unsafe fn fold_by<C: Class>(
     let Some(totals) = totals.get_mut(..results) else { return };
     // SAFETY: the elements lie there (this function's contract).
     unsafe {
-        if results > 1 && across < along {
+        if results > 1 && (across < along || count == 1) {
             lines::<C>(from, across, [count, along], totals);
         } else {
             for (result, total) in totals.iter_mut().enumerate() {
@@ -414,7 +414,8 @@ unsafe fn lines<C: Class>(from: *const C::Element, near: usize, [count, step]: [
         if step == length && length < NARROW {
             // Lines are contiguous: several are read as one.
             let mut beside = [C::NEUTRAL; 2 * NARROW];
-            let Some(beside) = beside.get_mut(..2 * NARROW / length * length) else { return };
+            let mut width = (2 * NARROW / length + 1).next_power_of_two() / 2 * length;
+            let Some(beside) = beside.get_mut(..width) else { return };
             let all = count * length;
             let mut at = 0;
             while at < all {
@@ -424,10 +425,13 @@ unsafe fn lines<C: Class>(from: *const C::Element, near: usize, [count, step]: [
                 }
                 at += taken;
             }
-            for line in beside.chunks_exact(length) {
-                for (total, &value) in totals.iter_mut().zip(line) {
-                    add::<C>(total, value);
-                }
+            while width > length {
+                width /= 2;
+                let (first, second) = beside[..2 * width].split_at_mut(width);
+                first.iter_mut().zip(&*second).for_each(|(total, &value)| *total = C::combine(*total, value));
+            }
+            for (total, &value) in totals.iter_mut().zip(&*beside) {
+                add::<C>(total, value);
             }
             return;
         }

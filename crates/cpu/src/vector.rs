@@ -88,6 +88,37 @@ pub(super) unsafe fn product(
     })
 }
 
+/// The products of a matrix, whose rows are contiguous, and two vectors of `terms` elements, beside each other.
+///
+/// # Safety
+/// As [`product`]; the result has two elements for each row.
+pub(super) unsafe fn products_with_two(
+    m: Floats,
+    shape: Rows,
+    vectors: [&[f32]; 2],
+    y: Floats,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    let Rows { first, rows, terms, row, .. } = shape;
+    let together = (TASK / terms.max(1)).max(LANES);
+    threads::try_each(rows.div_ceil(together), |task| {
+        limits.begin().check()?;
+        let (from, end) = (task * together, rows.min((task + 1) * together));
+        // SAFETY: matrix and result have these rows (this function's contract); tasks write distinct parts of the result.
+        unsafe {
+            let line = |at: usize| std::slice::from_raw_parts(m.at(first + at * row).cast_const(), terms);
+            let y = std::slice::from_raw_parts_mut(y.at(2 * from).cast::<[f32; 2]>(), end - from);
+            let (fours, rest) = y.as_chunks_mut::<ROWS>();
+            let whole = from + fours.len() * ROWS;
+            for (at, y) in fours.iter_mut().enumerate() {
+                *y = dots_with_two([0, 1, 2, 3].map(|beside| line(from + at * ROWS + beside)), vectors);
+            }
+            rest.iter_mut().enumerate().for_each(|(at, y)| *y = dot_with_two(line(whole + at), vectors));
+        }
+        Ok(())
+    })
+}
+
 /// The same with few results of many terms: parts of the terms are tasks, of one size for any number of threads, and with it of the same bits.
 ///
 /// # Safety
@@ -118,6 +149,12 @@ forms! {
     fn dot(a: &[f32], b: &[f32]) -> f32 = dot_by
 }
 forms! {
+    fn dots_with_two(rows: [&[f32]; ROWS], b: [&[f32]; 2]) -> [[f32; 2]; ROWS] = dots_with_two_by
+}
+forms! {
+    fn dot_with_two(a: &[f32], b: [&[f32]; 2]) -> [f32; 2] = dot_with_two_by
+}
+forms! {
     /// y = the sum of columns times their factors, one after the other. A column begins `step` floats behind the one before.
     ///
     /// # Safety
@@ -134,6 +171,43 @@ fn dot_by<I: Total + Isa>(a: &[f32], b: &[f32]) -> f32 {
 #[inline(always)]
 fn dots_by<I: Total + Isa>(rows: [&[f32]; ROWS], b: &[f32]) -> [f32; ROWS] {
     dots_of::<I, ROWS, 2>(rows, b)
+}
+
+#[inline(always)]
+fn dot_with_two_by<I: Total + Isa>(a: &[f32], b: [&[f32]; 2]) -> [f32; 2] {
+    let [sums] = products_of::<I, 1>([a], b);
+    sums
+}
+
+#[inline(always)]
+fn dots_with_two_by<I: Total + Isa>(rows: [&[f32]; ROWS], b: [&[f32]; 2]) -> [[f32; 2]; ROWS] {
+    products_of::<I, ROWS>(rows, b)
+}
+
+/// Returns the products of several rows and two vectors.
+#[inline(always)]
+fn products_of<I: Total + Isa, const R: usize>(rows: [&[f32]; R], [b, c]: [&[f32]; 2]) -> [[f32; 2]; R] {
+    let length = rows.iter().fold(b.len().min(c.len()), |length, row| length.min(row.len()));
+    let whole = length - length % I::LANES;
+    // SAFETY: the form runs on processors that have its set; what is read lies before `length`.
+    unsafe {
+        let mut sums = [[I::zero(); 2]; R];
+        for at in (0..length).step_by(I::LANES) {
+            let rest = length - at;
+            let (b, c) =
+                (part::<I>(b.as_ptr().add(at), at < whole, rest), part::<I>(c.as_ptr().add(at), at < whole, rest));
+            for (row, sums) in rows.iter().zip(&mut sums) {
+                let left = part::<I>(row.as_ptr().add(at), at < whole, rest);
+                sums[0] = I::multiply_add(left, b, sums[0]);
+                sums[1] = I::multiply_add(left, c, sums[1]);
+            }
+        }
+        let mut totals = [[0.0; 2]; R];
+        for (totals, sums) in totals.iter_mut().zip(sums) {
+            *totals = [I::total(sums[0]), I::total(sums[1])];
+        }
+        totals
+    }
 }
 
 /// Returns the products of several rows and a vector, taking `V` vectors of lanes at a time.
