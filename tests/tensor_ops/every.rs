@@ -212,6 +212,35 @@ fn places_of_64_bits_are_gathered_natively() {
     assert!(ran(&engine, "gather (native)") && !ran(&engine, "elementwise"), "{:?}", engine.metrics());
 }
 
+/// Of elements one by one, of rows, and at places that lie in another order.
+#[test]
+fn places_of_64_bits_are_read_where_they_lie() {
+    let mut numbers = Numbers::new(66);
+    for count in [1, 63, 65, 5000, 40_001] {
+        let engine = Engine::builder().backend("cpu").fallback(Fallback::Never).trust_places().build().unwrap();
+        let elements: Vec<f32> = (0..3 * count).map(|_| numbers.float()).collect();
+        let places: Vec<i64> = (0..2 * count + 1).map(|_| numbers.below(2 * count) as i64 - count as i64).collect();
+        let flat = engine.tensor(&elements[..count]).unwrap();
+        let rows = engine.tensor_from(&elements, &[count, 3]).unwrap();
+        let index = engine.tensor(&places).unwrap().expr();
+        let of = |place: i64| usize::try_from(place.rem_euclid(count as i64)).unwrap();
+        let turned = index.slice(&[1..2 * count + 1]).reshape(&[2, count]).transpose();
+        let later = index.slice(&[1..count + 1]);
+        let got = flat.take(later.cast(DType::I32), 0).eval().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(got, places[1..=count].iter().map(|&place| elements[of(place)]).collect::<Vec<_>>());
+        let got = flat.take(turned.cast(DType::I32), 0).eval().unwrap().to_vec::<f32>().unwrap();
+        let want = (0..2 * count).map(|at| elements[of(places[1 + at % 2 * count + at / 2])]);
+        assert_eq!(got, want.collect::<Vec<_>>());
+        let got = rows.take(later.cast(DType::I32), 0).eval().unwrap().to_vec::<f32>().unwrap();
+        let row = |&place: &i64| (0..3).map(move |column| (of(place), column));
+        assert_eq!(
+            got,
+            places[1..=count].iter().flat_map(row).map(|(at, column)| elements[3 * at + column]).collect::<Vec<_>>()
+        );
+        assert!(engine.metrics().iter().all(|row| row.operation == "gather (native)"), "{:?}", engine.metrics());
+    }
+}
+
 #[test]
 fn copies_of_16_bytes_are_native() {
     let mut numbers = Numbers::new(16);

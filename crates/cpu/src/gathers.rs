@@ -11,6 +11,7 @@ use crate::backend::native::{GatherShape, GreatestShape};
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
+use cantus_base::memory;
 
 /// Elements that are looked up together.
 const LANES: usize = 64;
@@ -108,7 +109,7 @@ fn gather(shape: &GatherShape, bindings: [Floats; 3], limits: &Limits<'_>) -> Re
 }
 
 /// Elements that words name.
-type Pick<T> = unsafe fn(&mut [T], &[u32], *const T, [usize; 2], usize, bool);
+type Pick<T> = unsafe fn(&mut [T], (*const u32, usize), *const T, [usize; 2], usize, bool);
 
 fn gather_of<T: Copy>(
     shape: &GatherShape,
@@ -172,12 +173,9 @@ fn gather_of<T: Copy>(
                 match (inner.from, inner.places) {
                     (1, 0) => {
                         let place = place(words.read(), length, signed) * step;
-                        x.add(from + place).copy_to_nonoverlapping(to.as_mut_ptr(), count);
+                        memory::copy(x.add(from + place), to.as_mut_ptr(), count);
                     }
-                    (beside, 1) => {
-                        let (words, x) = (std::slice::from_raw_parts(words, count), x.add(from));
-                        pick(to, words, x, [beside, step], length, signed);
-                    }
+                    (beside, apart @ (1 | 2)) => pick(to, (words, apart), x.add(from), [beside, step], length, signed),
                     (beside, apart) => {
                         for (i, to) in to.iter_mut().enumerate() {
                             let place = place(words.add(i * apart).read(), length, signed);
@@ -203,17 +201,17 @@ fn place(word: u32, length: usize, signed: bool) -> usize {
     word.min(last as u32) as usize
 }
 
-/// Reads the elements that words name, from `x` on; `steps` are the distances from one element and from one place to the next. In a form for each set.
+/// Reads the elements that words name, one word or two from one to the next, from `x` on; `steps` are the distances from one element and from one place to the next. In a form for each set.
 macro_rules! picks {
     ($($name:ident $body:ident $element:ty),*) => {$(
         forms! {
             /// Reads an element for each word.
             ///
             /// # Safety
-            /// Every place has its element: the one at `beside` times the word's number plus `step` times the place (`steps`), counted from `x`.
+            /// There is a word for each element of `to`, and every place has its element: the one at `beside` times the word's number plus `step` times the place (`steps`), counted from `x`.
             unsafe fn $name(
                 to: &mut [$element],
-                words: &[u32],
+                words: (*const u32, usize),
                 x: *const $element,
                 steps: [usize; 2],
                 length: usize,
@@ -226,13 +224,13 @@ macro_rules! picks {
         #[inline(always)]
         unsafe fn $body<I>(
             to: &mut [$element],
-            words: &[u32],
+            words: (*const u32, usize),
             x: *const $element,
             steps: [usize; 2],
             length: usize,
             signed: bool,
         ) {
-            // SAFETY: every place has its element (this function's contract).
+            // SAFETY: the words lie there, and every place has its element (this function's contract).
             unsafe { pick(to, words, x, steps, length, signed) }
         }
     )*};
@@ -250,18 +248,24 @@ picks!(
 #[inline(always)]
 unsafe fn pick<T: Copy>(
     to: &mut [T],
-    words: &[u32],
+    (words, apart): (*const u32, usize),
     x: *const T,
     [beside, step]: [usize; 2],
     length: usize,
     signed: bool,
 ) {
-    for (line, (to, words)) in to.chunks_mut(LANES).zip(words.chunks(LANES)).enumerate() {
+    for (line, to) in to.chunks_mut(LANES).enumerate() {
         let mut offsets = [0; LANES];
-        for (lane, (offset, &word)) in offsets.iter_mut().zip(words).enumerate() {
-            *offset = (line * LANES + lane) * beside + place(word, length, signed) * step;
+        // SAFETY: there is a word for each element (this function's contract).
+        let word = |lane: usize, apart: usize| unsafe { words.add((line * LANES + lane) * apart).read() };
+        let offset = |lane: usize, word: u32| (line * LANES + lane) * beside + place(word, length, signed) * step;
+        let offsets = &mut offsets[..to.len()];
+        if apart == 1 {
+            offsets.iter_mut().enumerate().for_each(|(lane, at)| *at = offset(lane, word(lane, 1)));
+        } else {
+            offsets.iter_mut().enumerate().for_each(|(lane, at)| *at = offset(lane, word(lane, 2)));
         }
-        for (to, &offset) in to.iter_mut().zip(&offsets) {
+        for (to, &offset) in to.iter_mut().zip(&*offsets) {
             // SAFETY: every place has its element (this function's contract).
             *to = unsafe { x.add(offset).read() };
         }

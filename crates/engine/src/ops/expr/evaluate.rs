@@ -311,13 +311,14 @@ async fn gathered(
     along: [usize; 2],
     index: &Arc<Typed>,
 ) -> Result<Option<Tensor>> {
-    // A computed index, such as a cast from 64 bits, is computed first: it has no more elements than the result.
-    let known = match &index.node {
-        Node::Read(_) => index.clone(),
+    // The low halves of 64-bit words are read where they lie. Another computed index is computed first: it has no more elements than the result.
+    let (half, known) = match &index.node {
+        Node::Read(_) => (false, index.clone()),
+        Node::Cast(whole) if is_low_half(engine, whole, index.dtype) => (true, whole.clone()),
         _ if !engine.is_processors() || index.count() > typed.count() || index.dtype.bytes() != 4 => return Ok(None),
-        _ => Typed::read(&compute(engine, index).await?),
+        _ => (false, Typed::read(&compute(engine, index).await?)),
     };
-    let (index, Node::Read(places)) = (&known, &known.node) else { return Ok(None) };
+    let Node::Read(places) = &known.node else { return Ok(None) };
     let sources = view.source.tensor().zip(places.source.tensor());
     let bytes = typed.dtype.bytes();
     let Some((tensor, words)) = sources.filter(|_| matches!(bytes, 1 | 2 | 4 | 8 | 16) && index.dtype.bytes() == 4)
@@ -327,11 +328,19 @@ async fn gathered(
     if typed.count() == 0 {
         return Ok(None);
     }
-    let strides = broadcast_strides(&index.shape, &places.strides, &typed.shape);
+    let apart = if half { 2 } else { 1 };
+    let strides = broadcast_strides(&known.shape, &places.strides, &typed.shape);
+    let strides = strides.iter().map(|stride| apart * stride).listed();
     let from = CopyShape::new(&typed.shape, &view.strides, view.offset).of_bytes(bytes);
-    let places = CopyShape::new(&typed.shape, &strides, places.offset);
+    let places = CopyShape::new(&typed.shape, &strides, apart * places.offset);
     let operation = NativeOperation::Gather(GatherShape::new(from, places, along, index.dtype == DType::I32));
     engine.native_async(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
+}
+
+/// Returns whether a cast of whole numbers takes the first half of each word in memory.
+fn is_low_half(engine: &Engine, whole: &Typed, to: DType) -> bool {
+    let words = matches!(whole.dtype, DType::I64 | DType::U64) && matches!(to, DType::I32 | DType::U32);
+    cfg!(target_endian = "little") && engine.is_processors() && words && matches!(whole.node, Node::Read(_))
 }
 
 /// The least number of elements for which inputs that are read across their order are transposed first.
