@@ -20,6 +20,9 @@ mod front;
 #[cfg(feature = "wgsl")]
 mod limit;
 #[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub mod module;
+#[cfg(feature = "wgsl")]
 mod needs;
 mod prepared;
 #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
@@ -180,7 +183,7 @@ impl Kernel {
     /// With the feature `link` the text may import from the library (`import cantus::random::uniform;`); `Kernel::linked` adds other modules.
     ///
     /// # Errors
-    /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (immediates are refused).
+    /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate.
     #[cfg(feature = "wgsl")]
     pub fn from_wgsl(text: &str) -> Result<Self> {
         Self::from_named_wgsl("wgsl", text)
@@ -529,7 +532,7 @@ impl Kernel {
         if reflection.textures.is_empty() && reflection.samplers.is_empty() {
             return Ok(self.clone());
         }
-        self.textured_form(&textures::Forms::assumed(reflection))
+        self.textured_form(&textures::Forms::assumed(&reflection.textures, &reflection.samplers))
     }
 
     /// Returns a form of the kernel whose loops end: after `rounds` rounds of all its loops, an invocation leaves each loop that it reaches. Use it

@@ -198,17 +198,27 @@ impl Parsed {
     }
 
     fn of_source(source: Source, attributes: &Attributes) -> Result<Self> {
+        bounds::check(source.for_naga()).map_err(|fault| beyond(&source, &fault))?;
+        let module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
+        Self::checked(source, module, Some(attributes))
+    }
+
+    /// A module that came as one, on a deep stack. The text is for messages alone, and may be empty.
+    pub(super) fn of_naga(file: &str, text: &str, module: Module) -> Result<Self> {
+        on_deep_stack(file, || Self::checked(Source::plain(&File::named(file), text), module, None))
+    }
+
+    /// Amends naga's module and checks it. `attributes` are the text's, if the module is what the text says.
+    fn checked(source: Source, mut module: Module, attributes: Option<&Attributes>) -> Result<Self> {
         let invalid = |report: String, span: Option<naga::Span>| Error::InvalidWgsl {
             kernel: source.file.name.clone(),
             report,
             place: span.and_then(|span| source.place(span)),
         };
-        bounds::check(source.for_naga()).map_err(|fault| beyond(&source, &fault))?;
-        let mut module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
         if let Some((span, reason)) = textures::refusal(&module) {
             return Err(invalid(source.report(reason, span, "here".to_owned()), Some(span)));
         }
-        amend::amend(&mut module, attributes).map_err(|reason| invalid(reason, None))?;
+        amend::amend(&mut module, attributes.unwrap_or(&Attributes::new())).map_err(|reason| invalid(reason, None))?;
         if let Some(span) = large_type(&module) {
             let report = format!(
                 "a type of more than {MAX_TYPE_DEPTH} structures and arrays within each other, or of more than {MAX_TYPE_PARTS} \
@@ -216,7 +226,8 @@ impl Parsed {
             );
             return Err(invalid(report, Some(span)));
         }
-        if let Some((span, reason)) = atomics::misused(&module, source.for_naga()) {
+        let misused = attributes.and_then(|_| atomics::misused(&module, source.for_naga()));
+        if let Some((span, reason)) = misused {
             return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
         }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;

@@ -1,4 +1,4 @@
-//! Variables of address spaces that devices lack, or have with other layouts: `immediate` becomes `uniform`, and a uniform variable whose layout
+//! Variables of address spaces that devices lack, or have with other layouts: `immediate` becomes `uniform`, and a variable of either whose layout
 //! only storage has (`uniform_buffer_standard_layout`) becomes read-only storage.
 
 use naga::{AddressSpace, GlobalVariable, Handle, Module, ResourceBinding, StorageAccess, Type, TypeInner};
@@ -15,7 +15,8 @@ pub(super) fn settle(module: &mut Module) {
     let moved: Vec<_> = module
         .global_variables
         .iter()
-        .filter(|(_, variable)| variable.space == AddressSpace::Uniform && !fits_uniform(module, variable.ty))
+        .filter(|(_, variable)| matches!(variable.space, AddressSpace::Uniform | AddressSpace::Immediate))
+        .filter(|(_, variable)| !fits_uniform(module, variable.ty))
         .map(|(handle, _)| handle)
         .collect();
     for (handle, variable) in module.global_variables.iter_mut() {
@@ -23,7 +24,8 @@ pub(super) fn settle(module: &mut Module) {
             variable.space = AddressSpace::Uniform;
             variable.binding = Some(ResourceBinding { group: 0, binding: free });
             free = free.saturating_add(1);
-        } else if moved.contains(&handle) {
+        }
+        if moved.contains(&handle) {
             variable.space = AddressSpace::Storage { access: StorageAccess::LOAD };
         }
     }

@@ -21,8 +21,10 @@ pub(super) fn has_long_lines(text: &str) -> bool {
 
 /// A message with places and their labels.
 pub(super) fn emit(file: &str, text: &str, message: String, labels: Vec<(Span, String)>) -> String {
-    let labels: Vec<(Range<usize>, String)> =
-        labels.into_iter().filter_map(|(span, label)| Some((span.to_range()?, label))).collect();
+    // A module may come without its text.
+    let is_there = |range: &Range<usize>| text.get(range.clone()).is_some();
+    let labels = labels.into_iter().filter_map(|(span, label)| Some((span.to_range().filter(is_there)?, label)));
+    let labels: Vec<(Range<usize>, String)> = labels.collect();
     let places: Vec<Range<usize>> = labels.iter().map(|(range, _)| range.clone()).collect();
     let cut = has_long_lines(text).then(|| Cut::new(text, &places));
     let shown = cut.as_ref().map_or(text, |cut| &cut.text);

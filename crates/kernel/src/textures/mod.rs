@@ -65,7 +65,7 @@ pub struct Forms {
 
 impl Forms {
     /// Returns the forms assumed for a kernel that is bound to nothing.
-    pub(super) fn assumed(reflection: &super::Reflection) -> Self {
+    pub(super) fn assumed(textures: &[TextureBinding], samplers: &[SamplerBinding]) -> Self {
         let texture = |binding: &TextureBinding| TextureForm {
             format: match (&binding.storage, binding.sample_type) {
                 (Some((format, _)), _) => *format,
@@ -80,8 +80,8 @@ impl Forms {
             own: None,
         };
         Self {
-            textures: reflection.textures.iter().map(texture).listed(),
-            samplers: reflection.samplers.iter().map(|binding| binding.usual().to_words()[0]).listed(),
+            textures: textures.iter().map(texture).listed(),
+            samplers: samplers.iter().map(|binding| binding.usual().to_words()[0]).listed(),
         }
     }
 }
@@ -534,7 +534,8 @@ mod tests {
                     }}"
                 );
                 let kernel = crate::Kernel::from_wgsl(&text).unwrap();
-                let forms = super::Forms::assumed(kernel.reflection().unwrap());
+                let reflection = kernel.reflection().unwrap();
+                let forms = super::Forms::assumed(&reflection.textures, &reflection.samplers);
                 let kernel = kernel.textured_form(&forms).unwrap();
                 let listing = kernel.program().unwrap().listing();
                 for step in steps {
