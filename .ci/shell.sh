@@ -27,8 +27,8 @@ packages() {
 # The libraries whose items apps see. `cantus` re-exports those of the others, and cargo-semver-checks looks into no other crate.
 public_crates() {
     local name
-    for name in cantus cantus-base cantus-build cantus-circuits cantus-cudarc cantus-data cantus-device cantus-engine cantus-field cantus-graph cantus-group cantus-kernel cantus-link cantus-npy cantus-publish \
-        cantus-spmd cantus-stream cantus-translate cantus-zk; do
+    for name in cantus cantus-base cantus-build cantus-circuits cantus-cudarc cantus-data cantus-device cantus-engine cantus-field cantus-graph cantus-group cantus-hal cantus-kernel cantus-link cantus-npy cantus-publish \
+        cantus-spmd cantus-stream cantus-translate cantus-wgpu cantus-zk; do
         printf -- '--package %s ' $name
     done
 }

@@ -71,7 +71,7 @@ fn tests(arguments: &str) -> String {
 const LIBRARY: &[&str] = &["cantus-tests"];
 
 /// The test programs of the quick circle, the minutes that each may take, their arguments, and the packages that they test.
-const PROGRAMS: [(&str, u64, &str, &[&str]); 13] = [
+const PROGRAMS: [(&str, u64, &str, &[&str]); 14] = [
     ("suite", 30, "", LIBRARY),
     ("tensor_ops", 45, "", LIBRARY),
     // Vulkan under its validation layers, where they are installed.
@@ -85,6 +85,7 @@ const PROGRAMS: [(&str, u64, &str, &[&str]); 13] = [
     ("linked", 5, "", &["cantus-kernel", "cantus-link"]),
     ("monitor", 5, "", &["cantus-monitor"]),
     ("circuits", 10, "", &["cantus-circuits"]),
+    ("wgpu_cpu", 10, "", &["cantus-hal", "cantus-wgpu"]),
     ("cli", 20, "", &["cantus-cli"]),
 ];
 
