@@ -789,6 +789,9 @@ def where(condition: Array, x1: Any = None, x2: Any = None, /) -> Any:
 
 
 def _axis(axis: int, rank: int) -> int:
+    if type(axis) is int and 0 <= axis < rank:
+        # What programs ask for most.
+        return axis
     axis = operator.index(axis)
     if not -rank <= axis < builtins.max(rank, 1):
         raise np.exceptions.AxisError(f"there is no axis {axis} (there are {rank})")
@@ -806,14 +809,14 @@ def take(x: Array, indices: Any, /, axis: int | None = None) -> Array:
         if x.ndim != 1:
             raise ValueError("axis is needed where there is more than one")
         axis = 0
-    axis = _axis(axis, x.ndim)
-    if x.ndim == 0:
-        x = reshape(x, (1,))
-    if x.shape[axis] == 0 and indices.size:
+    axis, shape = _axis(axis, x.ndim), x.shape
+    if not shape:
+        x, shape = reshape(x, (1,)), (1,)
+    if shape[axis] == 0 and indices.size:
         raise IndexError(f"axis {axis} has no elements")
-    if 0 in x.shape or 0 in indices.shape:
-        return filled((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), 0, x.dtype, x._device)
-    return call(x, "take", [within(indices, x.shape[axis], f"axis {axis}")], [axis])
+    if 0 in shape or 0 in indices.shape:
+        return filled((*shape[:axis], *indices.shape, *shape[axis + 1 :]), 0, x.dtype, x._device)
+    return x._call("take", (within(indices, shape[axis], f"axis {axis}"),), (axis,), ())
 
 
 def take_along_axis(x: Array, indices: Any, /, axis: int = -1) -> Array:
@@ -876,6 +879,13 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0) -> Array:
 
 def _alike(arrays: Sequence[Array]) -> list[Array]:
     """Converts all to the dtype that holds the elements of each."""
+    first, *others = arrays
+    kind = first._kind
+    for x in others:
+        if x._kind != kind:
+            break
+    else:
+        return [first, *others]
     dtype = common(*arrays)
     return [x.astype(dtype, copy=False) for x in arrays]
 
@@ -1245,7 +1255,9 @@ def _scanned(op: str, x: Array, axis: int | None, dtype: Any, include_initial: b
         axis = 0
     axis = _axis(axis, x.ndim)
     wide = _summed(x, dtype)
-    result = call(wide, op, ints=[axis]).astype(wide.dtype, copy=False) if x.size else +wide
+    result = +wide if 0 in x.shape else wide._call(op, (), (axis,), ())
+    if result._kind != wide._kind:
+        result = result.astype(wide.dtype)
     if include_initial:
         start = filled([1 if place == axis else side for place, side in enumerate(x.shape)], first, wide.dtype, x._device)
         result = concat([start, result], axis=axis)
@@ -1301,7 +1313,7 @@ def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = Non
 
 
 def _index_of(op: str, x: Array, axis: int | None, keepdims: bool) -> Array:
-    if x.size == 0 and (axis is None or x.shape[_axis(axis, x.ndim)] == 0):
+    if 0 in x.shape and (axis is None or x.shape[_axis(axis, x.ndim)] == 0):
         raise ValueError(f"{op} along an axis without elements")
     if x.dtype.kind == "c":
         # The first that is equal to the extreme one; NaN is the extreme.
@@ -1315,7 +1327,7 @@ def _index_of(op: str, x: Array, axis: int | None, keepdims: bool) -> Array:
         flat = call(call(x, "reshape", ints=[x.size]), op, ints=[0, 0])
         flat = call(flat, "reshape", ints=[1] * x.ndim if keepdims else [])
         return flat.astype(default_int(x._device))
-    return call(x, op, ints=[int(keepdims), _axis(axis, x.ndim)]).astype(default_int(x._device))
+    return x._call(op, (), (int(keepdims), _axis(axis, x.ndim)), ())._cast(default_int(x._device).core)
 
 
 def argmax(x: Array, /, axis: int | None = None, *, keepdims: bool = False) -> Array:
@@ -1406,11 +1418,12 @@ def sort(x: Array, /, axis: int = -1, *, descending: bool = False, stable: bool 
     >>> cantus.sort(cantus.asarray([3, 1, 2]))
     array([1, 2, 3])
     """
-    if x.size == 0 or x.ndim == 0:
+    shape = x.shape
+    if not shape or 0 in shape:
         return +x
     if x.dtype.kind == "c":
         return take_along_axis(x, argsort(x, axis=axis, descending=descending), axis=axis)
-    return call(x, "sort", ints=[_axis(axis, x.ndim), int(descending)])
+    return x._call("sort", (), (_axis(axis, len(shape)), int(descending)), ())
 
 
 class UniqueAll(NamedTuple):

@@ -6,6 +6,7 @@ import asyncio
 import math
 import operator
 import os
+import struct
 from collections.abc import Callable, Iterator
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from ._core import Operand
 
 _WORD = {"i", "u"}
+# An element's bytes as numbers of Python's, two of a complex one. Those of bfloat16 have no such form.
+_FORMS = {
+    "bool": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
+    "f16": "e", "f32": "f", "f64": "d", "complex64": "ff", "complex128": "dd",
+}  # fmt: skip
+_UNPACKED = {core: struct.Struct(f"={form}").unpack for core, form in _FORMS.items()}
 
 
 class Array(Methods, _core.Handle):
@@ -51,7 +58,7 @@ class Array(Methods, _core.Handle):
         >>> cantus.ones((2, 3)).size
         6
         """
-        return math.prod(self._x.shape)
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -181,7 +188,11 @@ class Array(Methods, _core.Handle):
             return self._read().item(*place)
         if self.size != 1:
             raise ValueError(f"item is for one element, and this array has {self.size}")
-        return self._read().reshape(()).item()
+        unpacked = _UNPACKED.get(self._kind)
+        if unpacked is None:
+            return self._read().reshape(()).item()
+        numbers = unpacked(self._x.bytes())
+        return complex(*numbers) if len(numbers) == 2 else numbers[0]
 
     def _read(self) -> Any:
         """NumPy's array of the elements; of bfloat16, which NumPy has not, one of float32."""

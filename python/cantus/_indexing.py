@@ -180,11 +180,12 @@ def within(places: Array, side: int, what: str, least: int | None = None) -> Arr
     """Places of an axis as the core takes them. One out of range is an `IndexError`: now, where they are computed on the CPU, else when what depends on
     them is read.
     """
-    if places.dtype.kind not in "iu":
-        raise IndexError(f"an index must have integers or bool, not {places.dtype}")
-    low = -side if places.dtype.kind == "i" and least is None else 0
+    dtype = places.dtype
+    if dtype.kind not in "iu":
+        raise IndexError(f"an index must have integers or bool, not {dtype}")
+    low = -side if dtype.kind == "i" and least is None else 0
     checked = wrap(places._x.checked(low, side - 1, what), places._device)
-    return checked if places.dtype.core in ("i32", "u32") else checked.astype(_dtypes.uint32 if places.dtype.kind == "u" else _dtypes.int32)
+    return checked if dtype.core in ("i32", "u32") else checked._cast("u32" if dtype.kind == "u" else "i32")
 
 
 def _gathered(x: Array, lists: list[tuple[int, Array]]) -> Array:
