@@ -1,18 +1,19 @@
 //! `cantus circuits`: quantum circuits from OpenQASM files.
 
-use std::io::Write;
+use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cantus::tensor::npy;
-use cantus::{Error, Result};
-use cantus_circuits::{Circuit, Compiled, Noise, Precision, run_noisy};
+use cantus::{DType, Engine, Error, Result};
+use cantus_circuits::{Circuit, Compiled, Noise, Precision, Shots, Stream, run_noisy};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::global::Global;
 use super::output::{OutputFile, fault};
+use super::progress::Progress;
 use super::{report, room};
 
 /// Run and draw quantum circuits from OpenQASM files
@@ -27,6 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   cantus circuits run ghz.qasm --shots 1000 --seed 7
   cantus circuits run ansatz.qasm --set theta=0.3 --amplitudes state.npy
+  cantus circuits run qft34.qasm --stream state.npy
   cantus circuits run bell.qasm --depolarising 0.001,0.01 --json
   cantus circuits draw ghz.qasm
   cantus circuits draw ghz.qasm -o ghz.svg
@@ -46,6 +48,7 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("written"))]
 struct RunArguments {
     /// The OpenQASM file
     file: PathBuf,
@@ -68,10 +71,13 @@ struct RunArguments {
     #[arg(long, value_name = "ZERO,ONE", value_delimiter = ',', num_args = 1..=2)]
     readout: Vec<f64>,
     /// Also write the amplitudes, before measurements at the end, to an .npy file of complex64
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "written")]
     amplitudes: Option<PathBuf>,
+    /// Compute in that .npy file, for a state that is larger than memory: all amplitudes are read from it and written to it several times
+    #[arg(long, value_name = "FILE", group = "written", conflicts_with_all = ["depolarising", "damping", "readout"])]
+    stream: Option<PathBuf>,
     /// Write amplitudes in complex128 (the CPU has them)
-    #[arg(long, requires = "amplitudes")]
+    #[arg(long, requires = "written")]
     double: bool,
     /// Print JSON
     #[arg(long)]
@@ -154,17 +160,19 @@ fn count(global: &Global, arguments: &RunArguments) -> Result<ExitCode> {
     let noise =
         Noise::new().depolarising(one, two)?.amplitude_damping(arguments.damping)?.readout(zero_wrong, one_wrong)?;
     let engine = global.engine()?;
+    let precision = if arguments.double { Precision::Double } else { Precision::Single };
     let start = Instant::now();
-    let shots = run_noisy(&engine, &circuit, &values, &noise, arguments.shots, arguments.seed)?;
+    let shots = match &arguments.stream {
+        Some(path) => streamed(&engine, &circuit, &values, precision, arguments, path)?,
+        None => run_noisy(&engine, &circuit, &values, &noise, arguments.shots, arguments.seed)?,
+    };
     let time = start.elapsed();
     if let Some(path) = &arguments.amplitudes {
-        let precision = if arguments.double { Precision::Double } else { Precision::Single };
         let state = Compiled::new(&engine, &circuit, precision)?.state(&values)?;
-        let tensor = state.amplitudes();
-        let mut file = OutputFile::create(path)?;
-        npy::write_header(&mut file, tensor.dtype(), &[tensor.len()])
-            .and_then(|()| file.write_all(&tensor.to_bytes().map_err(std::io::Error::other)?))
-            .map_err(|error| fault(path, &error))?;
+        let mut file = begun(path, circuit.qubits(), precision)?;
+        for strip in state.strips() {
+            file.write_all(&strip.to_bytes()?).map_err(|error| fault(path, &error))?;
+        }
         file.commit()?;
     }
     let counts = shots.counts();
@@ -189,6 +197,43 @@ fn count(global: &Global, arguments: &RunArguments) -> Result<ExitCode> {
         report::device_text(&engine)
     );
     Ok(report::done(&text))
+}
+
+/// A file of amplitudes with its header.
+fn begun(path: &Path, qubits: usize, precision: Precision) -> Result<OutputFile> {
+    let dtype = match precision {
+        Precision::Single => DType::Complex64,
+        Precision::Double => DType::Complex128,
+    };
+    let mut file = OutputFile::create(path)?;
+    file.expect((dtype.bytes() as u128).checked_shl(qubits as u32).filter(|_| qubits < 120).unwrap_or(u128::MAX))?;
+    npy::write_header(&mut file, dtype, &[1 << qubits.min(62)]).map_err(|error| fault(path, &error))?;
+    Ok(file)
+}
+
+/// Computes the final state in a file, and draws the outcomes from it.
+fn streamed(
+    engine: &Engine,
+    circuit: &Circuit,
+    values: &[f64],
+    precision: Precision,
+    arguments: &RunArguments,
+    path: &Path,
+) -> Result<Shots> {
+    let mut file = begun(path, circuit.qubits(), precision)?;
+    let mut amplitudes = file.anywhere()?;
+    let header = amplitudes.stream_position().map_err(|error| fault(path, &error))?;
+    let mut bar: Option<Progress> = None;
+    let progress = |done: u64, all: u64| {
+        bar.get_or_insert_with(|| Progress::new(all, "windows")).set(done);
+        Ok(())
+    };
+    let stream = Stream::new(amplitudes, &path.display().to_string()).behind(header);
+    let state = stream.run(engine, circuit, values, precision, progress);
+    bar.inspect(Progress::clear);
+    let shots = state?.measured(circuit, arguments.shots, arguments.seed)?;
+    file.commit()?;
+    Ok(shots)
 }
 
 /// Outcomes with their counts and bars, the most frequent ones if there are many.

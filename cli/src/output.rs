@@ -145,6 +145,20 @@ impl OutputFile {
         Err(cannot_write(&self.shown, format!("it needs at least {needed}, and {free} are free there")))
     }
 
+    /// Another handle of the file, to read and write anywhere in it. What was written so far lies at its beginning.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for what cannot be read back, as pipes and devices.
+    pub fn anywhere(&mut self) -> Result<File> {
+        let Sink::Temporary { file, .. } = &mut self.sink else {
+            return Err(cannot_write(
+                &self.shown,
+                "what is written is read again, which only a file allows".to_owned(),
+            ));
+        };
+        file.flush().and_then(|()| file.get_ref().as_file().try_clone()).map_err(|error| fault(&self.shown, &error))
+    }
+
     /// Completes the file under its final name.
     ///
     /// # Errors

@@ -41,6 +41,38 @@ fn counts_amplitudes_and_pictures() {
 }
 
 #[test]
+fn states_in_files_are_those_in_memory() {
+    let place = Place::new();
+    let wide = "OPENQASM 3; include \"stdgates.inc\"; qubit[9] q; bit[2] c; h q; cp(0.7) q[0], q[8]; ry(0.4) q[8]; cx q[8], q[1]; c[0] = measure q[8]; c[1] = measure q[1];";
+    std::fs::write(place.path("wide.qasm"), wide).unwrap();
+    let counts = |arguments: &str| -> serde_json::Value {
+        let done = place.run(&format!("circuits run wide.qasm --shots 500 --seed 3 --json {arguments}"));
+        assert_eq!(done.code, Some(0), "{arguments}: {}", done.stderr);
+        serde_json::from_str::<serde_json::Value>(&done.stdout).unwrap()["counts"].clone()
+    };
+    for precision in ["", "--double"] {
+        let inside = counts(&format!("--amplitudes inside.npy {precision}"));
+        assert_eq!(inside, counts(&format!("--stream outside.npy {precision}")));
+        let [a, b] = ["inside.npy", "outside.npy"].map(|name| std::fs::read(place.path(name)).unwrap());
+        let size = if precision.is_empty() { 8 << 9 } else { 16 << 9 };
+        assert_eq!((a.len(), &a[..a.len() - size]), (b.len(), &b[..b.len() - size]), "headers");
+        assert!(a == b && a.len() > size, "amplitudes of the same plan");
+    }
+    std::fs::write(place.path("large.qasm"), "qubit[44] q; h q;").unwrap();
+    for (arguments, code, words) in [
+        ("circuits run large.qasm --stream state.npy", 1, "free there"),
+        ("circuits run wide.qasm --stream state.npy --damping 0.1", 2, "cannot be used with"),
+        ("circuits run wide.qasm --stream state.npy --amplitudes other.npy", 2, "cannot be used with"),
+        ("circuits run wide.qasm --double", 2, "required"),
+    ] {
+        let done = place.run(arguments);
+        assert_eq!(done.code, Some(code), "{arguments}: {}", done.stderr);
+        assert!(done.stderr.contains(words), "{arguments}: {}", done.stderr);
+        assert!(!place.path("state.npy").exists(), "{arguments}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     let place = Place::new();
     std::fs::write(place.path("bell.qasm"), BELL).unwrap();

@@ -7,6 +7,7 @@ use bytemuck::{Pod, Zeroable};
 use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
 use num_complex::Complex;
 
+use crate::gate::{C, ONE};
 use crate::kernels;
 use crate::native;
 use crate::observable::Factors;
@@ -122,39 +123,44 @@ fn check_total(count: usize, qubits: usize) -> Result<u32> {
         })
 }
 
-/// Runs a plan on `count` states and returns them: [count, 2^qubits]. They begin as copies of given ones, or with all qubits 0.
+/// The states that a plan begins with: the amplitudes of tensors of equal size, in a row. Amplitudes may be other than 0 only at numbers whose bits are among
+/// `support`'s.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub parts: &'a [Tensor],
+    pub support: u64,
+}
+
+/// Runs a plan on `count` states and returns them: [count, 2^qubits]. They begin as given, or with all qubits 0.
 pub(crate) fn run<T: native::Run>(
     engine: &Engine,
     plan: &Arc<Plan>,
     tables: &Tensor,
     count: usize,
-    from: Option<&Tensor>,
+    before: Option<Before<'_>>,
 ) -> Result<Tensor> {
     let shape = [count, 1 << plan.qubits];
-    let mut inputs = vec![tables];
-    inputs.extend(from);
+    let (parts, support) = before.map_or((&[][..], 0), |before| (before.parts, before.support));
+    let inputs: Vec<&Tensor> = std::iter::once(tables).chain(parts).collect();
     if let Some(states) =
-        engine.native(native::run::<T>(plan, count, from.is_some()), &inputs, (T::COMPLEX, &shape), "circuit")?
+        engine.native(native::run::<T>(plan, count, parts.len(), support), &inputs, (T::COMPLEX, &shape), "circuit")?
     {
         return Ok(states);
     }
     let kernels = kernels::<T>(engine)?;
     let total = check_total(count, plan.qubits)?;
-    let states = engine.output(Some(from.unwrap_or(tables)), T::COMPLEX, &shape, "amplitudes")?;
-    match from {
-        Some(from) => {
-            let whole = Factors { flip: 0, signs: 0, factor: crate::gate::ONE };
-            add_term::<T>(engine, &whole, from, &states, total, true)?;
-        }
-        None => {
-            let start = [plan.qubits as u32, total];
-            engine
-                .dispatch(&kernels.begin)
-                .set_bytes("start", bytemuck::bytes_of(&start))
-                .bind("amplitudes", &states)
-                .invocations(total as usize)
-                .run()?;
-        }
+    let states = engine.output(Some(parts.first().unwrap_or(tables)), T::COMPLEX, &shape, "amplitudes")?;
+    for (at, part) in parts.iter().enumerate() {
+        copy::<T>(engine, part, 0, &states, at * part.len(), part.len())?;
+    }
+    if parts.is_empty() {
+        let start = [plan.qubits as u32, total];
+        engine
+            .dispatch(&kernels.begin)
+            .set_bytes("start", bytemuck::bytes_of(&start))
+            .bind("amplitudes", &states)
+            .invocations(total as usize)
+            .run()?;
     }
     for op in &plan.ops {
         let kernel = match op.form {
@@ -174,46 +180,81 @@ pub(crate) fn run<T: native::Run>(
     Ok(states)
 }
 
-fn add_term<T: Real>(
-    engine: &Engine,
-    term: &Factors,
-    from: &Tensor,
-    to: &Tensor,
+/// The uniform of `accumulate.wgsl` without the factor, which lies behind it in the precision of the amplitudes.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Term {
+    flip: u32,
+    signs: u32,
     total: u32,
-    is_first: bool,
-) -> Result<()> {
-    // Behind four words lies the factor, in the precision of the amplitudes.
-    let words = [term.flip as u32, term.signs as u32, total, u32::from(!is_first)];
-    let factor = [T::from_f64(term.factor.re), T::from_f64(term.factor.im)];
-    let mut bytes = bytemuck::bytes_of(&words).to_vec();
+    keep: u32,
+    read_at: u32,
+    write_at: u32,
+    unused: [u32; 2],
+}
+
+fn accumulate_term<T: Real>(engine: &Engine, term: Term, factor: C, from: &Tensor, to: &Tensor) -> Result<()> {
+    let factor = [T::from_f64(factor.re), T::from_f64(factor.im)];
+    let mut bytes = bytemuck::bytes_of(&term).to_vec();
     bytes.extend_from_slice(bytemuck::bytes_of(&factor));
     engine
         .dispatch(&kernels::<T>(engine)?.accumulate)
         .set_bytes("term", &bytes)
         .bind("before", from)
         .bind("after", to)
-        .invocations(total as usize)
+        .invocations(term.total as usize)
         .run()
 }
 
-/// A sum of Pauli strings times a state.
+/// Copies amplitudes from a place of a tensor to a place of another one.
+fn copy<T: Real>(
+    engine: &Engine,
+    from: &Tensor,
+    read_at: usize,
+    to: &Tensor,
+    write_at: usize,
+    count: usize,
+) -> Result<()> {
+    let (total, read_at, write_at) = (count as u32, read_at as u32, write_at as u32);
+    let term = Term { total, read_at, write_at, ..Term::zeroed() };
+    accumulate_term::<T>(engine, term, ONE, from, to)
+}
+
+/// Consecutive amplitudes of a tensor, as one of their own: [1, count].
+pub(crate) fn part<T: native::Run>(engine: &Engine, whole: &Tensor, first: usize, count: usize) -> Result<Tensor> {
+    let shape = [1, count];
+    if let Some(part) = engine.native(native::part::<T>(first, count), &[whole], (T::COMPLEX, &shape), "amplitudes")? {
+        return Ok(part);
+    }
+    let part = engine.output(Some(whole), T::COMPLEX, &shape, "amplitudes")?;
+    copy::<T>(engine, whole, first, &part, 0, count)?;
+    Ok(part)
+}
+
+/// A sum of Pauli strings times states of equal size, each of one among them.
 pub(crate) fn accumulate<T: native::Run>(
     engine: &Engine,
     qubits: usize,
-    state: &Tensor,
-    terms: &Arc<Vec<Factors>>,
+    states: &[&Tensor],
+    terms: &Arc<Vec<(usize, Factors)>>,
 ) -> Result<Tensor> {
     let shape = [1, 1 << qubits];
-    if let Some(result) =
-        engine.native(native::accumulate::<T>(qubits, terms), &[state], (T::COMPLEX, &shape), "Pauli strings")?
-    {
+    if let Some(result) = engine.native(
+        native::accumulate::<T>(qubits, states.len(), terms),
+        states,
+        (T::COMPLEX, &shape),
+        "Pauli strings",
+    )? {
         return Ok(result);
     }
     kernels::<T>(engine)?;
     let total = check_total(1, qubits)?;
-    let result = engine.output(Some(state), T::COMPLEX, &shape, "Pauli strings")?;
-    for (at, term) in terms.iter().enumerate() {
-        add_term::<T>(engine, term, state, &result, total, at == 0)?;
+    let result = engine.output(states.first().copied(), T::COMPLEX, &shape, "Pauli strings")?;
+    for (at, (state, factors)) in terms.iter().enumerate() {
+        let Some(state) = states.get(*state) else { continue };
+        let (flip, signs) = (factors.flip as u32, factors.signs as u32);
+        let term = Term { flip, signs, total, keep: u32::from(at > 0), ..Term::zeroed() };
+        accumulate_term::<T>(engine, term, factors.factor, state, &result)?;
     }
     Ok(result)
 }

@@ -13,7 +13,9 @@ use crate::circuit::{Circuit, Instruction};
 use crate::native::Run;
 use crate::observable::Observable;
 use crate::plan::{self, Costs, Elementary, Plan, Recipe};
+use crate::split::Split;
 use crate::state::State;
+use crate::strips::Strips;
 
 /// The numbers that amplitudes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +72,7 @@ pub struct Compiled {
     engine: Engine,
     circuit: Arc<Circuit>,
     precision: Precision,
+    split: Split,
     plan: Arc<Plan>,
     recipe: Arc<Recipe>,
 }
@@ -82,16 +85,16 @@ pub(crate) fn costs(engine: &Engine) -> Costs {
     }
 }
 
-/// Refuses a circuit whose state does not fit the engine's device.
-pub(crate) fn check_fits(engine: &Engine, circuit: &Circuit, precision: Precision) -> Result<()> {
-    let device = &engine.selected().device;
-    let limits = &device.capabilities.limits;
-    let binding = limits.storage_binding_bytes.min(limits.buffer_bytes);
-    plan::check_qubits(
-        circuit,
-        precision.bytes(),
-        Some(device.memory_bytes.map_or(binding, |memory| memory.min(binding))),
-    )
+/// Refuses a circuit that has no one final state.
+pub(crate) fn check_final(circuit: &Circuit) -> Result<()> {
+    match circuit.is_dynamic() {
+        false => Ok(()),
+        true => Err(Error::InvalidInput {
+            what: "the circuit".to_owned(),
+            reason: "it has no one final state, as gates follow measurements, resets or conditions (run it with shots)"
+                .to_owned(),
+        }),
+    }
 }
 
 impl Compiled {
@@ -101,19 +104,25 @@ impl Compiled {
     /// [`Error::InvalidSize`] for a state that does not fit the engine's device, [`Error::InvalidInput`] for a circuit without one final state (use
     /// [`run`](crate::run)).
     pub fn new(engine: &Engine, circuit: &Circuit, precision: Precision) -> Result<Self> {
-        check_fits(engine, circuit, precision)?;
-        if circuit.is_dynamic() {
-            return Err(Error::InvalidInput {
-                what: "the circuit".to_owned(),
-                reason:
-                    "it has no one final state, as gates follow measurements, resets or conditions (run it with shots)"
-                        .to_owned(),
-            });
-        }
+        Self::planned(engine, circuit, precision, None)
+    }
+
+    /// [`Compiled::new`] with tensors of at most 2^most amplitudes: for tests.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[doc(hidden)]
+    pub fn within(engine: &Engine, circuit: &Circuit, precision: Precision, most: usize) -> Result<Self> {
+        Self::planned(engine, circuit, precision, Some(most))
+    }
+
+    fn planned(engine: &Engine, circuit: &Circuit, precision: Precision, most: Option<usize>) -> Result<Self> {
+        let split = Split::fitting(engine, circuit, precision, most)?;
+        check_final(circuit)?;
         let gates = whole(circuit);
         let (plan, recipe) = plan::plan(circuit.qubits(), gates, &costs(engine));
         let (plan, recipe) = (Arc::new(plan), Arc::new(recipe));
-        Ok(Self { engine: engine.clone(), circuit: Arc::new(circuit.clone()), precision, plan, recipe })
+        Ok(Self { engine: engine.clone(), circuit: Arc::new(circuit.clone()), precision, split, plan, recipe })
     }
 
     /// Returns the circuit.
@@ -128,7 +137,8 @@ impl Compiled {
         Figures {
             gates: self.circuit.gates(),
             passes: self.plan.ops.len(),
-            sweeps: self.plan.sweeps.len(),
+            sweeps: self.split.sweeps(&self.plan),
+            strips: self.split.strips(),
             state_bytes: self.precision.bytes() << self.plan.qubits,
         }
     }
@@ -138,20 +148,45 @@ impl Compiled {
     /// # Errors
     /// [`Error::InvalidInput`] for a wrong number of parameters or one that is not finite; those of the device.
     pub fn state(&self, parameters: &[f64]) -> Result<State> {
-        let states = self.states(&[parameters])?;
-        Ok(State::new(self.engine.clone(), states, self.plan.qubits, self.precision))
+        by_precision!(self.precision, T => {
+            let tables = self.tables::<T>(&[parameters])?;
+            let strips = Strips::run::<T>(&self.engine, self.split, &self.plan, &tables, None)?;
+            Ok(State::new(self.engine.clone(), strips, self.precision))
+        })
     }
 
     /// Returns the final states for sets of parameters: a tensor [sets, 2^qubits] of amplitudes.
     ///
     /// # Errors
-    /// As [`Compiled::state`]; [`Error::InvalidInput`] without sets.
+    /// As [`Compiled::state`]; [`Error::InvalidInput`] without sets; [`Error::InvalidSize`] for states that are larger than a binding of the device.
     pub fn states(&self, sets: &[&[f64]]) -> Result<Tensor> {
+        self.check_whole()?;
         by_precision!(self.precision, T => {
-            let tables = apply::tables::<T>(&self.engine, sets.len().max(1), self.plan.entries)?;
-            <T as crate::real::Real>::write(&tables, &self.numbers::<T>(sets)?)?;
+            let tables = self.tables::<T>(sets)?;
             apply::run::<T>(&self.engine, &self.plan, &tables, sets.len(), None)
         })
+    }
+
+    /// Refuses a state in strips.
+    fn check_whole(&self) -> Result<()> {
+        match self.split.is_whole() {
+            true => Ok(()),
+            false => Err(Error::InvalidSize {
+                what: "the states".to_owned(),
+                reason: format!(
+                    "one of {} qubits takes {}, more than a tensor that the device binds (one state at a time is in strips)",
+                    self.plan.qubits,
+                    crate::bytes(self.figures().state_bytes)
+                ),
+            }),
+        }
+    }
+
+    /// The tables for sets of parameters, on the device.
+    fn tables<T: Run>(&self, sets: &[&[f64]]) -> Result<Tensor> {
+        let tables = apply::tables::<T>(&self.engine, sets.len().max(1), self.plan.entries)?;
+        <T as crate::real::Real>::write(&tables, &self.numbers::<T>(sets)?)?;
+        Ok(tables)
     }
 
     /// The tables for sets of parameters, in a row.
@@ -176,8 +211,9 @@ impl Compiled {
     /// Captures the circuit for a number of sets of parameters at once, as a graph that [`Replay::replay`] runs.
     ///
     /// # Errors
-    /// As [`Engine::capture`].
+    /// As [`Engine::capture`]; [`Error::InvalidSize`] for states that are larger than a binding of the device.
     pub fn capture(&self, sets: usize) -> Result<Replay> {
+        self.check_whole()?;
         by_precision!(self.precision, T => {
             let tables = apply::tables::<T>(&self.engine, sets.max(1), self.plan.entries)?;
             let zeros = vec![Complex::new(0.0, 0.0); tables.len()];
@@ -203,7 +239,7 @@ impl Compiled {
     pub fn gradient(&self, parameters: &[f64], observable: &Observable) -> Result<(f64, Vec<f64>)> {
         self.circuit.check_parameters(parameters)?;
         observable.check(self.plan.qubits)?;
-        by_precision!(self.precision, T => crate::gradient::gradient::<T>(&self.engine, &self.circuit, self.state(parameters)?.tensor(), parameters, observable))
+        by_precision!(self.precision, T => crate::gradient::gradient::<T>(&self.engine, &self.circuit, self.state(parameters)?.in_strips(), parameters, observable))
     }
 }
 
@@ -217,6 +253,8 @@ pub struct Figures {
     pub passes: usize,
     /// The number of times that the CPU goes through memory for them; other devices do so for each pass.
     pub sweeps: usize,
+    /// The tensors that a state is in: 1 unless it is larger than a binding of the device.
+    pub strips: usize,
     /// The bytes of the amplitudes.
     pub state_bytes: u64,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cantus::{Engine, Error, Result, Tensor};
+use cantus::{Engine, Error, Result};
 use num_complex::Complex;
 
 use crate::angle::{self, Node};
@@ -15,18 +15,19 @@ use crate::native::Run;
 use crate::observable::Observable;
 use crate::plan::{self, Elementary, Plan};
 use crate::real::Real;
+use crate::strips::Strips;
 
 /// The most controls of a gate whose angle has a parameter.
 const MOST_CONTROLS: u32 = 12;
 
 /// A plan on one state, which is replaced.
-fn run<T: Run>(engine: &Engine, plan: Plan, numbers: &[Complex<T>], state: &mut Tensor) -> Result<()> {
+fn run<T: Run>(engine: &Engine, plan: Plan, numbers: &[Complex<T>], state: &mut Strips) -> Result<()> {
     if plan.ops.is_empty() {
         return Ok(());
     }
     let tables = apply::tables::<T>(engine, 1, plan.entries)?;
     <T as Real>::write(&tables, numbers)?;
-    *state = apply::run::<T>(engine, &Arc::new(plan), &tables, 1, Some(state))?;
+    *state = Strips::run::<T>(engine, state.split(), &Arc::new(plan), &tables, Some(state))?;
     Ok(())
 }
 
@@ -36,7 +37,7 @@ fn undo<T: Run>(
     circuit: &Circuit,
     parameters: &[f64],
     gates: &mut Vec<Elementary>,
-    state: &mut Tensor,
+    state: &mut Strips,
 ) -> Result<()> {
     let (plan, recipe) = plan::plan(circuit.qubits(), std::mem::take(gates), &costs(engine));
     let mut numbers = Vec::with_capacity(plan.entries);
@@ -92,15 +93,15 @@ fn derivative(
 pub(crate) fn gradient<T: Run>(
     engine: &Engine,
     circuit: &Circuit,
-    state: &Tensor,
+    state: &Strips,
     parameters: &[f64],
     observable: &Observable,
 ) -> Result<(f64, Vec<f64>)> {
     let qubits = circuit.qubits();
     let gates = whole(circuit);
     let mut forward = state.clone();
-    let mut backward = apply::accumulate::<T>(engine, qubits, state, &Arc::new(observable.terms().to_vec()))?;
-    let value = apply::inner::<T>(engine, qubits, (state, &backward), 0, 0)?.re;
+    let mut backward = state.accumulate::<T>(engine, observable.terms())?;
+    let value = Strips::inner::<T>(engine, state, &backward, 0, 0)?.re;
     let mut by_parameter = vec![0.0; parameters.len()];
     // What is to be undone in either state before it is looked at.
     let (mut forward_gates, mut backward_gates) = (Vec::new(), Vec::new());
@@ -116,7 +117,7 @@ pub(crate) fn gradient<T: Run>(
                 let (plan, numbers) = plan::passes::<T>(qubits, &derivative(circuit, &gate, parameters, place)?);
                 let mut turned = forward.clone();
                 run(engine, plan, &numbers, &mut turned)?;
-                let by_angle = 2.0 * apply::inner::<T>(engine, qubits, (&backward, &turned), 0, 0)?.re;
+                let by_angle = 2.0 * Strips::inner::<T>(engine, &backward, &turned, 0, 0)?.re;
                 for (index, slope) in slopes {
                     if let Some(sum) = by_parameter.get_mut(index) {
                         *sum += slope * by_angle;

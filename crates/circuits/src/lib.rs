@@ -26,6 +26,7 @@
 //! | [`Compiled`] | a circuit that is planned for an engine, run for any parameters, or captured as a graph |
 //! | [`State`] | amplitudes, probabilities, samples, expectation values |
 //! | [`run()`], [`run_noisy()`] | shots, with mid-circuit measurements, conditions, resets and noise |
+//! | [`Stream`] | a state in a file, for one that is larger than memory |
 //!
 //! Conventions are Qiskit's: qubit 0 is the lowest bit of a basis state's number, and the last letter of texts.
 //!
@@ -34,8 +35,12 @@
 //! pass is one of a few kernels, whose matrices and places of qubits are data: no kernel is compiled for a circuit. The CPU goes through memory once for as
 //! many passes as a tile of 15 qubits allows, which stays in the cache meanwhile. Gates' matrices are computed in float64.
 //!
+//! A state that one binding of the device does not hold (on the CPU from 29 qubits of complex64 on) is in strips, tensors of equal size. Passes run on windows:
+//! those strips whose numbers differ in a few bits are copied into one tensor, which has all amplitudes of the places that the passes mix. Controls and diagonals
+//! on other places are decided by the window's number. A state in a file goes through memory by the same windows.
+//!
 //! # Limits
-//! - A state has to fit one binding of the device: on the CPU 28 qubits of complex64.
+//! - A state has to fit the device's memory, or a file ([`Stream`]).
 //! - complex128 needs the CPU, or a device with float64.
 //! - Calls block; there are none on the web.
 
@@ -58,7 +63,10 @@ mod qasm;
 mod random;
 mod real;
 mod shots;
+mod split;
 mod state;
+mod stream;
+mod strips;
 
 /// The kernels that the build script compiled ahead.
 mod kernels {
@@ -72,8 +80,11 @@ pub use condition::Condition;
 pub use gate::{Kind, MOST_TARGETS};
 pub use noise::Noise;
 pub use observable::{MOST_TERMS, Observable};
+#[doc(hidden)]
+pub use shots::run_within;
 pub use shots::{MOST_SHOTS, Shots, run, run_noisy};
 pub use state::State;
+pub use stream::Stream;
 
 /// Bytes as people read them.
 fn bytes(count: u64) -> String {

@@ -1,5 +1,6 @@
 //! Runs with shots: measurements, resets, conditions and noise. Shots with the same outcomes so far share their state.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,17 +9,21 @@ use num_complex::Complex;
 
 use crate::apply;
 use crate::circuit::{Circuit, Instruction, MOST_INSTRUCTIONS, Span};
-use crate::compiled::{Precision, check_fits, costs, elementary};
+use crate::compiled::{Precision, check_final, costs, elementary};
 use crate::condition;
 use crate::gate::{Matrix, ONE, ZERO};
 use crate::noise::{Noise, pauli};
 use crate::plan::{self, Elementary, Plan};
 use crate::random;
 use crate::real::Real;
+use crate::split::Split;
 use crate::state::State;
+use crate::strips::Strips;
 
 /// The most shots of a run.
 pub const MOST_SHOTS: usize = 1 << 24;
+/// The most bits of all shots together.
+const MOST_OUTCOMES: usize = 1 << 31;
 /// The bytes of states that wait for their turn. What is above is computed again.
 const WAITING: u64 = 1 << 30;
 /// Probabilities below are those of rounding.
@@ -34,6 +39,21 @@ pub struct Shots {
 }
 
 impl Shots {
+    /// The bits of each shot, by its number.
+    fn of(circuit: &Circuit, shots: usize, outcomes: impl IntoIterator<Item = (u64, Vec<bool>)>) -> Self {
+        let words = circuit.bits().div_ceil(64).max(1);
+        let mut rows = vec![0_u64; shots * words];
+        for (shot, bits) in outcomes {
+            for (bit, _) in bits.iter().enumerate().filter(|(_, one)| **one) {
+                if let Some(word) = rows.get_mut(shot as usize * words + bit / 64) {
+                    *word |= 1 << (bit % 64);
+                }
+            }
+        }
+        let cuts = circuit.bit_registers().iter().map(|register| register.range.start).collect();
+        Self { bits: circuit.bits(), words: rows, cuts }
+    }
+
     /// Returns the number of shots.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -82,12 +102,24 @@ impl Shots {
     }
 }
 
+fn check_shots(circuit: &Circuit, shots: usize) -> Result<()> {
+    let most = (MOST_OUTCOMES / circuit.bits().max(1)).min(MOST_SHOTS);
+    match shots <= most {
+        true => Ok(()),
+        false => Err(Error::InvalidSize {
+            what: "the shots".to_owned(),
+            reason: format!("{shots} are above the limit of {most} (run several times, with other seeds)"),
+        }),
+    }
+}
+
 /// Runs a circuit for a number of shots, each of which measures what the circuit measures. A circuit without measurements is measured whole at its end.
 ///
 /// The same seed gives the same outcomes on each device, unless a draw falls within the rounding of amplitudes.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] for a state that does not fit the engine's device, [`Error::InvalidInput`] for parameters that do not fit; those of the device.
+/// [`Error::InvalidSize`] for a state that does not fit the engine's device, for more than [`MOST_SHOTS`], and for more than 2^31 bits in all;
+/// [`Error::InvalidInput`] for parameters that do not fit; those of the device.
 pub fn run(engine: &Engine, circuit: &Circuit, parameters: &[f64], shots: usize, seed: u64) -> Result<Shots> {
     run_noisy(engine, circuit, parameters, &Noise::new(), shots, seed)
 }
@@ -104,37 +136,74 @@ pub fn run_noisy(
     shots: usize,
     seed: u64,
 ) -> Result<Shots> {
+    run_within(engine, circuit, parameters, noise, shots, seed, None)
+}
+
+/// [`run_noisy`] with tensors of at most 2^most amplitudes: for tests.
+///
+/// # Errors
+/// As [`run`].
+#[doc(hidden)]
+pub fn run_within(
+    engine: &Engine,
+    circuit: &Circuit,
+    parameters: &[f64],
+    noise: &Noise,
+    shots: usize,
+    seed: u64,
+    most: Option<usize>,
+) -> Result<Shots> {
     circuit.check_parameters(parameters)?;
-    check_fits(engine, circuit, Precision::Single)?;
-    if shots > MOST_SHOTS {
-        return Err(Error::InvalidSize {
-            what: "the shots".to_owned(),
-            reason: format!("{shots} are above the limit of {MOST_SHOTS} (run several times, with other seeds)"),
-        });
-    }
-    let measured = circuit.instructions.iter().any(|step| matches!(step, Instruction::Measure { .. }));
-    let whole;
-    let circuit = if measured || circuit.bits() > 0 {
-        circuit
-    } else {
-        let mut copy = circuit.clone();
-        copy.measure_all()?;
-        whole = copy;
-        &whole
-    };
-    let mut run = Run::new(engine, circuit, parameters, noise, seed)?;
+    let split = Split::fitting(engine, circuit, Precision::Single, most)?;
+    let circuit = &*measured(circuit)?;
+    check_shots(circuit, shots)?;
+    let mut run = Run::new(engine, circuit, parameters, noise, seed, split)?;
     run.all(shots)?;
-    let words = circuit.bits().div_ceil(64).max(1);
-    let mut rows = vec![0_u64; shots * words];
-    for (shot, bits) in run.outcomes {
-        for (bit, _) in bits.iter().enumerate().filter(|(_, one)| **one) {
-            if let Some(word) = rows.get_mut(shot as usize * words + bit / 64) {
-                *word |= 1 << (bit % 64);
-            }
-        }
+    Ok(Shots::of(circuit, shots, run.outcomes))
+}
+
+/// The circuit, measured whole at its end if it has no measurement and no bits.
+fn measured(circuit: &Circuit) -> Result<Cow<'_, Circuit>> {
+    let measures = |step: &Instruction| matches!(step, Instruction::Measure { .. });
+    if circuit.bits() > 0 || circuit.instructions.iter().any(measures) {
+        return Ok(Cow::Borrowed(circuit));
     }
-    let cuts = circuit.bit_registers().iter().map(|register| register.range.start).collect();
-    Ok(Shots { bits: circuit.bits(), words: rows, cuts })
+    let mut copy = circuit.clone();
+    copy.measure_all()?;
+    Ok(Cow::Owned(copy))
+}
+
+impl State {
+    /// Draws the outcomes of a circuit's measurements, if this is its final state. Where all of them are at the end, these are the outcomes that [`run`] has with
+    /// the same seed, unless a draw falls within the rounding of amplitudes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a circuit without one final state, and for one of other qubits; [`Error::InvalidSize`] above [`MOST_SHOTS`], or
+    /// with more than 2^31 bits in all; those of the device.
+    pub fn measured(&self, circuit: &Circuit, shots: usize, seed: u64) -> Result<Shots> {
+        check_final(circuit)?;
+        if circuit.qubits() != self.qubits() {
+            return Err(Error::InvalidInput {
+                what: "the circuit".to_owned(),
+                reason: format!("it has {} qubits, and the state {}", circuit.qubits(), self.qubits()),
+            });
+        }
+        let circuit = &*measured(circuit)?;
+        check_shots(circuit, shots)?;
+        let drawn = self.sample(shots, seed)?;
+        let outcome = |(shot, drawn): (usize, u64)| {
+            let mut bits = vec![false; circuit.bits()];
+            for step in &circuit.instructions {
+                if let Instruction::Measure { qubit, bit } = *step
+                    && let Some(bit) = bits.get_mut(bit as usize)
+                {
+                    *bit = drawn >> qubit & 1 == 1;
+                }
+            }
+            (shot as u64, bits)
+        };
+        Ok(Shots::of(circuit, shots, drawn.into_iter().enumerate().map(outcome)))
+    }
 }
 
 /// A step of a shot.
@@ -171,7 +240,7 @@ struct Group {
     history: Vec<u8>,
     step: usize,
     bits: Vec<bool>,
-    state: Option<Tensor>,
+    state: Option<Strips>,
 }
 
 struct Run<'a> {
@@ -179,7 +248,7 @@ struct Run<'a> {
     circuit: &'a Circuit,
     noise: &'a Noise,
     seed: u64,
-    qubits: usize,
+    split: Split,
     steps: Vec<Step>,
     /// The exchanges that cost nothing.
     free: Vec<usize>,
@@ -201,14 +270,20 @@ fn targets(circuit: &Circuit) -> Vec<bool> {
 }
 
 impl<'a> Run<'a> {
-    fn new(engine: &'a Engine, circuit: &'a Circuit, parameters: &[f64], noise: &'a Noise, seed: u64) -> Result<Self> {
-        let qubits = circuit.qubits();
+    fn new(
+        engine: &'a Engine,
+        circuit: &'a Circuit,
+        parameters: &[f64],
+        noise: &'a Noise,
+        seed: u64,
+        split: Split,
+    ) -> Result<Self> {
         let mut run = Self {
             engine,
             circuit,
             noise,
             seed,
-            qubits,
+            split,
             steps: Vec::new(),
             free: plan::free_swaps(circuit),
             tail: 0,
@@ -272,7 +347,7 @@ impl<'a> Run<'a> {
         if gates.is_empty() {
             return Ok(());
         }
-        let (plan, recipe) = plan::plan(self.qubits, gates, &costs(self.engine));
+        let (plan, recipe) = plan::plan(self.split.qubits, gates, &costs(self.engine));
         let mut numbers = Vec::with_capacity(plan.entries);
         recipe.fill::<f32>(self.circuit, &plan, parameters, &mut numbers);
         self.steps.push(self.gates_of(plan, &numbers)?);
@@ -338,7 +413,7 @@ impl<'a> Run<'a> {
             group.step += 1;
             match &self.steps[at] {
                 Step::Gates(plan, tables) => {
-                    let state = apply::run::<f32>(self.engine, plan, tables, 1, group.state.as_ref())?;
+                    let state = Strips::run::<f32>(self.engine, self.split, plan, tables, group.state.as_ref())?;
                     group.state = Some(state);
                 }
                 Step::Branch { condition, otherwise } => {
@@ -364,16 +439,16 @@ impl<'a> Run<'a> {
     }
 
     fn state_of(&self, group: &Group) -> Result<State> {
-        let tensor = match &group.state {
+        let strips = match &group.state {
             Some(state) => state.clone(),
             None => {
-                let plan = Arc::new(Plan::of(self.qubits, Vec::new()));
+                let plan = Arc::new(Plan::of(self.split.qubits, Vec::new()));
                 let tables = apply::tables::<f32>(self.engine, 1, 0)?;
                 <f32 as Real>::write(&tables, &[Complex::new(0.0, 0.0)])?;
-                apply::run::<f32>(self.engine, &plan, &tables, 1, None)?
+                Strips::run::<f32>(self.engine, self.split, &plan, &tables, None)?
             }
         };
-        Ok(State::new(self.engine.clone(), tensor, self.qubits, Precision::Single))
+        Ok(State::new(self.engine.clone(), strips, Precision::Single))
     }
 
     /// The probabilities of an event's outcomes.
@@ -428,7 +503,7 @@ impl<'a> Run<'a> {
             by_outcome.entry(outcome.unwrap_or(0)).or_default().push(shot);
         }
         let Some((kept, shots)) = by_outcome.pop_first() else { return 0 };
-        let state_bytes = Precision::Single.bytes() << self.qubits;
+        let state_bytes = Precision::Single.bytes() << self.split.qubits;
         for (outcome, shots) in by_outcome {
             let mut history = group.history.clone();
             history.push(outcome);
@@ -488,9 +563,9 @@ impl<'a> Run<'a> {
         if passes.is_empty() {
             return Ok(());
         }
-        let (plan, numbers) = plan::passes::<f32>(self.qubits, &passes);
+        let (plan, numbers) = plan::passes::<f32>(self.split.qubits, &passes);
         let Step::Gates(plan, tables) = self.gates_of(plan, &numbers)? else { return Ok(()) };
-        group.state = Some(apply::run::<f32>(self.engine, &plan, &tables, 1, group.state.as_ref())?);
+        group.state = Some(Strips::run::<f32>(self.engine, self.split, &plan, &tables, group.state.as_ref())?);
         Ok(())
     }
 

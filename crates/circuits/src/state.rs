@@ -1,13 +1,14 @@
 //! Final states: amplitudes, probabilities, samples, expectation values.
 
-use cantus::{Engine, Result, Tensor};
+use cantus::{Engine, Error, Result, Tensor};
 use num_complex::Complex;
 
-use crate::apply;
 use crate::compiled::{Precision, by_precision};
+use crate::native::Run;
 use crate::observable::{Observable, value};
 use crate::random;
-use crate::real::{Real, wide};
+use crate::real::wide;
+use crate::strips::Strips;
 
 /// Amplitudes that are read at a time.
 const PART: usize = 1 << 18;
@@ -16,38 +17,44 @@ const PART: usize = 1 << 18;
 #[derive(Debug, Clone)]
 pub struct State {
     engine: Engine,
-    tensor: Tensor,
-    qubits: usize,
+    strips: Strips,
     precision: Precision,
 }
 
 impl State {
-    pub(crate) fn new(engine: Engine, tensor: Tensor, qubits: usize, precision: Precision) -> Self {
-        Self { engine, tensor, qubits, precision }
+    pub(crate) fn new(engine: Engine, strips: Strips, precision: Precision) -> Self {
+        Self { engine, strips, precision }
     }
 
-    pub(crate) fn tensor(&self) -> &Tensor {
-        &self.tensor
+    pub(crate) fn in_strips(&self) -> &Strips {
+        &self.strips
     }
 
     /// Returns the number of qubits.
     #[must_use]
     pub fn qubits(&self) -> usize {
-        self.qubits
+        self.strips.split().qubits
     }
 
-    /// Returns the amplitudes on the device: a tensor [1, 2^qubits] of complex64 or complex128, the state's own memory.
+    /// Returns the precision of the amplitudes.
     #[must_use]
-    pub fn amplitudes(&self) -> &Tensor {
-        &self.tensor
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Returns the amplitudes on the device, in order: a tensor [1, 2^qubits] of complex64 or complex128, the state's own memory. A state that is larger than a
+    /// binding of the device has several tensors of equal size, and one in a file has none.
+    #[must_use]
+    pub fn strips(&self) -> &[Tensor] {
+        self.strips.tensors()
     }
 
     /// Reads the amplitudes.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Those of the device; [`Error::InvalidSize`] where memory does not hold them.
     pub fn to_vec(&self) -> Result<Vec<Complex<f64>>> {
-        let mut all = Vec::with_capacity(1 << self.qubits);
+        let mut all = self.room()?;
         self.each(|_, amplitude| {
             all.push(amplitude);
             true
@@ -58,9 +65,9 @@ impl State {
     /// Reads the probabilities of all basis states.
     ///
     /// # Errors
-    /// Those of the device.
+    /// As [`State::to_vec`].
     pub fn probabilities(&self) -> Result<Vec<f64>> {
-        let mut all = Vec::with_capacity(1 << self.qubits);
+        let mut all = self.room()?;
         self.each(|_, amplitude| {
             all.push(amplitude.norm_sqr());
             true
@@ -68,9 +75,23 @@ impl State {
         Ok(all)
     }
 
+    /// Memory for as many values as there are amplitudes.
+    fn room<V>(&self) -> Result<Vec<V>> {
+        let mut all = Vec::new();
+        all.try_reserve_exact(1 << self.qubits()).map_err(|_| Error::InvalidSize {
+            what: "the state".to_owned(),
+            reason: format!(
+                "memory does not hold {} for the values of {} qubits (sample it, or read it strip by strip)",
+                crate::bytes((size_of::<V>() as u64) << self.qubits()),
+                self.qubits()
+            ),
+        })?;
+        Ok(all)
+    }
+
     /// Calls a function with each amplitude in order, until it returns false.
     fn each(&self, visit: impl FnMut(usize, Complex<f64>) -> bool) -> Result<()> {
-        by_precision!(self.precision, T => each::<T>(&self.tensor, 1 << self.qubits, visit))
+        by_precision!(self.precision, T => each::<T>(&self.strips, visit))
     }
 
     /// Draws basis states: of 64 qubits at most, bit k is qubit k. The same seed gives the same draws on each device, unless one falls within the rounding
@@ -117,7 +138,7 @@ impl State {
     /// # Errors
     /// [`cantus::Error::InvalidInput`] for an observable of another number of qubits; those of the device.
     pub fn expectation(&self, observable: &Observable) -> Result<f64> {
-        observable.check(self.qubits)?;
+        observable.check(self.qubits())?;
         let mut sum = 0.0;
         for term in observable.terms() {
             sum += value(term, self.inner(term.flip, term.signs)?);
@@ -132,15 +153,16 @@ impl State {
     }
 
     fn inner(&self, flip: usize, signs: usize) -> Result<Complex<f64>> {
-        let both = (&self.tensor, &self.tensor);
-        by_precision!(self.precision, T => apply::inner::<T>(&self.engine, self.qubits, both, flip, signs))
+        let state = &self.strips;
+        by_precision!(self.precision, T => Strips::inner::<T>(&self.engine, state, state, flip, signs))
     }
 }
 
-fn each<T: Real>(tensor: &Tensor, count: usize, mut visit: impl FnMut(usize, Complex<f64>) -> bool) -> Result<()> {
-    let mut part = vec![Complex::new(T::ZERO, T::ZERO); PART.min(count)];
-    for first in (0..count).step_by(part.len().max(1)) {
-        T::read(tensor, first, &mut part)?;
+fn each<T: Run>(strips: &Strips, mut visit: impl FnMut(usize, Complex<f64>) -> bool) -> Result<()> {
+    let split = strips.split();
+    let mut part = vec![Complex::new(T::ZERO, T::ZERO); PART.min(1 << split.strip)];
+    for first in (0..1_usize << split.qubits).step_by(part.len()) {
+        strips.read::<T>(first, &mut part)?;
         for (at, amplitude) in part.iter().enumerate() {
             if !visit(first + at, wide(*amplitude)) {
                 return Ok(());

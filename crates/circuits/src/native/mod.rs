@@ -50,32 +50,47 @@ fn amplitudes_mut<T: Real>(bytes: &mut [u8]) -> Result<&mut [Complex<T>], String
     bytemuck::try_cast_slice_mut(bytes).map_err(|error| format!("a binding's memory: {error}"))
 }
 
-/// Runs a plan on `count` states. The inputs are the plan's tables of each state, and the states to begin with if there are any; else all qubits are 0.
-pub(crate) fn run<T: Run>(plan: &Arc<Plan>, count: usize, from: bool) -> NativeOperation {
-    let (amplitude, state) = (size_of::<Complex<T>>(), 1_usize << plan.qubits);
+/// Copies bytes, many at once.
+fn copy(from: &[u8], to: &mut [u8]) {
+    to.par_chunks_mut(CHUNK).zip(from.par_chunks(CHUNK)).for_each(|(to, from)| to.copy_from_slice(from));
+}
+
+/// Runs a plan on `count` states. The inputs are the plan's tables of each state, and as many parts as the states to begin with come in, if any; else all
+/// qubits are 0.
+pub(crate) fn run<T: Run>(plan: &Arc<Plan>, count: usize, parts: usize, support: u64) -> NativeOperation {
+    let (amplitude, states) = (size_of::<Complex<T>>(), count << plan.qubits);
     let mut sizes = vec![count * plan.entries.max(1) * amplitude];
-    sizes.extend(from.then_some(count * state * amplitude));
-    sizes.push(count * state * amplitude);
-    let function = Function::new((Same(plan.clone()), T::COMPLEX), sizes, move |(plan, _), inputs, result, stop| {
+    sizes.extend(std::iter::repeat_n(states / parts.max(1) * amplitude, parts));
+    sizes.push(states * amplitude);
+    let parameters = (Same(plan.clone()), T::COMPLEX, support);
+    let function = Function::new(parameters, sizes, move |(plan, _, support), inputs, result, stop| {
         let plan = &*plan.0;
-        let (tables, before) = match inputs {
-            [tables] => (tables, None),
-            [tables, before] => (tables, Some(*before)),
-            _ => return Err(format!("{} inputs", inputs.len())),
-        };
-        let chunks = result.par_chunks_mut(CHUNK);
-        match before {
-            Some(before) => chunks.zip(before.par_chunks(CHUNK)).for_each(|(to, from)| to.copy_from_slice(from)),
-            None => chunks.for_each(|to| to.fill(0)),
+        let [tables, parts @ ..] = inputs else { return Err("no inputs".to_owned()) };
+        let size = result.len() / parts.len().max(1);
+        if parts.is_empty() {
+            result.par_chunks_mut(CHUNK).for_each(|to| to.fill(0));
+        } else {
+            result.chunks_mut(size.max(1)).zip(parts).for_each(|(to, from)| copy(from, to));
         }
-        let support = if before.is_some() { u64::MAX } else { 0 };
         let (tables, result) = (amplitudes::<T>(tables)?, amplitudes_mut::<T>(result)?);
         result.par_chunks_exact_mut(1 << plan.qubits).enumerate().for_each(|(at, state)| {
-            if let (None, Some(first)) = (before, state.first_mut()) {
+            if let (true, Some(first)) = (parts.is_empty(), state.first_mut()) {
                 first.re = T::from_f64(1.0);
             }
-            T::run(plan, &tables[at * plan.entries..], state, support, stop);
+            T::run(plan, &tables[at * plan.entries..], state, *support, stop);
         });
+        Ok(())
+    });
+    NativeOperation::Function(function)
+}
+
+/// Consecutive amplitudes of the input.
+pub(crate) fn part<T: Run>(first: usize, count: usize) -> NativeOperation {
+    let amplitude = size_of::<Complex<T>>();
+    let sizes = vec![(first + count) * amplitude, count * amplitude];
+    let function = Function::new((first, T::COMPLEX), sizes, |_, inputs, result, _| {
+        let [whole] = inputs else { return Err(format!("{} inputs", inputs.len())) };
+        copy(&whole[whole.len() - result.len()..], result);
         Ok(())
     });
     NativeOperation::Function(function)
@@ -94,15 +109,14 @@ pub(crate) fn inner<T: Run>(qubits: usize, flip: usize, signs: usize) -> NativeO
     NativeOperation::Function(function)
 }
 
-/// A sum of Pauli strings times a state.
-pub(crate) fn accumulate<T: Run>(qubits: usize, terms: &Arc<Vec<Factors>>) -> NativeOperation {
+/// A sum of Pauli strings times states of equal size, each of one among the inputs.
+pub(crate) fn accumulate<T: Run>(qubits: usize, inputs: usize, terms: &Arc<Vec<(usize, Factors)>>) -> NativeOperation {
     let bytes = size_of::<Complex<T>>() << qubits;
-    let function =
-        Function::new((Same(terms.clone()), T::COMPLEX), vec![bytes; 2], |(terms, _), inputs, result, stop| {
-            let [before] = inputs else { return Err(format!("{} inputs", inputs.len())) };
-            sums::accumulate::<T>(amplitudes(before)?, amplitudes_mut(result)?, &terms.0, stop);
-            Ok(())
-        });
+    let sizes = vec![bytes; inputs + 1];
+    let function = Function::new((Same(terms.clone()), T::COMPLEX), sizes, |(terms, _), inputs, result, stop| {
+        let before: Vec<&[Complex<T>]> = inputs.iter().map(|bytes| amplitudes(bytes)).collect::<Result<_, _>>()?;
+        sums::accumulate::<T>(&before, amplitudes_mut(result)?, &terms.0, stop)
+    });
     NativeOperation::Function(function)
 }
 

@@ -23,17 +23,21 @@ pub(super) fn inner<T: Real>(a: &[Complex<T>], b: &[Complex<T>], flip: usize, si
 }
 
 pub(super) fn accumulate<T: Real>(
-    before: &[Complex<T>],
+    states: &[&[Complex<T>]],
     after: &mut [Complex<T>],
-    terms: &[Factors],
+    terms: &[(usize, Factors)],
     stop: &(dyn Fn() -> bool + Sync),
-) {
+) -> Result<(), String> {
+    if terms.iter().any(|(state, _)| *state >= states.len()) {
+        return Err(format!("{} states, of which a term has none", states.len()));
+    }
     after.par_chunks_mut(PART).enumerate().for_each(|(part, after)| {
         if stop() {
             return;
         }
         after.fill(Complex::new(T::ZERO, T::ZERO));
-        for term in terms {
+        for (state, term) in terms {
+            let before = states[*state];
             let factor = Complex::new(T::from_f64(term.factor.re), T::from_f64(term.factor.im));
             for (at, to) in (part * PART..).zip(after.iter_mut()) {
                 let from = at ^ term.flip;
@@ -48,4 +52,5 @@ pub(super) fn accumulate<T: Real>(
             }
         }
     });
+    Ok(())
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::lanes::Lanes;
 use super::lower::{Dense, Diagonal, Factors, Lowered, ROWS, lower};
-use crate::plan::Plan;
+use crate::plan::{Plan, deposit};
 
 /// The most vectors of a group, with each one's exchanges.
 const MOST: usize = 1 << crate::gate::MOST_TARGETS;
@@ -27,11 +27,6 @@ struct Memory<T>(*mut Complex<T>);
 unsafe impl<T: Send> Send for Memory<T> {}
 // SAFETY: threads take disjoint tiles of it through a shared reference.
 unsafe impl<T: Send> Sync for Memory<T> {}
-
-/// The number with the bits of another one at places.
-fn deposit(number: usize, places: &[u8]) -> usize {
-    places.iter().enumerate().map(|(at, place)| (number >> at & 1) << place).sum()
-}
 
 /// Runs the plan on a state of 2^qubits amplitudes. `tables` are the plan's. Amplitudes may be other than 0 only at numbers whose bits are among `support`'s.
 ///
@@ -63,7 +58,7 @@ pub(super) unsafe fn sweeps<L: Lanes>(
             unsafe { tile_of(&ops, state.as_mut_ptr(), bits, 0) };
             continue;
         }
-        let outside: Vec<u8> = (0..qubits as u8).filter(|place| !sweep.places.contains(place)).collect();
+        let outside = sweep.outside(qubits);
         let run = (0..).zip(&sweep.places).take_while(|(at, place)| at == *place).count();
         let runs: Vec<usize> =
             (0..1_usize << (sweep.places.len() - run)).map(|number| deposit(number, &sweep.places[run..])).collect();

@@ -4,7 +4,7 @@ mod fuse;
 mod sweep;
 mod tables;
 
-pub(crate) use sweep::Sweep;
+pub(crate) use sweep::{Sweep, deposit, schedule};
 pub(crate) use tables::{Recipe, passes};
 
 use cantus::{Error, Result};
@@ -76,7 +76,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub fn of(qubits: usize, ops: Vec<Op>) -> Self {
         let entries = ops.last().map_or(0, |op| op.table + op.entries());
-        let sweeps = sweep::schedule(qubits, &ops);
+        let sweeps = sweep::tiles(qubits, &ops);
         Self { qubits, ops, sweeps, entries }
     }
 }
@@ -194,22 +194,22 @@ pub(crate) fn plan(qubits: usize, gates: Vec<Elementary>, costs: &Costs) -> (Pla
     (Plan::of(qubits, ops), Recipe { gates, members })
 }
 
-/// Refuses more qubits than a state vector can have, with what they would take.
-pub(crate) fn check_qubits(circuit: &Circuit, amplitude: u64, free: Option<u64>) -> Result<()> {
+/// Refuses more qubits than a state vector of `most` bytes can have, with what they would take.
+pub(crate) fn check_qubits(circuit: &Circuit, amplitude: u64, most: u64) -> Result<()> {
     let qubits = circuit.qubits();
     let bytes = u32::try_from(qubits).ok().and_then(|qubits| amplitude.checked_shl(qubits)).filter(|_| qubits < 59);
-    let limit = free.unwrap_or(u64::MAX);
-    if qubits <= MOST_PLACES && bytes.is_some_and(|bytes| bytes <= limit) {
+    if qubits <= MOST_PLACES && bytes.is_some_and(|bytes| bytes <= most) {
         return Ok(());
     }
     let takes = match bytes {
         Some(bytes) => crate::bytes(bytes),
         None => format!("2^{} bytes", qubits as u64 + u64::from(amplitude.ilog2())),
     };
-    let has = free
-        .map_or(String::new(), |free| format!(", and a state vector on this device may have {}", crate::bytes(free)));
     Err(Error::InvalidSize {
         what: "the circuit".to_owned(),
-        reason: format!("the amplitudes of {qubits} qubits take {takes}{has} (use fewer qubits)"),
+        reason: format!(
+            "the amplitudes of {qubits} qubits take {takes}, and a state vector may have {} here (use fewer qubits, or stream them through a file)",
+            crate::bytes(most)
+        ),
     })
 }

@@ -1,4 +1,5 @@
-//! The order of passes on the processor: as many as a tile of a few qubits allows, while the tile is in the cache.
+//! The order of passes: as many as a part of the state allows that has all amplitudes of some of its places. The processor takes
+//! tiles into its cache so, and a state that is larger than a binding is taken window by window.
 
 use super::Op;
 
@@ -9,25 +10,43 @@ const RUN: usize = 5;
 /// Smaller states are one tile, which one thread takes.
 const SPLIT: usize = 12;
 
-/// Passes that run tile by tile.
+/// Passes that run part by part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Sweep {
-    /// The places that a tile has, ascending.
+    /// The places that a part has, ascending.
     pub places: Vec<u8>,
     /// The passes, in order.
     pub ops: Vec<usize>,
 }
 
-/// The sweeps of passes on a state of 2^qubits amplitudes.
-pub(super) fn schedule(qubits: usize, ops: &[Op]) -> Vec<Sweep> {
+impl Sweep {
+    /// The places that a part does not have, ascending.
+    pub fn outside(&self, qubits: usize) -> Vec<u8> {
+        (0..qubits as u8).filter(|place| !self.places.contains(place)).collect()
+    }
+}
+
+/// The number with the bits of another one at places.
+pub(crate) fn deposit(number: usize, places: &[u8]) -> usize {
+    places.iter().enumerate().map(|(at, place)| (number >> at & 1) << place).sum()
+}
+
+/// The sweeps of the processor on a state of 2^qubits amplitudes.
+pub(super) fn tiles(qubits: usize, ops: &[Op]) -> Vec<Sweep> {
     let size = if qubits <= SPLIT { qubits } else { TILE.min(qubits - 2) };
+    // A tile may grow by what a matrix mixes.
+    schedule(qubits, ops, size, RUN.min(size), RUN + super::MOST_TARGETS)
+}
+
+/// The sweeps of passes by parts of `size` places, or of up to `most` where a pass needs it. The lowest `run` places are always among them.
+pub(crate) fn schedule(qubits: usize, ops: &[Op], size: usize, run: usize, most: usize) -> Vec<Sweep> {
     // Without qubits nothing waits.
     let all = if qubits == 0 { u64::MAX } else { (1_u64 << qubits) - 1 };
     let mut left: Vec<usize> = Vec::new();
     let mut unseen = 0..ops.len();
     let mut sweeps = Vec::new();
     while !left.is_empty() || !unseen.is_empty() {
-        let (mut tile, mut taken, mut rest) = ((1_u64 << RUN.min(size)) - 1, Vec::new(), Vec::new());
+        let (mut tile, mut taken, mut rest) = ((1_u64 << run) - 1, Vec::new(), Vec::new());
         // What waits for a later sweep, with all that depends on it.
         let (mut touched, mut mixed) = (0, 0);
         let mut earlier = left.into_iter();
@@ -37,7 +56,7 @@ pub(super) fn schedule(qubits: usize, ops: &[Op]) -> Vec<Sweep> {
             let op = &ops[at];
             let (mixes, touches) = (op.mixes(), op.touches());
             let waits = mixes & touched != 0 || touches & mixed != 0;
-            if !waits && (tile | mixes).count_ones() as usize <= size.max(RUN + super::MOST_TARGETS).min(qubits) {
+            if !waits && (tile | mixes).count_ones() as usize <= size.max(most).min(qubits) {
                 tile |= mixes;
                 taken.push(at);
             } else {

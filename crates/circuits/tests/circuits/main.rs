@@ -8,6 +8,7 @@ mod hostile;
 mod oracle;
 mod qasm;
 mod shots;
+mod strips;
 mod surface;
 
 /// The processor.
