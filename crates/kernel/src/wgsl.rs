@@ -411,7 +411,7 @@ impl Parsed {
             },
             resolved => resolved?,
         };
-        if let Some(error) = self.without_value(overrides) {
+        if let Some(error) = self.without_value(&name, overrides) {
             return Err(error);
         }
         let entry_point = module
@@ -423,12 +423,12 @@ impl Parsed {
     }
 
     /// A call that has no value for these overrides. naga computes what it can, and looks at no function's domain.
-    fn without_value(&self, values: &BTreeMap<String, f64>) -> Option<Error> {
+    fn without_value(&self, entry: &str, values: &BTreeMap<String, f64>) -> Option<Error> {
         if self.module.overrides.is_empty() {
             return None;
         }
         let text = self.text_with_constants(values)?;
-        let (_, reason) = Front::read(&text)?.outside_domain()?;
+        let (_, reason) = Front::read(&text)?.outside_domain(entry)?;
         Some(Error::InvalidWgsl {
             kernel: self.source.file.name.clone(),
             report: format!("with its overrides: {reason}"),

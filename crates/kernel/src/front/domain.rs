@@ -74,42 +74,73 @@ const COMPUTED: [&str; 60] = [
 
 /// Returns the first of them, and what is wrong.
 pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
-    input(tree).or_else(|| undeclared(tree)).or_else(|| {
-        let mut evaluator = Evaluator::new(tree);
-        let mut inference = Inference::new(tree);
-        // What is not evaluated needs no value.
-        let skipped = unevaluated(tree, &mut evaluator);
-        let skipped: Vec<Place> = skipped.into_iter().map(|(_, right, _)| tree.expr(right).place).listed();
-        let is_skipped = |place: Place| skipped.iter().any(|all| all.start <= place.start && place.end <= all.end);
-        numbered(tree).find_map(|id| {
-            let place = tree.expr(id).place;
-            match tree.expr(id).kind {
-                ExprKind::Call { .. } if is_skipped(place) => None,
-                ExprKind::Call { callee, arguments, .. } => {
-                    let name = builtin(tree, callee)?;
-                    if let ("bitcast", ExprKind::Name { templates, .. }) = (name, tree.expr(callee).kind) {
-                        evaluator.vector_type(*tree.list(templates).first()?)?;
-                    }
-                    let arguments = tree.list(arguments);
-                    let reason = mismatch(&mut evaluator, &mut inference, (callee, name), arguments, tree);
-                    let reason = reason.or_else(|| call(&mut evaluator, id, name, arguments))?;
-                    Some((place, reason))
+    input(tree).or_else(|| undeclared(tree)).or_else(|| without_value(tree, &[]))
+}
+
+/// Returns the first of them that an entry point reaches, where overrides have become constants.
+pub(super) fn fault_of(tree: &Tree<'_>, entry: &str) -> Option<(Place, String)> {
+    without_value(tree, &unreached(tree, entry))
+}
+
+/// The expressions of functions that an entry point does not reach, from the first to behind the last of each.
+fn unreached(tree: &Tree<'_>, entry: &str) -> Vec<(ExprId, ExprId)> {
+    let mut reached = vec![false; tree.functions.len()];
+    let first = tree.functions.iter().position(|function| function.is_entry && function.name.text(tree.text) == entry);
+    let mut left: Vec<usize> = first.into_iter().collect();
+    while let Some(at) = left.pop() {
+        let (Some(known), Some(function)) = (reached.get_mut(at), tree.functions.get(at)) else { continue };
+        if std::mem::replace(known, true) {
+            continue;
+        }
+        let (first, end) = function.exprs;
+        left.extend((first..end).filter_map(|id| {
+            let ExprKind::Call { callee, .. } = tree.expr(id).kind else { return None };
+            let ExprKind::Name { name, local, .. } = tree.expr(callee).kind else { return None };
+            let DeclKind::Function(number) = tree.decl(tree.named(name, local)?).kind else { return None };
+            usize::try_from(number).ok()
+        }));
+    }
+    let others = tree.functions.iter().zip(reached).filter(|(_, is_reached)| !is_reached);
+    others.map(|(function, _)| function.exprs).listed()
+}
+
+/// Returns the first call or operator without a value outside of these expressions.
+fn without_value(tree: &Tree<'_>, outside: &[(ExprId, ExprId)]) -> Option<(Place, String)> {
+    let mut evaluator = Evaluator::new(tree);
+    let mut inference = Inference::new(tree);
+    // What is not evaluated needs no value.
+    let skipped = unevaluated(tree, &mut evaluator);
+    let skipped: Vec<Place> = skipped.into_iter().map(|(_, right, _)| tree.expr(right).place).listed();
+    let is_skipped = |place: Place| skipped.iter().any(|all| all.start <= place.start && place.end <= all.end);
+    let inside = |id: ExprId| !outside.iter().any(|&(first, end)| (first..end).contains(&id));
+    numbered(tree).filter(|&id| inside(id)).find_map(|id| {
+        let place = tree.expr(id).place;
+        match tree.expr(id).kind {
+            ExprKind::Call { .. } if is_skipped(place) => None,
+            ExprKind::Call { callee, arguments, .. } => {
+                let name = builtin(tree, callee)?;
+                if let ("bitcast", ExprKind::Name { templates, .. }) = (name, tree.expr(callee).kind) {
+                    evaluator.vector_type(*tree.list(templates).first()?)?;
                 }
-                // naga does not look at the right operand where the left one decides.
-                ExprKind::Binary(operator @ (Operator::AndThen | Operator::OrElse), left, right) => {
-                    let word = if operator == Operator::AndThen { "&&" } else { "||" };
-                    let mut other = |id| inference.vector(id).filter(|known| *known != (Ty::Bool, 1));
-                    let (place, (ty, size)) =
-                        [left, right].into_iter().find_map(|id| Some((tree.expr(id).place, other(id)?)))?;
-                    let of = if size == 1 { String::new() } else { format!("vectors of {size} ") };
-                    Some((place, format!("`{word}` does not take {of}{} (both operands are bool)", ty.word())))
-                }
-                ExprKind::Unary(b'-', inner) => inference
-                    .is_matrix(inner)
-                    .then(|| (place, "`-` takes numbers and vectors, not a matrix (multiply it by -1)".to_owned())),
-                _ => None,
+                let arguments = tree.list(arguments);
+                let reason = mismatch(&mut evaluator, &mut inference, (callee, name), arguments, tree);
+                let reason = reason.or_else(|| call(&mut evaluator, id, name, arguments))?;
+                Some((place, reason))
             }
-        })
+            // naga does not look at the right operand where the left one decides.
+            ExprKind::Binary(operator @ (Operator::AndThen | Operator::OrElse), left, right) => {
+                let word = if operator == Operator::AndThen { "&&" } else { "||" };
+                let mut other = |id| inference.vector(id).filter(|known| *known != (Ty::Bool, 1));
+                let (place, (ty, size)) =
+                    [left, right].into_iter().find_map(|id| Some((tree.expr(id).place, other(id)?)))?;
+                let of = if size == 1 { String::new() } else { format!("vectors of {size} ") };
+                Some((place, format!("`{word}` does not take {of}{} (both operands are bool)", ty.word())))
+            }
+            ExprKind::Unary(b'-', inner) => inference
+                .is_matrix(inner)
+                .then(|| (place, "`-` takes numbers and vectors, not a matrix (multiply it by -1)".to_owned())),
+            _ => None,
+        }
     })
 }
 

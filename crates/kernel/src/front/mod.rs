@@ -110,9 +110,9 @@ impl<'t> Front<'t> {
         Some((naga::Span::new(place.start, place.end), reason))
     }
 
-    /// A call of a builtin function with constants for which it has no value, and the reason.
-    pub(super) fn outside_domain(&self) -> Option<(naga::Span, String)> {
-        let (place, reason) = domain::fault(&self.0)?;
+    /// A call of a builtin function with constants for which it has no value, where an entry point reaches it, and the reason.
+    pub(super) fn outside_domain(&self, entry: &str) -> Option<(naga::Span, String)> {
+        let (place, reason) = domain::fault_of(&self.0, entry)?;
         Some((naga::Span::new(place.start, place.end), reason))
     }
 
