@@ -6,12 +6,11 @@ mod complex;
 pub(super) mod functions;
 mod inputs;
 mod narrow;
-mod pairs;
+pub(super) mod pairs;
 mod precise;
 mod walk;
 mod wide;
 
-pub(super) use self::pairs::every_second_of;
 use self::walk::{MOST_AXES, Walk};
 use super::copies;
 use super::fault::Fault;
@@ -239,7 +238,7 @@ impl Lane for f32 {
     }
 
     fn complex_products(factors: [&[Self]; 2], to: &mut [Self]) {
-        complex::products_of_words(factors, to);
+        pairs::products_of_words(factors, to);
     }
 
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
@@ -336,6 +335,14 @@ pub(super) enum Place {
     Result,
     /// Where the row's function left it.
     Made,
+}
+
+/// A chain with its inputs, its result and the limits of its run.
+struct Bound<'a> {
+    shape: &'a ElementsShape,
+    inputs: &'a [Floats],
+    y: Floats,
+    limits: &'a Limits<'a>,
 }
 
 /// Steps with places for what they make.
@@ -653,15 +660,14 @@ fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limits<'_>) -> R
             Ok(())
         });
     }
+    let bound = Bound { shape, inputs, y: *y, limits };
     if shape.wide {
-        return complex::computed::<f64>(shape, (inputs, *y), limits)
-            .unwrap_or_else(|| chain::<f64>(shape, None, (inputs, more, *y), limits));
+        return bound.complex::<f64>().unwrap_or_else(|| chain::<f64>(shape, None, (inputs, more, *y), limits));
     }
     if let Some(signed) = bytes::signed(shape) {
         return chain::<u8>(shape, Some(signed), (inputs, more, *y), limits);
     }
-    complex::computed::<f32>(shape, (inputs, *y), limits)
-        .unwrap_or_else(|| chain::<f32>(shape, None, (inputs, more, *y), limits))
+    bound.complex::<f32>().unwrap_or_else(|| chain::<f32>(shape, None, (inputs, more, *y), limits))
 }
 
 /// Writes lanes to a result of fewer bytes each, from a place on.

@@ -1,6 +1,6 @@
 //! Copies of views: elements of 1, 2, 4, 8 or 16 bytes in another order, into contiguous memory.
 
-use super::chain::every_second_of;
+use super::chain::pairs::every_second_of;
 use super::fault::Fault;
 use super::floats::Floats;
 use super::native::{COPIES_PAY, Call, Operation, Work, exactly, unlike};

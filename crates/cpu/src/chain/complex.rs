@@ -2,18 +2,23 @@
 //! real numbers, as they lie in memory. Products of two views are computed from memory to memory.
 
 use super::inputs::start_of;
-use super::{Lane, SHORT, TASK, chain, task_of};
+use super::{Bound, Lane, SHORT, TASK, chain, task_of};
 use crate::backend::native::{ElementsShape, Step, Two};
 use crate::floats::Floats;
-use crate::forms::forms;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
 /// Rows of fewer numbers are multiplied in lanes.
 const LEAST: usize = SHORT / 4;
 
-/// Computes a chain as this module says; `None` where its parts need lanes of their own.
-pub(super) fn computed<T: Lane>(
+impl Bound<'_> {
+    /// Computes the chain as this module says; `None` where its parts need lanes of their own.
+    pub(super) fn complex<T: Lane>(&self) -> Option<Result<(), Stopped>> {
+        computed::<T>(self.shape, (self.inputs, self.y), self.limits)
+    }
+}
+
+fn computed<T: Lane>(
     shape: &ElementsShape,
     (inputs, y): (&[Floats], Floats),
     limits: &Limits<'_>,
@@ -125,27 +130,4 @@ fn multiply<T: Lane>(
         }
         Ok(())
     })
-}
-
-forms! {
-    pub(super) fn products_of_words(factors: [&[f32]; 2], to: &mut [f32]) = words_by
-}
-forms! {
-    pub(super) fn products_of_doubles(factors: [&[f64]; 2], to: &mut [f64]) = doubles_by
-}
-
-#[inline(always)]
-fn words_by<I>([x, y]: [&[f32]; 2], to: &mut [f32]) {
-    let (x, y) = (x.as_chunks::<2>().0, y.as_chunks::<2>().0);
-    for ((to, &[a, b]), &[c, d]) in to.as_chunks_mut::<2>().0.iter_mut().zip(x).zip(y) {
-        *to = [a * c - b * d, a * d + b * c];
-    }
-}
-
-#[inline(always)]
-fn doubles_by<I>([x, y]: [&[f64]; 2], to: &mut [f64]) {
-    let (x, y) = (x.as_chunks::<2>().0, y.as_chunks::<2>().0);
-    for ((to, &[a, b]), &[c, d]) in to.as_chunks_mut::<2>().0.iter_mut().zip(x).zip(y) {
-        *to = [a * c - b * d, a * d + b * c];
-    }
 }

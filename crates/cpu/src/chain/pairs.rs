@@ -80,3 +80,26 @@ pub(super) fn interleaved<T: Copy>([a, b]: [&[T]; 2], to: &mut [T]) {
         *pair = [a, b];
     }
 }
+
+forms! {
+    pub(super) fn products_of_words(factors: [&[f32]; 2], to: &mut [f32]) = products_of_words_by
+}
+forms! {
+    pub(super) fn products_of_doubles(factors: [&[f64]; 2], to: &mut [f64]) = products_of_doubles_by
+}
+
+#[inline(always)]
+fn products_of_words_by<I>([x, y]: [&[f32]; 2], to: &mut [f32]) {
+    let (x, y) = (x.as_chunks::<2>().0, y.as_chunks::<2>().0);
+    for ((to, &[a, b]), &[c, d]) in to.as_chunks_mut::<2>().0.iter_mut().zip(x).zip(y) {
+        *to = [a * c - b * d, a * d + b * c];
+    }
+}
+
+#[inline(always)]
+fn products_of_doubles_by<I>([x, y]: [&[f64]; 2], to: &mut [f64]) {
+    let (x, y) = (x.as_chunks::<2>().0, y.as_chunks::<2>().0);
+    for ((to, &[a, b]), &[c, d]) in to.as_chunks_mut::<2>().0.iter_mut().zip(x).zip(y) {
+        *to = [a * c - b * d, a * d + b * c];
+    }
+}

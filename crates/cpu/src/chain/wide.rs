@@ -1,7 +1,7 @@
 //! Chains of 64-bit lanes: float64, and words of 64 bits in the same registers. `functions` has the 32-bit forms of each step. A chain with a step that
 //! is missing here (`Lane::has`), such as a power, runs as a kernel.
 
-use super::{BLOCK, Lane, Plan, SHORT, complex, narrow, pairs, precise};
+use super::{BLOCK, Lane, Plan, SHORT, narrow, pairs, precise};
 use crate::backend::native::{One, Step, Two};
 use crate::forms::forms;
 use crate::spmd::math::Isa;
@@ -62,7 +62,7 @@ impl Lane for f64 {
     }
 
     fn complex_products(factors: [&[Self]; 2], to: &mut [Self]) {
-        complex::products_of_doubles(factors, to);
+        pairs::products_of_doubles(factors, to);
     }
 
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
