@@ -15,6 +15,7 @@ mod functions;
 mod graph;
 mod group;
 mod hostile;
+mod judged;
 mod library;
 mod math_accuracy;
 mod misuse;
