@@ -1,7 +1,7 @@
 //! The command line.
 
 /// `--help`.
-pub const USAGE: &str = "Usage: ./test [--full | --all | --turn | --part NAME | --style | --python | --sanitize | --threads | --soak MINUTES | --fuzz MINUTES | --coverage MINUTES | --list] [--window]
+pub const USAGE: &str = "Usage: ./test [--full | --all | --turn | --part NAME | --style | --python | --sanitize | --threads | --soak MINUTES | --fuzz MINUTES | --coverage MINUTES | --faults [ROUND] | --list] [--window]
 
 Builds and runs the tests. At the end it lists the time of each stage, what failed and what did not run. Random inputs and devices
 take turns: each run prints its turn, and CANTUS_TURN=N repeats one.
@@ -24,6 +24,8 @@ take turns: each run prints its turn, and CANTUS_TURN=N repeats one.
   --fuzz MINUTES     only hostile input, this workspace under AddressSanitizer, with figures for each class
                      (CANTUS_FUZZ_KEEP=FILE adds up those of several runs, up to a million inputs of each class)
   --coverage MINUTES the same without the sanitizer, and which lines it reaches (with llvm-cov of rustc's LLVM)
+  --faults [ROUND]   only what shows that the default finds faults: plants those of .ci/faults in a copy of the tree, many at once, and fails
+                     unless each one's own test fails. Two rounds; the first builds everything once more, below target/faults
   --window           also the window of `cantus view`, on a screen without a GPU
   --help             this text
 
@@ -54,6 +56,8 @@ pub enum Mode {
     Fuzz,
     Coverage,
     Soak,
+    /// One round, or all of them.
+    Faults(Option<usize>),
     Ci,
 }
 
@@ -90,6 +94,10 @@ pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--fuzz" => Mode::Fuzz,
             "--coverage" => Mode::Coverage,
             "--soak" => Mode::Soak,
+            "--faults" => {
+                let round = arguments.peek().and_then(|round| round.parse().ok());
+                Mode::Faults(round.inspect(|_| drop(arguments.next())))
+            }
             "--ci" => Mode::Ci,
             other => return Err(format!("unknown option {other}")),
         };
@@ -128,12 +136,14 @@ mod tests {
         assert_eq!(parsed("--fuzz 0.5"), of(Mode::Fuzz, false, 0.5));
         assert_eq!(parsed("--soak --window"), of(Mode::Soak, true, 10.0));
         assert_eq!(parsed("--part neon"), of(Mode::Part("neon".to_owned()), false, 10.0));
+        assert_eq!(parsed("--faults"), of(Mode::Faults(None), false, 10.0));
+        assert_eq!(parsed("--faults 2"), of(Mode::Faults(Some(2)), false, 10.0));
         assert_eq!(parsed("--all --help"), Ok(None));
     }
 
     #[test]
     fn what_is_no_option_is_refused() {
-        for wrong in ["--al", "--part", "--all --turn", "--fuzz ten", "--fuzz -1", "3"] {
+        for wrong in ["--al", "--part", "--all --turn", "--fuzz ten", "--fuzz -1", "--faults all", "3"] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,6 +1,8 @@
 //! The tests of Cantus, stage by stage: `./test` and `.ci/run` call it. It depends on nothing, so that it is there in seconds.
 
 mod arguments;
+mod faults;
+mod plant;
 mod reach;
 mod reasons;
 mod run;
@@ -65,6 +67,10 @@ fn stages(arguments: &Arguments, turn: u64, run: &mut Run) {
             }
             None => run.wrong(&format!("there is no part {name}; ./test --list names them")),
         },
+        Mode::Faults(round) => {
+            run.prepare();
+            plant::faults(*round, turn, run);
+        }
         Mode::Default | Mode::Full | Mode::Turn | Mode::All => {
             run.prepare();
             println!("turn {turn} (CANTUS_TURN={turn} repeats it)");

@@ -8,6 +8,13 @@ use std::time::{Duration, Instant};
 use crate::reasons::Reasons;
 use crate::table::{Part, Stage};
 
+/// Where a stage runs, if that is not the tree: a copy of it, its target folder, and the file for what the stage prints.
+pub struct Place<'a> {
+    pub folder: &'a Path,
+    pub target: &'a Path,
+    pub log: &'a Path,
+}
+
 /// The stages that have run so far.
 pub struct Run {
     began: Instant,
@@ -45,7 +52,7 @@ impl Run {
         if std::env::var_os("CANTUS_FEATURES").is_none() {
             run.tell(
                 "CANTUS_FEATURES",
-                if window { "circuits,shell,top,viewer,zk" } else { "circuits,shell,top,zk" }.to_owned(),
+                if window { "circuits,shell,top,viewer,service,zk" } else { "circuits,shell,top,service,zk" }.to_owned(),
             );
         }
         // Mesa's GL complains a hundred times where there is no folder for sockets.
@@ -94,9 +101,7 @@ impl Run {
     pub fn stage(&mut self, stage: &Stage) -> bool {
         println!("\n== {}", stage.name);
         let (began, spent) = (Instant::now(), processor_seconds());
-        let mut command = Command::new("bash");
-        command.args(["-euo", "pipefail", "-c", &stage.command]);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let mut command = self.command(stage);
         let mut reasons = Reasons::default();
         if self.is_read {
             command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -113,7 +118,7 @@ impl Run {
             Ok(None) => Some(format!("no end within {} min", stage.minutes)),
             Err(error) => Some(error.to_string()),
         };
-        self.not_run.extend(self.skipped().into_iter().map(|(what, why)| (format!("{}: {what}", stage.name), why)));
+        self.note_skipped(stage);
         let room = free().map(|gigabytes| format!(", {gigabytes:.1} GB of the disk free")).unwrap_or_default();
         println!(
             "== {}: {} s{room}{}",
@@ -126,6 +131,36 @@ impl Run {
         let passed = wrong.is_none();
         self.failed.extend(wrong.map(|wrong| (format!("{}: {wrong}{room}", stage.name), reasons)));
         passed
+    }
+
+    /// Runs a stage of the copy, which may fail: whether it passed, and what it printed.
+    ///
+    /// Errors: it cannot be started, or its output cannot be kept.
+    pub fn stage_elsewhere(&mut self, stage: &Stage, place: &Place<'_>) -> std::io::Result<(bool, String)> {
+        println!("\n== {}", stage.name);
+        let (began, spent) = (Instant::now(), processor_seconds());
+        place.log.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        let log = std::fs::File::create(place.log)?;
+        let mut command = self.command(stage);
+        command.current_dir(place.folder).env("CARGO_TARGET_DIR", place.target);
+        // One round's build serves the next.
+        command.env("CARGO_INCREMENTAL", "1").env_remove("CARGO_PROFILE_DEV_CODEGEN_UNITS");
+        let mut child = command.stdout(log.try_clone()?).stderr(log).spawn()?;
+        // The first build of a copy shares nothing with the tree's.
+        let passed = within(&mut child, 2 * stage.minutes)?.is_some_and(|status| status.success());
+        self.note_skipped(stage);
+        let took = began.elapsed();
+        println!("== {}: {} s, {}", stage.name, took.as_secs(), if passed { "passed" } else { "failed" });
+        let processor = processor_seconds().zip(spent).map(|(now, before)| now - before);
+        self.ran.push((stage.name.clone(), took, processor));
+        Ok((passed, String::from_utf8_lossy(&std::fs::read(place.log)?).into_owned()))
+    }
+
+    fn command(&self, stage: &Stage) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-euo", "pipefail", "-c", &stage.command]);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
     }
 
     /// Minutes since the run began.
@@ -149,6 +184,16 @@ impl Run {
     pub fn wrong(&mut self, what: &str) {
         println!("{what}");
         self.failed.push((what.to_owned(), Vec::new()));
+    }
+
+    /// Takes in what the last stage did not run; in another round it says the same.
+    fn note_skipped(&mut self, stage: &Stage) {
+        for (what, why) in self.skipped() {
+            let both = (format!("{}: {what}", stage.name), why);
+            if !self.not_run.contains(&both) {
+                self.not_run.push(both);
+            }
+        }
     }
 
     /// Returns the tests of the last stage that did not run; the file is empty then.

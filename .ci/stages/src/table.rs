@@ -1,6 +1,7 @@
 //! The stages: their commands, how long they may take, and which paths call for what.
 
 use crate::arguments::Mode;
+use crate::faults;
 
 /// Something that runs, and its end.
 pub struct Stage {
@@ -516,6 +517,10 @@ pub fn list() {
     println!("\nwhat --full adds, beside a larger share of the devices:");
     for stage in beyond_the_circle(0) {
         println!("  {}", stage.name);
+    }
+    println!("\nwhat --faults plants, and the test that must find it:");
+    for fault in faults::parse(faults::LIST).unwrap_or_default() {
+        println!("  {:<13} {} | {}", fault.area(), fault.what, fault.test);
     }
     println!("\nparts of --all, the minutes that each takes on two cores, and the paths whose change calls for it:");
     for part in parts() {
