@@ -101,7 +101,7 @@ fn remove_others(tree: &Path, folder: &Path, files: &BTreeSet<&str>) -> std::io:
     Ok(())
 }
 
-/// Prints what found each fault, and what else failed.
+/// Prints the test that found each fault, and the other tests that failed.
 fn tell(faults: &[Fault], rounds: &[(usize, Fallen)], run: &mut Run) {
     println!("\n| in | round | fault | found by |");
     let mut wrong = Vec::new();

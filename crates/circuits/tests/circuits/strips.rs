@@ -196,7 +196,7 @@ fn states_in_files_are_as_the_oracle_has_them() {
             let (circuit, expected) = (built(qubits, &gates), oracle::state(qubits, &gates));
             for (precision, within) in precisions(&engine) {
                 let mut file = scratch.open();
-                file.write_all(b"headed by 16 byt").expect("a header");
+                file.write_all(b"sixteen bytes !!").expect("a header");
                 let mut calls = Vec::new();
                 let state = Stream::new(file, "scratch")
                     .behind(16)
@@ -224,7 +224,7 @@ fn states_in_files_are_as_the_oracle_has_them() {
                 let mut bytes = Vec::new();
                 File::open(&scratch.0).and_then(|mut file| file.read_to_end(&mut bytes)).expect("the file");
                 let (header, rest) = bytes.split_at(16);
-                assert_eq!(header, b"headed by 16 byt");
+                assert_eq!(header, b"sixteen bytes !!");
                 let part = if precision == Precision::Double { 8 } else { 4 };
                 let parts: Vec<f64> = rest
                     .chunks_exact(part)
