@@ -157,6 +157,11 @@ impl<'t> Inference<'t> {
         if let Some(known) = self.named(callee) {
             return Some(known);
         }
+        // Types that are not told here: numbers of 64, 16 and 8 bits, vectors of these, matrices and arrays.
+        let is_type = matches!(word, "i64" | "u64" | "f64" | "i16" | "u16" | "i8" | "u8") || word.starts_with("mat");
+        if is_type || templates.count > 0 {
+            return None;
+        }
         let arguments = tree.list(arguments);
         let [first, rest @ ..] = arguments else { return None };
         if let Some(size) = word.strip_prefix("vec").and_then(|size| size.parse::<usize>().ok()) {
@@ -172,7 +177,7 @@ impl<'t> Inference<'t> {
             "arrayLength" | "dot4U8Packed" => Some(Vector(Ty::U32, 1)),
             "subgroupBallot" => Some(Vector(Ty::U32, 4)),
             "dot4I8Packed" => Some(Vector(Ty::I32, 1)),
-            "all" | "any" => Some(Vector(Ty::Bool, 1)),
+            "all" | "any" | "isNan" | "isInf" => Some(Vector(Ty::Bool, 1)),
             _ if word.starts_with("unpack2") => Some(Vector(Ty::F32, 2)),
             _ if word.starts_with("unpack4") => Some(Vector(Ty::F32, 4)),
             _ if word.starts_with("pack") => Some(Vector(Ty::U32, 1)),
