@@ -408,7 +408,7 @@ fn valid_texts_stay_valid() {
         "enable subgroups;\nfn f(a: bool) -> vec4u { return select(vec4u(), subgroupBallot(a), a); }",
         "enable subgroups;\nfn f(a: u32) -> u32 { return subgroupShuffle(a, 127u) + subgroupBroadcast(a, 0) + extractBits(a, 1u, 2u); }",
         "fn f(a: u32, b: i64, c: bool) -> i64 { return select(b, i64(a), c) + select(i64(a), i64(1.5f), c); }",
-        "fn f(a: u32, c: bool) -> vec2u { let x = u64(a); return bitcast<vec2u>(x) + bitcast<vec2u>(select(u64(a), 7lu, c)); }",
+        "fn f(a: u32, c: bool) -> u32 { let x = u64(a); return u32(x) + u32(select(u64(a), 7lu, c)); }",
         "fn f(a: vec2f, c: bool) -> vec2<f64> { return select(vec2<f64>(a), vec2<f64>(1.0lf, 2.0lf), c); }",
         "const z = 0i; fn f() { let a = false && 1 / z == 0; const s = 31u; let b = true || i32(1 << s) < 0; }",
         "const z = 0.0f; const a = !(true || 1f / z == 0) && (true || sqrt(z - 1) > 2);",
