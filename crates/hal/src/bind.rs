@@ -1,4 +1,5 @@
-//! Bind groups and their layouts.
+//! Bind groups and their layouts. A dispatch looks its resources up by the numbers of the bindings, and adds the dynamic offsets then: one group may be set
+//! with several.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Commands, and the run of them.
+//! Commands, and the run of them. The encoder records them, and the queue's thread runs them; each holds what it uses, so the program may drop that.
 
 use std::ops::Range;
 use std::sync::Arc;
