@@ -149,6 +149,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// [`Error::Io`] for what cannot be read back, as pipes and devices.
+    #[cfg(feature = "circuits")]
     pub fn anywhere(&mut self) -> Result<File> {
         let Sink::Temporary { file, .. } = &mut self.sink else {
             return Err(cannot_write(
