@@ -34,6 +34,7 @@ pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
 pub(crate) use exec::machine::Watch;
 pub use exec::machine::{Beyond, Limits, OutOfRange};
+pub use exec::order::Order;
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub use lower::{Class, Flat, Register, flat};

@@ -8,6 +8,7 @@ use web_time::Instant;
 
 use super::isa;
 use super::machine::{Batch, Limits, Machine, Resolved, ResolvedRows, padded, run};
+use super::order::Order;
 use super::shared::Shared;
 use crate::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Ids, Rows, Space, Strided};
 use crate::check::Corrupt;
@@ -69,13 +70,15 @@ pub struct Launch<'a> {
     pub limits: Limits<'a>,
     /// Spread over threads: rayon's of where the caller is. Small launches stay on the calling thread anyway.
     pub parallel: bool,
+    /// The order of the workgroups; without one it is open, and many run at once.
+    pub order: Option<Order>,
 }
 
 impl<'a> Launch<'a> {
     /// Creates a launch without a deadline, over rayon's threads.
     #[must_use]
     pub fn new(workgroups: [u32; 3], bindings: &'a [Memory<'a>]) -> Self {
-        Self { workgroups, bindings, limits: Limits::default(), parallel: true }
+        Self { workgroups, bindings, limits: Limits::default(), parallel: true, order: None }
     }
 
     /// Stopped at the first check after this time.
@@ -103,6 +106,13 @@ impl<'a> Launch<'a> {
     #[must_use]
     pub fn parallel(mut self, parallel: bool) -> Self {
         self.parallel = parallel;
+        self
+    }
+
+    /// One workgroup after the other in this order, on the calling thread alone.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = Some(order);
         self
     }
 }
@@ -191,7 +201,7 @@ pub fn execute(program: &Bytecode, launch: &Launch<'_>) -> Result<(), Stopped> {
     let threads = crate::threads::count() as u64;
     let work = plan.batches.saturating_mul(code.instructions.len() as u64 * u64::from(code.lanes));
     let worthwhile = work > WORTHWHILE && plan.batches > 1;
-    if launch.parallel && threads > 1 && worthwhile {
+    if launch.parallel && launch.order.is_none() && threads > 1 && worthwhile {
         // Each task that runs has registers of its own.
         let each = u64::from(code.words) * 4 + u64::from(program.workgroup_bytes);
         let room = (ALL_THREADS_BYTES / each.max(1)).max(1);
@@ -256,8 +266,8 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(program: &'a Bytecode, code: &'a Code, launch: &'a Launch<'a>, group_size: u32) -> Self {
         let [x, y, z] = launch.workgroups.map(u64::from);
-        let groups_per_batch =
-            if code.batching == Batching::Single { 1 } else { u64::from(code.lanes / group_size).max(1) };
+        let is_alone = code.batching == Batching::Single || launch.order.is_some();
+        let groups_per_batch = if is_alone { 1 } else { u64::from(code.lanes / group_size).max(1) };
         let batches = match code.batching {
             Batching::Linear => x.saturating_mul(y).saturating_mul(z).div_ceil(groups_per_batch),
             Batching::Row | Batching::Single => x.div_ceil(groups_per_batch).saturating_mul(y).saturating_mul(z),
@@ -286,6 +296,7 @@ impl<'a> Plan<'a> {
             if limited {
                 watch.check()?;
             }
+            let batch = self.launch.order.map_or(batch, |order| order.at(batch, self.batches));
             let (first_workgroup, groups) = self.place(batch);
             if self.program.workgroup_bytes > 0 {
                 scratch.workgroup_bytes().fill(0);
