@@ -8,14 +8,16 @@ use cantus_spmd::{MAX_BINDING_BYTES, SUBGROUP_SIZE};
 use wgpu_hal::{self as hal, Alignments, DeviceError, TextureFormatCapabilities as Capabilities};
 use wgpu_types::{self as wgt, DownlevelFlags, Features};
 
-use crate::{Api, Device, Queue, Surface, texture};
+use crate::{Api, Device, Options, Queue, Surface, texture};
 
 /// Bytes of immediates, at most.
 pub(crate) const MAX_IMMEDIATE_BYTES: u32 = 256;
 
 /// The processor.
 #[derive(Debug)]
-pub struct Adapter;
+pub struct Adapter {
+    options: Arc<Options>,
+}
 
 fn features() -> Features {
     Features::SHADER_F16
@@ -69,7 +71,7 @@ fn limits() -> wgt::Limits {
 
 impl Adapter {
     /// Returns it with what it offers.
-    pub(crate) fn exposed(backend: wgt::Backend) -> hal::ExposedAdapter<Api> {
+    pub(crate) fn exposed(backend: wgt::Backend, options: Arc<Options>) -> hal::ExposedAdapter<Api> {
         let info = wgt::AdapterInfo {
             name: "Cantus on the CPU".to_owned(),
             driver: "cantus-hal".to_owned(),
@@ -92,8 +94,9 @@ impl Adapter {
         let flags = DownlevelFlags::compliant() - DownlevelFlags::WEBGPU_TEXTURE_FORMAT_SUPPORT;
         let downlevel = wgt::DownlevelCapabilities { flags, shader_model: wgt::ShaderModel::Sm5, ..Default::default() };
         let cooperative_matrix_properties = Vec::new();
-        let capabilities = hal::Capabilities { limits: limits(), alignments, downlevel, cooperative_matrix_properties };
-        hal::ExposedAdapter { adapter: Self, info, features: features(), capabilities }
+        let limits = if options.default_limits { wgt::Limits::defaults() } else { limits() };
+        let capabilities = hal::Capabilities { limits, alignments, downlevel, cooperative_matrix_properties };
+        hal::ExposedAdapter { adapter: Self { options }, info, features: features(), capabilities }
     }
 }
 
@@ -125,7 +128,7 @@ impl hal::Adapter for Adapter {
         _memory_hints: &wgt::MemoryHints,
     ) -> Result<hal::OpenDevice<Api>, DeviceError> {
         let lost = Arc::default();
-        let queue = Queue::new(Arc::clone(&lost), Instant::now())?;
+        let queue = Queue::new(Arc::clone(&lost), Instant::now(), self.options.clone())?;
         Ok(hal::OpenDevice { device: Device { lost }, queue })
     }
 

@@ -7,9 +7,10 @@ use std::time::Instant;
 use cantus_base::texture::Sampler as Modes;
 use cantus_kernel::module::{Compiled, Source};
 use cantus_kernel::textures::{Forms, TextureForm};
-use cantus_spmd::{Launch, Memory as Lent, execute};
+use cantus_spmd::{Beyond, Launch, Limits, Memory as Lent, OutOfRange, execute};
 use wgpu_hal::{BufferCopy, BufferTextureCopy, MAX_BIND_GROUPS, TextureCopy};
 
+use crate::Options;
 use crate::bind::{Group, Resource};
 use crate::buffer::Bound;
 use crate::memory::Memory;
@@ -52,15 +53,23 @@ pub(crate) enum Workgroups {
     Indirect { buffer: Arc<Memory>, offset: u64 },
 }
 
+/// The surroundings in which commands run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// When time began.
+    pub(crate) start: Instant,
+    pub(crate) options: Arc<Options>,
+}
+
 /// Reports a range that wgpu-core should have refused.
 const OUTSIDE: &str = "a range is outside of its memory (a defect: please report it)";
 
 impl Command {
-    /// Runs it to its end. `start` is when time began.
+    /// Runs it to its end.
     ///
     /// # Errors
     /// The reason why it did not run.
-    pub(crate) fn run(&self, start: Instant) -> Result<(), String> {
+    pub(crate) fn run(&self, run: &Run) -> Result<(), String> {
         let done = match self {
             Self::Clear { buffer, range } => buffer.clear(range.clone()),
             Self::Copy { source, target, regions } => regions
@@ -77,11 +86,13 @@ impl Command {
             }
             Self::Fill { view, texel, slice } => view.fill(texel, *slice),
             Self::Dispatch(dispatch) => {
-                return dispatch.run().map_err(|reason| format!("the kernel {}: {reason}", dispatch.kernel.label));
+                return dispatch
+                    .run(&run.options)
+                    .map_err(|reason| format!("the kernel {}: {reason}", dispatch.kernel.label));
             }
             Self::Timestamp { set, index } => {
                 // None is zero, which stands for a query that was not written.
-                let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let now = u64::try_from(run.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 set.set(*index, now.max(1))
             }
             Self::ResetQueries { set, range } => set.reset(range),
@@ -92,7 +103,7 @@ impl Command {
 }
 
 impl Dispatch {
-    fn run(&self) -> Result<(), String> {
+    fn run(&self, options: &Options) -> Result<(), String> {
         let workgroups = match &self.workgroups {
             Workgroups::Direct(workgroups) => *workgroups,
             Workgroups::Indirect { buffer, offset } => {
@@ -104,7 +115,7 @@ impl Dispatch {
         }
         let Textures { forms, words } = self.textures()?;
         let program = self.kernel.program(&forms)?;
-        self.launch(&program, workgroups, &words)
+        self.launch(&program, workgroups, &words, options)
     }
 
     /// The resource of a binding.
@@ -145,7 +156,13 @@ impl Dispatch {
         Ok(described)
     }
 
-    fn launch(&self, compiled: &Compiled, workgroups: [u32; 3], words: &[u32]) -> Result<(), String> {
+    fn launch(
+        &self,
+        compiled: &Compiled,
+        workgroups: [u32; 3],
+        words: &[u32],
+        options: &Options,
+    ) -> Result<(), String> {
         let mut held = Vec::with_capacity(compiled.sources.len());
         for source in &compiled.sources {
             held.push(match source {
@@ -161,8 +178,22 @@ impl Dispatch {
         });
         let memories: Option<Vec<Lent<'_>>> = memories.collect();
         let memories = memories.ok_or(OUTSIDE)?;
-        execute(&compiled.program, &Launch::new(workgroups, &memories)).map_err(|stopped| stopped.to_string())
+        let beyond = options.check_stores.then(Beyond::default);
+        let deadline = options.time_limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut launch = Launch::new(workgroups, &memories);
+        launch.limits = Limits { deadline, beyond: beyond.as_ref(), ..Limits::default() };
+        launch.order = options.order;
+        execute(&compiled.program, &launch).map_err(|stopped| stopped.to_string())?;
+        beyond.and_then(|beyond| beyond.found()).map_or(Ok(()), |found| Err(out_of_range(compiled, found)))
     }
+}
+
+/// Says where stores were out of range: how many, and one of the first.
+fn out_of_range(compiled: &Compiled, (stores, first): (u64, OutOfRange)) -> String {
+    let OutOfRange { binding, place, length, .. } = first;
+    let name = binding.and_then(|place| compiled.program.bindings().get(place)).map(|binding| binding.name.as_str());
+    let of = name.map_or_else(|| "an array of the kernel's own".to_owned(), |name| format!("\"{name}\""));
+    format!("{stores} stores are out of range: one is at {place} of {of}, which has {length} places")
 }
 
 /// Memory with these bytes, for a binding that only the device sets.

@@ -1,6 +1,7 @@
 //! The instance: the root of wgpu-hal's objects, with one adapter. Its surfaces exist, and can do nothing: wgpu-hal's `InstanceError`, which would refuse
 //! them, cannot be made outside of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use raw_window_handle::{RawDisplayHandle, RawWindowHandle};
@@ -8,12 +9,13 @@ use wgpu_hal::{self as hal, InstanceError, SurfaceError};
 use wgpu_types as wgt;
 
 use crate::unused::SurfaceTexture;
-use crate::{Adapter, Api, Device, Fence};
+use crate::{Adapter, Api, Device, Fence, Options, options};
 
 /// The instance.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Instance {
     backend: wgt::Backend,
+    options: Result<Arc<Options>, String>,
 }
 
 /// A surface that shows nothing. No adapter is compatible with it.
@@ -21,17 +23,23 @@ pub struct Instance {
 pub struct Surface;
 
 impl Instance {
-    /// Creates the instance.
+    /// Creates the instance, with the options that the environment names ([`Options::from_env`]). Where these are wrong it has no adapter, and says why.
     #[must_use]
     pub fn new() -> Self {
         Self::answering(wgt::Backend::Noop)
+    }
+
+    /// Creates the instance with options.
+    #[must_use]
+    pub fn with(options: Options) -> Self {
+        Self { backend: wgt::Backend::Noop, options: Ok(Arc::new(options)) }
     }
 
     /// Creates an instance whose adapter says that it is of another backend, for a wgpu-core that is patched to ask it in place of that one: some programs
     /// ask for the backends that they know, and for no other.
     #[must_use]
     pub fn answering(backend: wgt::Backend) -> Self {
-        Self { backend }
+        Self { backend, options: Options::from_env().map(Arc::new) }
     }
 }
 
@@ -59,7 +67,13 @@ impl hal::Instance for Instance {
     }
 
     unsafe fn enumerate_adapters(&self, _surface_hint: Option<&Surface>) -> Vec<hal::ExposedAdapter<Api>> {
-        vec![Adapter::exposed(self.backend)]
+        match &self.options {
+            Ok(options) => vec![Adapter::exposed(self.backend, options.clone())],
+            Err(reason) => {
+                options::report(&format!("there is no adapter: {reason}"));
+                Vec::new()
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Programs take `cantus-wgpu`, which hands them a `wgpu::Instance`. This crate knows neither wgpu nor wgpu-core, so a patched wgpu-core can depend on it.
 //!
-//! - `instance`, `adapter`: what is offered. `device` makes objects, `encoder` records commands.
+//! - `instance`, `adapter`: what is offered; `options`: choices of the program. `device` makes objects, `encoder` records commands.
 //! - `queue`: a thread that runs `command`s in the order of submission.
 //! - `pipeline`: naga's modules compiled by `cantus_kernel::module` to bytecode of `cantus_spmd`.
 //! - `memory`, `buffer`, `texture`, `texel`, `bind`, `query`: what commands use.
@@ -22,6 +22,7 @@ mod device;
 mod encoder;
 mod instance;
 mod memory;
+mod options;
 mod pipeline;
 mod query;
 mod queue;
@@ -32,9 +33,11 @@ mod unused;
 pub use adapter::Adapter;
 pub use bind::{BindGroup, BindGroupLayout, PipelineLayout};
 pub use buffer::Buffer;
+pub use cantus_spmd::Order;
 pub use device::Device;
 pub use encoder::{CommandBuffer, CommandEncoder};
 pub use instance::{Instance, Surface, is_asked_for};
+pub use options::{Failure, Options};
 pub use pipeline::{ComputePipeline, ShaderModule};
 pub use query::QuerySet;
 pub use queue::{Fence, Queue};

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use cantus_base::threads::{Pool, within};
 use wgpu_hal::{DeviceError, FenceValue};
 
-use crate::command::Command;
+use crate::Options;
+use crate::command::{Command, Run};
 
 /// A fence: the number of the last submission that is over.
 #[derive(Debug, Clone)]
@@ -74,7 +75,7 @@ impl Fence {
 
 impl Queue {
     /// Starts the thread, which is one of those that kernels run on. `start` is when time begins for timestamps.
-    pub(crate) fn new(lost: Arc<AtomicBool>, start: Instant) -> Result<Self, DeviceError> {
+    pub(crate) fn new(lost: Arc<AtomicBool>, start: Instant, options: Arc<Options>) -> Result<Self, DeviceError> {
         let threads = rayon::ThreadPoolBuilder::new().thread_name(|place| format!("cantus-hal {place}")).build();
         let threads = threads.map_err(|error| {
             tracing::error!("the threads of the queue do not start: {error}");
@@ -84,7 +85,8 @@ impl Queue {
         let (jobs, waiting) = channel();
         // The thread holds the pool, so that the others are there as long as it is.
         let (held, own) = (threads.clone(), lost.clone());
-        threads.spawn(move || serve(&held, &waiting, &own, start));
+        let run = Run { start, options };
+        threads.spawn(move || serve(&held, &waiting, &own, &run));
         Ok(Self { jobs: Mutex::new(jobs), lost })
     }
 
@@ -112,19 +114,18 @@ impl Queue {
 }
 
 /// Runs jobs until there will be no more. After one that failed the device is lost: no other runs, and all are over.
-fn serve(threads: &Arc<Pool>, waiting: &Receiver<Job>, lost: &AtomicBool, start: Instant) {
+fn serve(threads: &Arc<Pool>, waiting: &Receiver<Job>, lost: &AtomicBool, run: &Run) {
     while let Ok(Job { commands, fence, value }) = waiting.recv() {
         if !lost.load(Ordering::Acquire) {
-            let all =
-                || commands.iter().flat_map(|commands| commands.iter()).try_for_each(|command| command.run(start));
+            let all = || commands.iter().flat_map(|commands| commands.iter()).try_for_each(|command| command.run(run));
             let outcome = catch_unwind(AssertUnwindSafe(|| within(threads, all)));
             let failure = match outcome {
                 Ok(outcome) => outcome.err(),
                 Err(panic) => Some(cantus_base::deep_stack::panic_text(&*panic)),
             };
             if let Some(reason) = failure {
-                tracing::error!("the device is lost: {reason}");
                 lost.store(true, Ordering::Release);
+                run.options.fail(&reason);
             }
         }
         // Memory that nothing else holds goes before who waits sees the end.
@@ -138,15 +139,21 @@ mod tests {
     use super::{Fence, Queue};
     use crate::command::Command;
     use crate::memory::Memory;
-    use std::sync::Arc;
+    use crate::{Failure, Options};
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex};
     use std::time::{Duration, Instant};
     use wgpu_hal::DeviceError;
 
     #[test]
     fn a_command_that_fails_loses_the_device_and_ends_the_wait() {
         let lost = Arc::new(AtomicBool::new(false));
-        let queue = Queue::new(lost.clone(), Instant::now()).unwrap();
+        let (told, reasons) = channel();
+        let told = Mutex::new(told);
+        let tell = move |reason: &str| told.lock().unwrap().send(reason.to_owned()).unwrap();
+        let options = Options { on_failure: Some(Failure::new(tell)), ..Options::default() };
+        let queue = Queue::new(lost.clone(), Instant::now(), Arc::new(options)).unwrap();
         let memory = Arc::new(Memory::new(8).unwrap());
         let clear = |end| vec![Arc::new(vec![Command::Clear { buffer: memory.clone(), range: 0..end }])];
         let (fence, long) = (Fence::new(), Some(Duration::from_secs(60)));
@@ -154,6 +161,7 @@ mod tests {
         assert!(fence.wait(1, long) && !lost.load(Ordering::Acquire));
         queue.submit(clear(9), &fence, 2).unwrap();
         assert!(fence.wait(2, long) && lost.load(Ordering::Acquire));
+        assert!(reasons.try_recv().unwrap().contains("outside of its memory"));
         assert_eq!(queue.submit(clear(8), &fence, 3), Err(DeviceError::Lost));
         assert!(!fence.wait(3, Some(Duration::from_millis(10))));
         assert_eq!(fence.value(), 2);

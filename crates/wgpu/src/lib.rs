@@ -14,11 +14,35 @@
 //! Render pipelines are refused with a sentence, and windows show nothing.
 #![cfg(not(target_arch = "wasm32"))]
 
-/// Creates an instance of wgpu with one adapter, the CPU.
+pub use cantus_hal::{Failure, Options, Order};
+
+/// Creates an instance of wgpu with one adapter, the CPU. [`Options::from_env`] says which variables it reads; where one is wrong, the instance has no
+/// adapter, and the reason is reported.
 #[must_use]
 pub fn instance() -> wgpu::Instance {
+    of(cantus_hal::Instance::new())
+}
+
+/// Creates an instance with options, whatever the environment says.
+///
+/// ```
+/// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut options = cantus_wgpu::Options::default();
+/// options.order = Some(cantus_wgpu::Order::Random(7));
+/// options.check_stores = true;
+/// let instance = cantus_wgpu::instance_with(options);
+/// # instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await?;
+/// # Ok(()) }
+/// # pollster::block_on(start()).unwrap();
+/// ```
+#[must_use]
+pub fn instance_with(options: Options) -> wgpu::Instance {
+    of(cantus_hal::Instance::with(options))
+}
+
+fn of(instance: cantus_hal::Instance) -> wgpu::Instance {
     // SAFETY: the instance is valid, and wgpu owns it from here on.
-    unsafe { wgpu::Instance::from_hal::<cantus_hal::Api>(cantus_hal::Instance::new()) }
+    unsafe { wgpu::Instance::from_hal::<cantus_hal::Api>(instance) }
 }
 
 /// The guide's page compiles and runs.

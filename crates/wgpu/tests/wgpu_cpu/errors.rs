@@ -129,6 +129,46 @@ fn what_no_memory_holds_is_an_error() {
     assert_alive(&gpu);
 }
 
+/// The features and formats that the README of cantus-hal lists as missing.
+#[test]
+fn what_is_missing_is_not_offered() {
+    let instance = cantus_wgpu::instance();
+    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).unwrap();
+    let missing = Features::PIPELINE_STATISTICS_QUERY
+        | Features::PIPELINE_CACHE
+        | Features::TEXTURE_COMPRESSION_BC
+        | Features::TEXTURE_COMPRESSION_ETC2
+        | Features::TEXTURE_COMPRESSION_ASTC
+        | Features::TEXTURE_BINDING_ARRAY
+        | Features::BUFFER_BINDING_ARRAY
+        | Features::STORAGE_RESOURCE_BINDING_ARRAY
+        | Features::EXTERNAL_TEXTURE
+        | Features::TEXTURE_ATOMIC
+        | Features::ADDRESS_MODE_CLAMP_TO_BORDER
+        | Features::EXPERIMENTAL_COOPERATIVE_MATRIX
+        | Features::EXPERIMENTAL_MESH_SHADER
+        | Features::EXPERIMENTAL_RAY_QUERY;
+    assert_eq!(adapter.features() & missing, Features::empty());
+    assert!(adapter.cooperative_matrix_properties().is_empty());
+    let gpu = Gpu::ours(Features::empty());
+    for format in [wgpu::TextureFormat::Stencil8, wgpu::TextureFormat::Depth24PlusStencil8] {
+        let text = gpu.error(|| {
+            drop(gpu.device.create_texture(&wgpu::TextureDescriptor {
+                label: Some("masks"),
+                size: wgpu::Extent3d { width: 4, height: 4, depth_or_array_layers: 1 },
+                mip_level_count: 1,
+                sample_count: 1,
+                dimension: wgpu::TextureDimension::D2,
+                format,
+                usage: wgpu::TextureUsages::TEXTURE_BINDING,
+                view_formats: &[],
+            }));
+        });
+        assert!(text.as_ref().is_some_and(|text| text.contains("masks")), "{format:?}: {text:?}");
+    }
+    assert_alive(&gpu);
+}
+
 #[test]
 fn a_destroyed_device_says_so() {
     let gpu = Gpu::ours(Features::empty());
