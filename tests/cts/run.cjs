@@ -1,10 +1,10 @@
 // Runs tests of the WebGPU conformance suite on a device of Cantus: see README.md.
 //
-// node run.cjs CANTUS SUITE BACKEND FILE[:TEST]... [--stages a,b,...] [--every N[:K]] [--log FILE]
+// node run.cjs CANTUS SUITE BACKEND FILE[:TEST]... [--stages a,b,...] [--every N[:K]] [--log FILE] [--device wgpu]
 const path = require('path'), fs = require('fs');
-const device = require('./device.cjs');
+const { settings, stats } = require('./shared.cjs');
 
-const options = { '--stages': 'c,compute', '--every': '1', '--log': null };
+const options = { '--stages': 'c,compute', '--every': '1', '--log': null, '--device': 'device' };
 const given = process.argv.slice(2);
 for (const name of Object.keys(options)) {
   const at = given.indexOf(name);
@@ -12,15 +12,16 @@ for (const name of Object.keys(options)) {
 }
 const [binary, suite, backend, ...files] = given;
 if (!files.length) {
-  console.error('usage: node run.cjs CANTUS SUITE BACKEND FILE[:TEST]... [--stages a,b,...] [--every N[:K]] [--log FILE]');
+  console.error('usage: node run.cjs CANTUS SUITE BACKEND FILE[:TEST]... [--stages a,b,...] [--every N[:K]] [--log FILE] [--device wgpu]');
   process.exit(2);
 }
+const device = require(`./${path.basename(options['--device'])}.cjs`);
 const load = file => require(path.resolve(suite, 'out-node', file));
 const { Logger } = load('common/internal/logging/logger.js'), { TestQuerySingleCase } = load('common/internal/query/query.js');
 const { setGPUProvider } = load('common/util/navigator_gpu.js'), { dataCache } = load('common/framework/data_cache.js');
 const { SkipTestCase } = load('common/framework/fixture.js');
 
-Object.assign(device.settings, { binary, backend, Skip: SkipTestCase });
+Object.assign(settings, { binary, backend, Skip: SkipTestCase });
 setGPUProvider(() => device.create());
 dataCache.setStore({ load: file => fs.promises.readFile(path.join(suite, 'src/resources/cache', file)) });
 
@@ -50,7 +51,7 @@ function outcome({ status, logs = [] }) {
   const log = options['--log'] ? fs.openSync(options['--log'], 'w') : null;
   let bad = 0;
   for (const file of files) {
-    const started = performance.now(), counts = { pass: 0, wrong: 0, refused: 0, skip: 0 }, reasons = new Map(), before = { ...device.stats };
+    const started = performance.now(), counts = { pass: 0, wrong: 0, refused: 0, skip: 0 }, reasons = new Map(), before = { ...stats };
     for (const [run, query] of cases(...file.split(':'))) {
       const name = query.toString(), [recorder, result] = new Logger().record(name);
       await run.run(recorder, query, []);
@@ -62,7 +63,7 @@ function outcome({ status, logs = [] }) {
         if (what !== 'pass') for (const entry of result.logs ?? []) if (!/INFO$/.test(entry.name)) fs.writeSync(log, `${entry.toJSON()}\n`);
       }
     }
-    const { dispatches, waited, within } = Object.fromEntries(Object.entries(device.stats).map(([name, value]) => [name, value - before[name]]));
+    const { dispatches, waited, within } = Object.fromEntries(Object.entries(stats).map(([name, value]) => [name, value - before[name]]));
     const seconds = (performance.now() - started) / 1000;
     console.log(`${backend} ${file}: ${counts.pass} passed, ${counts.wrong} wrong, ${counts.refused} refused, ${counts.skip} skipped, ` +
       `${seconds.toFixed(0)} s (${dispatches} dispatches, waited ${(waited / 1000).toFixed(0)} s, Cantus ${(within / 1000).toFixed(0)} s)`);
