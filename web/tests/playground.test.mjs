@@ -13,7 +13,7 @@ const PROGRAM = process.env.CANTUS ?? join(WEB, "../target/debug/cantus");
 /** Where `.ci/standalone` has built the library for apps. */
 const STANDALONE = join(WEB, "../target/standalone");
 
-const MOVING = ["waves", "fluid", "reaction", "raymarcher", "pathtracer", "nbody", "boids", "mandelbrot", "spiral", "life", "ripples", "cloth", "digits", "camera", "kaleidoscope", "fft", "sort", "hashes"];
+const MOVING = ["waves", "fluid", "reaction", "raymarcher", "pathtracer", "nbody", "boids", "mandelbrot", "spiral", "life", "ripples", "cloth", "digits", "camera", "kaleidoscope", "fft", "sort", "slits", "hashes"];
 const STILL = ["sobel", "tiltshift", "matmul", "field", "phi", "histogram", "saxpy"];
 
 /** Takes a good while on any device: a chain of steps that none may leave out. */

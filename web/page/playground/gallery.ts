@@ -184,6 +184,18 @@ export const pieces: readonly Piece[] = [
     { fills: { values: pixels(256), picture: pixels(256) }, uniforms: { "view.pause": [60] }, ranges: { "view.pause": [1, 240] }, steps: [{ run: ["shuffle", "even", "odd", "paint"] }], look: look(256) },
   ),
   piece(
+    "slits",
+    "Two slits",
+    ["An electron on fourteen qubits: the hue is the phase of each amplitude.", "A step is a circuit: Fourier's transform by gates, and phases between.", "Press to set it down elsewhere; move the slits apart."],
+    {
+      fills: { amplitudes: zeros(2 * 128 * 128), job: zeros(4), picture: pixels(384) },
+      uniforms: { "view.momentum": [0.9], "view.distance": [11], "view.speed": [0.5] },
+      ranges: { "view.momentum": [0, 1.5], "view.distance": [3, 40], "view.speed": [0, 1] },
+      steps: [{ run: ["press"], count: [1, 1, 1] }, { run: ["begin"], count: [16384, 1, 1] }, { run: ["apply", "advance"], times: 30, count: [8192, 1, 1] }, { run: ["paint"], count: [384, 384, 1] }],
+      look: look(384),
+    },
+  ),
+  piece(
     "hashes",
     "Hash race",
     ["16,384 SHA-256 hashes a frame, one a pixel.", "Bright is a hash with many zeros in front; the row on top is the best.", "Each zero more is twice as rare. Another seed, another race."],
