@@ -12,6 +12,10 @@ pub fn on(device: &str) {
     ));
 }
 
+/// The signals of defects.
+#[cfg(unix)]
+pub const SIGNALS: [libc::c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
+
 /// The signals of defects, and the handler that each had before: Rust reports a stack that overflows.
 #[cfg(unix)]
 static BEFORE: [(libc::c_int, &str, OnceLock<libc::sigaction>); 5] = [

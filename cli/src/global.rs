@@ -82,6 +82,12 @@ impl Global {
         Ok(flags.over(loaded))
     }
 
+    /// Takes the CPU in place of the device that was named.
+    pub fn use_the_cpu(&mut self) {
+        self.backend = Some("cpu".to_owned());
+        self.device = None;
+    }
+
     /// Refuses a `--backend` that this program does not have, also where a subcommand needs no device: the word would be dropped.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod bench_ops;
 mod bench_page;
 #[cfg(feature = "zk")]
 mod bench_zk;
+mod child;
 #[cfg(feature = "circuits")]
 mod circuits;
 mod coherence;
@@ -54,6 +55,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use cantus::Error;
+use cantus::config::Fallback;
 use cantus::error::without_remedies;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command as Described, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -197,7 +199,7 @@ fn described() -> Described {
     forgiving(Cli::command())
 }
 
-fn run(cli: Cli) -> ExitCode {
+fn run(mut cli: Cli) -> ExitCode {
     if cli.global.verbose < 3 {
         log::hush_drivers();
     }
@@ -206,6 +208,20 @@ fn run(cli: Cli) -> ExitCode {
     crash::explain();
     if cli.global.quiet {
         report::be_quiet();
+    }
+    if matches!(cli.command, Command::Run(_) | Command::Job(_))
+        && let Ok(told) = cli.global.told()
+        && told.backend.is_some_and(|name| name != "cpu")
+    {
+        match child::run() {
+            None => {}
+            Some(child::Ended::With(code)) => return code,
+            Some(child::Ended::ByDriver) if told.fallback == Some(Fallback::Always) => {
+                let _ = writeln!(std::io::stderr(), "warning: the driver ended its process; the CPU runs the kernel");
+                cli.global.use_the_cpu();
+            }
+            Some(child::Ended::ByDriver) => return ExitCode::FAILURE,
+        }
     }
     let global = &cli.global;
     // What the settings say wrongly is told by the subcommand that needs them.

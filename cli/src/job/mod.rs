@@ -3,7 +3,7 @@
 mod buffers;
 mod file;
 mod film;
-mod samplers;
+pub mod samplers;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Samplers of a step, by WebGPU's words.
+//! Samplers of a step or of `cantus run`, by WebGPU's words.
 
 use cantus::kernel::{Reflection, SamplerBinding};
 use cantus::{AddressMode, CompareFunction, Error, FilterMode, Result, Sampler};
@@ -25,7 +25,7 @@ pub fn all(reflection: &Reflection, table: &toml::Table) -> Result<Vec<(String, 
 }
 
 fn wrong(name: &str, reason: String) -> Error {
-    Error::InvalidInput { what: format!("samplers.{name}"), reason }
+    Error::InvalidInput { what: format!("sampler {name}"), reason }
 }
 
 fn sampler(binding: &SamplerBinding, value: &Value) -> Result<Sampler> {

@@ -16,9 +16,7 @@ pub fn found<'a>(step: &'a Step, name: &str, flag: &str) -> Result<&'a Binding> 
     let reflection = &step.reflection;
     reflection.binding(name).map(|(_, binding)| binding).ok_or_else(|| {
         let reason = if reflection.samplers.iter().any(|sampler| sampler.name == name) {
-            format!(
-                "it is a sampler, which {flag} does not set: `samplers` in a step of a job does (cantus job --help)"
-            )
+            format!("it is a sampler, which {flag} does not set: --sampler {name}=nearest does")
         } else if declares(step.kernel.wgsl(), name) {
             format!("the kernel declares it and does not use it: leave {flag} {name} out")
         } else {

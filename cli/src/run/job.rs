@@ -109,7 +109,7 @@ impl Job {
         if let Some(again) = arguments.inputs.iter().filter(|input| input.source == contents::Source::Stdin).nth(1) {
             return Err(step.fault(&again.name, "standard input was read already"));
         }
-        let samplers = textures::samplers(&step.reflection);
+        let samplers = textures::samplers(&step.reflection, &arguments.samplers)?;
         let (tensors, images, results) = (Vec::new(), Vec::new(), Vec::new());
         let mut job = Self { step, tensors, images, samplers, mips: arguments.mips, results };
         // What decides how much runs comes first: others may have a number for each invocation.

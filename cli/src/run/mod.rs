@@ -99,6 +99,10 @@ pub struct Given {
     /// Set an override (SIZE=64), a uniform (n=7) or a member of one (params.a=2); lists for vectors (params.v=1,2,3)
     #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub set: Vec<Assignment>,
+    /// Set a sampler's filter (smp=nearest, smp=linear) or another of its settings: smp.address=repeat, clamp-to-edge or mirror-repeat, one or
+    /// three; smp.lod=0,4; smp.compare=less
+    #[arg(long = "sampler", value_name = "NAME=VALUE")]
+    pub samplers: Vec<Assignment>,
     /// Run this many workgroups along x, y and z
     #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
     pub workgroups: Option<[u32; 3]>,
@@ -127,7 +131,8 @@ Examples:
       one round of a kernel from cantus new coral --kind job
   cantus run blur.wgsl --in image=photo.png --out blurred=rgba8unorm[@image] \\
       --invocations @image -o blurred=blurred.png
-      pictures as textures; samplers are linear and clamp to the edge
+      pictures as textures; samplers are linear and clamp to the edge unless
+      --sampler smp=nearest --sampler smp.address=repeat says otherwise
   cantus run saxpy.wgsl --stream x,y --in x=huge-x.npy --in y=huge-y.npy \\
       --set params.a=2 -o y=out.npy
   cantus --backend cpu run saxpy.wgsl --in x=x.npy --in y=y.npy \\

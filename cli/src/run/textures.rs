@@ -8,7 +8,8 @@ use super::contents::{self, Input};
 use super::job::Step;
 use super::pixels::Pixels;
 use super::shown;
-use crate::output;
+use crate::parse::Assignment;
+use crate::{job, output};
 
 /// A texture before it is on a device.
 pub struct Image {
@@ -129,7 +130,27 @@ impl Image {
     }
 }
 
-/// The samplers of a kernel: the usual ones.
-pub fn samplers(reflection: &Reflection) -> Vec<(String, Sampler)> {
-    reflection.samplers.iter().map(|binding| (binding.name.clone(), binding.usual())).collect()
+/// The samplers of a kernel as `--sampler` sets them, and the usual ones for the others: `smp=nearest`, `smp.address=repeat`, `smp.lod=0,4`.
+///
+/// # Errors
+/// [`Error::InvalidInput`] naming the sampler, the setting, and what there is instead.
+pub fn samplers(reflection: &Reflection, settings: &[Assignment]) -> Result<Vec<(String, Sampler)>> {
+    let mut all = toml::Table::new();
+    for Assignment { name, value } in settings {
+        let (sampler, setting) = name.split_once('.').unwrap_or((name, "filter"));
+        let word = |word: &str| match word.parse::<f64>() {
+            Ok(number) => toml::Value::Float(number),
+            Err(_) => toml::Value::String(word.to_owned()),
+        };
+        let value = if value.contains(',') {
+            toml::Value::Array(value.split(',').map(|part| word(part.trim())).collect())
+        } else {
+            word(value)
+        };
+        let fields = all.entry(sampler).or_insert_with(|| toml::Table::new().into());
+        if let Some(fields) = fields.as_table_mut() {
+            fields.insert(setting.to_owned(), value);
+        }
+    }
+    job::samplers::all(reflection, &all)
 }

@@ -338,29 +338,46 @@ fn samplers_of_a_step_have_settings() {
         let index = if repeats { index.rem_euclid(4) } else { index.clamp(0, 3) };
         [0.0, 0.2, 0.4, 1.0][index as usize]
     };
-    for (samplers, filter, repeats) in [
-        ("", "linear", false),
-        ("samplers = { smp = \"nearest\" }", "nearest", false),
-        ("samplers = { smp = { filter = \"nearest\", address = \"repeat\" } }", "nearest", true),
+    let run = "run shift.wgsl --in image=row.png --out found=f32[8] --invocations 8 -o found=found.npy";
+    for (samplers, flags, filter, repeats) in [
+        ("", "", "linear", false),
+        ("samplers = { smp = \"nearest\" }", "--sampler smp=nearest", "nearest", false),
+        (
+            "samplers = { smp = { filter = \"nearest\", address = \"repeat\" } }",
+            "--sampler smp=nearest --sampler smp.address=repeat",
+            "nearest",
+            true,
+        ),
         (
             "samplers.smp = { address = [\"repeat\", \"clamp-to-edge\", \"clamp-to-edge\"], lod = [0, 1.5] }",
+            "--sampler smp.address=repeat,clamp-to-edge,clamp-to-edge --sampler smp.lod=0,1.5",
             "linear",
             true,
         ),
     ] {
         place.write("shift.toml", job(samplers));
-        place.succeed("job shift.toml");
-        let (_, found) = super::run::read::<f32>(&place, "found.npy");
-        for (i, found) in (0..8).zip(found) {
-            let (left, right) = (texel(i - 2, repeats), texel(i - 1, repeats));
-            let expected: f32 = if filter == "nearest" { right } else { (left + right) / 2.0 };
-            assert!((found - expected).abs() < 1e-5, "{samplers}: {i} is {found}, not {expected}");
+        for command in ["job shift.toml", &format!("{run} {flags}")] {
+            place.succeed(command);
+            let (_, found) = super::run::read::<f32>(&place, "found.npy");
+            for (i, found) in (0..8).zip(found) {
+                let (left, right) = (texel(i - 2, repeats), texel(i - 1, repeats));
+                let expected: f32 = if filter == "nearest" { right } else { (left + right) / 2.0 };
+                assert!((found - expected).abs() < 1e-5, "{command} {samplers}: {i} is {found}, not {expected}");
+            }
         }
     }
+    for (flag, fragments) in [
+        ("smq=nearest", &["sampler smq", "no such sampler", "\"smp\"?"][..]),
+        ("smp=cubic", &["sampler smp", "\"cubic\"", "nearest, linear"]),
+        ("smp.lod=2,1", &["lod = [2, 1]"]),
+        ("smp.compare=less", &["without a comparison"]),
+    ] {
+        place.refuse(&format!("{run} --sampler {flag}"), 2, fragments);
+    }
     for (samplers, fragments) in [
-        ("samplers = { smq = \"nearest\" }", &["samplers.smq", "no such sampler", "\"smp\"?"][..]),
-        ("samplers = { smp = \"cubic\" }", &["samplers.smp", "\"cubic\"", "nearest, linear"]),
-        ("samplers = { smp = 3 }", &["samplers.smp", "linear"]),
+        ("samplers = { smq = \"nearest\" }", &["sampler smq", "no such sampler", "\"smp\"?"][..]),
+        ("samplers = { smp = \"cubic\" }", &["sampler smp", "\"cubic\"", "nearest, linear"]),
+        ("samplers = { smp = 3 }", &["sampler smp", "linear"]),
         ("samplers = { smp = { addresses = \"repeat\" } }", &["addresses", "\"address\"?"]),
         ("samplers = { smp = { address = [\"repeat\"] } }", &["three"]),
         ("samplers = { smp = { compare = \"less\" } }", &["without a comparison"]),
