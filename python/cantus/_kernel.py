@@ -68,7 +68,7 @@ class Kernel:
     ) -> None:
         """Runs the kernel: arrays for storage bindings, numbers (or sequences of them) for uniforms and their members, by name. A member of the only
         uniform structure needs its own name alone; `params__a` stands for `params.a`. Textures take a `Texture`, and those that are only read
-        also an array of height x width x channels or a picture of PIL; samplers take a `Sampler`, and without one they are linear and clamp to
+        also an array (of height x width x channels, with layers or depth first where the kernel has them) or a picture of PIL; samplers take a `Sampler`, and without one they are linear and clamp to
         the edge."""
         if (invocations is None) == (workgroups is None):
             raise ValueError("say how much to run: either invocations=... or workgroups=...")
@@ -161,7 +161,7 @@ class Kernel:
         for name, group, binding, space, writes, layout in self.reflection["bindings"]:
             access = "read_write" if writes else "read"
             table.append({"binding": name, "at": f"{group}, {binding}", "space": space, "access": access, "type": layout})
-        for name, group, binding, _, _, writes, text in self.reflection["textures"]:
+        for name, group, binding, _, _, writes, text, _ in self.reflection["textures"]:
             access = "write" if writes else "read"
             table.append({"binding": name, "at": f"{group}, {binding}", "space": "texture", "access": access, "type": text})
         for name, group, binding, comparison in self.reflection["samplers"]:

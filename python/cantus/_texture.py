@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,9 @@ from . import _core, _devices, _dtypes
 class Texture:
     """An image on a device, for the `texture_*` variables of a kernel: height x width x channels.
 
-    `image` is an array of height x width, or height x width x channels, or a picture of PIL. Its format follows from its dtype (bytes are
+    `image` is an array of height x width, or height x width x channels, or a picture of PIL. `dimension` is WebGPU's name for textures of
+    other axes: "1d" (width), "2d-array" (layers x height x width), "3d" (depth x height x width), "cube" (six layers: +x, -x, +y, -y, +z, -z)
+    and "cube-array"; channels come last. Its format follows from its dtype (bytes are
     fractions of 255: `rgba8unorm`) unless `format` names another with the same channels: `rgba8unorm-srgb`, `rgba8uint`. An image of three
     channels gets a fourth, of 1. `levels=True` adds all levels of detail.
 
@@ -34,20 +37,23 @@ class Texture:
     array([ 80,  80,  80, 255], dtype=uint8)
     """
 
-    def __init__(self, image: Any, format: str | None = None, *, levels: bool = False, device: Any = None) -> None:
+    def __init__(
+        self, image: Any, format: str | None = None, *, dimension: str = "2d", levels: bool = False, device: Any = None
+    ) -> None:
         pixels = _pixels(image)
         if format is None:
-            format = _format("f32" if pixels.dtype.name not in ("uint32", "int32") else pixels.dtype.name[:-4] + "32", pixels)
-        self.device = _devices.device(device)
-        self._texture = _made(pixels, format, levels, self.device)
+            reads = {"uint32": "u32", "int32": "i32"}.get(pixels.dtype.name, "f32")
+            format = _format(reads, pixels, dimension)
+        self.device, self.dimension = _devices.device(device), dimension
+        self._texture = _made(pixels, format, levels, dimension, self.device)
 
     @classmethod
-    def zeros(cls, shape: tuple[int, int], format: str, *, device: Any = None) -> Texture:
-        """A texture of zeros, of height and width."""
+    def zeros(cls, shape: Sequence[int], format: str, *, dimension: str = "2d", device: Any = None) -> Texture:
+        """A texture of zeros, of height and width, or of the sides that `dimension` has, the slowest first."""
         texture = cls.__new__(cls)
-        texture.device = _devices.device(device)
-        height, width = (int(side) for side in shape[:2])
-        texture._texture = _core.Texture.zeros(texture.device.engine, format, height, width)
+        texture.device, texture.dimension = _devices.device(device), dimension
+        sides = [int(side) for side in shape[: {"1d": 1, "2d": 2}.get(dimension, 3)]]
+        texture._texture = _core.Texture.zeros(texture.device.engine, format, sides, dimension)
         return texture
 
     @property
@@ -57,9 +63,12 @@ class Texture:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Height, width and channels; without channels where there is one."""
-        height, width, channels = self._texture.shape
-        return (height, width) if channels == 1 else (height, width, channels)
+        """Depth or layers where the dimension has them, height, width and channels; without channels where there is one."""
+        channels = self._texture.channels
+        return self._sides() if channels == 1 else (*self._sides(), channels)
+
+    def _sides(self) -> tuple[int, ...]:
+        return self._texture.size[{"1d": 2, "2d": 1}.get(self.dimension, 0) :]
 
     @property
     def levels(self) -> int:
@@ -78,9 +87,10 @@ class Texture:
         return values if dtype is None else values.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
-        height, width, _ = self._texture.shape
+        sides = " x ".join(map(str, self._sides()))
+        dimension = "" if self.dimension == "2d" else f" {self.dimension}"
         levels = f", {self.levels} levels" if self.levels > 1 else ""
-        return f"<texture {self.format}, {height} x {width}{levels}, on {self.device}>"
+        return f"<texture{dimension} {self.format}, {sides}{levels}, on {self.device}>"
 
 
 @dataclass(frozen=True)
@@ -102,13 +112,11 @@ def _pixels(image: Any) -> np.ndarray[Any, Any]:
     if pixels.dtype == np.float64:
         pixels = pixels.astype(np.float32)
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
-    if pixels.ndim not in (2, 3):
-        raise ValueError(f"an image is height x width x channels, and its shape is {pixels.shape}")
     return pixels
 
 
-def _format(reads: str, pixels: np.ndarray[Any, Any]) -> str:
-    channels = 1 if pixels.ndim == 2 else pixels.shape[2]
+def _format(reads: str, pixels: np.ndarray[Any, Any], dimension: str) -> str:
+    _, channels = _core.texture_sides(dimension, list(pixels.shape))
     format = _core.format_for(reads, _core_dtype(pixels), channels)
     if format is None:
         raise TypeError(f"no format that a kernel reads as {reads} has {channels} channels of {pixels.dtype}")
@@ -121,20 +129,21 @@ def _core_dtype(pixels: np.ndarray[Any, Any]) -> str:
     return _dtypes.of(pixels.dtype).core
 
 
-def _made(pixels: np.ndarray[Any, Any], format: str, levels: bool, device: Any) -> _core.Texture:
-    shape = [int(side) for side in pixels.shape]
-    return _core.Texture.of(device.engine, _core_dtype(pixels), shape, pixels.tobytes(), format, levels)
+def _made(pixels: np.ndarray[Any, Any], format: str, levels: bool, dimension: str, device: Any) -> _core.Texture:
+    shape = list(pixels.shape)
+    _core.texture_sides(dimension, shape)
+    return _core.Texture.of(device.engine, _core_dtype(pixels), shape, pixels.tobytes(), format, levels, dimension)
 
 
 def bound(image: Any, name: str, known: list[Any], device: Any) -> _core.Texture:
     """Returns the texture to bind: the given one, or one made from an image."""
-    reads, format, writes, _ = known
+    reads, format, writes, _, dimension = known
     if isinstance(image, Texture):
         return image._texture
     if writes:
         raise _core.KernelError(f"{name} is written: give it a texture (cantus.Texture.zeros)")
     pixels = _pixels(image)
-    return _made(pixels, format or _format(reads, pixels), False, device)
+    return _made(pixels, format or _format(reads, pixels, dimension), False, dimension, device)
 
 
 def sampling(sampler: Any, name: str, comparison: bool) -> tuple[str, tuple[str, str, str], str | None, tuple[float, float]]:

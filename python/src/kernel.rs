@@ -134,7 +134,7 @@ impl Kernel {
     }
 
     /// Returns the kernel's reflection: entry point, workgroup size, bindings (name, group, binding, space, access, layout),
-    /// textures (name, group, binding, what is read, format, access, type), samplers (name, group, binding, comparison) and overrides.
+    /// textures (name, group, binding, what is read, format, access, type, dimension), samplers (name, group, binding, comparison) and overrides.
     fn reflection<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let reflection = self.kernel.reflection().map_err(exception)?;
         let known = PyDict::new(py);
@@ -164,7 +164,8 @@ impl Kernel {
                 let format = texture.storage.map(|(format, _)| format.name());
                 let writes = texture.storage.is_some_and(|(_, access)| access != StorageTextureAccess::Read);
                 let reads = texture.sample_type.to_string();
-                (&texture.name, texture.group, texture.binding, reads, format, writes, texture.to_string())
+                let dimension = texture.dimension.name().replace('_', "-");
+                (&texture.name, texture.group, texture.binding, reads, format, writes, texture.to_string(), dimension)
             })
             .collect();
         known.set_item("textures", textures)?;

@@ -40,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use super::stream::Stream;
     #[pymodule_export]
-    use super::texture::{Texture, format_for};
+    use super::texture::{Texture, format_for, texture_sides};
 
     use pyo3::prelude::*;
 

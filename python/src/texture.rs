@@ -1,6 +1,6 @@
 //! Textures and samplers of kernels.
 
-use cantus::kernel::SampleType;
+use cantus::kernel::{SampleType, ViewDimension};
 use cantus::{AddressMode, CompareFunction, FilterMode, Sampler, TextureDescriptor, TextureFormat};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,6 +22,34 @@ fn format_of(name: &str) -> PyResult<TextureFormat> {
     })
 }
 
+/// The dimension of WebGPU's name: "2d-array".
+fn view_of(name: &str) -> PyResult<ViewDimension> {
+    const ALL: [ViewDimension; 6] = [
+        ViewDimension::D1,
+        ViewDimension::D2,
+        ViewDimension::D2Array,
+        ViewDimension::Cube,
+        ViewDimension::CubeArray,
+        ViewDimension::D3,
+    ];
+    ALL.into_iter().find(|view| view.name().replace('_', "-") == name).ok_or_else(|| {
+        let known = ALL.map(|view| view.name().replace('_', "-")).join(", ");
+        PyValueError::new_err(format!("{name:?} is not the dimension of a texture: {known}"))
+    })
+}
+
+/// The sides of an array for a texture of that dimension, and its channels: 1 where it has no axis of them.
+#[pyfunction]
+pub(crate) fn texture_sides(dimension: &str, shape: Vec<usize>) -> PyResult<(Vec<usize>, usize)> {
+    let view = view_of(dimension)?;
+    view.sides_and_channels(&shape).map(|(sides, channels)| (sides.to_vec(), channels)).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "a texture of dimension {dimension} is {}, and the shape is {shape:?}",
+            view.axes()
+        ))
+    })
+}
+
 /// The format in which a kernel reads such numbers (f32, u32, i32 or depth) from arrays of that dtype and that many channels.
 #[pyfunction]
 pub(crate) fn format_for(reads: &str, dtype_name: &str, channels: usize) -> PyResult<Option<&'static str>> {
@@ -34,8 +62,9 @@ pub(crate) fn format_for(reads: &str, dtype_name: &str, channels: usize) -> PyRe
 
 #[pymethods]
 impl Texture {
-    /// Pixels of height x width x channels, row-major.
+    /// Pixels of a texture of that dimension, row-major, with channels last.
     #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "Python's side has them by name")]
     fn of(
         py: Python<'_>,
         engine: &Engine,
@@ -44,20 +73,25 @@ impl Texture {
         pixels: &[u8],
         format: &str,
         levels: bool,
+        dimension: &str,
     ) -> PyResult<Self> {
         let engine = engine.checked()?;
-        let (dtype, format) = (dtype(dtype_name)?, format_of(format)?);
+        let (dtype, format, view) = (dtype(dtype_name)?, format_of(format)?, view_of(dimension)?);
         let work = async {
-            let texture = engine.texture_from_pixels_async(dtype, &shape, pixels, format).await?;
+            let texture = engine.texture_from_pixels_as_async(view, dtype, &shape, pixels, format).await?;
             if levels { texture.with_all_levels_async().await } else { Ok(texture) }
         };
         Ok(Self { texture: wait(py, engine, work)? })
     }
 
     #[staticmethod]
-    fn zeros(py: Python<'_>, engine: &Engine, format: &str, height: u32, width: u32) -> PyResult<Self> {
+    fn zeros(py: Python<'_>, engine: &Engine, format: &str, sides: Vec<usize>, dimension: &str) -> PyResult<Self> {
         let engine = engine.checked()?;
-        let descriptor = TextureDescriptor::new_2d(format_of(format)?, width, height);
+        let (format, view) = (format_of(format)?, view_of(dimension)?);
+        let descriptor = TextureDescriptor::for_view(view, format, &sides).ok_or_else(|| {
+            let axes = view.axes().trim_end_matches(" x channels");
+            PyValueError::new_err(format!("a texture of dimension {dimension} is {axes}, and the shape is {sides:?}"))
+        })?;
         Ok(Self { texture: wait(py, engine, engine.texture_async(&descriptor))? })
     }
 
@@ -66,11 +100,16 @@ impl Texture {
         self.texture.format().name()
     }
 
-    /// Height, width and channels.
+    /// Depth or layers, height, and width.
     #[getter]
-    fn shape(&self) -> (u32, u32, u32) {
-        let [width, height, _] = self.texture.size();
-        (height, width, self.texture.format().channels())
+    fn size(&self) -> (u32, u32, u32) {
+        let [width, height, depth] = self.texture.size();
+        (depth, height, width)
+    }
+
+    #[getter]
+    fn channels(&self) -> u32 {
+        self.texture.format().channels()
     }
 
     #[getter]

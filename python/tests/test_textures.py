@@ -89,6 +89,49 @@ def test_images_come_back(dtype, channels):
     np.testing.assert_array_equal(back[..., :3] if channels == 3 else back, image[..., 0] if channels == 1 else image)
 
 
+VIEWS = {"1d": (5,), "2d": (3, 4), "2d-array": (3, 2, 4), "3d": (2, 3, 5), "cube": (6, 4, 4), "cube-array": (12, 2, 2)}
+
+
+@pytest.mark.parametrize("dimension", VIEWS)
+@pytest.mark.parametrize("dtype", ["uint8", "uint32", "float32"])
+def test_textures_of_all_dimensions_come_back(dimension, dtype):
+    for channels in ((), (1,), (2,), (4,)):
+        image = rng.integers(0, 200, (*VIEWS[dimension], *channels)).astype(dtype)
+        texture = cantus.Texture(image, dimension=dimension)
+        expected = image[..., 0] if channels == (1,) else image
+        assert texture.shape == expected.shape and (dimension == "2d" or dimension in repr(texture))
+        np.testing.assert_array_equal(np.asarray(texture), expected)
+
+
+def test_volumes_are_bound_by_their_kernel():
+    smooth = cantus.kernel("""
+        @group(0) @binding(0) var volume: texture_3d<f32>;
+        @group(0) @binding(1) var layers: texture_2d_array<u32>;
+        @group(0) @binding(2) var row: texture_1d<f32>;
+        @group(0) @binding(3) var sky: texture_cube<f32>;
+        @group(0) @binding(4) var smp: sampler;
+        @group(0) @binding(5) var made: texture_storage_3d<r32float, write>;
+        @compute @workgroup_size(4, 4, 4) fn main(@builtin(global_invocation_id) id: vec3u) {
+            if any(id >= textureDimensions(made)) { return; }
+            let toward = array(vec3f(1, 0, 0), vec3f(-1, 0, 0), vec3f(0, 1, 0), vec3f(0, -1, 0), vec3f(0, 0, 1), vec3f(0, 0, -1))[id.x % 6];
+            let value = textureLoad(volume, id, 0).x + f32(textureLoad(layers, id.xy, id.z, 0).x) + textureLoad(row, id.x, 0).x;
+            textureStore(made, id, vec4f(value + textureSampleLevel(sky, smp, toward, 0).x));
+        }""")
+    shape = (3, 4, 7)
+    volume, layers = rng.random(shape, np.float32), rng.integers(0, 9, shape, np.uint32)
+    row, sky = rng.random(7, np.float32), np.repeat(np.arange(6, dtype=np.float32), 4).reshape(6, 2, 2)
+    made = cantus.Texture.zeros(shape, "r32float", dimension="3d")
+    smooth(volume=volume, layers=layers, row=row, sky=sky, smp=cantus.Sampler("nearest"), made=made, invocations=(7, 4, 3))
+    expected = volume.astype(np.float64) + layers + row + np.arange(7) % 6
+    np.testing.assert_allclose(made.numpy(), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="depth x height x width x channels"):
+        smooth(volume=row, layers=layers, row=row, sky=sky, made=made, invocations=1)
+    with pytest.raises(ValueError, match="6 x height x width"):
+        cantus.Texture.zeros((5, 4, 4), "r32float", dimension="cube")
+    with pytest.raises(ValueError, match="not the dimension of a texture"):
+        cantus.Texture(volume, dimension="4d")
+
+
 def test_mistakes_are_told():
     copy = kernel("textureLoad(image, id.xy, 0)", made="rgba8unorm")
     with pytest.raises(cantus.KernelError, match="made is written: give it a texture"):
