@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::floats::Floats;
+use super::forms::forms;
 use super::product::{self, Columns, How, with_turned};
 use super::slabs::{THREADS_PAY, by_slabs};
 use super::tiles::{Matrix, Tiles};
@@ -16,6 +17,14 @@ use crate::threads;
 const TASK: usize = 1 << 13;
 /// Rows that are copied side by side, where columns lie so.
 const BESIDE: usize = 16;
+/// Results that are small, and terms of a part where such a result has many; and parts, at most.
+const SMALL: usize = 128 * 128;
+const PART: usize = 512;
+const PARTS: usize = 64;
+/// Results of a task where columns lie side by side, at least; and terms whose sum is taken before it goes to the total.
+const COLUMN: usize = 64;
+const LONG: usize = 1 << 10;
+const STRETCH: usize = 64;
 
 /// A right operand of complex numbers, by its strides in float32.
 #[derive(Clone, Copy)]
@@ -126,15 +135,10 @@ pub(super) unsafe fn products(shape: &MatmulShape, [a, b, c]: [Floats; 3], limit
                 let turned = Matrix { row: b.column, column: b.row, ..b };
                 return vector(turned, [n, k], (a.start, a.column), c, limits);
             }
-            with_rows(a, [m, k], |a| {
-                by_slabs([m, 2 * n, 2 * k], limits, |rows, columns| {
-                    let to = Matrix { start: c.add(rows.start * 2 * n + columns.start), row: 2 * n, column: 1 };
-                    let a = Matrix { start: a.at(rows.start, 0), ..a };
-                    let right = |term: usize| Squares(Matrix { start: b.at(term / 2, columns.start / 2), ..b });
-                    let size = [rows.len(), columns.len(), 2 * k];
-                    product::product_with(size, to, a, right, How { parallel, keeper: None });
-                })
-            })
+            if batches == 1 && m * n <= SMALL && k >= 4 * PART {
+                return by_parts([m, n, k], a, b, c, limits);
+            }
+            whole([m, n, k], a, b, c, (parallel, limits))
         }
     };
     if batches >= threads::count() && batches > 1 {
@@ -142,6 +146,163 @@ pub(super) unsafe fn products(shape: &MatmulShape, [a, b, c]: [Floats; 3], limit
     }
     let parallel = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY / 4 && threads::count() > 1;
     (0..batches).try_for_each(|batch| one(batch, parallel))
+}
+
+/// Multiplies two matrices of several rows and columns.
+///
+/// # Safety
+/// As [`products`]; the result is contiguous.
+unsafe fn whole(
+    [m, n, k]: [usize; 3],
+    a: Matrix<*const f32>,
+    b: Matrix<*const f32>,
+    c: *mut f32,
+    (parallel, limits): (bool, &Limits<'_>),
+) -> Result<(), Stopped> {
+    // SAFETY: every element lies within the bindings, and nothing else touches the result (this function's contract).
+    unsafe {
+        with_rows(a, [m, k], |a| {
+            by_slabs([m, 2 * n, 2 * k], limits, |rows, columns| {
+                let to = Matrix { start: c.add(rows.start * 2 * n + columns.start), row: 2 * n, column: 1 };
+                let a = Matrix { start: a.at(rows.start, 0), ..a };
+                let right = |term: usize| Squares(Matrix { start: b.at(term / 2, columns.start / 2), ..b });
+                let size = [rows.len(), columns.len(), 2 * k];
+                product::product_with(size, to, a, right, How { parallel, keeper: None });
+            })
+        })
+    }
+}
+
+/// A product of few rows and columns and many terms, parts of which are tasks: what a part copies and packs stays in the second cache.
+///
+/// # Safety
+/// As [`whole`].
+unsafe fn by_parts(
+    [m, n, k]: [usize; 3],
+    a: Matrix<*const f32>,
+    b: Matrix<*const f32>,
+    c: *mut f32,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    let part = PART.max(k.div_ceil(PARTS));
+    let parts = k.div_ceil(part);
+    let size = 2 * m * n;
+    let mut sums = vec![0.0_f32; parts * size];
+    let to = Floats(sums.as_mut_ptr(), sums.len());
+    let (left, right) = (Part(a), Part(b));
+    threads::try_each(parts, |number| {
+        let (first, terms) = (number * part, part.min(k - number * part));
+        // SAFETY: the terms lie within the matrices (this function's contract), and each part has room for its sums.
+        unsafe {
+            let (a, b) = (left.from(0, first), right.from(first, 0));
+            threads::alone(|| whole([m, n, terms], a, b, to.at(number * size), (false, limits)))
+        }
+    })?;
+    // SAFETY: the result has as many numbers, which nothing else touches (this function's contract).
+    let c = unsafe { std::slice::from_raw_parts_mut(c, size) };
+    c.fill(0.0);
+    for part in sums.chunks_exact(size) {
+        c.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
+    }
+    Ok(())
+}
+
+/// A matrix that tasks read.
+struct Part(Matrix<*const f32>);
+
+// SAFETY: tasks read it only.
+unsafe impl Sync for Part {}
+
+impl Part {
+    /// The matrix from an element on.
+    ///
+    /// # Safety
+    /// There is such an element.
+    unsafe fn from(&self, row: usize, column: usize) -> Matrix<*const f32> {
+        // SAFETY: there is such an element (this function's contract).
+        Matrix { start: unsafe { self.0.at(row, column) }, ..self.0 }
+    }
+}
+
+forms! {
+    /// Adds four columns of numbers, each times its factor.
+    ///
+    /// # Safety
+    /// There are as many numbers in each column.
+    unsafe fn add_columns(sums: &mut [[f32; 2]], columns: [*const [f32; 2]; 4], factors: [[f32; 2]; 4]) = add_columns_by
+}
+
+/// # Safety
+/// As [`add_columns`].
+#[inline(always)]
+unsafe fn add_columns_by<I>(sums: &mut [[f32; 2]], columns: [*const [f32; 2]; 4], factors: [[f32; 2]; 4]) {
+    // SAFETY: they have as many numbers (this function's contract).
+    let columns = columns.map(|column| unsafe { std::slice::from_raw_parts(column, sums.len()) });
+    let [[p, q], [r, s], [t, u], [v, w]] = factors;
+    let [first, second, third, fourth] = columns;
+    for ((((sum, a), b), c), d) in sums.iter_mut().zip(first).zip(second).zip(third).zip(fourth) {
+        let re = (a[0] * p - a[1] * q) + (b[0] * r - b[1] * s);
+        let im = (a[0] * q + a[1] * p) + (b[0] * s + b[1] * r);
+        sum[0] += re + ((c[0] * t - c[1] * u) + (d[0] * v - d[1] * w));
+        sum[1] += im + ((c[0] * u + c[1] * t) + (d[0] * w + d[1] * v));
+    }
+}
+
+/// y = M v, of a matrix whose columns lie side by side, each in one pass.
+///
+/// # Safety
+/// As [`vector`].
+unsafe fn turned(
+    matrix: Matrix<*const f32>,
+    rows: usize,
+    v: &[[f32; 2]],
+    y: *mut f32,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    let (matrix, y) = (Part(matrix), Floats(y, 2 * rows));
+    let together = threads::share(rows, LONG);
+    threads::try_each(rows.div_ceil(together), |task| {
+        limits.begin().check()?;
+        let first = task * together;
+        let count = together.min(rows - first);
+        // SAFETY: the matrix and the result have these rows (this function's contract), which one task writes.
+        let sums = unsafe { std::slice::from_raw_parts_mut(y.at(2 * first).cast::<[f32; 2]>(), count) };
+        sums.fill([0.0; 2]);
+        let mut some = vec![[0.0; 2]; if v.len() > STRETCH { count } else { 0 }];
+        for (number, stretch) in v.chunks(STRETCH).enumerate() {
+            let to = if number == 0 { &mut *sums } else { &mut some[..] };
+            to.fill([0.0; 2]);
+            for (four, factors) in stretch.chunks(4).enumerate() {
+                let term = number * STRETCH + 4 * four;
+                // SAFETY: the matrix has these rows and terms (this function's contract).
+                unsafe {
+                    let column = |at: usize| matrix.from(first, term + at).start.cast::<[f32; 2]>();
+                    if let Ok(factors) = factors.try_into() {
+                        add_columns(to, std::array::from_fn(column), factors);
+                    } else {
+                        let alone = factors.iter().enumerate();
+                        alone.for_each(|(at, &factor)| add_column(to, column(at), factor));
+                    }
+                }
+            }
+            if number > 0 {
+                sums.iter_mut().zip(&some).for_each(|(sum, some)| *sum = [sum[0] + some[0], sum[1] + some[1]]);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Adds a column of numbers times a factor.
+///
+/// # Safety
+/// There are as many numbers in the column.
+unsafe fn add_column(sums: &mut [[f32; 2]], column: *const [f32; 2], [p, q]: [f32; 2]) {
+    // SAFETY: it has as many numbers (this function's contract).
+    let column = unsafe { std::slice::from_raw_parts(column, sums.len()) };
+    for (sum, &[a, b]) in sums.iter_mut().zip(column) {
+        *sum = [sum[0] + (a * p - b * q), sum[1] + (a * q + b * p)];
+    }
 }
 
 /// y = M v, of numbers that lie `step` float32 apart, from two real products.
@@ -172,6 +333,11 @@ unsafe fn vector(
                 vector::products_with_two(all, shape, [re, im], y, limits)
             })
         };
+    }
+    if rows >= COLUMN {
+        let v: Vec<[f32; 2]> = numbers.collect();
+        // SAFETY: as this function's own contract.
+        return unsafe { turned(matrix, rows, &v, y, limits) };
     }
     // Real and imaginary parts of the columns are rows of their own.
     let (first, second): (Vec<f32>, Vec<f32>) = numbers.map(|[re, im]| (re, im)).unzip();
@@ -218,6 +384,9 @@ mod tests {
             [64, 50, 70],
             [7, 9, 9000],
             [144, 144, 54],
+            [5, 3, 4100],
+            [1200, 1, 67],
+            [1, 70, 3],
         ];
         for [m, n, k] in sizes {
             for batches in [1, 3] {

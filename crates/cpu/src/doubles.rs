@@ -210,6 +210,12 @@ trait Doubles {
     unsafe fn splat(value: f64) -> Self::Vector;
     unsafe fn load(at: *const f64) -> Self::Vector;
     unsafe fn store(at: *mut f64, value: Self::Vector);
+    /// Fewer elements than a vector has, and zeros: others are not read.
+    unsafe fn load_some(at: *const f64, count: usize) -> Self::Vector;
+    /// The sum of each vector, of which there are as many as lanes.
+    unsafe fn sums(of: &[Self::Vector]) -> Self::Vector;
+    /// [`lot_of`] of as many rows as lanes.
+    unsafe fn lot(rows: Strided, count: usize, v: &[f64], y: *mut f64);
     /// a b + c
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// The product of a strip of rows and one of columns.
@@ -218,7 +224,7 @@ trait Doubles {
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86 {
-    ($isa:ident, $lanes:literal, $rows:literal, $vector:ident: $zero:ident $splat:ident $load:ident $store:ident $fma:ident) => {
+    ($isa:ident, $lanes:literal, $rows:literal, $vector:ident: $zero:ident $splat:ident $load:ident $store:ident $fma:ident $some:ident $sums:ident) => {
         impl Doubles for $isa {
             type Vector = std::arch::x86_64::$vector;
             const LANES: usize = $lanes;
@@ -249,6 +255,24 @@ macro_rules! x86 {
             }
 
             #[inline(always)]
+            unsafe fn load_some(at: *const f64, count: usize) -> Self::Vector {
+                // SAFETY: so many can be read there, by code that may use these instructions (the contract of `Doubles`).
+                unsafe { $some(at, count) }
+            }
+
+            #[inline(always)]
+            unsafe fn sums(of: &[Self::Vector]) -> Self::Vector {
+                // SAFETY: the caller's code may use these instructions (the contract of `Doubles`).
+                unsafe { $sums(of) }
+            }
+
+            #[inline(always)]
+            unsafe fn lot(rows: Strided, count: usize, v: &[f64], y: *mut f64) {
+                // SAFETY: as this function's own contract.
+                unsafe { lot_of::<Self, $lanes>(rows, count, v, y) }
+            }
+
+            #[inline(always)]
             unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
                 // SAFETY: the caller's code may use these instructions (the contract of `Doubles`).
                 unsafe { std::arch::x86_64::$fma(a, b, c) }
@@ -263,9 +287,64 @@ macro_rules! x86 {
     };
 }
 #[cfg(target_arch = "x86_64")]
-x86!(Fma, 4, 6, __m256d: _mm256_setzero_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd);
+x86!(Fma, 4, 6, __m256d: _mm256_setzero_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_fmadd_pd some4 sums4);
 #[cfg(target_arch = "x86_64")]
-x86!(Fma512, 8, 12, __m512d: _mm512_setzero_pd _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd);
+x86!(Fma512, 8, 12, __m512d: _mm512_setzero_pd _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_fmadd_pd some8 sums8);
+
+/// # Safety
+/// As [`Doubles::load_some`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn some4(at: *const f64, count: usize) -> std::arch::x86_64::__m256d {
+    use std::arch::x86_64::*;
+    // SAFETY: what the mask leaves out is not read; this code may use the instructions (this function's contract).
+    unsafe {
+        let mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3));
+        _mm256_maskload_pd(at, mask)
+    }
+}
+
+/// # Safety
+/// As [`Doubles::sums`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn sums4(of: &[std::arch::x86_64::__m256d]) -> std::arch::x86_64::__m256d {
+    use std::arch::x86_64::*;
+    // SAFETY: this code may use the instructions (this function's contract).
+    unsafe {
+        let [a, b, c, d] = *of else { return _mm256_setzero_pd() };
+        let (ab, cd) = (_mm256_hadd_pd(a, b), _mm256_hadd_pd(c, d));
+        _mm256_add_pd(_mm256_permute2f128_pd::<0x20>(ab, cd), _mm256_permute2f128_pd::<0x31>(ab, cd))
+    }
+}
+
+/// # Safety
+/// As [`Doubles::load_some`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn some8(at: *const f64, count: usize) -> std::arch::x86_64::__m512d {
+    // SAFETY: what the mask leaves out is not read; this code may use the instructions (this function's contract).
+    unsafe { std::arch::x86_64::_mm512_maskz_loadu_pd(((1_u32 << count) - 1) as u8, at) }
+}
+
+/// # Safety
+/// As [`Doubles::sums`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn sums8(of: &[std::arch::x86_64::__m512d]) -> std::arch::x86_64::__m512d {
+    use std::arch::x86_64::*;
+    // SAFETY: this code may use the instructions (this function's contract).
+    unsafe {
+        let [a, b, c, d, e, f, g, h] = *of else { return _mm512_setzero_pd() };
+        // Pairs of lanes, then blocks of two lanes, twice.
+        let pairs = |a, b| _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+        let halves = |a, b| {
+            let even = _mm512_shuffle_f64x2::<0b10_00_10_00>(a, b);
+            _mm512_add_pd(even, _mm512_shuffle_f64x2::<0b11_01_11_01>(a, b))
+        };
+        halves(halves(pairs(a, b), pairs(c, d)), halves(pairs(e, f), pairs(g, h)))
+    }
+}
 
 /// Two float64, which become a vector wherever the target has some.
 impl Doubles for Baseline {
@@ -293,6 +372,23 @@ impl Doubles for Baseline {
     unsafe fn store(at: *mut f64, value: Self::Vector) {
         // SAFETY: two numbers can be written there (the contract of `Doubles`).
         unsafe { *at.cast() = value }
+    }
+
+    #[inline(always)]
+    unsafe fn load_some(at: *const f64, count: usize) -> Self::Vector {
+        // SAFETY: so many can be read there (the contract of `Doubles`).
+        [if count > 0 { unsafe { at.read() } } else { 0.0 }, 0.0]
+    }
+
+    #[inline(always)]
+    unsafe fn sums(of: &[Self::Vector]) -> Self::Vector {
+        if let [a, b] = *of { [a[0] + a[1], b[0] + b[1]] } else { [0.0; 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn lot(rows: Strided, count: usize, v: &[f64], y: *mut f64) {
+        // SAFETY: as this function's own contract.
+        unsafe { lot_of::<Self, 2>(rows, count, v, y) }
     }
 
     #[inline(always)]
@@ -464,10 +560,8 @@ forms! {
 
 /// Rows that are multiplied side by side.
 const TOGETHER: usize = 4;
-/// Elements that two vectors have at most.
-const BESIDE: usize = 16;
-/// Rows of fewer elements than this are multiplied in few sums: most of two vectors would be left over.
-const SHORT: usize = 32;
+/// Rows of fewer elements than this are multiplied as many at a time as a vector has lanes: their sums become a vector at once.
+const SHORT: usize = 256;
 
 /// # Safety
 /// As [`dots`].
@@ -482,9 +576,9 @@ unsafe fn dots_by<I: Doubles>(rows: Strided, v: &[f64], y: &mut [f64]) {
             }
             return;
         }
-        if v.len() < SHORT && !v.len().is_multiple_of(BESIDE) {
-            for (row, y) in y.iter_mut().enumerate() {
-                *y = few(std::slice::from_raw_parts(rows.start.add(row * rows.row), v.len()), v);
+        if v.len() < SHORT {
+            for (number, y) in y.chunks_mut(I::LANES).enumerate() {
+                I::lot(rows.part(number * I::LANES, 0), y.len(), v, y.as_mut_ptr());
             }
             return;
         }
@@ -533,18 +627,39 @@ unsafe fn dots_of<I: Doubles, const R: usize>(rows: Strided, v: &[f64]) -> [f64;
     }
 }
 
-/// The product of a short row whose elements lie side by side, in four sums and one for the rest.
+/// The products of as many rows as there are lanes, or of `count` of them, whose elements lie side by side.
+///
+/// # Safety
+/// There are `count` rows, at least one, of as many elements as `v` has, and as many results, in code that may use the set of `I`.
 #[inline(always)]
-fn few(row: &[f64], v: &[f64]) -> f64 {
-    let ((row, row_rest), (v, v_rest)) = (row.as_chunks::<4>(), v.as_chunks::<4>());
-    let mut sums = [0.0; 4];
-    for (row, v) in row.iter().zip(v) {
-        for (sum, (element, v)) in sums.iter_mut().zip(row.iter().zip(v)) {
-            *sum += element * v;
+unsafe fn lot_of<I: Doubles, const R: usize>(rows: Strided, count: usize, v: &[f64], y: *mut f64) {
+    let whole = v.len() - v.len() % I::LANES;
+    let left = v.len() - whole;
+    // SAFETY: the rows have as many elements as the vector, by code that may use the set (this function's contract).
+    unsafe {
+        // Rows that are not there are the last one again.
+        let starts: [*const f64; R] = std::array::from_fn(|row| rows.start.add(row.min(count - 1) * rows.row));
+        let mut sums = [I::zero(); R];
+        for at in (0..whole).step_by(I::LANES) {
+            let right = I::load(v.as_ptr().add(at));
+            for (row, sum) in starts.iter().zip(&mut sums) {
+                *sum = I::multiply_add(I::load(row.add(at)), right, *sum);
+            }
         }
+        if left > 0 {
+            let right = I::load_some(v.as_ptr().add(whole), left);
+            for (row, sum) in starts.iter().zip(&mut sums) {
+                *sum = I::multiply_add(I::load_some(row.add(whole), left), right, *sum);
+            }
+        }
+        let sums = I::sums(&sums);
+        if count == R {
+            return I::store(y, sums);
+        }
+        let mut lanes = [0.0; MOST_COLUMNS / 2];
+        I::store(lanes.as_mut_ptr(), sums);
+        std::slice::from_raw_parts_mut(y, count).copy_from_slice(&lanes[..count]);
     }
-    let rest = row_rest.iter().zip(v_rest).fold(0.0, |sum, (element, v)| sum + element * v);
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
 
 /// # Safety

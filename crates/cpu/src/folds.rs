@@ -486,10 +486,8 @@ fn fold(shape: &FoldShape, kernel: Kernel, x: Floats, y: Floats, limits: &Limits
         (result, at)
     };
     let write = |result: usize, totals: &[Bits]| {
-        for (place, &total) in totals.iter().enumerate() {
-            // SAFETY: `sizes` counted the results, and each is written by one task.
-            unsafe { write_total(&axes, kernel, y, result + place * to_next, total) };
-        }
+        // SAFETY: `sizes` counted the results, and each is written by one task.
+        unsafe { write_totals(&axes, kernel, y, (result, to_next), totals) };
     };
     threads::try_each(tasks.div_ceil(together), |task| {
         limits.begin().check()?;
@@ -537,24 +535,40 @@ fn fold(shape: &FoldShape, kernel: Kernel, x: Floats, y: Floats, limits: &Limits
     Ok(())
 }
 
-/// Writes a total as a result.
+/// Writes totals as results, so many places apart.
 ///
 /// # Safety
-/// There is such a result, and nothing else writes to it.
-unsafe fn write_total(axes: &Axes, kernel: Kernel, y: Floats, place: usize, total: Bits) {
-    let value = match (axes.to, kernel.float) {
-        (DType::F32, true) => u64::from((f64::from_bits(total) as f32).to_bits()),
-        (DType::F32, false) => u64::from((total.cast_signed() as f32).to_bits()),
-        (DType::F64, false) => (total.cast_signed() as f64).to_bits(),
-        _ => total,
-    };
-    // SAFETY: there is such a result (this function's contract); the low bytes of an integer are its value in 32 bits.
+/// There are such results, and nothing else writes to them.
+unsafe fn write_totals(axes: &Axes, kernel: Kernel, y: Floats, (first, step): (usize, usize), totals: &[Bits]) {
+    // SAFETY: there are such results (this function's contract); the low bytes of an integer are its value in 32 bits.
     unsafe {
         if axes.to.bytes() == 4 {
-            y.start().cast::<u32>().add(place).write(value as u32);
+            let y = y.start().cast::<u32>().add(first);
+            match (axes.to, kernel.float) {
+                (DType::F32, true) => spaced(y, step, totals, |total| (f64::from_bits(total) as f32).to_bits()),
+                (DType::F32, false) => spaced(y, step, totals, |total| (total.cast_signed() as f32).to_bits()),
+                _ => spaced(y, step, totals, |total| total as u32),
+            }
         } else {
-            y.start().cast::<u64>().add(place).write_unaligned(value);
+            let y = y.start().cast::<u64>().add(first);
+            match (axes.to, kernel.float) {
+                (DType::F64, false) => spaced(y, step, totals, |total| (total.cast_signed() as f64).to_bits()),
+                _ => spaced(y, step, totals, |total| total),
+            }
         }
+    }
+}
+
+/// Writes values so many places apart.
+///
+/// # Safety
+/// There are such places, and nothing else writes to them.
+#[inline(always)]
+unsafe fn spaced<T>(y: *mut T, step: usize, totals: &[Bits], value: impl Fn(Bits) -> T) {
+    for (place, &total) in totals.iter().enumerate() {
+        let at = if step == 1 { place } else { place * step };
+        // SAFETY: there is such a place (this function's contract).
+        unsafe { y.add(at).write_unaligned(value(total)) };
     }
 }
 

@@ -310,7 +310,7 @@ fn scan(shape: &ScanShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<
         (Number::U32, Least) => scan_by(all, (u32::MAX, Way::Chains), u32::min),
         (Number::I32, Greatest) => scan_by(all, (i32::MIN, Way::Chains), i32::max),
         (Number::I32, Least) => scan_by(all, (i32::MAX, Way::Chains), i32::min),
-        (Number::I64 | Number::U64, Sum) => scan_by(all, (0, Way::Chains), u64::wrapping_add),
+        (Number::I64 | Number::U64, Sum) => scan_by(all, (0, Way::Vectors(prefix::whole_sums)), u64::wrapping_add),
         (Number::I64 | Number::U64, Product) => scan_by(all, (1, Way::Chains), u64::wrapping_mul),
         (Number::U64, Greatest) => scan_by(all, (0, Way::Chains), u64::max),
         (Number::U64, Least) => scan_by(all, (u64::MAX, Way::Chains), u64::min),

@@ -79,7 +79,7 @@ const BATCH_INVOCATIONS: u64 = 1 << 22;
 const BATCH_OPERATIONS: u64 = 1 << 33;
 /// The most invocations of a batch that a waiting thread runs itself if it must not block for long: some milliseconds, unless each takes thousands of
 /// steps.
-const SMALL_INVOCATIONS: u64 = 1 << 20;
+const SMALL_INVOCATIONS: u64 = 1 << 22;
 /// The bytes of results that may be in flight before a caller has to wait, as a multiple of `most_under_way`.
 const MOST_UNDER_WAY: u64 = 16;
 /// The batches that may be in flight before a caller has to wait.
