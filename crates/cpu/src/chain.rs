@@ -142,7 +142,7 @@ impl Operation for ElementsShape {
 }
 
 /// The type of lanes: float32, bytes, which are numbers modulo 256, or float64.
-pub(super) trait Lane: Copy {
+pub(super) trait Lane: Copy + Send + Sync {
     /// Lanes of a block.
     const BLOCK: usize;
 
@@ -175,6 +175,12 @@ pub(super) trait Lane: Copy {
 
     /// Products of complex numbers, whose parts alternate: as many as each slice has pairs.
     fn complex_products(factors: [&[Self]; 2], to: &mut [Self]);
+
+    /// Sums of as many numbers.
+    fn sums(terms: [&[Self]; 2], to: &mut [Self]);
+
+    /// Differences of as many numbers.
+    fn differences(terms: [&[Self]; 2], to: &mut [Self]);
 
     /// Runs a plan's steps for `count` lanes: `at` says where each step's are.
     ///
@@ -241,6 +247,14 @@ impl Lane for f32 {
         pairs::products_of_words(factors, to);
     }
 
+    fn sums(terms: [&[Self]; 2], to: &mut [Self]) {
+        pairs::sums_of_words(terms, to);
+    }
+
+    fn differences(terms: [&[Self]; 2], to: &mut [Self]) {
+        pairs::differences_of_words(terms, to);
+    }
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { functions::steps(plan.steps, at, count) }
@@ -301,6 +315,10 @@ impl Lane for u8 {
     }
 
     fn complex_products(_factors: [&[Self]; 2], _to: &mut [Self]) {}
+
+    fn sums(_terms: [&[Self]; 2], _to: &mut [Self]) {}
+
+    fn differences(_terms: [&[Self]; 2], _to: &mut [Self]) {}
 
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).

@@ -17,10 +17,6 @@ use crate::threads;
 const TASK: usize = 1 << 13;
 /// Rows that are copied side by side, where columns lie so.
 const BESIDE: usize = 16;
-/// Results that are small, and terms of a part where such a result has many; and parts, at most.
-const SMALL: usize = 128 * 128;
-const PART: usize = 512;
-const PARTS: usize = 64;
 /// Results of a task where columns lie side by side, at least; and terms whose sum is taken before it goes to the total.
 const COLUMN: usize = 64;
 const LONG: usize = 1 << 10;
@@ -135,10 +131,18 @@ pub(super) unsafe fn products(shape: &MatmulShape, [a, b, c]: [Floats; 3], limit
                 let turned = Matrix { row: b.column, column: b.row, ..b };
                 return vector(turned, [n, k], (a.start, a.column), c, limits);
             }
-            if batches == 1 && m * n <= SMALL && k >= 4 * PART {
-                return by_parts([m, n, k], a, b, c, limits);
+            if a.column != 2 && b.column == 2 {
+                return by_halves([m, n, k], a, b, c, (parallel, limits));
             }
-            whole([m, n, k], a, b, c, (parallel, limits))
+            with_rows(a, [m, k], |a| {
+                by_slabs([m, 2 * n, 2 * k], limits, |rows, columns| {
+                    let to = Matrix { start: c.add(rows.start * 2 * n + columns.start), row: 2 * n, column: 1 };
+                    let a = Matrix { start: a.at(rows.start, 0), ..a };
+                    let right = |term: usize| Squares(Matrix { start: b.at(term / 2, columns.start / 2), ..b });
+                    let size = [rows.len(), columns.len(), 2 * k];
+                    product::product_with(size, to, a, right, How { parallel, keeper: None });
+                })
+            })
         }
     };
     if batches >= threads::count() && batches > 1 {
@@ -148,62 +152,39 @@ pub(super) unsafe fn products(shape: &MatmulShape, [a, b, c]: [Floats; 3], limit
     (0..batches).try_for_each(|batch| one(batch, parallel))
 }
 
-/// Multiplies two matrices of several rows and columns.
+/// The product of a matrix whose rows do not lie side by side with one whose rows do: the real and the imaginary parts of the first are strided real
+/// matrices, which tiles pack as they lie, and rows of the second are twice as many real numbers.
 ///
 /// # Safety
-/// As [`products`]; the result is contiguous.
-unsafe fn whole(
+/// Every element lies within the bindings; the result is contiguous, and nothing else touches it.
+unsafe fn by_halves(
     [m, n, k]: [usize; 3],
     a: Matrix<*const f32>,
     b: Matrix<*const f32>,
     c: *mut f32,
     (parallel, limits): (bool, &Limits<'_>),
 ) -> Result<(), Stopped> {
-    // SAFETY: every element lies within the bindings, and nothing else touches the result (this function's contract).
-    unsafe {
-        with_rows(a, [m, k], |a| {
-            by_slabs([m, 2 * n, 2 * k], limits, |rows, columns| {
-                let to = Matrix { start: c.add(rows.start * 2 * n + columns.start), row: 2 * n, column: 1 };
-                let a = Matrix { start: a.at(rows.start, 0), ..a };
-                let right = |term: usize| Squares(Matrix { start: b.at(term / 2, columns.start / 2), ..b });
-                let size = [rows.len(), columns.len(), 2 * k];
-                product::product_with(size, to, a, right, How { parallel, keeper: None });
-            })
-        })
+    let mut turned = vec![0.0_f32; 2 * m * n];
+    for (part, to) in [c, turned.as_mut_ptr()].into_iter().enumerate() {
+        by_slabs([m, 2 * n, k], limits, |rows, columns| {
+            // SAFETY: every element lies within the bindings, and nothing else touches the results (this function's contract).
+            unsafe {
+                let a = Matrix { start: a.at(rows.start, 0).add(part), ..a };
+                let b = Matrix { start: b.start.add(columns.start), column: 1, ..b };
+                let to = Matrix { start: to.add(rows.start * 2 * n + columns.start), row: 2 * n, column: 1 };
+                product::product([rows.len(), columns.len(), k], to, a, b, How { parallel, keeper: None });
+            }
+        })?;
     }
-}
-
-/// A product of few rows and columns and many terms, parts of which are tasks: what a part copies and packs stays in the second cache.
-///
-/// # Safety
-/// As [`whole`].
-unsafe fn by_parts(
-    [m, n, k]: [usize; 3],
-    a: Matrix<*const f32>,
-    b: Matrix<*const f32>,
-    c: *mut f32,
-    limits: &Limits<'_>,
-) -> Result<(), Stopped> {
-    let part = PART.max(k.div_ceil(PARTS));
-    let parts = k.div_ceil(part);
-    let size = 2 * m * n;
-    let mut sums = vec![0.0_f32; parts * size];
-    let to = Floats(sums.as_mut_ptr(), sums.len());
-    let (left, right) = (Part(a), Part(b));
-    threads::try_each(parts, |number| {
-        let (first, terms) = (number * part, part.min(k - number * part));
-        // SAFETY: the terms lie within the matrices (this function's contract), and each part has room for its sums.
-        unsafe {
-            let (a, b) = (left.from(0, first), right.from(first, 0));
-            threads::alone(|| whole([m, n, terms], a, b, to.at(number * size), (false, limits)))
-        }
-    })?;
+    // i (x + i y) = -y + i x
     // SAFETY: the result has as many numbers, which nothing else touches (this function's contract).
-    let c = unsafe { std::slice::from_raw_parts_mut(c, size) };
-    c.fill(0.0);
-    for part in sums.chunks_exact(size) {
-        c.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
-    }
+    let c = unsafe { std::slice::from_raw_parts_mut(c.cast::<[f32; 2]>(), m * n) };
+    let turned = turned.as_chunks::<2>().0;
+    threads::each_chunk(c, TASK, |number, c| {
+        for (sum, &[x, y]) in c.iter_mut().zip(&turned[number * TASK..]) {
+            *sum = [sum[0] - y, sum[1] + x];
+        }
+    });
     Ok(())
 }
 

@@ -1,10 +1,11 @@
 //! Chains of complex numbers that need no lanes for each part. Where a chain does the same with both parts, as sums do, it is a chain of twice as many
-//! real numbers, as they lie in memory. Products of two views are computed from memory to memory.
+//! real numbers, as they lie in memory. Chains of products, sums and differences are computed in blocks of such numbers.
 
 use super::inputs::start_of;
 use super::{Bound, Lane, SHORT, TASK, chain, task_of};
 use crate::backend::native::{ElementsShape, Step, Two};
 use crate::floats::Floats;
+use crate::product::with_scratch;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -24,8 +25,8 @@ fn computed<T: Lane>(
     limits: &Limits<'_>,
 ) -> Option<Result<(), Stopped>> {
     let real = shape.pair.filter(|_| shape.bytes == size_of::<T>() && shape.more.is_empty())?;
-    if let Some(factors) = factors(shape, inputs) {
-        return Some(multiply::<T>(shape, factors, (inputs, y), limits));
+    if let Some(numbers) = Numbers::<T>::of(shape, inputs, real) {
+        return Some(numbers.compute(y, limits));
     }
     let mut both = Both { shape, inputs, steps: Vec::new(), known: Vec::new() };
     both.step([real, u16::try_from(shape.steps.len() - 1).ok()?])?;
@@ -80,54 +81,136 @@ impl Both<'_> {
     }
 }
 
-/// The inputs whose numbers a chain multiplies, if it does nothing else.
-fn factors(shape: &ElementsShape, inputs: &[Floats]) -> Option<[u16; 2]> {
-    let [Step::Input(a), Step::Input(b), Step::Input(c), Step::Input(d), ref product @ ..] = shape.steps[..] else {
-        return None;
-    };
-    let two = |op: Two, x: u16, y: u16| Step::Two(op, x, y);
-    let is_product = *product
-        == [
-            two(Two::Mul, 0, 2),
-            two(Two::Mul, 1, 3),
-            two(Two::Sub, 4, 5),
-            two(Two::Mul, 0, 3),
-            two(Two::Mul, 1, 2),
-            two(Two::Add, 7, 8),
-        ];
-    let is_long = shape.sides.len() == 1 || shape.sides.last().is_some_and(|&length| length >= LEAST);
-    let whole = is_product && shape.pair == Some(6) && is_long;
-    (whole && are_parts(shape, inputs, [a, b]) && are_parts(shape, inputs, [c, d])).then_some([a, c])
+/// A number of a chain, from those before it.
+#[derive(Clone, Copy)]
+enum Number<T> {
+    /// Of an input whose real parts are that one.
+    Input(usize),
+    Constant([T; 2]),
+    Product(usize, usize),
+    Sum(usize, usize),
+    Difference(usize, usize),
 }
 
-/// Multiplies the numbers of two inputs; the sizes were checked.
-fn multiply<T: Lane>(
-    shape: &ElementsShape,
-    factors: [u16; 2],
-    (inputs, y): (&[Floats], Floats),
-    limits: &Limits<'_>,
-) -> Result<(), Stopped> {
-    let Some((&length, outer)) = shape.sides.split_last() else { return Ok(()) };
-    let rows: usize = outer.iter().product();
-    let task = task_of(rows * length, TASK / 2).next_multiple_of(SHORT);
-    let pieces = length.div_ceil(task);
-    let together = (task / length).max(1);
-    threads::try_each((rows * pieces).div_ceil(together), |number| {
-        limits.begin().check()?;
-        for piece in number * together..(rows * pieces).min((number + 1) * together) {
-            let (row, first) = (piece / pieces, piece % pieces * task);
-            let count = task.min(length - first);
-            // SAFETY: `sizes` found every element within the bindings, and pieces are distinct.
-            unsafe {
-                let x = factors.map(|input| {
-                    let at = start_of(&shape.inputs[usize::from(input)], row) + 2 * first;
-                    let from = inputs[usize::from(input)].start().cast::<T>().add(at);
-                    std::slice::from_raw_parts(from.cast_const(), 2 * count)
-                });
-                let to = y.start().cast::<T>().add(2 * (row * length + first));
-                T::complex_products(x, std::slice::from_raw_parts_mut(to, 2 * count));
-            }
+/// A chain of products, sums and differences that has a product.
+struct Numbers<'a, T> {
+    shape: &'a ElementsShape,
+    inputs: &'a [Floats],
+    all: Vec<Number<T>>,
+    /// The steps that each of them stands for.
+    known: Vec<[u16; 2]>,
+}
+
+impl<'a, T: Lane> Numbers<'a, T> {
+    /// Reads the steps as numbers; `None` where they do something else, and for short rows.
+    fn of(shape: &'a ElementsShape, inputs: &'a [Floats], real: u16) -> Option<Self> {
+        let mut numbers = Self { shape, inputs, all: Vec::new(), known: Vec::new() };
+        numbers.number([real, u16::try_from(shape.steps.len() - 1).ok()?])?;
+        let is_long = shape.sides.len() == 1 || shape.sides.last().is_some_and(|&length| length >= LEAST);
+        (is_long && numbers.all.iter().any(|number| matches!(number, Number::Product(..)))).then_some(numbers)
+    }
+
+    fn number(&mut self, parts: [u16; 2]) -> Option<usize> {
+        if let Some(known) = self.known.iter().position(|known| *known == parts) {
+            return Some(known);
         }
-        Ok(())
-    })
+        let step = |part: u16| self.shape.steps[usize::from(part)];
+        let constant = |step: Step| match step {
+            Step::Constant(bits) => Some(T::constant(f32::from_bits(bits))),
+            Step::WideConstant(bits) => Some(T::wide_constant(bits)),
+            _ => None,
+        };
+        let factors = |part: u16| match step(part) {
+            Step::Two(Two::Mul, a, b) => Some([a, b]),
+            _ => None,
+        };
+        let number = match parts.map(step) {
+            [Step::Input(a), Step::Input(b)] if are_parts(self.shape, self.inputs, [a, b]) => Number::Input(a.into()),
+            [Step::Two(Two::Sub, p, q), Step::Two(Two::Add, r, s)] => {
+                let ([a, c], [b, d]) = (factors(p)?, factors(q)?);
+                if factors(r)? != [a, d] || factors(s)? != [b, c] {
+                    return None;
+                }
+                Number::Product(self.number([a, b])?, self.number([c, d])?)
+            }
+            [Step::Two(Two::Add, a, b), Step::Two(Two::Add, c, d)] => {
+                Number::Sum(self.number([a, c])?, self.number([b, d])?)
+            }
+            [Step::Two(Two::Sub, a, b), Step::Two(Two::Sub, c, d)] => {
+                Number::Difference(self.number([a, c])?, self.number([b, d])?)
+            }
+            [re, im] => Number::Constant([constant(re)?, constant(im)?]),
+        };
+        self.all.push(number);
+        self.known.push(parts);
+        Some(self.all.len() - 1)
+    }
+
+    /// Computes the chain; the sizes were checked.
+    fn compute(&self, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+        let Self { shape, inputs, all, .. } = self;
+        let (Some((&length, outer)), Some(last)) = (shape.sides.split_last(), all.len().checked_sub(1)) else {
+            return Ok(());
+        };
+        let rows: usize = outer.iter().product();
+        let task = task_of(rows * length, TASK / 2).next_multiple_of(SHORT);
+        let pieces = length.div_ceil(task);
+        let together = (task / length).max(1);
+        // A product alone goes from memory to memory.
+        let block = if let [Number::Input(_), .., Number::Product(..)] = all[..]
+            && all.len() <= 3
+            && !all.iter().any(|number| matches!(number, Number::Constant(_)))
+        {
+            task
+        } else {
+            T::BLOCK / 2
+        };
+        let room = if block == task { 0 } else { all.len() * 2 * block * size_of::<T>() / size_of::<f32>() };
+        threads::try_each((rows * pieces).div_ceil(together), |number| {
+            limits.begin().check()?;
+            with_scratch([room, 0], |[scratch, _]| {
+                let scratch = scratch.as_mut_ptr().cast::<T>();
+                let own = |number: usize| scratch.wrapping_add(2 * block * number);
+                let mut at: Vec<*const T> = (0..all.len()).map(|number| own(number).cast_const()).collect();
+                for (number, of) in all.iter().enumerate() {
+                    if let Number::Constant(parts) = of {
+                        // SAFETY: there is room for a block of each number.
+                        let to = unsafe { std::slice::from_raw_parts_mut(own(number), 2 * block) };
+                        to.as_chunks_mut::<2>().0.fill(*parts);
+                    }
+                }
+                for piece in number * together..(rows * pieces).min((number + 1) * together) {
+                    let (row, start) = (piece / pieces, piece % pieces * task);
+                    let end = length.min(start + task);
+                    for first in (start..end).step_by(block) {
+                        let count = 2 * block.min(end - first);
+                        for (number, of) in all.iter().enumerate() {
+                            // SAFETY: `sizes` found every element within the bindings, pieces are distinct, and there is room for a block of each number,
+                            // which those before it were written to.
+                            unsafe {
+                                let read = |number: usize| std::slice::from_raw_parts(at[number], count);
+                                let to = if number == last {
+                                    y.start().cast::<T>().add(2 * (row * length + first))
+                                } else {
+                                    own(number)
+                                };
+                                let to = |()| std::slice::from_raw_parts_mut(to, count);
+                                match *of {
+                                    Number::Input(input) => {
+                                        let start = start_of(&shape.inputs[input], row) + 2 * first;
+                                        at[number] = inputs[input].start().cast::<T>().add(start).cast_const();
+                                    }
+                                    Number::Constant(_) => {}
+                                    Number::Product(a, b) => T::complex_products([read(a), read(b)], to(())),
+                                    Number::Sum(a, b) => T::sums([read(a), read(b)], to(())),
+                                    Number::Difference(a, b) => T::differences([read(a), read(b)], to(())),
+                                }
+                            }
+                        }
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
 }

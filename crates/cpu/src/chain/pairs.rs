@@ -103,3 +103,47 @@ fn products_of_doubles_by<I>([x, y]: [&[f64]; 2], to: &mut [f64]) {
         *to = [a * c - b * d, a * d + b * c];
     }
 }
+
+forms! {
+    pub(super) fn sums_of_words(terms: [&[f32]; 2], to: &mut [f32]) = sums_of_words_by
+}
+
+#[inline(always)]
+fn sums_of_words_by<I>([x, y]: [&[f32]; 2], to: &mut [f32]) {
+    for ((to, &x), &y) in to.iter_mut().zip(x).zip(y) {
+        *to = x + y;
+    }
+}
+
+forms! {
+    pub(super) fn sums_of_doubles(terms: [&[f64]; 2], to: &mut [f64]) = sums_of_doubles_by
+}
+
+#[inline(always)]
+fn sums_of_doubles_by<I>([x, y]: [&[f64]; 2], to: &mut [f64]) {
+    for ((to, &x), &y) in to.iter_mut().zip(x).zip(y) {
+        *to = x + y;
+    }
+}
+
+forms! {
+    pub(super) fn differences_of_words(terms: [&[f32]; 2], to: &mut [f32]) = differences_of_words_by
+}
+
+#[inline(always)]
+fn differences_of_words_by<I>([x, y]: [&[f32]; 2], to: &mut [f32]) {
+    for ((to, &x), &y) in to.iter_mut().zip(x).zip(y) {
+        *to = x - y;
+    }
+}
+
+forms! {
+    pub(super) fn differences_of_doubles(terms: [&[f64]; 2], to: &mut [f64]) = differences_of_doubles_by
+}
+
+#[inline(always)]
+fn differences_of_doubles_by<I>([x, y]: [&[f64]; 2], to: &mut [f64]) {
+    for ((to, &x), &y) in to.iter_mut().zip(x).zip(y) {
+        *to = x - y;
+    }
+}

@@ -65,6 +65,14 @@ impl Lane for f64 {
         pairs::products_of_doubles(factors, to);
     }
 
+    fn sums(terms: [&[Self]; 2], to: &mut [Self]) {
+        pairs::sums_of_doubles(terms, to);
+    }
+
+    fn differences(terms: [&[Self]; 2], to: &mut [Self]) {
+        pairs::differences_of_doubles(terms, to);
+    }
+
     unsafe fn steps(plan: &Plan<'_>, at: &[*mut Self], count: usize) {
         // SAFETY: the steps' `count` lanes lie where `at` says, apart from what they read (this function's contract).
         unsafe { steps(plan.steps, at, count) }
