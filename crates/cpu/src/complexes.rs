@@ -17,6 +17,8 @@ use crate::threads;
 const TASK: usize = 1 << 13;
 /// Rows that are copied side by side, where columns lie so.
 const BESIDE: usize = 16;
+/// Results of products that are too small to be cut: both halves are tasks.
+const SMALL: usize = 64 * 64;
 /// Results of a task where columns lie side by side, at least; and terms whose sum is taken before it goes to the total.
 const COLUMN: usize = 64;
 const LONG: usize = 1 << 10;
@@ -165,16 +167,26 @@ unsafe fn by_halves(
     (parallel, limits): (bool, &Limits<'_>),
 ) -> Result<(), Stopped> {
     let mut turned = vec![0.0_f32; 2 * m * n];
-    for (part, to) in [c, turned.as_mut_ptr()].into_iter().enumerate() {
+    let results = [Floats(c, 2 * m * n), Floats(turned.as_mut_ptr(), 2 * m * n)];
+    let (a, b) = (Part(a), Part(b));
+    let half = |part: usize, parallel: bool| {
         by_slabs([m, 2 * n, k], limits, |rows, columns| {
             // SAFETY: every element lies within the bindings, and nothing else touches the results (this function's contract).
             unsafe {
-                let a = Matrix { start: a.at(rows.start, 0).add(part), ..a };
-                let b = Matrix { start: b.start.add(columns.start), column: 1, ..b };
-                let to = Matrix { start: to.add(rows.start * 2 * n + columns.start), row: 2 * n, column: 1 };
-                product::product([rows.len(), columns.len(), k], to, a, b, How { parallel, keeper: None });
+                let left = a.from(rows.start, 0);
+                let left = Matrix { start: left.start.add(part), ..left };
+                let right = b.from(0, 0);
+                let right = Matrix { start: right.start.add(columns.start), column: 1, ..right };
+                let to = results[part].at(rows.start * 2 * n + columns.start);
+                let to = Matrix { start: to, row: 2 * n, column: 1 };
+                product::product([rows.len(), columns.len(), k], to, left, right, How { parallel, keeper: None });
             }
-        })?;
+        })
+    };
+    if parallel && m * n <= SMALL {
+        threads::try_each(2, |part| threads::alone(|| half(part, false)))?;
+    } else {
+        (0..2).try_for_each(|part| half(part, parallel))?;
     }
     // i (x + i y) = -y + i x
     // SAFETY: the result has as many numbers, which nothing else touches (this function's contract).

@@ -11,8 +11,9 @@ use cantus_base::memory;
 
 /// Sides of a block that is transposed in the first cache: a line of memory in each direction.
 const SIDE: usize = 16;
-/// Rows of such blocks that are transposed in sequence.
-const LONG: usize = 1 << 11;
+/// Elements of a piece that is transposed, across and along: it is read from few pages at a time, whose addresses the processor keeps.
+const WIDE: usize = 4 * SIDE;
+const LONG: usize = 1 << 9;
 /// Elements that a task copies at least; of runs, words.
 const TASK: usize = 1 << 14;
 
@@ -164,9 +165,9 @@ impl Part {
         let (task, run) = if is_run { (TASK * 4 / shape.bytes, RUN * 4 / shape.bytes) } else { (TASK, RUN) };
         let side = across.map_or(1, |across| across.side);
         let along = if across.is_some() { inner.side.div_ceil(LONG) } else { 1 };
-        let pieces = if is_run { inner.side.div_ceil(run) } else { side.div_ceil(SIDE) * along };
+        let pieces = if is_run { inner.side.div_ceil(run) } else { side.div_ceil(WIDE) * along };
         let rows = outer.iter().map(|axis| axis.side).product::<usize>() * pieces;
-        let elements = if is_run { inner.side.min(run) } else { inner.side.div_ceil(along) * side.min(SIDE) };
+        let elements = if is_run { inner.side.min(run) } else { inner.side.min(LONG) * side.min(WIDE) };
         let together = (task / elements.max(1)).max(1);
         Self { x, from: shape.offset, to, inner, across, outer, is_run, pieces, along, rows, together }
     }
@@ -199,11 +200,16 @@ impl Part {
                     let first = piece * run;
                     memory::copy(x.add(first), y.add(first), run.min(inner.side - first));
                 } else if let Some(across) = self.across {
-                    let (first, begin) = (piece / along * SIDE, piece % along * LONG);
-                    let side = SIDE.min(across.side - first);
-                    let part = Axis { side: LONG.min(inner.side - begin), ..inner };
-                    let x = x.add(first * across.from + begin * inner.from);
-                    turn(x, y.add(first * across.to + begin), part, Axis { side, ..across });
+                    let (first, begin) = (piece / along * WIDE, piece % along * LONG);
+                    let (last, end) = (across.side.min(first + WIDE), inner.side.min(begin + LONG));
+                    for begin in (begin..end).step_by(WIDE) {
+                        let part = Axis { side: WIDE.min(end - begin), ..inner };
+                        for first in (first..last).step_by(SIDE) {
+                            let side = SIDE.min(last - first);
+                            let x = x.add(first * across.from + begin * inner.from);
+                            turn(x, y.add(first * across.to + begin), part, Axis { side, ..across });
+                        }
+                    }
                 } else if (inner.from, inner.to) == (2, 1) && inner.side >= SIDE {
                     every_second_of(x, std::slice::from_raw_parts_mut(y, inner.side));
                 } else {

@@ -136,9 +136,7 @@ fn gather_of<T: Copy>(
     threads::try_each((rows * pieces).div_ceil(together), |task| {
         limits.begin().check()?;
         let (first, end) = (task * together, (rows * pieces).min((task + 1) * together));
-        if let ([axis], (1, 0), 1) = (outer, (inner.from, inner.places), pieces)
-            && inner.side <= FEW
-        {
+        if let ([axis], (1, 0), 1) = (outer, (inner.from, inner.places), pieces) {
             // SAFETY: `sizes` found every element within the bindings, whatever the places are; rows are distinct parts of the result.
             unsafe {
                 let mut to = y.start().cast::<T>().add(first * inner.side);
@@ -146,9 +144,13 @@ fn gather_of<T: Copy>(
                     let word = places.at(shape.places.offset + row * axis.places).cast::<u32>().cast_const().read();
                     let from = shape.from.offset + row * axis.from + place(word, length, signed) * step;
                     let x = x.start().cast::<T>().cast_const().add(from);
-                    // A loop that ends after a few is quicker than a call.
-                    for at in 0..inner.side {
-                        to.add(at).write(x.add(at).read());
+                    if inner.side <= FEW {
+                        // A loop that ends after a few is quicker than a call.
+                        for at in 0..inner.side {
+                            to.add(at).write(x.add(at).read());
+                        }
+                    } else {
+                        memory::copy(x, to, inner.side);
                     }
                     to = to.add(inner.side);
                 }

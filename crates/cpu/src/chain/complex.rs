@@ -40,12 +40,12 @@ fn computed<T: Lane>(
     Some(chain::<T>(&whole, None, (inputs, &[], y), limits))
 }
 
-/// Returns whether an input has the real and another one the imaginary parts of the same numbers, side by side.
-fn are_parts(shape: &ElementsShape, inputs: &[Floats], [re, im]: [u16; 2]) -> bool {
+/// Returns whether an input has the real and another one the imaginary parts of the same numbers: side by side, or one for a whole row.
+fn are_parts(shape: &ElementsShape, inputs: &[Floats], [re, im]: [u16; 2], step: usize) -> bool {
     let [re, im] = [re, im].map(usize::from);
     let (one, other) = (&shape.inputs[re], &shape.inputs[im]);
     let same = one.strides == other.strides && one.bytes == shape.bytes && other.bytes == shape.bytes;
-    same && one.strides.last() == Some(&2)
+    same && one.strides.last() == Some(&step)
         && one.offset + 1 == other.offset
         && std::ptr::eq(inputs[re].start(), inputs[im].start())
 }
@@ -66,7 +66,7 @@ impl Both<'_> {
         }
         let [re, im] = parts.map(|part| self.shape.steps[usize::from(part)]);
         let step = match (re, im) {
-            (Step::Input(a), Step::Input(b)) if are_parts(self.shape, self.inputs, [a, b]) => Step::Input(a),
+            (Step::Input(a), Step::Input(b)) if are_parts(self.shape, self.inputs, [a, b], 2) => Step::Input(a),
             (Step::Constant(a), Step::Constant(b)) if a == b => re,
             (Step::WideConstant(a), Step::WideConstant(b)) if a == b => re,
             (Step::One(op, a), Step::One(other, b)) if op == other => Step::One(op, self.step([a, b])?),
@@ -86,6 +86,8 @@ impl Both<'_> {
 enum Number<T> {
     /// Of an input whose real parts are that one.
     Input(usize),
+    /// One of such an input for a whole row.
+    Spread(usize),
     Constant([T; 2]),
     Product(usize, usize),
     Sum(usize, usize),
@@ -125,7 +127,12 @@ impl<'a, T: Lane> Numbers<'a, T> {
             _ => None,
         };
         let number = match parts.map(step) {
-            [Step::Input(a), Step::Input(b)] if are_parts(self.shape, self.inputs, [a, b]) => Number::Input(a.into()),
+            [Step::Input(a), Step::Input(b)] if are_parts(self.shape, self.inputs, [a, b], 2) => {
+                Number::Input(a.into())
+            }
+            [Step::Input(a), Step::Input(b)] if are_parts(self.shape, self.inputs, [a, b], 0) => {
+                Number::Spread(a.into())
+            }
             [Step::Two(Two::Sub, p, q), Step::Two(Two::Add, r, s)] => {
                 let ([a, c], [b, d]) = (factors(p)?, factors(q)?);
                 if factors(r)? != [a, d] || factors(s)? != [b, c] {
@@ -157,31 +164,38 @@ impl<'a, T: Lane> Numbers<'a, T> {
         let pieces = length.div_ceil(task);
         let together = (task / length).max(1);
         // A product alone goes from memory to memory.
-        let block = if let [Number::Input(_), .., Number::Product(..)] = all[..]
-            && all.len() <= 3
-            && !all.iter().any(|number| matches!(number, Number::Constant(_)))
-        {
-            task
-        } else {
-            T::BLOCK / 2
-        };
-        let room = if block == task { 0 } else { all.len() * 2 * block * size_of::<T>() / size_of::<f32>() };
+        let is_simple = all[..last].iter().all(|number| matches!(number, Number::Input(_)));
+        let block = if is_simple { task } else { T::BLOCK / 2 };
+        let room = if is_simple { 0 } else { all.len() * 2 * block * size_of::<T>() / size_of::<f32>() };
         threads::try_each((rows * pieces).div_ceil(together), |number| {
             limits.begin().check()?;
             with_scratch([room, 0], |[scratch, _]| {
                 let scratch = scratch.as_mut_ptr().cast::<T>();
                 let own = |number: usize| scratch.wrapping_add(2 * block * number);
                 let mut at: Vec<*const T> = (0..all.len()).map(|number| own(number).cast_const()).collect();
+                let fill = |number: usize, parts: [T; 2]| {
+                    // SAFETY: there is room for a block of each number.
+                    let to = unsafe { std::slice::from_raw_parts_mut(own(number), 2 * block) };
+                    to.as_chunks_mut::<2>().0.fill(parts);
+                };
                 for (number, of) in all.iter().enumerate() {
-                    if let Number::Constant(parts) = of {
-                        // SAFETY: there is room for a block of each number.
-                        let to = unsafe { std::slice::from_raw_parts_mut(own(number), 2 * block) };
-                        to.as_chunks_mut::<2>().0.fill(*parts);
+                    if let Number::Constant(parts) = *of {
+                        fill(number, parts);
                     }
                 }
                 for piece in number * together..(rows * pieces).min((number + 1) * together) {
                     let (row, start) = (piece / pieces, piece % pieces * task);
                     let end = length.min(start + task);
+                    for (number, of) in all.iter().enumerate() {
+                        if let Number::Spread(input) = *of {
+                            // SAFETY: `sizes` found the number within the binding.
+                            let parts = unsafe {
+                                let from = inputs[input].start().cast::<T>().add(start_of(&shape.inputs[input], row));
+                                from.cast::<[T; 2]>().read()
+                            };
+                            fill(number, parts);
+                        }
+                    }
                     for first in (start..end).step_by(block) {
                         let count = 2 * block.min(end - first);
                         for (number, of) in all.iter().enumerate() {
@@ -200,7 +214,7 @@ impl<'a, T: Lane> Numbers<'a, T> {
                                         let start = start_of(&shape.inputs[input], row) + 2 * first;
                                         at[number] = inputs[input].start().cast::<T>().add(start).cast_const();
                                     }
-                                    Number::Constant(_) => {}
+                                    Number::Spread(_) | Number::Constant(_) => {}
                                     Number::Product(a, b) => T::complex_products([read(a), read(b)], to(())),
                                     Number::Sum(a, b) => T::sums([read(a), read(b)], to(())),
                                     Number::Difference(a, b) => T::differences([read(a), read(b)], to(())),
