@@ -3,16 +3,17 @@
 use super::chain::pairs::every_second_of;
 use super::fault::Fault;
 use super::floats::Floats;
+use super::forms::forms;
 use super::native::{COPIES_PAY, Call, Operation, Work, exactly, unlike};
 use crate::backend::native::{AssembleShape, CopyShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 use cantus_base::memory;
 
-/// Sides of a block that is transposed in the first cache: a line of memory in each direction.
-const SIDE: usize = 16;
+/// Rows that are few, of every second element.
+const FEW: usize = 16;
 /// Elements of a piece that is transposed, across and along: it is read from few pages at a time, whose addresses the processor keeps.
-const WIDE: usize = 4 * SIDE;
+const WIDE: usize = 64;
 const LONG: usize = 1 << 9;
 /// Elements that a task copies at least; of runs, words.
 const TASK: usize = 1 << 14;
@@ -180,7 +181,7 @@ impl Part {
     ///
     /// # Safety
     /// Every element lies within the source and the copy, and nobody else touches those of the copy.
-    unsafe fn copy<T: Copy + Default>(&self, task: usize, y: Floats) {
+    unsafe fn copy<T: Copy>(&self, task: usize, y: Floats) {
         let Self { inner, pieces, along, .. } = *self;
         let run = RUN * 4 / size_of::<T>();
         for row in task * self.together..self.rows.min((task + 1) * self.together) {
@@ -201,16 +202,11 @@ impl Part {
                     memory::copy(x.add(first), y.add(first), run.min(inner.side - first));
                 } else if let Some(across) = self.across {
                     let (first, begin) = (piece / along * WIDE, piece % along * LONG);
-                    let (last, end) = (across.side.min(first + WIDE), inner.side.min(begin + LONG));
-                    for begin in (begin..end).step_by(WIDE) {
-                        let part = Axis { side: WIDE.min(end - begin), ..inner };
-                        for first in (first..last).step_by(SIDE) {
-                            let side = SIDE.min(last - first);
-                            let x = x.add(first * across.from + begin * inner.from);
-                            turn(x, y.add(first * across.to + begin), part, Axis { side, ..across });
-                        }
-                    }
-                } else if (inner.from, inner.to) == (2, 1) && inner.side >= SIDE {
+                    let side = WIDE.min(across.side - first);
+                    let part = Axis { side: LONG.min(inner.side - begin), ..inner };
+                    let x = x.add(first * across.from + begin * inner.from);
+                    turn(x, y.add(first * across.to + begin), part, Axis { side, ..across });
+                } else if (inner.from, inner.to) == (2, 1) && inner.side >= FEW {
                     every_second_of(x, std::slice::from_raw_parts_mut(y, inner.side));
                 } else {
                     for at in 0..inner.side {
@@ -233,7 +229,7 @@ fn copy_all(parts: &[Part], bytes: usize, y: Floats, limits: &Limits<'_>) -> Res
     }
 }
 
-fn copy_to<T: Copy + Default>(parts: &[Part], y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+fn copy_to<T: Copy>(parts: &[Part], y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     threads::try_each(parts.iter().map(Part::tasks).sum(), |mut task| {
         limits.begin().check()?;
         for part in parts {
@@ -248,34 +244,74 @@ fn copy_to<T: Copy + Default>(parts: &[Part], y: Floats, limits: &Limits<'_>) ->
     })
 }
 
-/// Copies a band of at most [`SIDE`] elements that lie side by side in the source, and as many rows of the copy, through a small block. Every line of memory
-/// is read once, even if steps are powers of two and lines would evict each other.
+/// Transposes a piece whose elements lie side by side across in the source and along in the copy.
 ///
 /// # Safety
 /// The axes lie within the source and the copy.
-unsafe fn turn<T: Copy + Default>(x: *const T, y: *mut T, inner: Axis, across: Axis) {
-    let mut block = [[T::default(); SIDE]; SIDE];
-    for first in (0..inner.side).step_by(SIDE) {
-        let count = SIDE.min(inner.side - first);
-        // SAFETY: both axes lie within source and copy (this function's contract).
-        unsafe {
-            if count == SIDE && across.side == SIDE {
-                for (at, line) in block.iter_mut().enumerate() {
-                    let from = x.add((first + at) * inner.from);
-                    *line = from.cast::<[T; SIDE]>().read_unaligned();
-                }
-                (0..SIDE).for_each(|at| {
-                    let line: [T; SIDE] = std::array::from_fn(|place| block[place][at]);
-                    y.add(at * across.to + first).cast::<[T; SIDE]>().write_unaligned(line);
-                });
-            } else {
-                for at in 0..across.side {
-                    for place in first..first + count {
-                        y.add(at * across.to + place).write(x.add(place * inner.from + at).read());
-                    }
-                }
-            }
+unsafe fn turn<T: Copy>(x: *const T, y: *mut T, along: Axis, across: Axis) {
+    // SAFETY: the axes lie within both (this function's contract); numbers of the same size take any bits.
+    unsafe {
+        match size_of::<T>() {
+            4 => turn_words(x.cast(), y.cast(), along, across),
+            8 => turn_pairs(x.cast(), y.cast(), along, across),
+            1 | 2 => turn_blocks::<T, 16, 16>(x, y, along, across),
+            _ => turn_blocks::<T, 8, 4>(x, y, along, across),
         }
+    }
+}
+
+forms! {
+    /// # Safety
+    /// As [`turn`].
+    unsafe fn turn_words(x: *const u32, y: *mut u32, along: Axis, across: Axis) = words_by
+}
+forms! {
+    /// # Safety
+    /// As [`turn`].
+    unsafe fn turn_pairs(x: *const u64, y: *mut u64, along: Axis, across: Axis) = pairs_by
+}
+
+/// # Safety
+/// As [`turn`].
+#[inline(always)]
+unsafe fn words_by<I>(x: *const u32, y: *mut u32, along: Axis, across: Axis) {
+    // SAFETY: as this function's own contract.
+    unsafe { turn_blocks::<u32, 8, 4>(x, y, along, across) }
+}
+
+/// # Safety
+/// As [`turn`].
+#[inline(always)]
+unsafe fn pairs_by<I>(x: *const u64, y: *mut u64, along: Axis, across: Axis) {
+    // SAFETY: as this function's own contract.
+    unsafe { turn_blocks::<u64, 8, 4>(x, y, along, across) }
+}
+
+/// Transposes blocks of `H` rows of `W` elements in registers, and what is left element by element.
+///
+/// # Safety
+/// As [`turn`].
+#[inline(always)]
+unsafe fn turn_blocks<T: Copy, const H: usize, const W: usize>(x: *const T, y: *mut T, along: Axis, across: Axis) {
+    let (high, wide) = (along.side - along.side % H, across.side - across.side % W);
+    // SAFETY: both axes lie within source and copy (this function's contract).
+    unsafe {
+        let one = |row: usize, column: usize| {
+            y.add(column * across.to + row).write(x.add(row * along.from + column).read());
+        };
+        for row in (0..high).step_by(H) {
+            for column in (0..wide).step_by(W) {
+                let block: [[T; W]; H] = std::array::from_fn(|line| {
+                    x.add((row + line) * along.from + column).cast::<[T; W]>().read_unaligned()
+                });
+                (0..W).for_each(|at| {
+                    let line: [T; H] = std::array::from_fn(|place| block[place][at]);
+                    y.add((column + at) * across.to + row).cast::<[T; H]>().write_unaligned(line);
+                });
+            }
+            (wide..across.side).for_each(|column| (row..row + H).for_each(|row| one(row, column)));
+        }
+        (0..across.side).for_each(|column| (high..along.side).for_each(|row| one(row, column)));
     }
 }
 

@@ -86,6 +86,32 @@ pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
     edits.extend(shadowed(tree));
     edits.extend(constant_builtins(tree, &constants));
     edits.extend(decided(tree));
+    edits.extend(derivatives(tree, &constants));
+    edits
+}
+
+/// `dpdx(1)`: a module may have render stages beside the kernel, and naga converts no abstract integer to the float that a derivative takes.
+fn derivatives(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
+    if !tree.text.contains("dpd") && !tree.text.contains("fwidth") {
+        return Vec::new();
+    }
+    let mut evaluator = Evaluator::new(tree);
+    let mut edits = Vec::new();
+    for id in numbered(tree) {
+        let ExprKind::Call { callee, arguments, .. } = tree.expr(id).kind else { continue };
+        let (Some(name), [operand]) = (builtin(tree, callee), tree.list(arguments)) else { continue };
+        let is_derivative = ["dpdx", "dpdy", "fwidth"]
+            .iter()
+            .any(|of| name.strip_prefix(of).is_some_and(|rest| matches!(rest, "" | "Coarse" | "Fine")));
+        if is_derivative
+            && constants[*operand as usize]
+            && matches!(evaluator.value(*operand), Some(Value::Scalar(Scalar::Int(_))))
+        {
+            let place = tree.expr(*operand).place;
+            edits.push(super::features::inserted(place.start, "f32(".to_owned()));
+            edits.push(super::features::inserted(place.end, ")".to_owned()));
+        }
+    }
     edits
 }
 
