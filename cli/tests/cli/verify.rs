@@ -109,7 +109,7 @@ const FAULTY: &str = r#"
 
 ssize_t write(int file, const void *text, size_t bytes) {
     ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
-    if (memmem(text, bytes, "0,1,2", 5)) { FAULT; }
+    if (memmem(text, bytes, "0,1,2", 5) && (!getenv("WITHIN_ONLY") || getenv("CANTUS_WITHIN"))) { FAULT; }
     return next(file, text, bytes);
 }
 "#;
@@ -135,6 +135,38 @@ fn a_driver_that_ends_the_program_is_told_of() {
         let told = said.contains(&format!("error: the program was ended by {name} while it computed on cpu: "));
         assert!(told && said.contains("--backend cpu"), "{said}");
         assert!(!place.path("y.csv").exists());
+    }
+}
+
+/// A driver that is named has a process of its own, and what ends that process is an error, or the CPU's work.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_named_driver_that_ends_its_process_is_an_error() {
+    let place = Place::new();
+    let kernel = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { y[id.x] = id.x; }";
+    place.write("kernel.wgsl", kernel);
+    let devices: serde_json::Value = serde_json::from_str(&place.succeed("devices --json")).unwrap();
+    let backends = devices["backends"].as_array().unwrap();
+    let is_there = |name: &&str| backends.iter().any(|known| known["name"] == *name && known["available"] == true);
+    let Some(driver) = ["vulkan", "opencl", "wgpu", "cuda"].iter().find(|name| is_there(name)) else {
+        return cantus_skips::not_run("a named driver that ends its process", "there is no driver");
+    };
+    let options = ["-D", "FAULT=*(volatile int *)16 = 1", "-ldl"];
+    let Some(library) = place.library("named.so", "cc", "named.c", FAULTY, &options) else { return };
+    for (fallback, code) in [("never", 1), ("always", 0)] {
+        let mut command = place.command();
+        command.args(words("run kernel.wgsl --out y=u32[1,3] --invocations 3 -o y=y.csv --backend")).arg(driver);
+        command.env("CANTUS_FALLBACK", fallback).env("WITHIN_ONLY", "1").env("LD_PRELOAD", &library);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert!(
+            said.contains(&format!("error: the program was ended by SIGSEGV while it computed on {driver}: ")),
+            "{said}"
+        );
+        assert_eq!(said.contains("the CPU runs the kernel"), fallback == "always", "{said}");
+        assert_eq!(place.path("y.csv").exists(), fallback == "always");
     }
 }
 

@@ -535,7 +535,7 @@ fn fold(shape: &FoldShape, kernel: Kernel, x: Floats, y: Floats, limits: &Limits
     Ok(())
 }
 
-/// Writes totals as results, so many places apart.
+/// Writes totals as results, `step` places from one to the next.
 ///
 /// # Safety
 /// There are such results, and nothing else writes to them.
@@ -559,7 +559,7 @@ unsafe fn write_totals(axes: &Axes, kernel: Kernel, y: Floats, (first, step): (u
     }
 }
 
-/// Writes values so many places apart.
+/// Writes a value for each total, `step` places from one to the next.
 ///
 /// # Safety
 /// There are such places, and nothing else writes to them.
