@@ -11,7 +11,9 @@ array([0.707, 0.   , 0.   , 0.707], dtype=float32)
 from __future__ import annotations
 
 import ast
+import errno
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -304,6 +306,35 @@ class Circuit:
         rows = self._circuit.counts(engine, self._values(parameters), shots, seed, depolarising, damping, readout)
         return dict(rows)
 
+    def stream(
+        self,
+        path: str | os.PathLike[str],
+        parameters: Mapping[str, float] | Sequence[float] = (),
+        *,
+        double: bool = False,
+        device: Any = None,
+    ) -> np.memmap:
+        """Computes the amplitudes in an .npy file, for a state that is larger than memory, and returns them as an array that reads the file. The file
+        gets its name when it is complete, and replaces one that is there.
+
+        >>> import cantus, os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "bell.npy")
+        >>> state = cantus.circuits.Circuit(2).h(0).cx(0, 1).stream(path, device="cpu")
+        >>> state.shape, str(state.dtype), round(abs(complex(state[3])) ** 2, 3)
+        ((4,), 'complex64', 0.5)
+        """
+        engine, path, values = _devices.device(device).engine, os.fspath(path), self._values(parameters)
+        # Known before hours of work.
+        free = shutil.disk_usage(os.path.dirname(os.path.realpath(path))).free
+        power = self.qubits + (4 if double else 3)
+        if 1 << power > free:
+            raise OSError(
+                errno.ENOSPC, f"the amplitudes take 2**{power} bytes, and {free / 2**30:.1f} GiB are free there (choose another folder)", path
+            )
+        self._circuit.stream(engine, values, double, path)
+        state: np.memmap = np.load(path, mmap_mode="r")
+        return state
+
     def compile(self, *, double: bool = False, device: Any = None) -> Compiled:
         """Plans the circuit for a device: complex64 amplitudes, or complex128 on the CPU and on devices with float64."""
         return Compiled(self, double, _devices.device(device))
@@ -331,6 +362,10 @@ class Compiled:
     def state(self, parameters: Mapping[str, float] | Sequence[float] = ()) -> Array:
         """The amplitudes: 2**qubits complex numbers, on the device."""
         return self.states([parameters])[0]
+
+    def strips(self, parameters: Mapping[str, float] | Sequence[float] = ()) -> list[Array]:
+        """The amplitudes in order, in arrays of equal size: one array unless the state is larger than the device binds (on the CPU from 29 qubits on)."""
+        return [wrap(strip, self._device)[0] for strip in self._compiled.strips(self._circuit._values(parameters))]
 
     def states(self, sets: Sequence[Mapping[str, float] | Sequence[float]]) -> Array:
         """The amplitudes for sets of parameters at once: (sets, 2**qubits)."""

@@ -1,8 +1,12 @@
 //! Quantum circuits: `cantus.circuits`.
 
+use std::io::{self, Seek as _};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cantus::files::Temporary;
 use cantus::num_complex::Complex;
+use cantus::tensor::npy;
 use cantus_circuits as circuits;
 use circuits::{Angle, Function, Operation, Precision};
 use pyo3::exceptions::PyValueError;
@@ -95,6 +99,34 @@ impl Circuit {
     fn change(&self, work: impl FnOnce(&mut circuits::Circuit) -> cantus::Result<()>) -> PyResult<()> {
         guarded(|| work(&mut self.lock().circuit).map_err(value_error))
     }
+}
+
+/// Computes a circuit's final state in a new .npy file, which takes its place when it is complete.
+fn streamed(
+    engine: &cantus::Engine,
+    circuit: &circuits::Circuit,
+    values: &[f64],
+    precision: Precision,
+    path: &Path,
+    progress: &mut (dyn FnMut(u64, u64) -> cantus::Result<()> + Send),
+) -> cantus::Result<()> {
+    let shown = path.display().to_string();
+    let fault = |reason: String| cantus::Error::Io { action: "cannot write".to_owned(), path: shown.clone(), reason };
+    let system = |error: io::Error| fault(error.to_string());
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(fault("it is not a file (choose another name)".to_owned()));
+    }
+    let dtype = match precision {
+        Precision::Single => cantus::DType::Complex64,
+        Precision::Double => cantus::DType::Complex128,
+    };
+    let mut temporary = Temporary::new(path).map_err(system)?;
+    // A circuit of more qubits than a file has room for is refused before anything is computed.
+    npy::write_header(&mut temporary, dtype, &[1 << circuit.qubits().min(62)]).map_err(system)?;
+    let first = temporary.file().stream_position().map_err(system)?;
+    let file = temporary.as_file().try_clone().map_err(system)?;
+    circuits::Stream::new(file, &shown).behind(first).run(engine, circuit, values, precision, progress)?;
+    temporary.commit(path).map_err(system)
 }
 
 /// A number, or a name with a number, of [`angle`].
@@ -221,6 +253,23 @@ impl Circuit {
         guarded(|| py.detach(work).map_err(value_error))
     }
 
+    /// Computes the amplitudes in an .npy file.
+    fn stream(&self, py: Python<'_>, engine: &Engine, values: Vec<f64>, double: bool, path: PathBuf) -> PyResult<()> {
+        let (circuit, engine) = (self.copy(), engine.checked()?);
+        // Ctrl-C ends it between windows.
+        let mut stopped = None;
+        let mut progress = |_, _| match Python::attach(|py| py.check_signals()) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                stopped = Some(error);
+                Err(cantus::Error::Cancelled { what: "the circuit".to_owned() })
+            }
+        };
+        let work = || streamed(engine, &circuit, &values, precision(double), &path, &mut progress);
+        let done = guarded(|| py.detach(work).map_err(value_error));
+        stopped.map_or(done, Err)
+    }
+
     fn compiled(&self, py: Python<'_>, engine: &Engine, double: bool) -> PyResult<Compiled> {
         let (circuit, engine) = (self.copy(), engine.checked()?);
         let compiled = guarded(|| {
@@ -249,6 +298,12 @@ impl Compiled {
         let sets: Vec<&[f64]> = sets.iter().map(Vec::as_slice).collect();
         let tensor = guarded(|| py.detach(|| self.compiled.states(&sets)).map_err(value_error))?;
         Lazy::computed(self.engine.clone(), &tensor)
+    }
+
+    /// The amplitudes in order, in tensors of equal size.
+    fn strips(&self, py: Python<'_>, values: Vec<f64>) -> PyResult<Vec<Lazy>> {
+        let state = guarded(|| py.detach(|| self.compiled.state(&values)).map_err(value_error))?;
+        state.strips().iter().map(|strip| Lazy::computed(self.engine.clone(), strip)).collect()
     }
 
     fn sample(&self, py: Python<'_>, values: Vec<f64>, shots: usize, seed: u64) -> PyResult<Vec<u64>> {

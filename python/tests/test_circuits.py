@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pathlib
 import subprocess
 import sys
 
@@ -71,6 +72,66 @@ def test_programs_count_and_draw(device: cantus.Device) -> None:
         circuits.from_qasm("qubit q; foo q;")
     with pytest.raises(ValueError, match="8.0 TiB"):
         circuits.Circuit(40).compile()
+
+
+def test_states_in_files_and_strips_are_those_on_the_device(device: cantus.Device, tmp_path: pathlib.Path) -> None:
+    circuit = circuits.Circuit(5)
+    theta = circuit.parameter("theta")
+    for qubit in range(5):
+        circuit.h(qubit).ry(theta, (qubit + 2) % 5).cx(qubit, (qubit + 1) % 5)
+    compiled = circuit.compile()
+    expected = compiled.state([0.4]).numpy()
+    (strip,) = compiled.strips({"theta": 0.4})
+    np.testing.assert_array_equal(strip.numpy(), expected)
+    path = tmp_path / "state.npy"
+    path.write_bytes(b"replaced")
+    np.testing.assert_allclose(circuit.stream(path, [0.4]), expected, atol=1e-6)
+    assert np.load(path).dtype == np.complex64
+    whole = path.read_bytes()
+    with pytest.raises(OSError, match="are free there"):
+        circuits.Circuit(55).stream(path)
+    with pytest.raises(OSError, match="are free there"):
+        circuits.Circuit(4000).stream(path)
+    with pytest.raises(ValueError, match="theta"):
+        circuit.stream(path, {"phi": 1.0})
+    with pytest.raises(ValueError, match="values are given"):
+        circuit.stream(path, [0.1, 0.2])
+    dynamic = circuits.Circuit(1, 1).measure(0, 0).h(0)
+    for name in ("dynamic.npy", "state.npy"):
+        with pytest.raises(ValueError, match="no one final state"):
+            dynamic.stream(tmp_path / name)
+    with pytest.raises(OSError, match="not a file"):
+        circuit.stream(tmp_path, [0.4])
+    with pytest.raises(FileNotFoundError):
+        circuit.stream(tmp_path / "missing" / "state.npy", [0.4])
+    # What fails leaves the file before it, and nothing else.
+    assert path.read_bytes() == whole and [file.name for file in tmp_path.iterdir()] == ["state.npy"]
+
+
+def test_streams_in_complex128_are_those_in_memory(tmp_path: pathlib.Path) -> None:
+    circuit = circuits.Circuit(3).h(0).cx(0, 1).gate("rzx", [1, 2], [0.7])
+    expected = circuit.compile(double=True, device="cpu").state().numpy()
+    state = circuit.stream(tmp_path / "state.npy", double=True, device="cpu")
+    assert state.dtype == np.complex128
+    np.testing.assert_allclose(state, expected, atol=1e-15)
+
+
+def test_an_interrupt_ends_a_stream_and_removes_its_file(tmp_path: pathlib.Path) -> None:
+    program = """
+import _thread, sys, threading, cantus
+circuit = cantus.circuits.Circuit(22)
+for qubit in range(22):
+    circuit.h(qubit).cx(qubit, (qubit + 7) % 22)
+threading.Timer(0.01, _thread.interrupt_main).start()
+try:
+    circuit.stream(sys.argv[1], device="cpu")
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    path = tmp_path / "state.npy"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unitaries_are_checked() -> None:
