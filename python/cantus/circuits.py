@@ -496,9 +496,9 @@ def _convert(
             _convert(made, operation.definition, targets, places, names, depth + 1)
         else:
             raise ValueError(f"the instruction {name} is not taken")
-    # A global phase is one on any qubit.
+    # A global phase is one on any qubit, also that of a gate without qubits.
     phase = circuit.global_phase
-    if qubits and (getattr(phase, "parameters", None) or float(phase) != 0.0):
+    if made.qubits and (getattr(phase, "parameters", None) or float(phase) != 0.0):
         made.gate("gphase", [], [_angle(phase, names)])
 
 

@@ -171,6 +171,15 @@ def test_circuits_of_qiskit_are_converted() -> None:
     assert circuits.from_qiskit(two).parameters == ["v w[0]", "v w[1]"]
     state = circuits.from_qiskit(two).compile(double=True, device="cpu").state([0.4, 1.1]).numpy()
     np.testing.assert_allclose(state, Statevector(two.assign_parameters([0.4, 1.1])).data, atol=1e-12)
+    # A gate without qubits, in a circuit and in a gate.
+    turned = qiskit.QuantumCircuit(1)
+    turned.append(qiskit.circuit.library.GlobalPhaseGate(0.7), [])
+    outer = qiskit.QuantumCircuit(2, global_phase=0.1)
+    outer.h(0)
+    outer.append(turned.to_gate(), [1])
+    outer.append(qiskit.circuit.library.GlobalPhaseGate(phase), [])
+    state = circuits.from_qiskit(outer).compile(double=True, device="cpu").state([0.4]).numpy()
+    np.testing.assert_allclose(state, Statevector(outer.assign_parameters([0.4])).data, atol=1e-12)
     # Controls that act at 0, powers, and gates that are defined by others.
     odd = qiskit.QuantumCircuit(3, 1)
     inner = qiskit.QuantumCircuit(2, name="inner", global_phase=0.2)
