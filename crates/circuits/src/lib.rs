@@ -49,6 +49,7 @@
 
 mod angle;
 mod apply;
+mod builder;
 mod circuit;
 mod compiled;
 mod condition;
@@ -58,6 +59,7 @@ mod gradient;
 mod native;
 mod noise;
 mod observable;
+mod outcomes;
 mod plan;
 mod qasm;
 mod random;
@@ -67,6 +69,7 @@ mod split;
 mod state;
 mod stream;
 mod strips;
+mod trajectory;
 
 /// The kernels that the build script compiled ahead.
 mod kernels {
@@ -80,9 +83,10 @@ pub use condition::Condition;
 pub use gate::{Kind, MOST_TARGETS};
 pub use noise::Noise;
 pub use observable::{MOST_TERMS, Observable};
+pub use outcomes::Shots;
 #[doc(hidden)]
 pub use shots::run_within;
-pub use shots::{MOST_SHOTS, Shots, run, run_noisy};
+pub use shots::{MOST_SHOTS, run, run_noisy};
 pub use state::State;
 pub use stream::Stream;
 
