@@ -1,7 +1,6 @@
 //! Angles of gates: numbers, or expressions of a circuit's parameters in postfix order. They stay expressions until a circuit runs, so new
 //! parameters need no new plan; `gradient` takes their derivatives.
 
-use std::f64::consts::PI;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// The most nodes of one expression.
@@ -248,29 +247,6 @@ impl Neg for Angle {
     }
 }
 
-/// An angle as people write it: in parts of π where it is one.
-pub(crate) fn text(nodes: &[Node], names: &[String]) -> String {
-    let [Node::Value(value)] = nodes else {
-        return match nodes {
-            [Node::Parameter(index)] => names.get(*index as usize).cloned().unwrap_or_default(),
-            _ => "…".to_owned(),
-        };
-    };
-    for parts in [1, 2, 3, 4, 6, 8, 16, 32] {
-        let times = value / PI * f64::from(parts);
-        if times != 0.0 && times.abs() < 100.0 && (times - times.round()).abs() < 1e-9 {
-            let sign = if times < 0.0 { "-" } else { "" };
-            let times = match times.round().abs() {
-                1.0 => String::new(),
-                other => format!("{other}"),
-            };
-            return if parts == 1 { format!("{sign}{times}π") } else { format!("{sign}{times}π/{parts}") };
-        }
-    }
-    let short = format!("{value:.3}");
-    short.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -300,13 +276,6 @@ mod tests {
                 assert!((slope - expected).abs() < 1e-8, "{nodes:?} by {by}: {slope} and {expected}");
                 assert_eq!(value, nodes.value(&at));
             }
-        }
-    }
-
-    #[test]
-    fn angles_read_as_parts_of_pi() {
-        for (value, expected) in [(PI, "π"), (-PI / 2.0, "-π/2"), (0.75 * PI, "3π/4"), (0.0, "0"), (1.25, "1.25")] {
-            assert_eq!(text(&[Node::Value(value)], &[]), expected);
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::angle;
-use crate::circuit::{Circuit, Gate, Instruction};
+use crate::circuit::{Circuit, Instruction};
 use crate::gate::Kind;
 
 /// The most columns of a picture.
@@ -33,22 +32,14 @@ struct Column {
     groups: Vec<Option<usize>>,
 }
 
-impl Circuit {
-    fn label(&self, gate: &Gate) -> String {
-        let mut label = gate.kind.label().to_owned();
-        if gate.inverse {
-            label.push('†');
-        }
-        let angles: Vec<String> = self.angles[gate.angles.range()]
-            .iter()
-            .map(|span| angle::text(&self.nodes[span.range()], self.parameters()))
-            .collect();
-        if !angles.is_empty() {
-            let _ = write!(label, "({})", angles.join(","));
-        }
-        label
+impl Instruction {
+    /// Returns whether a picture joins its qubits.
+    fn joins(&self) -> bool {
+        matches!(self, Self::Gate(_))
     }
+}
 
+impl Circuit {
     /// The marks of an instruction, by qubit.
     fn marks(&self, step: &Instruction) -> Vec<(usize, Mark)> {
         match *step {
@@ -80,11 +71,33 @@ impl Circuit {
             Instruction::Barrier { qubits } => {
                 self.operands[qubits.range()].iter().map(|qubit| (*qubit as usize, Mark::Barrier)).collect()
             }
-            Instruction::Branch { .. } | Instruction::Jump { .. } => {
-                let name = if matches!(step, Instruction::Branch { .. }) { "if" } else { "else" };
-                (0..self.qubits()).map(|qubit| (qubit, Mark::Box(name.to_owned()))).collect()
+            Instruction::Branch { condition, .. } => {
+                let first = [(0, Mark::Box(format!("if {}", self.condition(condition))))];
+                first.into_iter().chain(self.on_all("if").into_iter().skip(1)).collect()
+            }
+            Instruction::Jump { .. } => self.on_all("else"),
+        }
+    }
+
+    fn on_all(&self, label: &str) -> Vec<(usize, Mark)> {
+        (0..self.qubits()).map(|qubit| (qubit, Mark::Box(label.to_owned()))).collect()
+    }
+
+    /// The number of conditions that end before each instruction, and behind the last.
+    fn ends(&self) -> Vec<usize> {
+        let mut ends = vec![0; self.instructions.len() + 1];
+        for step in &self.instructions {
+            let Instruction::Branch { otherwise, .. } = *step else { continue };
+            let before = (otherwise as usize).checked_sub(1).and_then(|at| self.instructions.get(at));
+            let end = match before {
+                Some(Instruction::Jump { to }) => *to,
+                _ => otherwise,
+            };
+            if let Some(count) = ends.get_mut(end as usize) {
+                *count += 1;
             }
         }
+        ends
     }
 
     /// The columns of a picture: each instruction as far to the left as its qubits allow.
@@ -93,8 +106,13 @@ impl Circuit {
         let mut columns: Vec<Column> = Vec::new();
         let mut free = vec![0_usize; lines];
         let mut cut = self.qubits() > lines;
-        for step in &self.instructions {
-            let mut marks = self.marks(step);
+        let ends = self.ends();
+        let steps = self.instructions.iter().map(Some).chain([None]);
+        let marks = steps.zip(&ends).flat_map(|(step, ends)| {
+            let ended = (0..*ends).map(move |_| (false, self.on_all("end")));
+            ended.chain(step.map(move |step| (step.joins(), self.marks(step))))
+        });
+        for (joins, mut marks) in marks {
             marks.retain(|(qubit, _)| *qubit < lines);
             let Some(low) = marks.iter().map(|(qubit, _)| *qubit).min() else { continue };
             let high = marks.iter().map(|(qubit, _)| *qubit).max().unwrap_or(low);
@@ -107,10 +125,8 @@ impl Circuit {
                 columns.resize(at + 1, Column { marks: vec![None; lines], groups: vec![None; lines] });
             }
             let column = &mut columns[at];
-            let joins = high > low
-                && !matches!(step, Instruction::Barrier { .. } | Instruction::Branch { .. } | Instruction::Jump { .. });
             free[low..=high].fill(at + 1);
-            if joins {
+            if joins && high > low {
                 column.marks[low..=high].fill(Some(Mark::Through));
                 column.groups[low..=high].fill(Some(low));
             }

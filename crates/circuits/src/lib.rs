@@ -56,6 +56,7 @@ mod condition;
 mod draw;
 mod gate;
 mod gradient;
+mod label;
 mod native;
 mod noise;
 mod observable;

@@ -6,6 +6,7 @@ mod devices;
 mod gradients;
 mod hostile;
 mod oracle;
+mod pictures;
 mod qasm;
 mod shots;
 mod strips;
