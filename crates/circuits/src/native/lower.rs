@@ -4,6 +4,7 @@ use num_complex::Complex;
 
 use super::lanes::Lanes;
 use crate::plan::{Form, Op, Sweep};
+use crate::real::Real;
 
 /// The most rows of a matrix that are summed at once.
 pub(super) const ROWS: usize = 4;
@@ -12,6 +13,17 @@ pub(super) const ROWS: usize = 4;
 pub(super) enum Lowered<L: Lanes> {
     Dense(Dense<L>),
     Diagonal(Diagonal<L>),
+    Moves(Moves),
+}
+
+impl<L: Lanes> Lowered<L> {
+    pub fn visit(&self) -> &Visit {
+        match self {
+            Self::Dense(dense) => &dense.visit,
+            Self::Diagonal(diagonal) => &diagonal.visit,
+            Self::Moves(moves) => &moves.visit,
+        }
+    }
 }
 
 /// The vectors that a pass visits: with a zero at each place of `fixed`, and `ones` set.
@@ -62,6 +74,14 @@ pub(super) struct Diagonal<L: Lanes> {
     pub high: Vec<u32>,
     /// Bits of the state outside of the tile, and the bits of an entry's number that they set.
     pub outside: Vec<(u8, u32)>,
+}
+
+/// A permutation of whole vectors, which takes no arithmetic.
+pub(super) struct Moves {
+    pub visit: Visit,
+    /// How far the vectors that move lie behind a group's first one, and how far those that come in their places.
+    pub to: Vec<usize>,
+    pub from: Vec<usize>,
 }
 
 /// The bit of a tile's index for each place.
@@ -116,7 +136,7 @@ fn controls(op: &Op, sweep: &Sweep, log: usize) -> Controls {
 pub(super) unsafe fn lower<L: Lanes>(op: &Op, sweep: &Sweep, bits: usize, table: &[Complex<L::Part>]) -> Lowered<L> {
     match op.form {
         // SAFETY: as the caller promises.
-        Form::Dense => Lowered::Dense(unsafe { dense(op, sweep, table) }),
+        Form::Dense => unsafe { dense(op, sweep, table) },
         // SAFETY: as the caller promises.
         Form::Diagonal => Lowered::Diagonal(unsafe { diagonal(op, sweep, bits, table) }),
     }
@@ -124,7 +144,7 @@ pub(super) unsafe fn lower<L: Lanes>(op: &Op, sweep: &Sweep, bits: usize, table:
 
 /// # Safety
 /// As [`lower`].
-unsafe fn dense<L: Lanes>(op: &Op, sweep: &Sweep, table: &[Complex<L::Part>]) -> Dense<L> {
+unsafe fn dense<L: Lanes>(op: &Op, sweep: &Sweep, table: &[Complex<L::Part>]) -> Lowered<L> {
     let Controls { mut visit, lane_ones, lane_zeros } = controls(op, sweep, L::LOG);
     let side = 1_usize << op.targets.len();
     // Targets ascend, so those within vectors are the low bits of an index.
@@ -136,6 +156,14 @@ unsafe fn dense<L: Lanes>(op: &Op, sweep: &Sweep, table: &[Complex<L::Part>]) ->
     let spread = |index: usize, bits: &[usize]| bits.iter().enumerate().map(|(at, bit)| (index >> at & 1) << bit).sum();
     let offsets: Vec<usize> = (0..1 << outer.len()).map(|index| spread(index, &outer)).collect();
     let exchanges: Vec<usize> = (0..1 << inner.len()).map(|index| spread(index, &inner)).collect();
+    if inner.is_empty()
+        && lane_ones | lane_zeros == 0
+        && let Some(columns) = permutation(table, side)
+    {
+        let moved = columns.iter().enumerate().filter(|(row, column)| row != *column);
+        let (to, from) = moved.map(|(row, column)| (offsets[row], offsets[*column])).unzip();
+        return Lowered::Moves(Moves { visit, to, from });
+    }
     let entry = |row: usize, column: usize| table[row * side + column];
     let block = ROWS.min(offsets.len());
     let rows = (0..offsets.len() / block).flat_map(|first| {
@@ -147,8 +175,8 @@ unsafe fn dense<L: Lanes>(op: &Op, sweep: &Sweep, table: &[Complex<L::Part>]) ->
     let factors = if inner.is_empty() && lane_ones | lane_zeros == 0 {
         Factors::Scalars(rows.map(|(row, column, _)| entry(row, column)).map(|entry| [entry.re, entry.im]).collect())
     } else {
-        let zero = <L::Part as crate::real::Real>::ZERO;
-        let one = <L::Part as crate::real::Real>::from_f64(1.0);
+        let zero = <L::Part as Real>::ZERO;
+        let one = <L::Part as Real>::from_f64(1.0);
         let vector = |(row, column, mask): (usize, usize, usize)| {
             let lane = |lane: usize| {
                 if lane & lane_ones != lane_ones || lane & lane_zeros != 0 {
@@ -161,7 +189,17 @@ unsafe fn dense<L: Lanes>(op: &Op, sweep: &Sweep, table: &[Complex<L::Part>]) ->
         };
         Factors::Vectors(rows.map(vector).collect())
     };
-    Dense { visit, offsets, exchanges, factors }
+    Lowered::Dense(Dense { visit, offsets, exchanges, factors })
+}
+
+/// The column of each row's 1, if the matrix is a permutation.
+fn permutation<T: Real>(table: &[Complex<T>], side: usize) -> Option<Vec<usize>> {
+    let (zero, one) = (Complex::new(T::ZERO, T::ZERO), Complex::new(T::from_f64(1.0), T::ZERO));
+    let column = |row: &[Complex<T>]| {
+        let column = row.iter().position(|entry| *entry == one)?;
+        row.iter().enumerate().all(|(at, entry)| at == column || *entry == zero).then_some(column)
+    };
+    table.chunks_exact(side).map(column).collect()
 }
 
 /// The number of targets within vectors.
@@ -190,7 +228,7 @@ unsafe fn diagonal<L: Lanes>(op: &Op, sweep: &Sweep, bits: usize, table: &[Compl
             }
         }
     }
-    let one = Complex::new(<L::Part as crate::real::Real>::from_f64(1.0), <L::Part as crate::real::Real>::ZERO);
+    let one = Complex::new(<L::Part as Real>::from_f64(1.0), <L::Part as Real>::ZERO);
     let vector = |number: usize| {
         let lane = |lane: usize| {
             if lane & lane_ones != lane_ones || lane & lane_zeros != 0 {

@@ -6,7 +6,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 
 use super::lanes::Lanes;
-use super::lower::{Dense, Diagonal, Factors, Lowered, ROWS, lower};
+use super::lower::{Dense, Diagonal, Factors, Lowered, Moves, ROWS, lower};
 use crate::plan::{Plan, deposit};
 
 /// The most vectors of a group, with each one's exchanges.
@@ -102,10 +102,7 @@ pub(super) unsafe fn sweeps<L: Lanes>(
 pub(super) unsafe fn tile<L: Lanes>(ops: &[Lowered<L>], tile: *mut Complex<L::Part>, bits: usize, base: u64) {
     let vectors = bits - L::LOG;
     for op in ops {
-        let visit = match op {
-            Lowered::Dense(dense) => &dense.visit,
-            Lowered::Diagonal(diagonal) => &diagonal.visit,
-        };
+        let visit = op.visit();
         if base & visit.outside_ones != visit.outside_ones || base & visit.outside_zeros != 0 {
             continue;
         }
@@ -114,6 +111,7 @@ pub(super) unsafe fn tile<L: Lanes>(ops: &[Lowered<L>], tile: *mut Complex<L::Pa
         unsafe {
             match op {
                 Lowered::Diagonal(diagonal) => multiply_diagonal(diagonal, tile, groups, base),
+                Lowered::Moves(moves) => exchange::<L>(moves, tile, groups),
                 Lowered::Dense(dense) => match (&dense.factors, dense.offsets.len()) {
                     (Factors::Scalars(_), 1) => multiply::<L, 1, false>(dense, tile, groups),
                     (Factors::Scalars(_), 2) => multiply::<L, 2, false>(dense, tile, groups),
@@ -212,6 +210,24 @@ unsafe fn multiply_diagonal<L: Lanes>(diagonal: &Diagonal<L>, tile: *mut Complex
             let at = tile.add(vector << L::LOG);
             let x = L::load(at);
             L::store(at, L::multiply_add(im, L::times_i(x), L::multiply_add(re, x, L::zero())));
+        }
+    });
+}
+
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn exchange<L: Lanes>(moves: &Moves, tile: *mut Complex<L::Part>, groups: usize) {
+    let mut taken: [MaybeUninit<L::Vector>; MOST] = [const { MaybeUninit::uninit() }; MOST];
+    groups!(moves.visit, groups, |first| {
+        // SAFETY: vectors of a group lie in the tile, at most MOST of them, and each is written to `taken` before it is read there.
+        unsafe {
+            for (slot, from) in taken.iter_mut().zip(&moves.from) {
+                slot.write(L::load(tile.add((first + from) << L::LOG)));
+            }
+            for (slot, to) in taken.iter().zip(&moves.to) {
+                L::store(tile.add((first + to) << L::LOG), slot.assume_init());
+            }
         }
     });
 }
