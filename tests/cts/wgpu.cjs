@@ -43,9 +43,12 @@ globalThis.GPUBuffer = class GPUBuffer extends Kept {
     this.device.mapped.add(this);
   }
   async mapAsync(mode, offset = 0, size = Math.max(0, this.size - offset)) {
-    // One that is mapped already is an error of validation too.
+    if (this.mapState !== 'unmapped') {
+      // wgpu tells only the caller.
+      this.device.invalid('the buffer is mapped, or about to be');
+      throw failure('OperationError', 'the buffer is mapped, or about to be');
+    }
     const { wrong } = request('map', { device: this.device.id, buffer: this.id, mode, offset, size });
-    if (this.mapState !== 'unmapped') throw failure('OperationError', 'the buffer is mapped, or about to be');
     this.mapState = 'pending';
     const turn = (this.turn = {});
     await null;
@@ -204,7 +207,7 @@ globalThis.GPUQueue = class GPUQueue {
 };
 
 globalThis.GPUDevice = class GPUDevice extends EventTarget {
-  limits = LIMITS; adapterInfo = INFO(); id = next++; mapped = new Set(); depth = 0;
+  limits = LIMITS; adapterInfo = INFO(); id = next++; mapped = new Set(); scopes = [];
   lost = new Promise(resolve => { this.lose = resolve; });
   constructor(features, label) {
     super();
@@ -212,11 +215,12 @@ globalThis.GPUDevice = class GPUDevice extends EventTarget {
     request('device', { id: this.id });
     this.queue = new GPUQueue(this);
   }
-  pushErrorScope(filter) { this.depth++, request('push', { device: this.id, filter }); }
+  pushErrorScope(filter) { this.scopes.push({ filter }), request('push', { device: this.id, filter }); }
+  // An error of validation that wgpu does not know.
+  invalid(message) { Object.assign(this.scopes.findLast(scope => scope.filter === 'validation') ?? {}, { kind: 'validation', message }); }
   async popErrorScope() {
-    if (!this.depth) throw failure('OperationError', 'no scope is open');
-    this.depth--;
-    const { kind, message } = request('pop', { device: this.id });
+    if (!this.scopes.length) throw failure('OperationError', 'no scope is open');
+    const { kind, message } = { ...this.scopes.pop(), ...request('pop', { device: this.id }) };
     const Kind = { 'validation': GPUValidationError, 'out-of-memory': GPUOutOfMemoryError, 'internal': GPUInternalError }[kind];
     return Kind ? new Kind(message) : null;
   }
