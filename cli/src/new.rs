@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::global::Global;
 use super::{output, report};
 
-/// Create a folder with a small app: a Rust or Python program, a window, a page, or a simulation for `cantus job`
+/// Create a folder with a small app: a Rust or Python program, a window, a page, tests for wgpu code, or a simulation for `cantus job`
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -32,6 +32,8 @@ Examples:
   cantus new sea --kind window   a window whose picture a kernel computes
   cantus new waves --kind page   an animated page; from a checkout, web/build.sh comes first
   cantus new coral --kind job    a simulation from a TOML file
+  cantus new sums --kind wgpu-test
+                                 wgpu code, and tests that need no GPU
 
 Each prints what to type next.";
 
@@ -48,9 +50,11 @@ enum Kind {
     Page,
     /// Simulations for cantus job
     Job,
+    /// A crate that computes with wgpu, and tests that need no GPU
+    WgpuTest,
 }
 
-/// A file's name and text; `{{name}}` and `{{cantus}}` in it are replaced.
+/// A file's name and text; `{{name}}`, `{{crate}}` and `{{cantus}}` in it are replaced.
 type File = (&'static str, &'static str);
 
 impl Kind {
@@ -93,6 +97,15 @@ impl Kind {
                 ("reaction.toml", include_str!("../templates/job/reaction.toml")),
                 ("reaction.wgsl", include_str!("../templates/job/reaction.wgsl")),
             ],
+            Self::WgpuTest => &[
+                ("README.md", include_str!("../templates/wgpu-test/README.md")),
+                ("Cargo.toml", include_str!("../templates/wgpu-test/Cargo.toml.in")),
+                (".gitignore", include_str!("../templates/wgpu-test/gitignore")),
+                (".github/workflows/test.yml", include_str!("../templates/wgpu-test/test.yml")),
+                ("src/lib.rs", include_str!("../templates/wgpu-test/src/lib.rs")),
+                ("src/sums.wgsl", include_str!("../templates/wgpu-test/src/sums.wgsl")),
+                ("tests/sums.rs", include_str!("../templates/wgpu-test/tests/sums.rs")),
+            ],
         }
     }
 
@@ -103,6 +116,7 @@ impl Kind {
             Self::Python => "pip install -r requirements.txt && python main.py",
             Self::Page => "npm install && npx vite",
             Self::Job => "cantus job reaction.toml",
+            Self::WgpuTest => "cargo test",
         }
     }
 }
@@ -135,6 +149,8 @@ pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
             std::fs::create_dir_all(inner).map_err(fault)?;
         }
         let text = text.replace("{{name}}", name).replace("{{cantus}}", &cantus);
+        // As Rust says it.
+        let text = text.replace("{{crate}}", &name.replace('-', "_"));
         std::fs::File::create(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(fault)?;
     }
     #[cfg(unix)]
@@ -169,6 +185,7 @@ fn dependency(kind: Kind, folder: Option<&Path>, is_named: bool) -> Result<Strin
     let wanted = match kind {
         Kind::Page => "web/package.json",
         Kind::Python => "python/pyproject.toml",
+        Kind::WgpuTest => "crates/wgpu/Cargo.toml",
         _ => "src/lib.rs",
     };
     let version = env!("CARGO_PKG_VERSION");
@@ -176,6 +193,7 @@ fn dependency(kind: Kind, folder: Option<&Path>, is_named: bool) -> Result<Strin
         (Some(found), _) => Ok(match kind {
             Kind::Page => format!("file:{found}/web"),
             Kind::Python => format!("{found}/python"),
+            Kind::WgpuTest => format!("{{ path = \"{found}/crates/wgpu\" }}"),
             _ => format!("{{ path = \"{found}\" }}"),
         }),
         (None, Some(folder)) if is_named => Err(Error::InvalidInput {

@@ -171,12 +171,29 @@ fn new_apps_name_the_sources() {
     place.npy("before.npy", &[5], &[0.0_f32, 0.0, 16.0, 0.0, 8.0]);
     place.succeed("run rod/step.wgsl --in before=before.npy --out after=f32[5] --set params.rate=0.25 --invocations 5 -o after=after.npy");
     assert_eq!(place.read_f32("after.npy").1, [0.0, 4.0, 8.0, 6.0, 6.0]);
-    for (app, text) in [("heat", "cargo run"), ("waves", "web/build.sh"), ("sea", "cargo run"), ("rod", "pip install")]
-    {
+    place.succeed("new my-sums --kind wgpu-test");
+    let file = |file: &str| std::fs::read_to_string(place.path("my-sums").join(file)).unwrap();
+    let manifest = file("Cargo.toml");
+    let path = manifest.split("cantus-wgpu = { path = \"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(std::path::Path::new(path).join("Cargo.toml").is_file(), "{path}");
+    // Rust has no hyphens in names; the workflow's own braces stay.
+    assert!(
+        file("tests/sums.rs").contains("my_sums::Sums")
+            && file(".github/workflows/test.yml").contains("${{ matrix.os }}")
+    );
+    place.npy("ones.npy", &[100], &[1_u32; 100]);
+    place.succeed("run my-sums/src/sums.wgsl --in numbers=ones.npy --out sums=u32[2] --workgroups 2 -o sums=sums.npy");
+    for (app, text) in [
+        ("heat", "cargo run"),
+        ("my-sums", "cargo test"),
+        ("waves", "web/build.sh"),
+        ("sea", "cargo run"),
+        ("rod", "pip install"),
+    ] {
         let readme = std::fs::read_to_string(place.path(app).join("README.md")).unwrap();
         assert!(readme.starts_with(&format!("# {app}\n")) && readme.contains(text), "{readme}");
     }
-    place.refuse("new other --kind game", 2, &["rust", "python", "window", "page", "job"]);
+    place.refuse("new other --kind game", 2, &["rust", "python", "window", "page", "job", "wgpu-test"]);
 }
 
 #[test]
