@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::single_range_in_vec_init, reason = "a slice of one axis is a list of one range")]
 
-mod again;
 mod arrange;
 mod assemble;
 mod conv2d;
@@ -41,6 +40,7 @@ mod profile;
 mod programs;
 mod random;
 mod reduce;
+mod replay;
 mod rms_norm;
 mod scan;
 mod scatter;

@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::again::Trace;
 use super::capture::Captured;
 use super::scope::Scope;
+use super::trace::Trace;
 use super::{Engine, Shared};
 use crate::backend::CancelFlag;
 

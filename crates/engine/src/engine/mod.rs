@@ -44,7 +44,6 @@
 //!   version of `x` up. Nothing is submitted.
 //! - `to_vec` settles the slot: the batch of one command is submitted and its outcome awaited. It ran, so `x` is not lost, and its bytes are read.
 
-pub(crate) mod again;
 #[doc(hidden)]
 pub mod blocking;
 mod builder;
@@ -77,6 +76,7 @@ mod slot;
 pub(crate) mod tensor;
 #[cfg(feature = "wgsl")]
 mod texture;
+pub(crate) mod trace;
 mod transfer;
 #[cfg(feature = "wgsl")]
 mod trust;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHasher;
 
-use super::again::{Digest, Words};
 use super::deferred::Deferred;
 use super::node::{Node, Source, Typed, View};
+use super::replay::{Digest, Words};
 use super::shape::is_contiguous;
 
 /// Sets of the table, and entries of a set. A new entry replaces the one that was not used for the longest time. What a loop records in each step is

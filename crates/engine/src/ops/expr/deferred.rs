@@ -5,12 +5,12 @@ use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::again::Words;
 use super::common;
 use super::evaluate::{computed, resolve};
 use super::node::{Backlog, Node, Source, Typed, View};
 use super::operation::{Call, Epilogue, Operation};
 use super::plan::{lowered, lowered_below};
+use super::replay::Words;
 use crate::backend::BoxFuture;
 use crate::engine::recorded::Recorded;
 use crate::engine::{Captured, Engine, Tensor};
@@ -200,8 +200,8 @@ impl Deferred {
         self.held.store(held % MOST_HELD, Ordering::Relaxed);
         if let Some(expression) = expression {
             expression.hold(self);
-            let again: Arc<dyn Operation> = Arc::new(Again(Arc::downgrade(&expression)));
-            self.replace(Some(again));
+            let recompute: Arc<dyn Operation> = Arc::new(Recompute(Arc::downgrade(&expression)));
+            self.replace(Some(recompute));
         } else if held >= MOST_HELD {
             self.replace(None);
         }
@@ -352,9 +352,9 @@ impl Operation for Compute {
 }
 
 /// Computes the value of an expression again if it was lost, as long as the expression exists.
-struct Again(Weak<Typed>);
+struct Recompute(Weak<Typed>);
 
-impl Operation for Again {
+impl Operation for Recompute {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         Vec::new()
     }

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::again::{self, evaluate};
 use super::chain;
 use super::deferred::Deferred;
 use super::emit::{self, MOST_TENSORS, Writer, word};
@@ -13,6 +12,7 @@ use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Epilogue};
 use super::plan::{lowered, plan};
+use super::replay::{self, evaluate};
 use super::shape::{broadcast_strides, collapse, contiguous, is_contiguous, product};
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
@@ -411,8 +411,8 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
         let grouped = engine.is_processors() && !engine.shared().is_passing();
         for group in plan(typed, grouped) {
             let tensor = match &group[..] {
-                [one] => again::operation(engine, one).await?,
-                several => again::together(engine, several).await?,
+                [one] => replay::operation(engine, one).await?,
+                several => replay::together(engine, several).await?,
             };
             under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
             if engine.shared().is_passing() {

@@ -15,7 +15,7 @@
 //! 1. **Record** (`node`, `view`, `operators`). `common` returns the existing node if the same one was recorded before and still lives. A node deeper
 //!    than `DEEPEST` becomes a value, which bounds the size of a kernel. `Backlog` measures what is recorded and not computed. Beyond a bound the
 //!    expression is evaluated while it is being recorded (`submitted`), except in captures, memory scopes and evaluations, and on the web.
-//! 2. **Replay** (`again`). `Expr::eval` looks the expression's structure up. If it came twice before, its commands are recorded again over the new
+//! 2. **Replay** (`replay`). `Expr::eval` looks the expression's structure up. If it came twice before, its commands are recorded again over the new
 //!    tensors, and the stages below do not run.
 //! 3. **Plan** (`plan`). Lists the operations and values to compute before the expression, in order.
 //! 4. **Compute** each of them (`Deferred::compute`, `evaluate::together` for a group) and then the expression (`evaluate::computed`). `plan::lowered`
@@ -57,7 +57,6 @@
 //! - A GPU gets a kernel: `emit` writes `element(row, place)` (its page shows the text), and the frame `shaders/tensor/reduce_rows.wgsl` calls it. The
 //!   uniform begins with 3 rows, 1,000 elements in a row, and how rows are cut into parts.
 
-pub(super) mod again;
 pub(super) mod chain;
 mod common;
 pub(super) mod deferred;
@@ -72,14 +71,15 @@ pub(super) mod number;
 pub(super) mod operation;
 mod operators;
 pub(super) mod plan;
+pub(super) mod replay;
 mod roll;
 pub(super) mod shape;
 pub(super) mod view;
 
 #[cfg(feature = "_test")]
-pub use again::evaluate_twice;
-#[cfg(feature = "_test")]
 pub use evaluate::{composed, forget_composed};
 pub use node::Expr;
 pub use operation::taken_over;
 pub use operators::Operand;
+#[cfg(feature = "_test")]
+pub use replay::evaluate_twice;

@@ -511,7 +511,7 @@ fn submitted(engine: &Engine, typed: Arc<Typed>) -> Result<Arc<Typed>> {
     if !typed.backlog.is_due(1) || !submits(engine) {
         return Ok(typed);
     }
-    let tensor = crate::engine::blocking::block_on(super::again::evaluate(engine, &typed))?;
+    let tensor = crate::engine::blocking::block_on(super::replay::evaluate(engine, &typed))?;
     Ok(typed.kept(&tensor))
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::again::Words;
 use super::deferred::Deferred;
 use super::emit::{self, Group, Writer};
 use super::evaluate::{compute, kernel, narrowed};
 use super::node::Typed;
+use super::replay::Words;
 use super::view::reshaped;
 #[cfg(feature = "graph")]
 use crate::backend::expression::Part;

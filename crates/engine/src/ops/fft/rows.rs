@@ -8,10 +8,10 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{FftShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::Result;
-use crate::ops::expr::again::Words;
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Operation};
+use crate::ops::expr::replay::Words;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use num_complex::Complex;
 
-use super::expr::again::Words;
 use super::expr::deferred::Deferred;
 use super::expr::node::Typed;
 use super::expr::operation::{Call, Operation};
+use super::expr::replay::Words;
 use super::expr::shape::product;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Function, NativeOperation, Stop};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
-use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::replay::Words;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 

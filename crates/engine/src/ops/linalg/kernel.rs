@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
-use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{MOST_TENSORS, Writer};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::replay::Words;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 

@@ -6,11 +6,11 @@ use super::matrices;
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
+use crate::ops::expr::replay::Words;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 

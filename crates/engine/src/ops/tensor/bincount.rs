@@ -9,12 +9,12 @@ use crate::backend::native::{CountShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
-use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed, is_whole};
 use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::replay::Words;
 use crate::tensor::DType;
 
 const BINCOUNT: &str = cantus_shaders::tensor::BINCOUNT;

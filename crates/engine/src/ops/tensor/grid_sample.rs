@@ -9,12 +9,12 @@ use super::pad::Padding;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Group, Writer, word};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::replay::Words;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 

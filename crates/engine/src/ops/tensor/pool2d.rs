@@ -8,13 +8,13 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, PoolShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::Writer;
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
+use crate::ops::expr::replay::Words;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 

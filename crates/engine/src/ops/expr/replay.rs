@@ -1,5 +1,5 @@
 //! Replay: an expression that is evaluated again over other tensors is recorded from what its second evaluation did, without a plan, text or lookups by
-//! name. `engine/again.rs` takes and repeats the trace. This file decides what is the same evaluation.
+//! name. `engine/trace.rs` takes and repeats the trace. This file decides what is the same evaluation.
 //!
 //! # What comes in
 //! `evaluate` gets every evaluation of an expression. `operation` and `together` get each step of a plan, so parts of a long evaluation are replayed even
@@ -11,7 +11,7 @@
 //!    tensors of the same shapes match. Of more than `LONGEST` words, `Whole` keeps a `Digest` of 128 bits instead.
 //! 2. **Look up** in the `Plans` of the device (`State::find`). The first time nothing is known: the key's hash is noted, and the evaluation is planned.
 //!    The second time it is planned and traced. From the third time on there is a `Plan`.
-//! 3. **Record again** (`Steps::again`). Results are stored in the operations that the plan computed (`Deferred::keep`), so later expressions find them.
+//! 3. **Record again** (`Steps::replay`). Results are stored in the operations that the plan computed (`Deferred::keep`), so later expressions find them.
 //!    If a step cannot be done, for example because a tensor is on another device, the evaluation is planned as usual.
 //!
 //! # What carries it
@@ -47,8 +47,8 @@ use super::evaluate::{self, planned};
 use super::node::{Node, Source, Typed, View};
 use super::plan::known_value;
 use crate::backend::BoxFuture;
-use crate::engine::again::Steps;
 use crate::engine::context::evaluation;
+use crate::engine::trace::Steps;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;
@@ -512,7 +512,7 @@ impl Whole {
     }
 
     async fn done_again(&self, engine: &Engine, plan: &Plan) -> Option<Tensor> {
-        let tensors = plan.steps.again(engine, &self.tensors).await?;
+        let tensors = plan.steps.replay(engine, &self.tensors).await?;
         for (place, number) in &plan.results {
             self.held.get(*place)?.value().keep(tensors.get(*number)?.as_ref()?);
         }
@@ -688,7 +688,7 @@ async fn computed<'a>(
 
 impl Plan {
     async fn run(&self, engine: &Engine, key: &Key) -> Option<Tensor> {
-        let tensors = self.steps.again(engine, &key.tensors).await?;
+        let tensors = self.steps.replay(engine, &key.tensors).await?;
         for (place, deferred) in key.operations.iter().enumerate() {
             let Some(deferred) = deferred.upgrade() else { continue };
             match self.results.iter().find(|(known, _)| *known == place) {

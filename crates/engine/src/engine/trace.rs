@@ -1,4 +1,4 @@
-//! Traces: the commands that an evaluation recorded on a device, to be recorded again with other tensors of the same sizes. `ops/expr/again.rs` says
+//! Traces: the commands that an evaluation recorded on a device, to be recorded again with other tensors of the same sizes. `ops/expr/replay.rs` says
 //! when two evaluations are the same.
 //!
 //! - **Taking.** `Engine::traced` runs the work inside a `Trace`, as always. Memory for results, dispatches and checks of indices add a `Step` each
@@ -6,7 +6,7 @@
 //!   a fallback, a second device, a tensor that has no number) spoils the trace (`spoil_trace`), and the evaluation is not kept.
 //! - **Keeping.** `Traced::steps` turns it into `Steps`. With a list of tensors to keep, every other tensor is released after the dispatch that uses it last.
 //!   On a device that runs in order (the CPU), small results among these share one buffer (`shared`), each at an offset that is free while it is needed.
-//! - **Repeating.** `Steps::again` allocates the results and records the dispatches. Each dispatch checks under `Moves` that its tensors are still where
+//! - **Repeating.** `Steps::replay` allocates the results and records the dispatches. Each dispatch checks under `Moves` that its tensors are still where
 //!   they were. It returns `None` if an input is elsewhere or there is no memory, and the caller plans as usual. Commands recorded until then
 //!   stay recorded: they write only memory of their own.
 //!
@@ -51,7 +51,7 @@ enum Step {
         offset: u64,
         label: Arc<str>,
     },
-    Dispatch(Again),
+    Dispatch(Traced),
     /// The contents of the one tensor depend on places that the other one reports.
     Watch {
         places: usize,
@@ -61,7 +61,7 @@ enum Step {
 }
 
 /// A dispatch whose tensors are numbers.
-struct Again {
+struct Traced {
     program: Arc<dyn Program>,
     label: Arc<str>,
     arguments: Vec<Argument>,
@@ -173,7 +173,7 @@ impl Shared {
         let known = arguments.map(|arguments| {
             let (workgroups, stated) = (dispatch.workgroups, dispatch.stated.clone());
             let last = Vec::new();
-            Step::Dispatch(Again { program, label, arguments, workgroups, stated, size, bytes: total, flops, last })
+            Step::Dispatch(Traced { program, label, arguments, workgroups, stated, size, bytes: total, flops, last })
         });
         let on = taken.is_on(slot) && dispatch.cancel.is_empty();
         taken.spoiled |= known.is_none() || !on;
@@ -219,19 +219,19 @@ impl Traced {
         if let Some(kept) = kept {
             let mut seen: FxHashSet<usize> = kept.iter().copied().collect();
             for step in steps.iter_mut().rev() {
-                let again = match step {
-                    Step::Dispatch(again) => again,
+                let traced = match step {
+                    Step::Dispatch(traced) => traced,
                     Step::Watch { places, greatest, .. } => {
                         seen.extend([*places, *greatest]);
                         continue;
                     }
                     Step::Output { .. } | Step::Part { .. } => continue,
                 };
-                for argument in &again.arguments {
+                for argument in &traced.arguments {
                     if let Argument::Tensor { number, .. } = argument
                         && seen.insert(*number)
                     {
-                        again.last.push(*number);
+                        traced.last.push(*number);
                     }
                 }
             }
@@ -256,7 +256,7 @@ fn shared(steps: &mut [Step], inputs: usize, kept: &[usize]) -> u64 {
     let mut whole: FxHashSet<usize> = kept.iter().copied().collect();
     for (place, step) in steps.iter().enumerate() {
         match step {
-            Step::Dispatch(again) => lasts.extend(again.numbers().map(|number| (number, place))),
+            Step::Dispatch(traced) => lasts.extend(traced.numbers().map(|number| (number, place))),
             // Those are asked for by others.
             Step::Watch { places, greatest, .. } => whole.extend([*places, *greatest]),
             Step::Output { .. } | Step::Part { .. } => {}
@@ -304,7 +304,7 @@ impl Slot {
 impl Steps {
     /// Records the steps again: tensors by their numbers, of those that were given or made the ones that stay. `None` where an input is no longer on
     /// the device, or what they take is not to be had there: then the evaluation goes its usual way.
-    pub(crate) async fn again(&self, engine: &Engine, inputs: &[Tensor]) -> Option<Vec<Option<Tensor>>> {
+    pub(crate) async fn replay(&self, engine: &Engine, inputs: &[Tensor]) -> Option<Vec<Option<Tensor>>> {
         let (shared, slot) = (engine.shared(), &self.slot.upgrade()?);
         if slot.failure().is_some() {
             return None;
@@ -334,9 +334,9 @@ impl Steps {
                     fate.note_dropped();
                     known.push(Known::Part(*offset, fate));
                 }
-                Step::Dispatch(again) => {
-                    again.record(shared, slot, &known, memory.as_ref())?;
-                    for &number in &again.last {
+                Step::Dispatch(traced) => {
+                    traced.record(shared, slot, &known, memory.as_ref())?;
+                    for &number in &traced.last {
                         *known.get_mut(number)? = Known::Nothing;
                     }
                     if under_way > most {
@@ -380,7 +380,7 @@ impl Known {
     }
 }
 
-impl Again {
+impl Traced {
     /// The numbers of the tensors.
     fn numbers(&self) -> impl Iterator<Item = usize> {
         self.arguments.iter().filter_map(|argument| match argument {
