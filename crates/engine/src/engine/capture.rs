@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{self, Inside};
-use super::fate::Fate;
+use super::memory_state::MemoryState;
 use super::slot::{Effect, Size};
 use super::tensor::{Inner, Tensor};
 use super::uniform::{UniformBlock, Value};
@@ -32,7 +32,7 @@ struct Capture {
 /// A tensor as a graph knows it.
 struct Used {
     tensor: Weak<Inner>,
-    fate: Arc<Fate>,
+    state: Arc<MemoryState>,
     /// True if a replay overwrites it.
     #[cfg(feature = "wgsl")]
     written: bool,
@@ -48,12 +48,12 @@ impl Shared {
     /// Notes that a command names a tensor: a graph stops when it is moved.
     pub(super) fn note_used(&self, tensor: &Tensor) {
         let Some(capture) = self.current_capture() else { return };
-        let (fate, tensor) = (tensor.place().fate, tensor.downgrade());
+        let (state, tensor) = (tensor.place().state, tensor.downgrade());
         let mut capture = capture.lock();
-        if !capture.used.iter().any(|known| Arc::ptr_eq(&known.fate, &fate)) {
+        if !capture.used.iter().any(|known| Arc::ptr_eq(&known.state, &state)) {
             capture.used.push(Used {
                 tensor,
-                fate,
+                state,
                 #[cfg(feature = "wgsl")]
                 written: false,
             });
@@ -78,7 +78,7 @@ impl Shared {
         let bytes = tensor.byte_len().next_multiple_of(4);
         let source = place.slot.device().allocate(bytes, Contents::Zeroed, "zeros").await?;
         let command = Command::Copy { source, source_offset: 0, target, target_offset: 0, bytes };
-        let effect = Effect { reads: Vec::new(), writes: vec![place.fate] };
+        let effect = Effect { reads: Vec::new(), writes: vec![place.state] };
         self.note_scratch(tensor);
         self.record(&place.slot, command, effect, Size::default());
         Ok(())
@@ -94,9 +94,12 @@ impl Shared {
     /// Refuses what needs the contents of a tensor that only a replay computes.
     pub(super) fn check_computed(&self, tensor: &Tensor) -> Result<()> {
         let Some(capture) = self.current_capture() else { return Ok(()) };
-        let fate = tensor.inner.fate();
-        let pending =
-            capture.lock().steps.iter().any(|(.., effect)| effect.writes.iter().any(|known| Arc::ptr_eq(known, &fate)));
+        let state = tensor.inner.tracker.state();
+        let pending = capture
+            .lock()
+            .steps
+            .iter()
+            .any(|(.., effect)| effect.writes.iter().any(|known| Arc::ptr_eq(known, &state)));
         if !pending {
             return Ok(());
         }
@@ -240,19 +243,19 @@ impl<T> Graph<T> {
         }
         // No tensor moves between the check and the start.
         let _still = self.engine.shared().moves.hold();
-        let held = || self.used.iter().filter_map(|used| Some((used.tensor.upgrade()?, &used.fate)));
-        for (tensor, fate) in held() {
-            if !Arc::ptr_eq(&tensor.fate(), fate) {
+        let held = || self.used.iter().filter_map(|used| Some((used.tensor.upgrade()?, &used.state)));
+        for (tensor, state) in held() {
+            if !Arc::ptr_eq(&tensor.tracker.state(), state) {
                 return Err(Error::InvalidInput {
                     what: "a graph".to_owned(),
                     reason: format!(
                         "the tensor {} was moved to another device after it was captured (capture it again)",
-                        fate.label()
+                        state.label()
                     ),
                 });
             }
         }
-        held().for_each(|(tensor, _)| tensor.note_written());
+        held().for_each(|(tensor, _)| tensor.tracker.note_written());
         if let Some(error) = slot.failure() {
             return Err(error);
         }
@@ -389,7 +392,7 @@ impl Engine {
         let Capture { steps, scratch, mut used } = std::mem::take(&mut *captured.lock());
         #[cfg(feature = "wgsl")]
         for used in &mut used {
-            let writes = |effect: &Effect| effect.writes.iter().any(|fate| Arc::ptr_eq(fate, &used.fate));
+            let writes = |effect: &Effect| effect.writes.iter().any(|state| Arc::ptr_eq(state, &used.state));
             used.written = steps.iter().any(|(.., effect)| writes(effect));
         }
         let slot = steps.first().map(|(slot, ..)| slot.clone());

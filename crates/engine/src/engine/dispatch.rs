@@ -13,7 +13,7 @@
 //! 4. **Prepare** (`Plan::prepare`), on the device where most of the bytes are (`home`). Checks its limits and known answers, compiles, and moves the
 //!    tensors there. If that fails, the next device is tried.
 //! 5. **Record** (`Plan::record`), with `Moves` held. Looks up each tensor's buffer, counts versions up, and adds the command with its `Effect`: the
-//!    fates of what it reads and writes. If another thread moved a tensor since, preparing starts again, at most `ATTEMPTS` times.
+//!    states of the memory that it reads and writes. If another thread moved a tensor since, preparing starts again, at most `ATTEMPTS` times.
 //!
 //! # What holds
 //! - Until `prepare` has succeeded nothing is recorded, so falling back never runs a dispatch twice. After `record` it is recorded once.
@@ -37,7 +37,8 @@ use std::sync::Arc;
 use super::profile::Begun;
 use super::relocate::{ATTEMPTS, contended, relocate};
 use super::slot::{Effect, Size};
-use super::tensor::{Place, Tensor};
+use super::tensor::Tensor;
+use super::tracker::Place;
 use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot};
 use crate::backend::native::{ProductShape, Stated};
@@ -846,18 +847,18 @@ impl Plan<'_> {
                 Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
                 #[cfg(feature = "wgsl")]
                 Argument::Own(texture, view, writes) => {
-                    let Place { slot: own, fate, .. } = texture.live_place()?;
+                    let Place { slot: own, state, .. } = texture.live_place()?;
                     if !Arc::ptr_eq(&own, slot) {
                         let reason =
                             format!("it is on {}, and another of the app's textures on {}", own.name(), slot.name());
                         return Err(Error::InvalidInput { what: texture.label().to_owned(), reason });
                     }
-                    effect.add(fate, *writes);
+                    effect.add(state, *writes);
                     *bytes += texture.byte_len();
                     Bound::Buffer { buffer: view.clone(), offset: 0, bytes: 0 }
                 }
                 Argument::Tensor(tensor, binding) => {
-                    let Place { slot: own, buffer, fate, .. } = tensor.live_place()?;
+                    let Place { slot: own, buffer, state, .. } = tensor.live_place()?;
                     if !Arc::ptr_eq(&own, slot) {
                         return Ok(Err(tensor.label().to_owned()));
                     }
@@ -867,7 +868,7 @@ impl Plan<'_> {
                             reason: "it is empty".to_owned(),
                         });
                     };
-                    effect.add(fate, binding.access == Access::ReadWrite);
+                    effect.add(state, binding.access == Access::ReadWrite);
                     let whole = binding.layout.whole_bytes(tensor.byte_len().next_multiple_of(4));
                     *bytes += whole;
                     Bound::Buffer { buffer, offset: 0, bytes: whole }
@@ -897,7 +898,7 @@ impl Plan<'_> {
         for (tensor, binding) in self.tensors() {
             shared.note_used(tensor);
             if binding.access == Access::ReadWrite {
-                tensor.inner.note_written();
+                tensor.inner.tracker.note_written();
             }
         }
         for (texture, writes) in self.own() {
@@ -905,7 +906,7 @@ impl Plan<'_> {
             shared.spoil_trace();
             shared.note_used(texture);
             if writes {
-                texture.inner.note_written();
+                texture.inner.tracker.note_written();
             }
         }
         let dispatch = Dispatch {

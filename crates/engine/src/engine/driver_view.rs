@@ -3,8 +3,9 @@
 use crate::backend::BoxFuture;
 use std::sync::Arc;
 
-use super::fate::Fate;
-use super::tensor::{Place, Tensor};
+use super::memory_state::MemoryState;
+use super::tensor::Tensor;
+use super::tracker::Place;
 use super::{Engine, Slot};
 use crate::backend::{Buffer, DriverMemory};
 use crate::error::{Error, Result};
@@ -84,8 +85,8 @@ impl Tensor {
     pub async unsafe fn driver_view_async(&self, stream: usize) -> Result<Option<DriverView>> {
         let shared = &self.inner.engine;
         shared.check_computed(self)?;
-        let Place { slot, buffer: Some(buffer), fate, .. } = self.settled(shared).await? else { return Ok(None) };
-        shared.verify(&fate).await?;
+        let Place { slot, buffer: Some(buffer), state, .. } = self.settled(shared).await? else { return Ok(None) };
+        shared.verify(&state).await?;
         let device = slot.device().clone();
         let Some(sharing) = device.sharing() else { return Ok(None) };
         let Some(address) = sharing.address(&buffer) else { return Ok(None) };
@@ -94,7 +95,7 @@ impl Tensor {
             // SAFETY: the stream lives, and is the device's (this function's contract).
             unsafe { sharing.lend(stream)? };
         }
-        self.inner.note_shared();
+        self.inner.tracker.note_shared();
         let view = DriverView { address, bytes: self.byte_len(), own, stream, slot, _buffer: buffer };
         self.live_place()?;
         Ok(Some(view))
@@ -205,9 +206,9 @@ impl Engine {
         buffer: Arc<dyn Buffer>,
         (label, dtype, shape): (Arc<str>, DType, &[usize]),
     ) -> Tensor {
-        let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
+        let place = Place { slot, buffer: Some(buffer), state: MemoryState::new(&label), released: None };
         let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
-        tensor.inner.note_shared();
+        tensor.inner.tracker.note_shared();
         self.shared.note_made(&tensor);
         tensor
     }

@@ -4,8 +4,9 @@ use crate::backend::BoxFuture;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::fate::Fate;
-use super::tensor::{Place, Tensor};
+use super::memory_state::MemoryState;
+use super::tensor::Tensor;
+use super::tracker::Place;
 use super::{Engine, Slot};
 use crate::backend::{Buffer, HostMemory};
 use crate::error::{Error, Result};
@@ -49,12 +50,12 @@ impl Tensor {
             let shared = &self.inner.engine;
             shared.check_computed(self)?;
             let place = self.settled(shared).await?;
-            shared.verify(&place.fate).await?;
+            shared.verify(&place.state).await?;
             let Some(buffer) = place.buffer else { return Ok(None) };
             let device = place.slot.device();
             let bytes = usize::try_from(self.byte_len()).unwrap_or(0);
             let Some(start) = device.host_address(&buffer) else { return Ok(None) };
-            self.inner.note_shared();
+            self.inner.tracker.note_shared();
             let view = HostView { start, bytes, _buffer: buffer };
             device.finish().await?;
             self.live_place()?;
@@ -105,9 +106,9 @@ impl Engine {
             match slot.device().adopt(memory) {
                 Ok(buffer) => {
                     let label = super::create::unnamed(dtype, shape);
-                    let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
+                    let place = Place { slot, buffer: Some(buffer), state: MemoryState::new(&label), released: None };
                     let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
-                    tensor.inner.note_shared();
+                    tensor.inner.tracker.note_shared();
                     self.shared.note_made(&tensor);
                     Ok(tensor)
                 }

@@ -12,8 +12,8 @@
 //! 3. **Dispatch** (`dispatch`; `native` for native operations). Everything is checked, the kernel is compiled, the tensors are brought to one device,
 //!    and one command is recorded. Before the first use of a kernel, known answers decide whether the driver gets its constructs right (`trust`).
 //! 4. **Submit** (`slot`). Commands collect in a batch for each device. A full batch is submitted, as is one whose results are asked for.
-//! 5. **Conclude** (`slot`, `fate`). The outcome of a batch says which commands ran. Tensors that were not computed are marked as lost.
-//! 6. **Read** (`transfer`). A read submits, waits for the outcome, returns the error of a lost tensor, evaluates checks of indices (`places`), and
+//! 5. **Conclude** (`slot`, `memory_state`). The outcome of a batch says which commands ran. Tensors that were not computed are marked as lost.
+//! 6. **Read** (`transfer`). A read submits, waits for the outcome, returns the error of a lost tensor, evaluates checks of indices (`index_checks`), and
 //!    copies.
 //!
 //! When compiling, allocating or a driver fails, `next_after` gives the next device, and `relocate` moves the tensors there.
@@ -21,7 +21,7 @@
 //! # What carries it
 //! - `Engine` is a handle of `Shared`: options, devices, candidates, events, metrics.
 //! - `Slot` is an opened device with its programs, its batch and its submissions. Slot 0 is the selected device.
-//! - `Tensor` is a handle of `Inner`: shape, dtype and a `Place` (slot, buffer, fate). `tensor` lists what it tracks.
+//! - `Tensor` is a handle of `Inner`: shape, dtype and a `Place` (slot, buffer, state) in a `Tracker`. `tracker` lists what it tracks.
 //! - `context` is a stack of what work is inside of: captures, memory scopes, cancel flags, traces. A future enters it at each poll.
 //!
 //! # What holds
@@ -53,13 +53,13 @@ mod create;
 mod dispatch;
 mod driver_view;
 mod event;
-mod fate;
 mod host;
+pub(crate) mod index_checks;
+mod memory_state;
 mod metrics;
 #[cfg(feature = "wgsl")]
 mod native;
 mod placement;
-pub(crate) mod places;
 #[cfg(not(target_arch = "wasm32"))]
 mod printed;
 mod profile;
@@ -77,6 +77,7 @@ pub(crate) mod tensor;
 #[cfg(feature = "wgsl")]
 mod texture;
 pub(crate) mod trace;
+mod tracker;
 mod transfer;
 #[cfg(feature = "wgsl")]
 mod trust;
@@ -120,12 +121,12 @@ pub use trust::{Verdict, is_refusal, wrong_answers};
 pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
 
-use fate::Fate;
+use memory_state::MemoryState;
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 pub use native::sum_over_devices;
 pub(crate) use placement::Work;
 pub(crate) use slot::Slot;
-use tensor::Place;
+use tracker::Place;
 
 use crate::backend::{Buffer, Contents, Device, MemoryFigures, OpenOptions};
 use crate::config::Fallback;
@@ -182,9 +183,9 @@ pub(crate) struct Shared {
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
     moves: relocate::Moves,
     /// Places are taken as they are: whoever made the engine looks at them.
-    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "operations alone look at places"))]
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "operations alone look at indices"))]
     pub(crate) trusts_places: bool,
-    unseen: places::Unseen,
+    unseen: index_checks::Unseen,
     /// The thread that publishes figures, if any.
     #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
     publisher: std::sync::OnceLock<cantus_publish::Publisher>,
@@ -301,7 +302,7 @@ impl Engine {
                 trace: std::sync::OnceLock::new(),
                 moves: relocate::Moves::default(),
                 trusts_places: policy.trusts_places,
-                unseen: places::Unseen::default(),
+                unseen: index_checks::Unseen::default(),
                 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
                 publisher: std::sync::OnceLock::new(),
             }),
@@ -516,9 +517,9 @@ impl Shared {
         contents: Contents,
         label: &Arc<str>,
     ) -> Result<Place> {
-        let fate = Fate::new(label);
+        let state = MemoryState::new(label);
         if bytes == 0 {
-            return Ok(Place { slot, buffer: None, fate, released: None });
+            return Ok(Place { slot, buffer: None, state, released: None });
         }
         let mut tried = vec![slot];
         // Buffers are bound in units of 4 bytes; an f16 tensor of odd length has two bytes of padding.
@@ -530,7 +531,7 @@ impl Shared {
                 None => self.allocate_on(&slot, padded, contents, label).await,
             };
             match attempt {
-                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), fate, released: None }),
+                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), state, released: None }),
                 Err(error) => {
                     self.note_outcome::<()>(&slot, &Err(error.clone()));
                     tried.push(self.next_after(&tried, &error, label).await?);

@@ -168,12 +168,12 @@ impl Engine {
             let at = tensor.live_place()?;
             // There was no memory for the result, or another thread moved an input: the kernel runs where it can.
             let Some(buffer) = at.buffer.filter(|_| Arc::ptr_eq(&at.slot, &slot)) else { return Ok(None) };
-            effect.add(at.fate, place >= inputs.len());
+            effect.add(at.state, place >= inputs.len());
             bytes += tensor.byte_len();
             bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.byte_len().next_multiple_of(4) });
             shared.note_used(tensor);
         }
-        outputs.iter().for_each(|output| output.inner.note_written());
+        outputs.iter().for_each(|output| output.inner.tracker.note_written());
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);
@@ -252,7 +252,7 @@ pub fn sum_over_devices<'a>(parts: &'a [Tensor]) -> BoxFuture<'a, Result<Option<
         match first.device().sum_over(members, count).await {
             Some(outcome) => {
                 outcome?;
-                sums.iter().for_each(|sum| sum.inner.note_written());
+                sums.iter().for_each(|sum| sum.inner.tracker.note_written());
                 Ok(Some(sums))
             }
             None => Ok(None),
@@ -272,10 +272,10 @@ impl super::Shared {
         // A trace has no copies.
         self.spoil_trace();
         self.note_used(source);
-        target.inner.note_written();
+        target.inner.tracker.note_written();
         let (source_offset, bytes) = (4 * first as u64, target.byte_len());
         let command = Command::Copy { source: buffer, source_offset, target: into, target_offset: 0, bytes };
-        let effect = Effect { reads: vec![from.fate], writes: vec![to.fate] };
+        let effect = Effect { reads: vec![from.state], writes: vec![to.state] };
         self.record(&to.slot, command, effect, Size::default());
         Ok(true)
     }

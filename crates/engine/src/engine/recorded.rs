@@ -21,7 +21,7 @@ impl Recorded {
     /// The contents of a tensor as they are now: the same for all who record them before they change.
     pub(crate) fn of(tensor: &Tensor) -> Arc<Self> {
         let capture = tensor.inner.engine.current_capture();
-        let mut known = tensor.inner.recorded();
+        let mut known = tensor.inner.tracker.recorded();
         let found = known.iter().filter_map(Weak::upgrade).find(|recorded| recorded.is_of(capture.as_ref()));
         found.unwrap_or_else(|| {
             let capture = capture.as_ref().map(Arc::downgrade);
@@ -49,7 +49,7 @@ impl Recorded {
 impl Tensor {
     /// Copies the contents for the expressions that recorded them, before something overwrites them.
     pub(crate) async fn preserve(&self) -> Result<()> {
-        let read: Vec<Arc<Recorded>> = self.inner.recorded().iter().filter_map(Weak::upgrade).listed();
+        let read: Vec<Arc<Recorded>> = self.inner.tracker.recorded().iter().filter_map(Weak::upgrade).listed();
         let current = self.inner.engine.current_capture();
         let (within, before): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|recorded| current.is_some() && recorded.is_of(current.as_ref()));
@@ -88,7 +88,7 @@ impl Tensor {
             if !self.is_at(&place) {
                 continue;
             }
-            let effect = Effect { reads: vec![place.fate.clone()], writes: vec![to.fate.clone()] };
+            let effect = Effect { reads: vec![place.state.clone()], writes: vec![to.state.clone()] };
             let slot = to.slot.clone();
             let copy = Self::assemble(shared.clone(), label.clone(), self.shape(), self.dtype(), to);
             if is_beside {
@@ -105,7 +105,7 @@ impl Tensor {
                 *reader.tensor.lock().unwrap_or_else(PoisonError::into_inner) = copy.clone();
             }
             let has_copy = |known: &Weak<Recorded>| readers.iter().any(|reader| known.ptr_eq(&Arc::downgrade(reader)));
-            self.inner.recorded().retain(|known| !has_copy(known));
+            self.inner.tracker.recorded().retain(|known| !has_copy(known));
             return Ok(());
         }
         Err(contended(self.label()))

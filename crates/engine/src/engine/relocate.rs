@@ -7,9 +7,10 @@ use crate::backend::BoxFuture;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::event::EventKind;
-use super::fate::Fate;
+use super::memory_state::MemoryState;
 use super::slot::upload;
-use super::tensor::{Place, Tensor};
+use super::tensor::Tensor;
+use super::tracker::Place;
 use super::{Shared, Slot};
 use crate::backend::{Buffer, Contents};
 use crate::error::{Error, Result};
@@ -55,7 +56,7 @@ pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc
         let buffer = copied(shared, tensor, &place, target).await?;
         let _still = shared.moves.begin();
         let now = tensor.live_place()?;
-        if tensor.version() != version || !Arc::ptr_eq(&now.fate, &place.fate) {
+        if tensor.version() != version || !Arc::ptr_eq(&now.state, &place.state) {
             continue;
         }
         let message =
@@ -63,7 +64,7 @@ pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc
         tensor.set_place(Place {
             slot: target.clone(),
             buffer,
-            fate: Fate::copied(tensor.shared_label(), &place.fate),
+            state: MemoryState::copied(tensor.shared_label(), &place.state),
             released: None,
         });
         shared.events.push(EventKind::Moved, target.name(), &message);
@@ -82,7 +83,7 @@ pub(super) async fn copied(
     shared.spoil_trace();
     shared.settle(&place.slot).await;
     if let Some(cause) = place.slot.failure() {
-        place.fate.lose(&Arc::new(cause));
+        place.state.lose(&Arc::new(cause));
     }
     // Work in flight may have failed.
     place.check(tensor.label())?;
@@ -132,7 +133,8 @@ impl Tensor {
             }
             let buffer = copied(shared, self, &place, &target).await?;
             let label = self.shared_label().clone();
-            let place = Place { slot: target, buffer, fate: Fate::copied(&label, &place.fate), released: None };
+            let place =
+                Place { slot: target, buffer, state: MemoryState::copied(&label, &place.state), released: None };
             let tensor = Self::assemble(shared.clone(), label, self.shape(), self.dtype(), place);
             shared.note_made(&tensor);
             Ok(tensor)

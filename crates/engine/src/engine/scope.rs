@@ -29,7 +29,7 @@ impl Scope {
         });
         for tensor in made.iter().filter_map(Weak::upgrade) {
             if !kept.iter().any(|kept| Arc::ptr_eq(kept, &tensor)) {
-                tensor.release(&cause);
+                tensor.tracker.release(&cause);
             }
         }
     }

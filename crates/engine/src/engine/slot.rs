@@ -1,14 +1,14 @@
 //! One opened device of an engine: its programs, its batch, and the submissions whose outcome is not known yet.
 //!
 //! # What comes in
-//! Commands with their `Effect` (the fates of the memory that they read and write) and their `Size`; replays of recordings; writes of the host.
+//! Commands with their `Effect` (the states of the memory that they read and write) and their `Size`; replays of recordings; writes of the host.
 //!
 //! # Stages
 //! 1. `record` adds a command to the batch (`Work::pending`). It passes checks of indices from what the command reads to what it writes.
 //! 2. `submit` gives the batch to the device when it is full, when a result is asked for (`settle`), or at `flush`. It is full at `BATCH_COMMANDS`
 //!    commands (fewer on the CPU), `BATCH_INVOCATIONS` invocations, `BATCH_OPERATIONS` estimated operations, or `most_under_way` bytes of results.
 //!    Commands that were cancelled are left out and lose their own results.
-//! 3. `start` counts a turn, notes it in the fates, and keeps a `Submission` with the shared future of its outcome.
+//! 3. `start` counts a turn, notes it in the states, and keeps a `Submission` with the shared future of its outcome.
 //! 4. `conclude` takes the outcomes in order. What did not run is lost (`lose`), and so is what was computed from lost memory (`follow`).
 //!
 //! # The outcomes of a batch
@@ -23,7 +23,7 @@
 //!
 //! # What holds
 //! - Batches are submitted in the order of recording, under the lock of `work`.
-//! - A fate is marked before the outcome is forgotten, so a read that has settled sees every loss.
+//! - A state is marked before the outcome is forgotten, so a read that has settled sees every loss.
 //! - At most `MOST_IN_FLIGHT` batches wait before recording waits for the oldest (`make_room`). Memory of results under way is bounded too (`is_full`).
 //! - Each kernel is compiled once for a device. A refusal (`Error::Unsupported`) is kept like a program.
 //!
@@ -54,7 +54,7 @@ use rustc_hash::FxHashMap;
 
 use super::blocking::{Help, help};
 use super::event::{EventKind, Log};
-use super::fate::Fate;
+use super::memory_state::MemoryState;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Execution, OpenOptions, Program, Ran, Recording, Refusal};
 #[cfg(feature = "wgsl")]
 use crate::backend::{MaybeSend, MaybeSync};
@@ -149,17 +149,17 @@ impl Size {
 /// The memory that one command reads and writes.
 #[derive(Clone, Default)]
 pub(crate) struct Effect {
-    pub(crate) reads: Vec<Arc<Fate>>,
-    pub(crate) writes: Vec<Arc<Fate>>,
+    pub(crate) reads: Vec<Arc<MemoryState>>,
+    pub(crate) writes: Vec<Arc<MemoryState>>,
 }
 
 impl Effect {
     /// Adds memory that is read, and written if the flag says so.
-    pub(super) fn add(&mut self, fate: Arc<Fate>, writes: bool) {
+    pub(super) fn add(&mut self, state: Arc<MemoryState>, writes: bool) {
         if writes {
-            self.writes.push(fate.clone());
+            self.writes.push(state.clone());
         }
-        self.reads.push(fate);
+        self.reads.push(state);
     }
 
     /// Passes the checks of the memory that it reads to the memory that it writes.
@@ -177,8 +177,8 @@ impl Effect {
 
     /// Returns whether the commands of a turn that did not run would compute the same now: no later turn wrote to their inputs, or used their outputs.
     fn may_run_again(&self, turn: u64) -> bool {
-        self.reads.iter().all(|fate| fate.is_unwritten_since(turn))
-            && self.writes.iter().all(|fate| fate.is_last_turn(turn))
+        self.reads.iter().all(|state| state.is_unwritten_since(turn))
+            && self.writes.iter().all(|state| state.is_last_turn(turn))
     }
 }
 
@@ -366,12 +366,12 @@ impl Slot {
     }
 
     /// Prepares a host write to memory: submits everything recorded so far, and counts a turn.
-    pub(crate) fn begin_write(&self, fate: &Fate, log: &Log) {
+    pub(crate) fn begin_write(&self, state: &MemoryState, log: &Log) {
         let mut work = lock(&self.work);
         self.submit(&mut work, log);
         self.resolve_ready(&mut work, log);
         work.turn += 1;
-        fate.note_written(work.turn);
+        state.note_written(work.turn);
     }
 
     /// Commands that are recorded and not yet submitted, and submissions whose end is not known yet.
@@ -467,8 +467,8 @@ impl Slot {
     ) -> Submission {
         work.turn += 1;
         for effect in &*effects {
-            effect.reads.iter().for_each(|fate| fate.note_read(work.turn));
-            effect.writes.iter().for_each(|fate| fate.note_written(work.turn));
+            effect.reads.iter().for_each(|state| state.note_read(work.turn));
+            effect.writes.iter().for_each(|state| state.note_written(work.turn));
         }
         Submission { outcome: begin().shared(), effects, turn: work.turn, first: first.unwrap_or(work.turn) }
     }
@@ -596,7 +596,7 @@ impl Slot {
 
     /// A command ran: what it computed from lost inputs is lost.
     fn follow(&self, effect: &Effect, log: &Log) {
-        if let Some(input) = effect.reads.iter().find(|fate| fate.lost().is_some()) {
+        if let Some(input) = effect.reads.iter().find(|state| state.lost().is_some()) {
             let cause = Arc::new(Error::Device {
                 device: self.name.to_string(),
                 action: "computing it".to_owned(),
@@ -613,9 +613,9 @@ impl Slot {
     }
 
     fn lose(&self, effect: &Effect, cause: &Arc<Error>, log: &Log) {
-        for fate in &effect.writes {
-            if fate.lose(cause) && fate.is_held() {
-                log.push(EventKind::Lost, &self.name, &format!("the tensor {} was lost: {cause}", fate.label()));
+        for state in &effect.writes {
+            if state.lose(cause) && state.is_held() {
+                log.push(EventKind::Lost, &self.name, &format!("the tensor {} was lost: {cause}", state.label()));
             }
         }
     }

@@ -1,46 +1,15 @@
 //! Tensors: a handle of a shape, a dtype and memory on one device of an engine. Contents move to and from the host in `transfer`, and between devices in
-//! `relocate`.
+//! `relocate`. What a tensor tracks of its contents, and why, is in `tracker`.
 //!
-//! # What a tensor tracks
-//! A handle (`Tensor`) shares an `Inner`. Its `Place` is where the contents are now: slot, buffer, fate, and `released` once a memory scope gave the
-//! memory back. Beside the place, five things change over a tensor's life, each for another question.
-//!
-//! | | belongs to | changes | read by | question |
-//! | --- | --- | --- | --- | --- |
-//! | `version` | the tensor | a command that writes it is recorded, or the host wrote it | `relocate`, checks of indices | Was it written since I looked? |
-//! | `fate` (`Fate`) | memory on one device | it is used by a turn, lost or dropped | reads, `slot` | Do the contents exist? Who used them last? |
-//! | `is_shared` | the tensor | its memory is given to others; never reset | checks of indices | May others write without notice? |
-//! | `checked` (`Checked`) | the tensor | an operation checked it as indices | `is_within` | Are the contents known to be indices of this axis? |
-//! | `recorded` | the tensor | an expression records it; a copy is made | `Tensor::preserve` | Which expressions still read the contents as they are now? |
-//!
-//! - **Why `version` is not in `fate`.** A move gives the tensor a new fate and leaves its version. A version counts when a command is recorded, while
-//!   turns of a fate count when it is submitted.
-//! - **Why a loss is in `fate`.** Commands hold the fate and not the tensor. A loss therefore outlives dropped handles, and reaches what was computed
-//!   from it.
-//! - **Checks of indices** are in two places. `checked` saves checking an index tensor again. The fate's `checks` list what the contents depend on;
-//!   commands pass them on to what they write, and a read evaluates them.
-//!
-//! # What holds
-//! - `version` is counted up only while `Moves` is held, so a move that began before the write notices it and begins again.
-//! - Before anything overwrites a tensor, it calls `preserve`. Only operations' own results skip this, because no expression has recorded them
-//!   (`DispatchBuilder::fresh`).
-//! - A place is replaced only by `relocate`, once the copy is complete. A released place is never filled again.
-//!
-//! # An example
-//! `y = gather(x, i)` in a loop. The first time `i` is copied and its greatest index computed; `checked` has version 0 and the check, and so has the fate
-//! of `y`. Reading `y` looks at the number. Afterwards `is_within` is true, and `i` is used as it is. `i.write(..)` first copies `i` for expressions that
-//! have recorded it, then sets version 1, so the next gather checks again. After `i.buffer()` every gather checks.
+//! Clones share one `Inner`. What may change over a tensor's life is in its `Tracker` alone, so a place that was read once may be stale: whoever submits
+//! with it asks `is_at` while it holds `Moves`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
-use super::fate::Fate;
-use super::places::Checked;
-#[cfg(feature = "wgsl")]
-use super::recorded::Recorded;
-use super::{Engine, Shared, Slot};
+use super::tracker::{Place, Tracker};
+use super::{Engine, Shared};
 use crate::backend::{Buffer, DeviceInfo};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensor::DType;
 
 /// An array on one device of an engine: contiguous and row-major. Clones are cheap and share the memory.
@@ -65,112 +34,13 @@ pub(crate) struct Inner {
     shape: Box<[usize]>,
     dtype: DType,
     pub(crate) engine: Arc<Shared>,
-    place: Mutex<Place>,
-    /// Counts what was recorded or written to it, so that a move knows that it must begin again.
-    version: AtomicU64,
-    /// True if others may write to the memory without telling.
-    is_shared: AtomicBool,
-    /// The last check of its contents as places on an axis.
-    checked: Checked,
-    /// The expressions' records of it since it was last overwritten.
-    #[cfg(feature = "wgsl")]
-    recorded: Mutex<Vec<Weak<Recorded>>>,
-}
-
-/// The memory of a tensor and its device.
-#[derive(Clone)]
-pub(crate) struct Place {
-    pub(crate) slot: Arc<Slot>,
-    /// `None` for a tensor without elements.
-    pub(crate) buffer: Option<Arc<dyn Buffer>>,
-    /// The fate of the contents.
-    pub(crate) fate: Arc<Fate>,
-    /// Set once the memory was given back, by a memory scope.
-    pub(crate) released: Option<Arc<Error>>,
-}
-
-impl Place {
-    /// # Errors
-    /// [`Error::TensorLost`] when the contents are gone.
-    pub(super) fn check(&self, label: &str) -> Result<()> {
-        match self.released.as_ref().or(self.fate.lost()) {
-            None => Ok(()),
-            Some(cause) => Err(Error::TensorLost { tensor: label.to_owned(), cause: cause.clone() }),
-        }
-    }
-}
-
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Place> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives the memory back. Work that was recorded before keeps it until it is done, and what it computes is sound.
-    pub(crate) fn release(&self, cause: &Arc<Error>) {
-        let mut place = self.lock();
-        if place.released.is_none() && place.fate.lost().is_none() {
-            place.fate.note_dropped();
-            (place.released, place.buffer) = (Some(cause.clone()), None);
-        }
-    }
-
-    #[cfg(feature = "wgsl")]
-    pub(super) fn recorded(&self) -> MutexGuard<'_, Vec<Weak<Recorded>>> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the number of times it was written.
-    pub(super) fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
-    }
-
-    /// Notes that a command that writes it was recorded, or that the host wrote it. The caller holds [`super::relocate::Moves`].
-    pub(super) fn note_written(&self) {
-        self.version.fetch_add(1, Ordering::Release);
-    }
-
-    /// Notes that others have got the memory.
-    pub(super) fn note_shared(&self) {
-        self.is_shared.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_shared(&self) -> bool {
-        self.is_shared.load(Ordering::Acquire)
-    }
-
-    pub(super) fn checked(&self) -> &Checked {
-        &self.checked
-    }
-
-    /// Returns the fate of the contents where they are now.
-    pub(super) fn fate(&self) -> Arc<Fate> {
-        self.lock().fate.clone()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.lock().fate.note_dropped();
-    }
+    pub(crate) tracker: Tracker,
 }
 
 impl Tensor {
     pub(crate) fn assemble(engine: Arc<Shared>, label: Arc<str>, shape: &[usize], dtype: DType, place: Place) -> Self {
-        let (place, version) = (Mutex::new(place), AtomicU64::new(0));
-        Self {
-            inner: Arc::new(Inner {
-                label,
-                shape: shape.into(),
-                dtype,
-                engine,
-                place,
-                version,
-                is_shared: AtomicBool::new(false),
-                checked: Checked::default(),
-                #[cfg(feature = "wgsl")]
-                recorded: Mutex::default(),
-            }),
-        }
+        let tracker = Tracker::new(place);
+        Self { inner: Arc::new(Inner { label, shape: shape.into(), dtype, engine, tracker }) }
     }
 
     /// Returns the lengths of the axes; `[]` for a scalar.
@@ -259,16 +129,16 @@ impl Tensor {
     /// elements. Work recorded so far is submitted first by [`Engine::flush`].
     #[must_use]
     pub fn buffer(&self) -> Option<Arc<dyn Buffer>> {
-        self.inner.note_shared();
+        self.inner.tracker.note_shared();
         self.place().buffer
     }
 
     pub(crate) fn place(&self) -> Place {
-        self.inner.lock().clone()
+        self.inner.tracker.place().clone()
     }
 
     pub(super) fn set_place(&self, place: Place) {
-        *self.inner.lock() = place;
+        *self.inner.tracker.place() = place;
     }
 
     pub(super) fn downgrade(&self) -> Weak<Inner> {
@@ -285,18 +155,17 @@ impl Tensor {
     /// Returns whether the contents are there.
     #[cfg(feature = "wgsl")]
     pub(crate) fn is_live(&self) -> bool {
-        let place = self.inner.lock();
-        place.released.is_none() && place.fate.lost().is_none()
+        self.inner.tracker.place().cause().is_none()
     }
 
     /// Returns whether this is where it is now.
     pub(super) fn is_at(&self, place: &Place) -> bool {
-        let now = self.inner.lock();
-        Arc::ptr_eq(&now.fate, &place.fate) && now.released.is_none()
+        let now = self.inner.tracker.place();
+        Arc::ptr_eq(&now.state, &place.state) && now.released.is_none()
     }
 
     pub(crate) fn version(&self) -> u64 {
-        self.inner.version()
+        self.inner.tracker.version()
     }
 }
 

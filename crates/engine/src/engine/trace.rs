@@ -19,10 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::{self, Inside};
-use super::fate::Fate;
-use super::places::Axis;
+use super::index_checks::Axis;
+use super::memory_state::MemoryState;
 use super::slot::{Effect, Size};
-use super::tensor::{Inner, Place, Tensor};
+use super::tensor::{Inner, Tensor};
+use super::tracker::Place;
 use super::{Engine, Shared, Slot};
 use crate::backend::native::Stated;
 use crate::backend::{Bound, BoxFuture, Buffer, Command, Contents, Dispatch, Execution, Program};
@@ -52,9 +53,9 @@ enum Step {
         label: Arc<str>,
     },
     Dispatch(Traced),
-    /// The contents of the one tensor depend on places that the other one reports.
+    /// The contents of the one tensor depend on indices whose check the other one reports.
     Watch {
-        places: usize,
+        indices: usize,
         greatest: usize,
         axis: Axis,
     },
@@ -138,13 +139,13 @@ impl Shared {
         taken.spoiled |= !on;
     }
 
-    /// Notes a check of places.
-    pub(super) fn trace_watch(&self, places: &Tensor, greatest: &Tensor, axis: Axis) {
+    /// Notes a check of indices.
+    pub(super) fn trace_watch(&self, indices: &Tensor, greatest: &Tensor, axis: Axis) {
         let Some(trace) = self.current_trace() else { return };
         let mut taken = trace.lock();
-        let known = taken.number(places).zip(taken.number(greatest));
+        let known = taken.number(indices).zip(taken.number(greatest));
         taken.spoiled |= known.is_none();
-        taken.steps.extend(known.map(|(places, greatest)| Step::Watch { places, greatest, axis }));
+        taken.steps.extend(known.map(|(indices, greatest)| Step::Watch { indices, greatest, axis }));
     }
 
     /// Notes a dispatch over `tensors`: those of its bindings that are no uniforms, and whether it writes them.
@@ -221,8 +222,8 @@ impl Traced {
             for step in steps.iter_mut().rev() {
                 let traced = match step {
                     Step::Dispatch(traced) => traced,
-                    Step::Watch { places, greatest, .. } => {
-                        seen.extend([*places, *greatest]);
+                    Step::Watch { indices, greatest, .. } => {
+                        seen.extend([*indices, *greatest]);
                         continue;
                     }
                     Step::Output { .. } | Step::Part { .. } => continue,
@@ -258,7 +259,7 @@ fn shared(steps: &mut [Step], inputs: usize, kept: &[usize]) -> u64 {
         match step {
             Step::Dispatch(traced) => lasts.extend(traced.numbers().map(|number| (number, place))),
             // Those are asked for by others.
-            Step::Watch { places, greatest, .. } => whole.extend([*places, *greatest]),
+            Step::Watch { indices, greatest, .. } => whole.extend([*indices, *greatest]),
             Step::Output { .. } | Step::Part { .. } => {}
         }
     }
@@ -329,10 +330,10 @@ impl Steps {
                     known.push(Known::Tensor(tensor, place));
                 }
                 Step::Part { offset, label } => {
-                    let fate = Fate::new(label);
+                    let state = MemoryState::new(label);
                     // No handle refers to it: nobody misses it where it is lost.
-                    fate.note_dropped();
-                    known.push(Known::Part(*offset, fate));
+                    state.note_dropped();
+                    known.push(Known::Part(*offset, state));
                 }
                 Step::Dispatch(traced) => {
                     traced.record(shared, slot, &known, memory.as_ref())?;
@@ -344,9 +345,9 @@ impl Steps {
                         shared.finish_slot(slot).await;
                     }
                 }
-                Step::Watch { places, greatest, axis } => {
-                    let [places, greatest] = [*places, *greatest].map(|number| known.get(number)?.tensor());
-                    let _ = shared.watched(places?, greatest?, *axis);
+                Step::Watch { indices, greatest, axis } => {
+                    let [indices, greatest] = [*indices, *greatest].map(|number| known.get(number)?.tensor());
+                    let _ = shared.watched(indices?, greatest?, *axis);
                 }
             }
         }
@@ -361,7 +362,7 @@ enum Known {
     Nothing,
     Tensor(Tensor, Place),
     /// A result in the shared memory, from a byte on.
-    Part(u64, Arc<Fate>),
+    Part(u64, Arc<MemoryState>),
 }
 
 impl Known {
@@ -404,18 +405,18 @@ impl Traced {
             bindings.push(match argument {
                 Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
                 Argument::Tensor { number, bytes, written } => {
-                    let (buffer, offset, fate) = match known.get(*number)? {
+                    let (buffer, offset, state) = match known.get(*number)? {
                         // Another thread may have moved it since it was looked at.
                         Known::Tensor(tensor, place) if tensor.is_at(place) => {
                             if *written {
-                                tensor.inner.note_written();
+                                tensor.inner.tracker.note_written();
                             }
-                            (place.buffer.clone()?, 0, &place.fate)
+                            (place.buffer.clone()?, 0, &place.state)
                         }
-                        Known::Part(offset, fate) => (memory?.clone(), *offset, fate),
+                        Known::Part(offset, state) => (memory?.clone(), *offset, state),
                         Known::Nothing | Known::Tensor(..) => return None,
                     };
-                    effect.add(fate.clone(), *written);
+                    effect.add(state.clone(), *written);
                     Bound::Buffer { buffer, offset, bytes: *bytes }
                 }
             });

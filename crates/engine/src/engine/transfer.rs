@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::Shared;
 use super::relocate::{ATTEMPTS, contended};
 use super::slot::upload;
-use super::tensor::{Place, Tensor};
+use super::tensor::Tensor;
+use super::tracker::Place;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element};
 
@@ -137,7 +138,7 @@ impl Tensor {
             shared.spoil_trace();
             let span = shared.profiler().begin();
             let place = self.settled(shared).await?;
-            shared.verify(&place.fate).await?;
+            shared.verify(&place.state).await?;
             let Some(buffer) = place.buffer.as_ref().filter(|_| !into.is_empty()) else { return Ok(()) };
             let result = place.slot.device().read(buffer, offset, into).await;
             shared.profiler().end(span, || format!("read {}", self.label()), into.len() as u64);
@@ -202,11 +203,11 @@ impl Tensor {
             }
             for _ in 0..ATTEMPTS {
                 let place = self.live_place()?;
-                place.slot.begin_write(&place.fate, &shared.events);
+                place.slot.begin_write(&place.state, &shared.events);
                 let Some(buffer) = place.buffer.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
                 let span = shared.profiler().begin();
                 let written = if bytes.len() as u64 == self.byte_len() {
-                    place.fate.checks().clear();
+                    place.state.checks().clear();
                     upload(&place.slot, buffer, bytes).await
                 } else {
                     place.slot.device().write(buffer, offset, bytes).await
@@ -214,14 +215,14 @@ impl Tensor {
                 if let Err(error) = &written {
                     // Its contents are unknown now.
                     shared.note_outcome(&place.slot, &written);
-                    place.fate.lose(&Arc::new(error.clone()));
+                    place.state.lose(&Arc::new(error.clone()));
                 }
                 written?;
                 shared.profiler().end(span, || format!("write tensor {}", self.label()), bytes.len() as u64);
                 let _still = shared.moves.hold();
-                self.inner.note_written();
+                self.inner.tracker.note_written();
                 // If it was moved meanwhile, the copy may lack this write.
-                if Arc::ptr_eq(&self.place().fate, &place.fate) {
+                if Arc::ptr_eq(&self.place().state, &place.state) {
                     return Ok(());
                 }
             }

@@ -16,7 +16,7 @@
 //!    place of the builtins. `DispatchBuilder::with_texels` binds the tensors and the hidden uniform, and the dispatch continues as any other.
 //!
 //! # The app's own textures (`own`)
-//! They remain textures of their device, and the hardware filters them. Their tensor is no memory of the engine's: it carries the place, the fate and the
+//! They remain textures of their device, and the hardware filters them. Their tensor is no memory of the engine's: it carries the place, the state and the
 //! label. Where a kernel cannot be bound to one, the kernel runs on a copy of its texels, which is copied back if it was written (`Textured::copy`,
 //! `copy_back`). If the device refuses the form, all of them are copied.
 //!

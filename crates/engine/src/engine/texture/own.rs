@@ -1,6 +1,6 @@
 //! An app's textures, on a device that shares the app's wgpu device. Kernels are bound to them as they are.
 //!
-//! Such a texture's tensor is no memory of the engine's: it carries the place, the fate and the label, and only this module and dispatches know it.
+//! Such a texture's tensor is no memory of the engine's: it carries the place, the state and the label, and only this module and dispatches know it.
 //! Where a kernel cannot be bound to the texture, it runs on a copy of the texels, and what it writes is copied back.
 
 #[cfg(feature = "wgpu")]
@@ -14,7 +14,8 @@ use crate::backend::{Buffer, Command, Contents, ROW_ALIGNMENT, TextureAccess, Te
 use crate::engine::event::EventKind;
 use crate::engine::relocate::{contended, relocate};
 use crate::engine::slot::{Effect, Size};
-use crate::engine::tensor::{Place, Tensor};
+use crate::engine::tensor::Tensor;
+use crate::engine::tracker::Place;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, TextureBinding};
 use crate::tensor::DType;
@@ -110,7 +111,7 @@ impl Texture {
         self.own(|textures, buffer| textures.check_copy(buffer, writes))?
     }
 
-    /// The tensor that carries place and fate.
+    /// The tensor that carries place and state.
     pub(in crate::engine) fn own_tensor(&self) -> &Tensor {
         &self.texels
     }
@@ -144,20 +145,20 @@ impl Texture {
         shared.spoil_trace();
         let _still = shared.moves.hold();
         let (place, own) = self.own_place()?;
-        let Place { slot, buffer: Some(buffer), fate, .. } = rows.live_place()? else { return Ok(()) };
+        let Place { slot, buffer: Some(buffer), state, .. } = rows.live_place()? else { return Ok(()) };
         if !Arc::ptr_eq(&slot, &place.slot) {
             return Err(contended(rows.label()));
         }
         let bytes = rows.byte_len();
         let (source, target, from, to) =
-            if writes { (buffer, own, fate, place.fate.clone()) } else { (own, buffer, place.fate.clone(), fate) };
+            if writes { (buffer, own, state, place.state.clone()) } else { (own, buffer, place.state.clone(), state) };
         let command = Command::Copy { source, source_offset: 0, target, target_offset: 0, bytes };
         let effect = Effect { reads: vec![from], writes: vec![to] };
         for tensor in [&self.texels, rows] {
             shared.note_used(tensor);
         }
         let written = if writes { &self.texels } else { rows };
-        written.inner.note_written();
+        written.inner.tracker.note_written();
         shared.record(&place.slot, command, effect, Size::default());
         Ok(())
     }
@@ -275,10 +276,10 @@ impl crate::engine::Engine {
                         descriptor.with_samples(1).check()?;
                         shared.spoil_trace();
                         let words = usize::try_from(descriptor.level_offset(descriptor.levels)).unwrap_or(usize::MAX);
-                        let fate = crate::engine::fate::Fate::new(&label);
-                        let place = Place { slot, buffer: Some(buffer), fate, released: None };
+                        let state = crate::engine::memory_state::MemoryState::new(&label);
+                        let place = Place { slot, buffer: Some(buffer), state, released: None };
                         let tensor = Tensor::assemble(shared.clone(), label, &[words], DType::U32, place);
-                        tensor.inner.note_shared();
+                        tensor.inner.tracker.note_shared();
                         return Ok(Texture { is_own: true, ..Texture::of(tensor, descriptor) });
                     }
                     Err(error) => refusal = refusal.or(Some(error)),

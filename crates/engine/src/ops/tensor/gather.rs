@@ -8,7 +8,7 @@ use crate::backend::BoxFuture;
 use crate::backend::expression::Part;
 use crate::backend::native::{GreatestShape, NativeOperation};
 use crate::engine::Tensor;
-use crate::engine::places::Axis;
+use crate::engine::index_checks::Axis;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::evaluate::{compute, copied};

@@ -1,20 +1,20 @@
-//! The fate of the contents of a tensor's memory: whether they were lost and why, which turns of the device used them, and the checks of indices that
-//! they depend on.
+//! The state of a tensor's memory: whether the contents were lost and why, which turns of the device used them, and the checks of indices that they
+//! depend on.
 //!
-//! A fate belongs to memory on one device, not to a handle. The tensor's `Place` holds it, and so does each command that reads or writes the memory
+//! A state belongs to memory on one device, not to a handle. The tensor's `Place` holds it, and so does each command that reads or writes the memory
 //! (`Effect`), until the outcome of the command is known. A loss therefore survives dropped tensors, memory scopes and moves; the first cause stays.
-//! Turns count what the device was given, under the lock of its slot: `slot` asks them whether a command that did not run may run later. `tensor`
+//! Turns count what the device was given, under the lock of its slot: `slot` asks them whether a command that did not run may run later. `tracker`
 //! says how it differs from the other things that a tensor tracks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::places::Checks;
+use super::index_checks::Checks;
 use crate::error::Error;
 
-/// The fate of one tensor's memory on one device. The tensor holds it, and so does every command that reads or writes the memory: a loss
+/// The state of one tensor's memory on one device. The tensor holds it, and so does every command that reads or writes the memory: a loss
 /// outlives the tensor until all that was recorded with it is concluded.
-pub(crate) struct Fate {
+pub(crate) struct MemoryState {
     label: Arc<str>,
     lost: OnceLock<Arc<Error>>,
     /// No handle refers to the memory any more.
@@ -23,11 +23,11 @@ pub(crate) struct Fate {
     turn: AtomicU64,
     /// The turn that last wrote to it.
     written: AtomicU64,
-    /// The checks that the contents depend on: places that tensors name.
+    /// Checks of the indices that the contents were looked up with.
     checks: Checks,
 }
 
-impl Fate {
+impl MemoryState {
     pub(super) fn new(label: &Arc<str>) -> Arc<Self> {
         Arc::new(Self {
             label: label.clone(),
@@ -39,11 +39,11 @@ impl Fate {
         })
     }
 
-    /// Returns the fate of a copy.
+    /// Returns the state of a copy.
     pub(super) fn copied(label: &Arc<str>, from: &Self) -> Arc<Self> {
-        let fate = Self::new(label);
-        fate.checks.add(from.checks.list().into_iter());
-        fate
+        let state = Self::new(label);
+        state.checks.add(from.checks.list().into_iter());
+        state
     }
 
     pub(super) fn checks(&self) -> &Checks {

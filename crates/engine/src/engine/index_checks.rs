@@ -1,42 +1,42 @@
 //! Indices that tensors hold, checked on the device. The device computes their maximum, which says whether they lie within their axis. A read of anything
 //! that depends on them evaluates the check. It belongs to the memory that depends on it, and commands pass it on from what they read to what they write.
 
-#![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "operations alone look at places"))]
+#![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "operations alone look at indices"))]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use super::Shared;
-use super::fate::Fate;
+use super::memory_state::MemoryState;
 use super::slot::Slot;
 use super::tensor::Tensor;
 use crate::backend::Buffer;
 use crate::error::{Error, Result};
 
-/// An axis, and which operation looks places up there.
+/// An axis, and which operation looks indices up there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Axis {
     pub(crate) operation: &'static str,
     pub(crate) axis: usize,
     pub(crate) length: usize,
-    /// True if places below 0 count from the end.
+    /// True if indices below 0 count from the end.
     pub(crate) is_signed: bool,
 }
 
 impl Axis {
-    /// Returns whether the same places are within both.
+    /// Returns whether the same indices are within both.
     fn is_like(self, other: Self) -> bool {
         (self.length, self.is_signed) == (other.length, other.is_signed)
     }
 
-    /// Returns the error for the greatest of the places, to each of which the length was added if they are signed.
+    /// Returns the error for the greatest of the indices, to each of which the length was added if they are signed.
     fn fault(self, greatest: u32) -> Option<Error> {
         let length = self.length as u64;
         let most = if self.is_signed { 2 * length } else { length };
         if u64::from(greatest) < most {
             return None;
         }
-        let (place, least) = match self.is_signed {
+        let (index, least) = match self.is_signed {
             true => (i64::from(greatest.wrapping_sub(self.length as u32).cast_signed()), -(self.length as i64)),
             false => (i64::from(greatest), 0),
         };
@@ -44,14 +44,14 @@ impl Axis {
         Some(Error::InvalidInput {
             what: format!("an index of {operation}"),
             reason: format!(
-                "index {place} is out of range on axis {axis}, whose indices are {least} to {}",
+                "index {index} is out of range on axis {axis}, whose indices are {least} to {}",
                 length - 1
             ),
         })
     }
 }
 
-/// Places of one evaluation, or of all replays of a graph.
+/// A check of the indices of one evaluation, or of all replays of a graph.
 pub(crate) struct Check {
     axis: Axis,
     /// The device of the number. If the device is dropped first, nothing is reported.
@@ -63,7 +63,13 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    fn is_sound(&self) -> bool {
+    /// Returns whether it is a check of indices of such an axis.
+    pub(super) fn is_for(&self, axis: Axis) -> bool {
+        self.axis.is_like(axis)
+    }
+
+    /// Returns whether the greatest index is known, and lies within the axis.
+    pub(super) fn is_sound(&self) -> bool {
         self.known.get().is_some_and(|&greatest| self.axis.fault(greatest).is_none())
     }
 
@@ -123,31 +129,10 @@ impl Checks {
     }
 }
 
-/// The check of a tensor's contents, and the version that it looked at.
-struct Known {
-    version: u64,
-    check: Arc<Check>,
-}
-
-/// The last check of a tensor's contents.
-#[derive(Default)]
-pub(super) struct Checked(Mutex<Option<Box<Known>>>);
-
-impl Checked {
-    fn lock(&self) -> MutexGuard<'_, Option<Box<Known>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Tensor {
-    /// Returns whether the contents were found to be places on such an axis, and nobody has written to them since.
+    /// Returns whether the contents were found to be indices of such an axis, and nobody has written to them since.
     pub(crate) fn is_within(&self, axis: Axis) -> bool {
-        let inner = &self.inner;
-        !inner.is_shared()
-            && inner.checked().lock().as_deref().is_some_and(|known| {
-                let check = &known.check;
-                check.axis.is_like(axis) && check.is_sound() && known.version == inner.version()
-            })
+        self.inner.tracker.is_within(axis)
     }
 }
 
@@ -159,17 +144,12 @@ const MOST_UNSEEN: usize = 256;
 pub(super) struct Unseen(Mutex<Vec<Weak<Check>>>);
 
 impl Shared {
-    /// Ties what reads `places` to a check of them: `greatest` is a number for it alone. `of` is what they are a copy of, and its version at most.
-    pub(crate) async fn watch(&self, places: &Tensor, greatest: &Tensor, axis: Axis, of: (&Tensor, u64)) {
-        self.trace_watch(places, greatest, axis);
-        if let Some(check) = self.watched(places, greatest, axis).filter(|check| !check.is_replayed) {
+    /// Ties what reads `indices` to a check of them: `greatest` is a number for it alone. `of` is what they are a copy of, and its version at most.
+    pub(crate) async fn watch(&self, indices: &Tensor, greatest: &Tensor, axis: Axis, of: (&Tensor, u64)) {
+        self.trace_watch(indices, greatest, axis);
+        if let Some(check) = self.watched(indices, greatest, axis).filter(|check| !check.is_replayed) {
             let (tensor, version) = of;
-            let mut known = tensor.inner.checked().lock();
-            // A pending check of the same contents serves as well.
-            let same = known.as_deref().is_some_and(|known| known.version == version && known.check.axis.is_like(axis));
-            if !same {
-                *known = Some(Box::new(Known { version, check }));
-            }
+            tensor.inner.tracker.note_checked(version, axis, check);
         }
         self.look().await;
     }
@@ -186,8 +166,8 @@ impl Shared {
         }
     }
 
-    pub(super) fn watched(&self, places: &Tensor, greatest: &Tensor, axis: Axis) -> Option<Arc<Check>> {
-        let (place, number) = (places.place(), greatest.place());
+    pub(super) fn watched(&self, indices: &Tensor, greatest: &Tensor, axis: Axis) -> Option<Arc<Check>> {
+        let (place, number) = (indices.place(), greatest.place());
         let buffer = number.buffer?;
         let is_replayed = self.current_capture().is_some();
         let slot = Arc::downgrade(&number.slot);
@@ -195,13 +175,13 @@ impl Shared {
         if !is_replayed {
             self.unseen.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&check));
         }
-        place.fate.checks().add([check.clone()].into_iter());
+        place.state.checks().add([check.clone()].into_iter());
         Some(check)
     }
 
-    /// Reports places out of range that contents depend on.
-    pub(super) async fn verify(&self, fate: &Fate) -> Result<()> {
-        for check in fate.checks().list() {
+    /// Reports indices out of range that contents depend on.
+    pub(super) async fn verify(&self, state: &MemoryState) -> Result<()> {
+        for check in state.checks().list() {
             check.verify(self).await?;
         }
         Ok(())
