@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use super::floats::Floats;
 use super::forms::forms;
+use super::gemv::{self, Rows};
 use super::product::{self, Columns, How, with_turned};
 use super::slabs::{THREADS_PAY, by_slabs};
 use super::tiles::{Matrix, Tiles};
-use super::vector::{self, Rows};
 use crate::backend::native::{MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -323,7 +323,7 @@ unsafe fn vector(
             with_rows(matrix, [rows, terms], |m| {
                 let (all, y) = (Floats(m.start.cast_mut(), usize::MAX / 8), Floats(y, 2 * rows));
                 let shape = Rows { first: 0, rows, terms: 2 * terms, row: m.row, term: 1 };
-                vector::products_with_two(all, shape, [re, im], y, limits)
+                gemv::products_with_two(all, shape, [re, im], y, limits)
             })
         };
     }
@@ -340,7 +340,7 @@ unsafe fn vector(
     for (v, y) in [&first, &second].into_iter().zip(&mut sums) {
         let (m, to) = (Floats(matrix.start.cast_mut(), usize::MAX / 8), Floats(y.as_mut_ptr(), y.len()));
         // SAFETY: the matrix has these rows of real numbers, and the vector and the result as many (this function's contract).
-        unsafe { vector::product(m, shape, floats(v), (0, 1), (to, 0), limits)? };
+        unsafe { gemv::product(m, shape, floats(v), (0, 1), (to, 0), limits)? };
     }
     let [one, other] = &sums;
     for row in 0..rows {

@@ -71,6 +71,8 @@ mod forms;
 mod fourier;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod gathers;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod gemv;
 mod memory;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod multiply;
@@ -78,6 +80,10 @@ mod multiply;
 mod native;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod order;
+#[cfg(target_arch = "x86_64")]
+mod packed_dot;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod patches;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod pools;
 mod prefix;
@@ -101,15 +107,9 @@ mod scatters;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod slabs;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
-mod taps;
-#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod tiles;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
-mod vector;
-#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod windows;
-#[cfg(target_arch = "x86_64")]
-mod words;
 
 #[allow(unused_imports, reason = "which rooms are named depends on the features")]
 use cantus_base::{error, tensor, threads};

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::fault::Fault;
 use super::floats::Floats;
+use super::gemv::{self, Rows};
 use super::memory::Keeper;
 use super::native::{Call, Operation, Work, exactly};
+#[cfg(target_arch = "x86_64")]
+use super::packed_dot::{self, Lines, Part};
 use super::product::{self, How};
 use super::slabs::{THREADS_PAY, by_slabs};
 use super::tiles::Matrix;
-use super::vector::{self, Rows};
-#[cfg(target_arch = "x86_64")]
-use super::words::{self, Lines, Part};
 use super::{complexes, doubles};
 use crate::backend::native::MatmulShape;
 use crate::spmd::{Limits, Stopped};
@@ -64,11 +64,11 @@ unsafe fn product_of_words<T: Part>(
         };
         let left = lines(a, shape.a.offsets[batch], shape.m, shape.a.row, shape.a.column);
         let right = lines(b, shape.b.offsets[batch], shape.n, shape.b.column, shape.b.row);
-        words::with_words(left, how.parallel, |a| {
+        packed_dot::with_words(left, how.parallel, |a| {
             by_slabs([shape.m, shape.n, shape.k], limits, |rows, columns| {
                 let c = Matrix { start: c.at(rows.start, columns.start), ..c };
                 let a = Matrix { start: a.at(rows.start, 0), ..a };
-                words::product::<T>(rows.len(), c, a, right.part(columns), how)
+                packed_dot::product::<T>(rows.len(), c, a, right.part(columns), how)
             })
         })
     }
@@ -138,10 +138,10 @@ pub(super) fn matmul<'a>(
             unsafe {
                 if n == 1 {
                     let rows = Rows { first: left, rows: m, terms: k, row: of_a.0, term: of_a.1 };
-                    vector::product(a, rows, b, (right, of_b.1), (c, to), limits)?;
+                    gemv::product(a, rows, b, (right, of_b.1), (c, to), limits)?;
                 } else {
                     let rows = Rows { first: right, rows: n, terms: k, row: of_b.0, term: of_b.1 };
-                    vector::product(b, rows, a, (left, of_a.1), (c, to), limits)?;
+                    gemv::product(b, rows, a, (left, of_a.1), (c, to), limits)?;
                 }
             }
         }

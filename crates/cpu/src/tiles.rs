@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use super::patches::{self, Patches, Run};
 use super::registers::{Integers, Lanes};
 #[cfg(target_arch = "x86_64")]
 use super::registers::{Integers256, Integers512, Pairs, Quads};
-use super::taps::{self, Run, Taps};
 use crate::spmd::math::Baseline;
 #[cfg(target_arch = "x86_64")]
 use crate::spmd::math::{Fma, Fma512};
@@ -146,17 +146,17 @@ pub(super) trait Planes: Tiles {
     /// The set's tiles of integers of 32 bits.
     type Integers: Tiles;
 
-    /// Packs what weights meet at a tile's columns: see [`taps::lay_out`].
+    /// Packs what weights meet at a tile's columns: see [`patches::lay_out`].
     ///
     /// # Safety
     /// As there.
-    unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32);
+    unsafe fn lay_out(image: *const f32, patches: &Patches, weights: Range<usize>, runs: &[Run], to: *mut f32);
 
-    /// Adds up planes as they lie: see [`taps::planes`].
+    /// Adds up planes as they lie: see [`patches::planes`].
     ///
     /// # Safety
     /// As there.
-    unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize);
+    unsafe fn planes(image: *const f32, patches: &Patches, weights: *const f32, to: *mut f32, outputs: usize);
 }
 
 /// The rows and vectors of sums leave registers for a tile's columns of one term and for one element of the left operand. Fewer rows and half of the
@@ -243,31 +243,31 @@ macro_rules! planes {
         impl Planes for $isa {
             type Integers = $integers;
 
-            unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
+            unsafe fn lay_out(image: *const f32, patches: &Patches, weights: Range<usize>, runs: &[Run], to: *mut f32) {
                 $(#[target_feature(enable = $features)])?
-                unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
-                    // SAFETY: what is met may be read, and there is room (the contract of `taps::lay_out`); this code may use the set.
-                    unsafe { taps::lay_out::<$isa, $columns>(image, taps, weights, runs, to) }
+                unsafe fn lay_out(image: *const f32, patches: &Patches, weights: Range<usize>, runs: &[Run], to: *mut f32) {
+                    // SAFETY: what is met may be read, and there is room (the contract of `patches::lay_out`); this code may use the set.
+                    unsafe { patches::lay_out::<$isa, $columns>(image, patches, weights, runs, to) }
                 }
                 // SAFETY: as there, and the processor has the set (the contract of `Planes`).
-                unsafe { lay_out(image, taps, weights, runs, to) }
+                unsafe { lay_out(image, patches, weights, runs, to) }
             }
 
-            unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
+            unsafe fn planes(image: *const f32, patches: &Patches, weights: *const f32, to: *mut f32, outputs: usize) {
                 $(#[target_feature(enable = $features)])?
-                unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
-                    // SAFETY: what taps reach may be read, and there are weights and room for `outputs` planes (the contract of `taps::planes`).
+                unsafe fn planes(image: *const f32, patches: &Patches, weights: *const f32, to: *mut f32, outputs: usize) {
+                    // SAFETY: what patches reach may be read, and there are weights and room for `outputs` planes (the contract of `patches::planes`).
                     unsafe {
                         match outputs {
-                            1 => taps::planes::<$isa, 1>(image, taps, weights, to),
-                            2 => taps::planes::<$isa, 2>(image, taps, weights, to),
-                            3 => taps::planes::<$isa, 3>(image, taps, weights, to),
-                            _ => taps::planes::<$isa, { taps::TOGETHER }>(image, taps, weights, to),
+                            1 => patches::planes::<$isa, 1>(image, patches, weights, to),
+                            2 => patches::planes::<$isa, 2>(image, patches, weights, to),
+                            3 => patches::planes::<$isa, 3>(image, patches, weights, to),
+                            _ => patches::planes::<$isa, { patches::TOGETHER }>(image, patches, weights, to),
                         }
                     }
                 }
                 // SAFETY: as there, and the processor has the set (the contract of `Planes`).
-                unsafe { planes(image, taps, weights, to, outputs) }
+                unsafe { planes(image, patches, weights, to, outputs) }
             }
         }
     )*};

@@ -11,9 +11,9 @@ use super::floats::Floats;
 use super::memory::Keeper;
 use super::multiply::matmul;
 use super::native::{self, Operation, Work, exactly};
+use super::patches::{BEHIND, Patches, Run, TOGETHER};
 use super::product::{self, Line};
 use super::slabs::THREADS_PAY;
-use super::taps::{BEHIND, Run, TOGETHER, Taps};
 use super::tiles::{Begin, Matrix, Planes, with_tiles};
 use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
@@ -33,7 +33,7 @@ const PADDED: [usize; 2] = [1 << 22, 8];
 
 /// An image with its zeros: rows, each as a line for every column of the window's step.
 struct Padded {
-    taps: Taps,
+    patches: Patches,
     /// Columns of a line.
     line: usize,
     /// A weight applies to the row, or to the line.
@@ -71,8 +71,8 @@ impl Padded {
         }
         let lines = (0..stride_x).map(|line| (0..kw).any(|j| j * step_x % stride_x == line)).listed();
         let planes = shape.channels[0] / shape.groups;
-        let taps = Taps { offsets, planes, plane, row: stride_y * row, size: shape.output };
-        Some(Self { taps, line, rows, lines })
+        let patches = Patches { offsets, planes, plane, row: stride_y * row, size: shape.output };
+        Some(Self { patches, line, rows, lines })
     }
 
     /// Copies a plane with the zeros around it. Floats that no weight multiplies are left as they are.
@@ -120,12 +120,12 @@ fn from_row(plane: &[f32], row: usize, width: usize) -> &[f32] {
 }
 
 /// The runs of a panel's pixels.
-fn runs(taps: &Taps, first: usize, count: usize) -> Vec<Run> {
+fn runs(patches: &Patches, first: usize, count: usize) -> Vec<Run> {
     let (mut runs, mut at) = (Vec::new(), 0);
     while at < count {
-        let (y, x) = ((first + at) / taps.size[1], (first + at) % taps.size[1]);
-        let length = (taps.size[1] - x).min(count - at);
-        runs.push(Run { from: y * taps.row + x, at, length });
+        let (y, x) = ((first + at) / patches.size[1], (first + at) % patches.size[1]);
+        let length = (patches.size[1] - x).min(count - at);
+        runs.push(Run { from: y * patches.row + x, at, length });
         at += length;
     }
     runs
@@ -214,16 +214,16 @@ impl Call<'_> {
 
     /// Some planes of a group's result are added up at a time.
     fn planes<T: Planes>(&self) -> Result<(), Stopped> {
-        let (shape, taps) = (self.shape, &self.padded.taps);
-        let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
-        let pixels = taps.size[0] * taps.size[1];
+        let (shape, patches) = (self.shape, &self.padded.patches);
+        let (outputs, depth) = (shape.channels[1] / shape.groups, patches.planes * patches.offsets.len());
+        let pixels = patches.size[0] * patches.size[1];
         threads::try_each(shape.images * shape.groups, |task| {
             self.limits.begin().check()?;
             let (image, group) = (task / shape.groups, task % shape.groups);
-            let floats = taps.planes * taps.plane;
+            let floats = patches.planes * patches.plane;
             product::with_scratch([floats + BEHIND, 0], |[planes, _]| {
-                for (channel, to) in planes[..floats].chunks_exact_mut(taps.plane).enumerate() {
-                    self.padded.fill(shape, self.channel(image, group * taps.planes + channel), to);
+                for (channel, to) in planes[..floats].chunks_exact_mut(patches.plane).enumerate() {
+                    self.padded.fill(shape, self.channel(image, group * patches.planes + channel), to);
                 }
                 for first in (0..outputs).step_by(TOGETHER) {
                     let output = group * outputs + first;
@@ -231,7 +231,7 @@ impl Call<'_> {
                     unsafe {
                         let weights = self.w.at(output * depth).cast_const();
                         let to = self.y.at((image * shape.channels[1] + output) * pixels);
-                        T::planes(planes.as_ptr(), taps, weights, to, TOGETHER.min(outputs - first));
+                        T::planes(planes.as_ptr(), patches, weights, to, TOGETHER.min(outputs - first));
                     }
                 }
             });
@@ -241,9 +241,9 @@ impl Call<'_> {
 
     /// Products with what the weights meet.
     fn products<T: Planes>(&self, keeper: Option<&Arc<Keeper>>) -> Result<(), Stopped> {
-        let (shape, taps) = (self.shape, &self.padded.taps);
-        let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
-        let panels = (taps.size[0] * taps.size[1]).div_ceil(T::TILE[1]);
+        let (shape, patches) = (self.shape, &self.padded.patches);
+        let (outputs, depth) = (shape.channels[1] / shape.groups, patches.planes * patches.offsets.len());
+        let panels = (patches.size[0] * patches.size[1]).div_ceil(T::TILE[1]);
         let (strip, all) = (product::strip_floats::<T>(depth) / 16, outputs.div_ceil(T::TILE[0]));
         // Rows a power of two apart would share a set of the first cache.
         let pack = panels * shape.images >= PACKING_PAYS || depth.is_multiple_of(1024);
@@ -259,13 +259,13 @@ impl Call<'_> {
             let apart = shape.images >= threads::count();
             spread(apart, shape.images, |image| {
                 let channels = shape.channels[0];
-                product::with_scratch([channels * taps.plane + BEHIND, 0], |[planes, _]| {
-                    let whole = &mut planes[..channels * taps.plane];
+                product::with_scratch([channels * patches.plane + BEHIND, 0], |[planes, _]| {
+                    let whole = &mut planes[..channels * patches.plane];
                     if apart {
-                        let planes = whole.chunks_exact_mut(taps.plane).enumerate();
+                        let planes = whole.chunks_exact_mut(patches.plane).enumerate();
                         planes.for_each(|(channel, to)| self.padded.fill(shape, self.channel(image, channel), to));
                     } else {
-                        threads::each_chunk(whole, taps.plane, |channel, to| {
+                        threads::each_chunk(whole, patches.plane, |channel, to| {
                             self.padded.fill(shape, self.channel(image, channel), to);
                         });
                     }
@@ -303,7 +303,7 @@ impl Call<'_> {
 
     /// The weights of a group as they lie.
     fn weights(&self, group: usize) -> Matrix<*const f32> {
-        let depth = self.padded.taps.planes * self.padded.taps.offsets.len();
+        let depth = self.padded.patches.planes * self.padded.patches.offsets.len();
         let outputs = self.shape.channels[1] / self.shape.groups;
         // SAFETY: the binding holds the weights of all groups.
         let start = unsafe { self.w.at(group * outputs * depth).cast_const() };
@@ -319,10 +319,10 @@ impl Call<'_> {
         strips: Range<usize>,
         panels: Range<usize>,
     ) -> Result<(), Stopped> {
-        let (shape, taps, [tall, wide]) = (self.shape, &self.padded.taps, T::TILE);
-        let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
-        let pixels = taps.size[0] * taps.size[1];
-        let image_at = planes[group * taps.planes * taps.plane..].as_ptr();
+        let (shape, patches, [tall, wide]) = (self.shape, &self.padded.patches, T::TILE);
+        let (outputs, depth) = (shape.channels[1] / shape.groups, patches.planes * patches.offsets.len());
+        let pixels = patches.size[0] * patches.size[1];
+        let image_at = planes[group * patches.planes * patches.plane..].as_ptr();
         let weights = self.weights(group);
         let most = LAID_OUT / wide;
         product::with_right(PANELS * most * wide, |lines| {
@@ -332,7 +332,7 @@ impl Call<'_> {
                 let here = first..(first + PANELS).min(panels.end);
                 let mut runs_of: [Vec<Run>; PANELS] = [const { Vec::new() }; PANELS];
                 for (panel, to) in here.clone().zip(&mut runs_of) {
-                    *to = runs(taps, panel * wide, wide.min(pixels - panel * wide));
+                    *to = runs(patches, panel * wide, wide.min(pixels - panel * wide));
                 }
                 for term in (0..depth).step_by(most) {
                     let terms = most.min(depth - term);
@@ -340,7 +340,7 @@ impl Call<'_> {
                     // terms; each task has rows and columns of the result to itself.
                     unsafe {
                         for (place, runs) in runs_of.iter().enumerate().take(here.len()) {
-                            T::lay_out(image_at, taps, term..term + terms, runs, laid_out.add(place * most * wide));
+                            T::lay_out(image_at, patches, term..term + terms, runs, laid_out.add(place * most * wide));
                         }
                         for (place, panel) in here.clone().enumerate() {
                             let column = panel * wide;

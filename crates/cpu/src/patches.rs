@@ -10,7 +10,7 @@ pub(super) const BEHIND: usize = 32;
 pub(super) const TOGETHER: usize = 4;
 
 /// The places of an image, with its zeros, that one group's weights apply to.
-pub(super) struct Taps {
+pub(super) struct Patches {
     /// The distance of each weight of a plane from the first.
     pub(super) offsets: Vec<usize>,
     /// Planes that a group reads.
@@ -33,22 +33,22 @@ pub(super) struct Run {
 /// Puts what some of a group's weights meet into a panel, `W` floats for each.
 ///
 /// # Safety
-/// The processor has the set. `image` is a group's first plane; whatever runs and taps reach may be read, and [`BEHIND`] floats more. `to` has room.
+/// The processor has the set. `image` is a group's first plane; whatever runs and patches reach may be read, and [`BEHIND`] floats more. `to` has room.
 #[inline(always)]
 pub(super) unsafe fn lay_out<I: Lanes, const W: usize>(
     image: *const f32,
-    taps: &Taps,
+    patches: &Patches,
     weights: Range<usize>,
     runs: &[Run],
     to: *mut f32,
 ) {
-    let count = taps.offsets.len();
+    let count = patches.offsets.len();
     let (mut plane, mut place) = (weights.start / count, weights.start % count);
-    // SAFETY: what runs and taps reach may be read, and `to` has room (this function's contract). What is copied beyond a run is written
+    // SAFETY: what runs and patches reach may be read, and `to` has room (this function's contract). What is copied beyond a run is written
     // again by the next one, or the next weight's; the last weight's are copied by themselves.
     unsafe {
         for at in 0..weights.len() {
-            let from = image.add(plane * taps.plane + *taps.offsets.get_unchecked(place));
+            let from = image.add(plane * patches.plane + *patches.offsets.get_unchecked(place));
             let to = to.add(at * W);
             if at + 1 == weights.len() {
                 for run in runs {
@@ -75,21 +75,21 @@ pub(super) unsafe fn lay_out<I: Lanes, const W: usize>(
 /// `R` planes of the result, from a group's planes as they lie.
 ///
 /// # Safety
-/// The processor has the set. Whatever the taps reach from `image` may be read, and [`BEHIND`] floats more; there are weights for all planes, and `to` is
+/// The processor has the set. Whatever the patches reach from `image` may be read, and [`BEHIND`] floats more; there are weights for all planes, and `to` is
 /// the whole of them.
 #[inline(always)]
 #[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
 pub(super) unsafe fn planes<I: Lanes, const R: usize>(
     image: *const f32,
-    taps: &Taps,
+    patches: &Patches,
     weights: *const f32,
     to: *mut f32,
 ) {
-    let [rows, columns] = taps.size;
-    let count = taps.offsets.len();
-    let depth = taps.planes * count;
-    let offsets = taps.offsets.as_ptr();
-    // SAFETY: what taps reach may be read, and `to` has all planes (this function's contract). What is stored beyond a row is stored
+    let [rows, columns] = patches.size;
+    let count = patches.offsets.len();
+    let depth = patches.planes * count;
+    let offsets = patches.offsets.as_ptr();
+    // SAFETY: what patches reach may be read, and `to` has all planes (this function's contract). What is stored beyond a row is stored
     // again with the next; at a plane's end only what is part of it.
     unsafe {
         for row in 0..rows {
@@ -98,8 +98,8 @@ pub(super) unsafe fn planes<I: Lanes, const R: usize>(
                 let mut sums = [[I::zero(); 2]; R];
                 // By `while`, as in the tiles of a product.
                 let mut plane = 0;
-                while plane < taps.planes {
-                    let from = image.wrapping_add(plane * taps.plane + row * taps.row + at);
+                while plane < patches.planes {
+                    let from = image.wrapping_add(plane * patches.plane + row * patches.row + at);
                     let mut place = 0;
                     while place < count {
                         let from = from.wrapping_add(*offsets.add(place));
