@@ -157,7 +157,7 @@ fn not_linked(error: cantus_link::Error) -> Error {
             kernel: file.clone(),
             place: error::SourcePlace::of(text, place.clone()),
             report: {
-                let note = text.get(place.start..).and_then(front::said::of_template);
+                let note = text.get(place.start..).and_then(front::diagnostics::of_template);
                 format!("{error}{}", note.unwrap_or_default())
             },
         },

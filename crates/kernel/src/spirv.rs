@@ -77,8 +77,8 @@ pub fn share(words: &[u32]) -> Result<Vec<u32>, &'static str> {
                     classes.insert(id, class);
                 }
             }
-            (224, &[.., said]) | (225, &[.., said]) if !semantics.contains_key(&said) => {
-                semantics.insert(said, bound);
+            (224, &[.., semantics_id]) | (225, &[.., semantics_id]) if !semantics.contains_key(&semantics_id) => {
+                semantics.insert(semantics_id, bound);
                 bound += 1;
             }
             _ => {}
@@ -98,8 +98,8 @@ pub fn share(words: &[u32]) -> Result<Vec<u32>, &'static str> {
             (62, [_, pointer, ..]) if of_shared(pointer) => 3,
             (4457, [_, _, _, pointer, ..]) if of_shared(pointer) => 6,
             (4458, [_, pointer, ..]) if of_shared(pointer) => 5,
-            (224 | 225, [.., said]) => {
-                if let (Some(id), Some(last)) = (semantics.get(said), new.last_mut()) {
+            (224 | 225, [.., semantics_id]) => {
+                if let (Some(id), Some(last)) = (semantics.get(semantics_id), new.last_mut()) {
                     *last = *id;
                 }
                 continue;

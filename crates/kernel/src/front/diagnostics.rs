@@ -12,15 +12,15 @@ use super::report::without_handles;
 
 /// The message and label of a cause.
 pub(super) fn of_cause(cause: &(dyn Error + 'static)) -> String {
-    let said = cause.downcast_ref().and_then(of_entry);
-    let said = said.or_else(|| cause.downcast_ref().and_then(of_varying));
-    let said = said.or_else(|| cause.downcast_ref().and_then(of_variable));
-    let said = said.or_else(|| cause.downcast_ref().and_then(of_local));
-    let said = said.or_else(|| cause.downcast_ref().and_then(of_function));
-    let said = said.or_else(|| cause.downcast_ref().and_then(of_call));
-    let said = said.or_else(|| cause.downcast_ref().and_then(of_expression));
-    let said = said.or_else(|| cause.downcast_ref().and_then(of_made_type));
-    said.unwrap_or_else(|| without_handles(&cause.to_string()))
+    let message = cause.downcast_ref().and_then(of_entry);
+    let message = message.or_else(|| cause.downcast_ref().and_then(of_varying));
+    let message = message.or_else(|| cause.downcast_ref().and_then(of_variable));
+    let message = message.or_else(|| cause.downcast_ref().and_then(of_local));
+    let message = message.or_else(|| cause.downcast_ref().and_then(of_function));
+    let message = message.or_else(|| cause.downcast_ref().and_then(of_call));
+    let message = message.or_else(|| cause.downcast_ref().and_then(of_expression));
+    let message = message.or_else(|| cause.downcast_ref().and_then(of_made_type));
+    message.unwrap_or_else(|| without_handles(&cause.to_string()))
 }
 
 /// The message of naga's reader about operands, which shows its module's types.

@@ -2,7 +2,7 @@
 
 use naga::{Span, WithSpan};
 
-use super::{Fault, report, said};
+use super::{Fault, diagnostics, report};
 use crate::error::{Error, SourcePlace};
 use cantus_base::listed::{Listed, Ordered};
 
@@ -209,11 +209,11 @@ impl Source {
     pub(crate) fn parse_error(&self, error: &naga::front::wgsl::ParseError) -> Error {
         let place = error.labels().next().and_then(|(span, _)| self.place(span));
         let is_plain = self.edited.is_none() && !self.file.is_linked();
-        let said = said::of_operands(error.message());
-        let mut report = if is_plain && said.is_none() && !report::has_long_lines(&self.text) {
+        let message = diagnostics::of_operands(error.message());
+        let mut report = if is_plain && message.is_none() && !report::has_long_lines(&self.text) {
             error.emit_to_string_with_path(&self.text, &self.file)
         } else {
-            let message = std::iter::once(said.as_deref().unwrap_or_else(|| error.message()))
+            let message = std::iter::once(message.as_deref().unwrap_or_else(|| error.message()))
                 .chain(error.notes())
                 .listed()
                 .join("\n");
@@ -221,8 +221,9 @@ impl Source {
             self.emit(message, labels.collect())
         };
         let rest = error.labels().next().and_then(|(span, _)| self.rest(self.span(span)));
-        report.push_str(rest.and_then(said::of_template).unwrap_or_default());
-        report.push_str(&rest.and_then(|rest| said::of_other_language(error.message(), rest)).unwrap_or_default());
+        report.push_str(rest.and_then(diagnostics::of_template).unwrap_or_default());
+        report
+            .push_str(&rest.and_then(|rest| diagnostics::of_other_language(error.message(), rest)).unwrap_or_default());
         if error.message().starts_with("expected `;`")
             && let Some(line) = error.labels().next().and_then(|(span, _)| self.line_before(self.span(span)))
         {
@@ -237,7 +238,7 @@ impl Source {
         let mut message = report::without_handles(&error.as_inner().to_string());
         let mut cause = error.as_inner().source();
         while let Some(inner) = cause {
-            message = format!("{message}: {}", said::of_cause(inner));
+            message = format!("{message}: {}", diagnostics::of_cause(inner));
             cause = inner.source();
         }
         let label =

@@ -42,6 +42,7 @@
 
 mod aliases;
 mod constants;
+pub(crate) mod diagnostics;
 mod domain;
 mod edits;
 mod eval;
@@ -54,7 +55,6 @@ mod misuse;
 mod parse;
 mod report;
 mod rewrite;
-pub(crate) mod said;
 mod tree;
 mod uniformity;
 mod vectors;

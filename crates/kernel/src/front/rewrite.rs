@@ -319,7 +319,7 @@ pub(super) fn refusal(tree: &Tree<'_>) -> Option<(Place, String)> {
         return Some((place, reason.to_owned()));
     }
     let first = tree.misplaced.clone().or_else(|| extension(tree)).or_else(|| without_value(tree));
-    let first = first.or_else(|| endless(tree)).or_else(|| super::constants::beyond_half(tree));
+    let first = first.or_else(|| missing_end(tree)).or_else(|| super::constants::beyond_half(tree));
     let first = first.or_else(|| super::misuse::fault(tree)).or_else(|| super::domain::fault(tree));
     first.or_else(|| super::aliases::conflict(tree)).or_else(|| {
         let place = super::features::linear_member(tree)?;
@@ -357,7 +357,7 @@ fn extension(tree: &Tree<'_>) -> Option<(Place, String)> {
 }
 
 /// A function that may end without returning its result, or a loop that never ends.
-fn endless(tree: &Tree<'_>) -> Option<(Place, String)> {
+fn missing_end(tree: &Tree<'_>) -> Option<(Place, String)> {
     let lacking = tree
         .functions
         .iter()
@@ -369,6 +369,6 @@ fn endless(tree: &Tree<'_>) -> Option<(Place, String)> {
             format!("`{name}` may end without a value: every way through it must return one"),
         ));
     }
-    let endless = tree.stmts.iter().find(|stmt| stmt.behavior == Behavior::NONE);
-    endless.map(|stmt| (stmt.place, "nothing leaves this loop (add a break or a return)".to_owned()))
+    let unending = tree.stmts.iter().find(|stmt| stmt.behavior == Behavior::NONE);
+    unending.map(|stmt| (stmt.place, "nothing leaves this loop (add a break or a return)".to_owned()))
 }

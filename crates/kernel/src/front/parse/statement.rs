@@ -63,8 +63,8 @@ impl Parser<'_> {
         let (kind, behavior) = match self.word() {
             "if" => return self.branch(),
             "switch" => return self.switch(),
-            "loop" => return self.endless(),
-            "while" | "for" => return self.counted(),
+            "loop" => return self.loop_statement(),
+            "while" | "for" => return self.while_or_for(),
             "break" => {
                 self.at += 1;
                 if self.accept_word("if") {
@@ -163,7 +163,7 @@ impl Parser<'_> {
         Some(List { first, count: u32::try_from(self.tree.writes.len()).ok()? - first })
     }
 
-    fn endless(&mut self) -> Option<StmtId> {
+    fn loop_statement(&mut self) -> Option<StmtId> {
         let start = self.token().start;
         self.at += 1;
         let attributes = self.attributes()?;
@@ -196,7 +196,7 @@ impl Parser<'_> {
     }
 
     /// `while` and `for`.
-    fn counted(&mut self) -> Option<StmtId> {
+    fn while_or_for(&mut self) -> Option<StmtId> {
         let start = self.token().start;
         let is_for = self.word() == "for";
         self.at += 1;

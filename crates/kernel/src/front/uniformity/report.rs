@@ -52,7 +52,7 @@ pub(super) fn failure(
             Mark::Set(decl) => format!("`{}` gets a value that varies", tree.decl(decl).name.text(tree.text)),
             Mark::Source(source) => described(tree, scope, source, place, summaries),
         };
-        if !steps.iter().any(|(known, said)| *known == place && *said == text) {
+        if !steps.iter().any(|(known, step)| *known == place && *step == text) {
             steps.push((place, text));
         }
     }
