@@ -10,7 +10,7 @@ use rustc_hash::FxHasher;
 
 use super::deferred::Deferred;
 use super::node::{Node, Source, Typed, View};
-use super::replay::{Digest, Words};
+use super::replay::{Digest, KeyWords};
 use super::shape::is_contiguous;
 
 /// Sets of the table, and entries of a set. A new entry replaces the one that was not used for the longest time. What a loop records in each step is
@@ -124,7 +124,7 @@ fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() 
 fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
     thread_local! {
         /// Memory for an operation's words, reused because every recorded operation needs it.
-        static ROOM: RefCell<Words> = RefCell::new(Words::with_room());
+        static ROOM: RefCell<KeyWords> = RefCell::new(KeyWords::with_room());
     }
     if deferred.is_value() {
         return None;
@@ -136,7 +136,7 @@ fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
     Some(Typed::of(Source::Deferred(found?), &typed.shape, typed.dtype))
 }
 
-fn known_operation(deferred: &Arc<Deferred>, words: &mut Words) -> Option<Arc<Deferred>> {
+fn known_operation(deferred: &Arc<Deferred>, words: &mut KeyWords) -> Option<Arc<Deferred>> {
     let (inputs, true) = deferred.described(words) else { return None };
     (deferred.dtype as u8, &deferred.shape).hash(words);
     inputs.iter().for_each(|input| words.write_usize(address(input)));

@@ -10,7 +10,7 @@ use super::evaluate::{computed, resolve};
 use super::node::{Backlog, Node, Source, Typed, View};
 use super::operation::{Call, Epilogue, Operation};
 use super::plan::{lowered, lowered_below};
-use super::replay::Words;
+use super::replay::KeyWords;
 use crate::backend::BoxFuture;
 use crate::engine::recorded::Recorded;
 use crate::engine::{Captured, Engine, Tensor};
@@ -178,7 +178,7 @@ impl Deferred {
     }
 
     /// Returns the inputs, adds the parameters to the words, and returns what [`Operation::parameters`] does.
-    pub(super) fn described(&self, words: &mut Words) -> (Vec<Arc<Typed>>, bool) {
+    pub(super) fn described(&self, words: &mut KeyWords) -> (Vec<Arc<Typed>>, bool) {
         let Some(operation) = self.operation() else { return (Vec::new(), false) };
         let sound = described(&*operation, words);
         (operation.inputs().into_iter().cloned().listed(), sound)
@@ -255,7 +255,7 @@ impl Deferred {
     }
 }
 
-fn described(operation: &dyn Operation, words: &mut Words) -> bool {
+fn described(operation: &dyn Operation, words: &mut KeyWords) -> bool {
     // Equal addresses are equal names.
     let name = operation.name();
     (name.as_ptr() as usize, name.len()).hash(words);
@@ -334,7 +334,7 @@ impl Operation for Compute {
         vec![&self.0]
     }
 
-    fn parameters(&self, _words: &mut Words) -> bool {
+    fn parameters(&self, _words: &mut KeyWords) -> bool {
         true
     }
 

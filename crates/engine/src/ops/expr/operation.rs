@@ -6,7 +6,7 @@ use super::deferred::Deferred;
 use super::emit::{self, Group, Writer};
 use super::evaluate::{compute, kernel, narrowed};
 use super::node::Typed;
-use super::replay::Words;
+use super::replay::KeyWords;
 use super::view::reshaped;
 #[cfg(feature = "graph")]
 use crate::backend::expression::Part;
@@ -24,7 +24,7 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
 
     /// Adds everything that it depends on, except its inputs, to the words. Returns whether evaluations of it may be replayed: equal words and inputs then
     /// record equal commands.
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         let _ = words;
         false
     }

@@ -6,7 +6,7 @@
 //! where the whole is not.
 //!
 //! # Stages
-//! 1. **Key.** `Key::add` writes down everything that a plan depends on as `Words`: dtypes, shapes, strides, constants, the functions, each operation's
+//! 1. **Key.** `Key::add` writes down everything that a plan depends on as `KeyWords`: dtypes, shapes, strides, constants, the functions, each operation's
 //!    name and parameters (`Operation::parameters`). A tensor is a number, counted in the order of meeting, so `x + x` differs from `x + y` and new
 //!    tensors of the same shapes match. Of more than `LONGEST` words, `Whole` keeps a `Digest` of 128 bits instead.
 //! 2. **Look up** in the `Plans` of the device (`State::find`). The first time nothing is known: the key's hash is noted, and the evaluation is planned.
@@ -56,7 +56,7 @@ use cantus_base::listed::Listed;
 /// Expressions kept for a device, at most; and those that were seen once.
 const KEPT: usize = 1024;
 const SEEN: usize = 1 << 14;
-/// Words of all that is kept.
+/// KeyWords of all that is kept.
 const MOST_WORDS: usize = 1 << 21;
 /// The most words of an expression of which every operation keeps its result, and of one that keeps only what others hold.
 const LONGEST: usize = 1 << 9;
@@ -64,9 +64,9 @@ const LONGEST_WHOLE: usize = 1 << 19;
 
 /// All that is hashed, in words: equal words are equal values.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub(in crate::ops) struct Words(Vec<u64>);
+pub(in crate::ops) struct KeyWords(Vec<u64>);
 
-impl Words {
+impl KeyWords {
     pub(in crate::ops) fn with_room() -> Self {
         Self(Vec::with_capacity(64))
     }
@@ -76,7 +76,7 @@ impl Words {
     }
 }
 
-impl Hasher for Words {
+impl Hasher for KeyWords {
     fn write(&mut self, bytes: &[u8]) {
         self.0.push(bytes.len() as u64);
         for chunk in bytes.chunks(8) {
@@ -111,7 +111,7 @@ impl Hasher for Words {
 /// The properties of an expression that its plan depends on, without its tensors' contents.
 #[derive(Default)]
 struct Key {
-    words: Words,
+    words: KeyWords,
     /// The tensors that it reads.
     tensors: Vec<Tensor>,
     /// Operations that have no result yet; who holds them matters to a plan.
@@ -128,7 +128,7 @@ impl Key {
     /// Reserves room for a usual expression, because growing step by step costs time in a small operation.
     fn with_room() -> Self {
         Self {
-            words: Words::with_room(),
+            words: KeyWords::with_room(),
             tensors: Vec::with_capacity(4),
             known: Vec::with_capacity(8),
             ..Self::default()
@@ -265,13 +265,13 @@ impl Default for Digest {
 
 impl Digest {
     /// The digest of words.
-    pub(super) fn of(words: &Words) -> [u64; 2] {
+    pub(super) fn of(words: &KeyWords) -> [u64; 2] {
         let mut digest = Self::default();
         digest.add(words);
         digest.sums
     }
 
-    fn add(&mut self, words: &Words) {
+    fn add(&mut self, words: &KeyWords) {
         for &word in &words.0 {
             for (sum, factor) in self.sums.iter_mut().zip(self.factors) {
                 let product = u128::from(*sum ^ word) * u128::from(factor);
@@ -281,7 +281,7 @@ impl Digest {
         self.count += words.0.len();
     }
 
-    fn take(&mut self, words: &mut Words) {
+    fn take(&mut self, words: &mut KeyWords) {
         self.add(words);
         words.clear();
     }
@@ -297,7 +297,7 @@ impl Digest {
 #[derive(Default)]
 struct Whole {
     /// The words of the last node, and the digest of all before.
-    words: Words,
+    words: KeyWords,
     digest: Digest,
     tensors: Vec<Tensor>,
     by_tensor: FxHashMap<usize, usize>,

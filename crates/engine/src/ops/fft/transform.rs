@@ -14,7 +14,7 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Expr, Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::ops::tensor::places_along;
 use crate::tensor::DType;
@@ -113,7 +113,7 @@ impl Operation for Halves {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         (self.half, self.inverse).hash(words);
         true
     }
@@ -178,7 +178,7 @@ impl Operation for Transform {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.inverse.hash(words);
         true
     }

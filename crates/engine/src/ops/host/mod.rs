@@ -18,7 +18,7 @@ use num_complex::Complex;
 use super::expr::deferred::Deferred;
 use super::expr::node::Typed;
 use super::expr::operation::{Call, Operation};
-use super::expr::replay::Words;
+use super::expr::replay::KeyWords;
 use super::expr::shape::product;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Function, NativeOperation, Stop};
@@ -138,7 +138,7 @@ impl Operation for Host {
         self.inputs.iter().collect()
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         (self.name, &self.key, self.inputs.len()).hash(words);
         true
     }

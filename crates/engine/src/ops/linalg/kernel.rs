@@ -10,7 +10,7 @@ use crate::ops::expr::emit::{MOST_TENSORS, Writer};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -28,7 +28,7 @@ impl Operation for MatrixKernel {
         self.inputs.iter().map(|(_, typed)| typed).listed()
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         (self.name, &self.frame, &self.words, self.workgroups).hash(words);
         self.inputs.iter().for_each(|(name, _)| name.hash(words));
         true

@@ -10,7 +10,7 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -49,7 +49,7 @@ impl Operation for Product {
         vec![&self.starts, &self.columns, &self.values, &self.dense]
     }
 
-    fn parameters(&self, _words: &mut Words) -> bool {
+    fn parameters(&self, _words: &mut KeyWords) -> bool {
         true
     }
 

@@ -13,7 +13,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{broadcast_strides, contiguous};
 use crate::ops::expr::view::axis_of;
 use crate::tensor::DType;
@@ -35,7 +35,7 @@ impl Operation for Assemble {
         self.parts.iter().map(|(part, _)| part).listed()
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.parts.iter().map(|(_, place)| place).listed().hash(words);
         true
     }

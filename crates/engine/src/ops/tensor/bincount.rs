@@ -14,7 +14,7 @@ use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed, is_whole};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::tensor::DType;
 
 const BINCOUNT: &str = cantus_shaders::tensor::BINCOUNT;
@@ -26,7 +26,7 @@ impl Operation for Bincount {
         vec![&self.0]
     }
 
-    fn parameters(&self, _words: &mut Words) -> bool {
+    fn parameters(&self, _words: &mut KeyWords) -> bool {
         true
     }
 
@@ -85,7 +85,7 @@ impl Operation for Histogram {
         vec![&self.input, &self.edges]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.last.to_bits().hash(words);
         true
     }

@@ -16,7 +16,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -34,7 +34,7 @@ impl Operation for Conv2d {
         vec![&self.input, &self.weight]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.shape.hash(words);
         true
     }

@@ -14,7 +14,7 @@ use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -33,7 +33,7 @@ impl Operation for GridSample {
         vec![&self.input, &self.grid]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         let outside = match self.outside {
             Padding::Constant(value) => (0, value.to_bits()),
             Padding::Edge => (1, 0),

@@ -14,7 +14,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{to_last, with_last};
 use crate::tensor::DType;
@@ -69,7 +69,7 @@ impl Operation for Interpolate {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         (self.by as usize).hash(words);
         true
     }
@@ -139,7 +139,7 @@ impl Operation for Resample {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         (self.by as usize, self.size).hash(words);
         true
     }

@@ -17,7 +17,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Epilogue, Operation, looped};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{broadcast, contiguous, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::host;
@@ -372,7 +372,7 @@ impl Operation for Matmul {
         vec![&self.a, &self.b]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.vector.hash(words);
         true
     }

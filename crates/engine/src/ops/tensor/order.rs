@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::Typed;
 use crate::ops::expr::operation::{Call, Operation};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::ops::host;
 
@@ -41,7 +41,7 @@ impl Operation for Order {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.descending.hash(words);
         true
     }

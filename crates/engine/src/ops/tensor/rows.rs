@@ -15,7 +15,7 @@ use crate::ops::expr::node::{Expr, Typed, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::plan::lowered;
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::ops::tune::Machine;
@@ -65,7 +65,7 @@ impl Operation for RowsOf {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         (self.rows.name, self.rows.frame.on, self.rows.eps.to_bits()).hash(words);
         true
     }

@@ -19,7 +19,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
 use crate::ops::expr::number::{scalar, stored};
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
 use crate::tensor::DType;
@@ -44,7 +44,7 @@ impl Operation for Scatter {
         vec![&self.into, &self.sorted, &self.source, &self.values]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.by.map(|by| by as usize).hash(words);
         true
     }
@@ -140,7 +140,7 @@ impl Operation for Directly {
         vec![&self.into, &self.index, &self.values]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         self.by.hash(words);
         true
     }

@@ -16,7 +16,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::family;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::Words;
+use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{contiguous, product};
 use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
 use crate::ops::host;
@@ -132,7 +132,7 @@ impl Operation for Sort {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut Words) -> bool {
+    fn parameters(&self, words: &mut KeyWords) -> bool {
         (self.descending, self.keep).hash(words);
         true
     }
