@@ -1,5 +1,39 @@
-//! Chains of operations on elements. Each step runs over a block of lanes in the first cache, with the executor's own functions, so the results have
-//! the executor's bits.
+//! Chains: functions of elements as data, computed block by block in the first cache, without a kernel.
+//!
+//! # What comes in
+//! An `ElementsShape` of the evaluator (`ops/expr/chain.rs`): the sides of the result, views of the inputs, and up to `MOST_STEPS` `Step`s, each of which
+//! names earlier ones by number. The last step is the result; `more` steps may be results too. A chain may have a function of rows in between (softmax,
+//! norms), with steps before and after it.
+//!
+//! # Stages
+//! 1. **Serve** (`Operation::serves`, `sizes`). Checks what came in as data from outside: steps read earlier steps and existing inputs, and every element
+//!    of every view lies within its binding. What no lane has, such as a power of float64, is not served and runs as a kernel.
+//! 2. **Choose lanes** (`compute`). float64 if the chain is `wide`; bytes if no other number shows (`bytes`); else float32, in whose bits i32 and u32 are
+//!    computed too. A chain that does the same with both parts of complex numbers is one of twice as many real ones (`complex`).
+//! 3. **Plan** (`Plan::of`). Gives each step a `Place`: an input's own memory where that lies as it is read, the result's memory for the last step, else a
+//!    block. A block is free again after the last step that reads it.
+//! 4. **Run** (`Machine::run`), block by block: a pass of one step over all lanes of the block, then the next step. Tasks of at least `TASK` elements are
+//!    spread over the pool.
+//!
+//! # What carries it
+//! - `Lane`: the type of lanes and its loops (`functions` for float32, `wide` for float64, `bytes`). `inputs` copies what does not lie as lanes do.
+//! - `Plan` is made once for a run; a `Machine` has the addresses for the block under way.
+//!
+//! # What holds
+//! - Steps call the executor's own functions, so a chain has the bits of the kernel that it replaces.
+//! - The blocks of a plan fill at most `NEAR` bytes, so a step finds in the first cache what the step before wrote.
+//! - No step writes to a block that it reads.
+//!
+//! # What is surprising
+//! - Rows shorter than `SHORT` are computed as one long row, and inputs that lie otherwise are copied for it: starting a step costs more than its elements.
+//! - The two parts of a complex number are two steps. They are separated as they are read and joined as they are written (`pairs`).
+//! - A rolled input is read in place, as two runs where it wraps. No index is computed.
+//! - A last step that makes fewer bytes than lanes have (a comparison to bools) writes them itself (`narrow`), without a block in between.
+//!
+//! # An example
+//! `x * 2 + 1` with 3,000 float32 values. The steps are input, 2, multiply, 1, add. `Plan` reads `x` where it lies, puts the two constants and the product
+//! into three blocks, and lets the sum write to the result. Three blocks in 16 KiB have 1,024 lanes each, so `run` is called for 1,024, 1,024 and 952
+//! elements: one loop multiplies a block, the next adds to it. 3,000 elements are one task.
 
 mod bytes;
 mod complex;
