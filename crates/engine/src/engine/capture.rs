@@ -1,4 +1,31 @@
-//! Work that is captured once and run again and again: everything checked, compiled and allocated before the first replay.
+//! Captures: work that is recorded once and replayed, with everything checked, compiled and allocated before the first replay.
+//!
+//! # What comes in
+//! A closure or future (`Engine::capture`), and for each replay new contents of inputs and uniforms (`GraphInputs`).
+//!
+//! # Stages
+//! 1. **Collect.** While the capture is open (`Inside::Capture`, see `context`), `Shared::record` puts commands into it and not into the batch of a device.
+//!    Dispatches are checked and compiled as ever. What would read a tensor that only a replay computes is refused (`check_computed`).
+//! 2. **Finish** (`finish_capture`). All commands must be on one device. `share_memory` lets intermediate results whose lives do not overlap use the same
+//!    buffer. The device records the commands (`Device::record`), after what was pending was submitted.
+//! 3. **Replay** (`Graph::replay_async`). Writes the inputs, sets uniforms, copies what is overwritten for expressions that still read it (`preserve`),
+//!    checks under `Moves` that no tensor was moved since, and starts the recording (`Slot::replay`).
+//!
+//! # What holds
+//! - Replays of a device take turns: one writes its inputs and starts before the next one writes.
+//! - The outcome of a replay is that of its `Effect`s, as of a batch. A failed replay loses the graph's outputs.
+//! - A new tensor of zeros is cleared at each replay (`clear_when_replayed`), because a kernel may add to it.
+//! - Intermediate memory is shared only if nothing but the commands holds the buffer (`Arc::strong_count`).
+//!
+//! # What is surprising
+//! - Values that expressions compute in a capture are known inside it only: each replay computes them anew.
+//! - A uniform can be set only where the dispatch set it by value. What was bound as a tensor is written as a tensor.
+//! - On CUDA a uniform changes in the driver's graph (`Device::update`). Elsewhere the device records anew.
+//!
+//! # An example
+//! `step = capture(|| x.matmul(&w).relu().eval())` takes one dispatch: the product with the function at its end. `outputs()` is a tensor that has no
+//! contents yet, and reading it in the closure would be an error. `replay(set(&x, ..))` writes `x`, marks the output as written, and starts the recording;
+//! a read of the output then waits for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -1,4 +1,31 @@
-//! Lists the devices, ranks them, and finds the next one when a device fails.
+//! Ranking: which device an engine takes, and which one comes next when a device fails.
+//!
+//! # What comes in
+//! The registered backends and the choices of `Config` (a backend, a device's index, `low_power`); later a failure, with the devices that were tried.
+//!
+//! # Stages
+//! 1. **Probe** (`choose`), from the lowest priority up. A backend that cannot beat the best device found so far (`Backend::may_exceed`: the machine shows
+//!    no sign of a GPU) is not probed until it is needed, because probing Vulkan and GL takes a tenth of a second.
+//! 2. **Order** (`rank`). Priorities belong to devices: one backend may have GPUs at 50 and software adapters at 10. With `low_power`, discrete GPUs rank
+//!    at 30, which is after other GPUs except GL and before the CPU.
+//! 3. **Open** the first one that opens. The others stay as `Candidate`s, probed or not. Without any, `Error::NoDevice` has the reason of each.
+//! 4. **Fall back** (`next_after`). The best device that was not tried is opened and the failure noted (`EventKind::FellBack`). Unprobed backends are
+//!    probed first, since their devices may be better than any known one.
+//!
+//! # What holds
+//! - A candidate stays in the list until it is open or refused, so cancelling a call never loses a fallback, and concurrent calls get the same slot.
+//! - After `OutOfMemory` no other API to the same silicon is tried: `DeviceInfo::identity` (UUID, PCI address, LUID) tells that CUDA and Vulkan reach the
+//!   same card.
+//! - A device that was asked for by name is never replaced while opening. Later it is, unless `Fallback::Never`.
+//!
+//! # What is surprising
+//! - Equal ranks keep the order of registration, because the sort is stable.
+//! - The index of `Config::device` counts the devices of the best backend that was found, not those of all.
+//!
+//! # An example
+//! A machine without a GPU, with Mesa's drivers installed. `cpu` is probed first and gives a device of priority 20. Vulkan and wgpu see no device node of a
+//! GPU and so could find nothing but software, which ranks below the CPU: both stay unprobed, and the CPU is opened at once. If it refuses a kernel later,
+//! `next_best` probes them and opens llvmpipe.
 
 use crate::backend::BoxFuture;
 use std::sync::{Arc, PoisonError};

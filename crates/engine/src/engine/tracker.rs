@@ -1,4 +1,4 @@
-//! What a tensor tracks of its contents: where they are, whether they are lost, who may have changed them, and who still reads them as they were.
+//! The tracker of a tensor's contents: where they are, whether they are lost, who may have changed them, and who still reads them as they were.
 //!
 //! # One type, five questions
 //! A handle (`Tensor`) shares an `Inner`, which holds one `Tracker`. Its `Place` is where the contents are now: slot, buffer, state, and `released` once a

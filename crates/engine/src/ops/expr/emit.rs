@@ -28,7 +28,7 @@
 //!   wrapped at once, so it has the bits that its dtype has.
 //!
 //! # What is surprising
-//! - A gather's index is clamped in the kernel. Indices out of range are reported elsewhere (`engine/places.rs`).
+//! - A gather's index is clamped in the kernel. Indices out of range are reported elsewhere (`engine/index_checks.rs`).
 //! - Two shapes share a kernel only if their axes collapse alike.
 //!
 //! # An example

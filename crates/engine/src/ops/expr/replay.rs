@@ -56,7 +56,7 @@ use cantus_base::listed::Listed;
 /// Expressions kept for a device, at most; and those that were seen once.
 const KEPT: usize = 1024;
 const SEEN: usize = 1 << 14;
-/// KeyWords of all that is kept.
+/// Words of all keys that are kept.
 const MOST_WORDS: usize = 1 << 21;
 /// The most words of an expression of which every operation keeps its result, and of one that keeps only what others hold.
 const LONGEST: usize = 1 << 9;
