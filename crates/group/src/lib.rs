@@ -11,12 +11,26 @@
 //! # Ok::<_, cantus::Error>(())
 //! ```
 //!
-//! The plan gives each member a run of rows by the speed that it had at such work before, at first all the same. A member that has done its own
-//! strips takes those that another would be late with, so a wrong plan costs little. One that fails is left out for the rest of the run: the
-//! others do its strips, each noted as [`EventKind::FellBack`] in the events of the engine that does it. A device that hangs fails when the
-//! time limit of its engine passes ([`engine::Builder::timeout`]).
+//! # How it runs
+//! 1. **Plan** (`plan`). Each member gets a run of rows, by the speed that it had at work of that name before; at first all get the same. No measurement
+//!    comes first: the strips are the measurement, and the next plan uses it.
+//! 2. **Strips** (`queue`). A thread for each member takes strips from the member's own queue. When that is empty, it takes the last strip of another's, if
+//!    it would finish it before the owner does. A wrong plan therefore costs little.
+//! 3. **Results.** A member computes one strip while the one before is read straight into its place in the result.
 //!
-//! Inputs and results are in the host's memory, and each member has a thread that waits for it, so there are no groups on the web.
+//! A member that fails is left out for the rest of the run. Its strips go to the others, each noted as [`EventKind::FellBack`] in the events of the engine
+//! that does it. A strip is never computed twice at once, so a device that hangs costs the time limit of its engine ([`engine::Builder::timeout`]).
+//!
+//! `Group::all_sum` uses NCCL or RCCL. Each device enqueues its part into its own stream, under the locks of all devices, taken in one order. If the
+//! library is missing, refuses or fails, or the members are of two kinds, the parts are added in host memory. `Group::sum` is a float64 tree on the host.
+//!
+//! # Limits
+//! Inputs and results are in the host's memory, and each member has a thread that waits for it, so there are no groups on the web. Cards do not copy to
+//! each other, calls block, and coherence is not split.
+//!
+//! # An example
+//! 1,000 rows in strips of 100, on a GPU and the CPU, for the first time: each gets five strips. The GPU has done its five while the CPU is at its second.
+//! It takes the fifth strip of the CPU, then the fourth, then the third, unless the CPU would be sooner. The next plan of that name gives the GPU eight.
 
 mod plan;
 mod queue;

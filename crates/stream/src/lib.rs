@@ -1,7 +1,36 @@
 //! Streams: data larger than a device's memory, or the machine's, computed chunk by chunk. Apps use `cantus::stream`, whose page explains them.
 //!
-//! A thread reads ahead (`feed`), the caller's thread uploads and records the work, another one downloads and writes (`run`): each waits for the
-//! others only when their few chunks are all in use.
+//! # How it runs
+//! Three threads work, and each waits for the others only when their few chunks are all in use:
+//! 1. **Read** (`feed`). A thread reads ahead into host memory and keeps the rows that overlap with the next chunk.
+//! 2. **Record** (`run`). The caller's thread uploads a chunk, calls the app's work, and flushes. What the work carries goes on to the next chunk.
+//! 3. **Take** (`run`, `sink`). A thread downloads the results, writes them, and saves checkpoints between two chunks (`checkpoint`).
+//!
+//! # What carries it
+//! - `Room`: host memory for a chunk, four for each source (`ROOMS`). It comes back when the device has released it. On the CPU it is the tensor's own
+//!   memory (`Engine::tensor_from_host_memory`), so nothing is copied.
+//! - Channels of length one between the threads. With the rooms they bound the memory.
+//! - `State`: what takes results and can be kept: sinks, moments, a sorted run.
+//!
+//! # What holds
+//! - A chunk is 4 MiB on the CPU, so that it is still in a cache when it is computed, and 32 MiB elsewhere, or less where memory is short.
+//! - A checkpoint is written after the results before it have reached the disk. It has a checksum, the sink's `mark` (a checksum of its last rows), and an
+//!   `Identity`: sources, the operation and the app's name of the work, overlap, rows of a chunk. No other stream accepts it, and a closure without a name
+//!   gets none. A lock beside the file keeps a second process out.
+//! - Sources that can skip rows say in their identity what the rows are. Of the others the reading thread keeps a running digest, which is compared when
+//!   the rows are read again.
+//! - A last checkpoint is written before outputs are renamed, so a run that is killed between that and its removal is found complete.
+//!
+//! # What is surprising
+//! - A run that asks for no chunk size takes the checkpoint's.
+//! - Numbers of a whole stream are combined on the host: sums of 4,096 elements in float64, halves of integers exactly, moments by the formula for two
+//!   sets.
+//! - Whoever keeps chunks keeps rooms. After 50 ms without a free one, another is made.
+//!
+//! # An example
+//! `map` over a file of 10 million rows of 4 floats on a GPU, in chunks of 32 MiB: 2,097,152 rows, five chunks. While the work of chunk 2 runs, chunk 3 is
+//! in host memory, chunk 4 is being read, and the results of chunk 1 are being written. The process is killed during chunk 3, and a checkpoint was due
+//! after chunk 1. The next run finds it, has the sink continue at row 2,097,152, and reads from there.
 
 mod checkpoint;
 mod digest;
