@@ -1,8 +1,34 @@
-//! Operation graphs: what bridges to devices take that run operations and no kernels. A graph is typed, immutable and flat; expressions, which
-//! engines hand over as plain data, are lowered to it in one place, and it knows no device.
+//! Operation graphs, for devices that run operations and no kernels: typed, immutable and flat. No device is known here.
 //!
-//! What a target would leave open is explicit in a graph: the divisor of an integer division is never 0, a shift is less than the width, a
-//! float becomes an integer only within its range. Products and convolutions are of float32 in its full precision.
+//! # What comes in
+//! An expression as plain data (`cantus_device::expression`), as the engine describes it (`ops/expr/described.rs`): nodes that name earlier ones, with
+//! functions of elements as WGSL text. `Graph::of` lowers it.
+//!
+//! # Stages
+//! 1. **Check** (`lower/check`). Shapes of operands and results fit, and views stay within what they read.
+//! 2. **Lower** (`lower`), node by node. A function of elements is inlined from its WGSL (`lower/function`), so no function is written twice and integers
+//!    keep WGSL's rules. A strided view becomes slices, reshapes, transposes and repetitions, or a gather if none fits (`lower/view`). Reductions, products
+//!    and convolutions are nodes (`lower/operations`).
+//! 3. **Build** (`build`). What is there already is not added twice, and what is made of constants alone is computed at once.
+//! 4. **Prune.** Only what the result needs remains.
+//! 5. **Write** (`stablehlo`) as StableHLO text for PJRT, or hand over as nodes (Ascend). `parse` reads that text and no other, and `simulate` computes a
+//!    graph on the processor: tests compare devices with it.
+//!
+//! # What holds
+//! - Every node comes after the nodes that it reads.
+//! - What a target would leave open is explicit: the divisor of an integer division is never 0, a shift is less than the width, a float becomes an integer
+//!   only within its range. Indices of a gather are clamped before it.
+//! - Products and convolutions are of float32 in its full precision.
+//!
+//! # What is surprising
+//! - A complex number is two values (`Item::Many`) and becomes one only where it is stored.
+//! - Types narrower than a word are computed in i32, u32 or f32, as kernels do (`DType::computed`), and converted where they are stored.
+//! - An expression that cannot be lowered is `Error::Unsupported`, and the engine takes the next device.
+//!
+//! # An example
+//! `x.T * 2` with `x` of float32 and shape `[3, 4]`. The view has strides (1, 4); `lower/view` finds that it moves along both axes of `x` and emits a
+//! transpose. The function of elements, a product as WGSL text, is inlined as a multiplication, for which the constant is broadcast. The graph has an
+//! argument, a transpose, a constant, a broadcast, and a product, which is the output.
 
 mod build;
 mod lower;

@@ -1,21 +1,41 @@
 //! naga IR to the C family: CUDA C++, HIP C++, OpenCL C and host C. Knows nothing of engine, tensors or devices.
 //!
-//! One writer for all: every operation on a vector is a mangled helper, and what differs between the languages is a `dialect`.
+//! # What comes in
+//! A validated module whose overrides are resolved, an entry point, its reflection, a `Dialect` and `Options`. What comes out is a `Translation`: the
+//! source, the function's name in it, and its arguments in terms of the reflection's bindings.
 //!
-//! What the emitted source promises, in every language:
-//! - Integers are WGSL's to the bit: overflow wraps, shifts take as many bits as count, division by zero gives the dividend, floats
-//!   become integers by saturation.
+//! # Stages
+//! 1. **Names** (`names`, `words.txt`). WGSL's names are kept unless a language or its headers use them.
+//! 2. **Scan** (`scan`). How often each expression is used, what is reached, where control ends. From this follows which expressions become variables.
+//! 3. **Write** (`entry`, `function`, `stmt`, `expr`, `place`, `constant`). One `Writer` for all languages goes through the entry point and writes each
+//!    function that it calls before it. What differs is asked of the trait `Language`, one file for each language in `dialect`.
+//! 4. **Define on demand** (`types`, `polyfill`). A type, a table or a helper is defined where it is first asked for. Every operation on a vector is a
+//!    helper under a mangled name. Helpers that in the end nothing calls are left out.
+//! 5. **Put together** (`Writer::whole`): prelude, types, constants, helpers, functions, entry point.
+//!
+//! # What the emitted source promises, in every language
+//! - Integers are WGSL's to the bit: overflow wraps, shifts take as many bits as count, division by zero gives the dividend, floats become integers by
+//!   saturation.
 //! - An index out of range is moved to the last element. A runtime-sized array that is bound must have one element at least.
 //! - Workgroup memory begins as zero. Private variables of the module are variables of the entry point, handed down by pointer.
-//! - Floats are the language's own functions without relaxed mathematics. CUDA and HIP may fuse a product and a sum, as WGSL allows;
-//!   OpenCL and the host do not.
-//! - Subgroup operations outside of branches take all lanes that the workgroup fills; in branches, those that arrive together. Lanes
-//!   are 32 in CUDA and on the host, 32 or 64 in HIP, and at most 64 in OpenCL.
-//! - Types lie in memory as WGSL says, by explicit padding; `f16` is kept as its bits and computed as `f32` with one rounding for each
-//!   operation, so that no language needs halves of its own.
+//! - Floats are the language's own functions without relaxed mathematics. CUDA and HIP may fuse a product and a sum, as WGSL allows; OpenCL and the host do
+//!   not.
+//! - Subgroup operations outside of branches take all lanes that the workgroup fills; in branches, those that arrive together. Lanes are 32 in CUDA and on
+//!   the host, 32 or 64 in HIP, and at most 64 in OpenCL.
+//! - Types lie in memory as WGSL says, by explicit padding; `f16` is kept as its bits and computed as `f32` with one rounding for each operation, so that
+//!   no language needs halves of its own.
 //!
-//! The host's function takes, before its arguments, two pointers to three `u32`: the workgroup's id and the number of workgroups. It runs
-//! that one workgroup.
+//! # What is surprising
+//! - A value is a C expression, and a pointer is the lvalue that it points to. Loads become variables where naga emits them, so later stores do not change
+//!   them. Everything else stays inline unless it is named, used twice or nested deeply.
+//! - C has no variables of a module that each invocation has for itself, so functions get storage, workgroup and private variables as further parameters.
+//! - The host's function takes, before its arguments, two pointers to three `u32`: the workgroup's id and the number of workgroups. It runs that one
+//!   workgroup, as a plain loop over invocations, or as fibers where these wait for each other.
+//!
+//! # An example
+//! `y[id.x] = x[id.x] / n;` with `x`, `y` of `array<u32>` and a uniform `n`. The division becomes a call of a helper that gives the dividend for `n` = 0;
+//! it is defined before the entry point. Both indices are moved to the last element where they are beyond it, by the lengths that the structure of sizes
+//! gives. In CUDA the entry point is `extern "C" __global__` with two pointers, `n` (a pointer, or by value), and the sizes.
 
 mod constant;
 mod dialect;
