@@ -1,7 +1,37 @@
 //! Kernels: validates, reflects and prepares WGSL. Runs nothing.
 //!
-//! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
-//! ([`Kernel::from_prepared`]) still run.
+//! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels ([`Kernel::from_prepared`]) still
+//! run.
+//!
+//! # How a text becomes ready
+//! 1. [`Kernel::from_wgsl`] keeps the text, and parses it once: the front end reads it before naga (`front`), naga parses it, `amend` corrects naga's
+//!    module, naga's validator checks it (`wgsl.rs`, `Parsed`).
+//! 2. [`Kernel::reflection`] gives entry points, bindings, layouts and overrides as plain data, for the chosen entry point with its overrides applied
+//!    (`Parsed::resolve`).
+//! 3. A backend asks for the form that its device takes: bytecode (`Kernel::program`), naga's module (`Kernel::parsed`), source of the C family
+//!    (`Kernel::translate`), Rust compiled ahead (`Kernel::compiled_ahead`).
+//!
+//! # Forms
+//! A form is a `Kernel` of its own: the same text, and a module that was rewritten. All are made on request, validated again, and kept in the kernel that
+//! they were made from.
+//!
+//! | form | module | for |
+//! | --- | --- | --- |
+//! | `textured_form` | `textures` puts buffers in place of textures | every dispatch with textures; one form for each kind of what is bound |
+//! | `reproducible_form` | `reproducible` replaces arithmetic that devices are free in | engines in reproducible mode |
+//! | `with_tables` | `amend::tables` moves large tables of constants into buffers | software Vulkan |
+//! | `with_loop_limit` | `limit` counts the rounds of loops | kernels from outside |
+//! | `fold::fold`, `translate_folded` | `fold` computes the ids of dispatches with more workgroups than the device has in a dimension | backends of GPUs |
+//!
+//! # What holds
+//! - A kernel is immutable. `with_entry_point` and `with_override` give another one, which shares the parsed module.
+//! - Equal kernels have the same text, entry point, overrides and form, so devices keep their programs by kernel.
+//! - Errors have places in the author's text, whatever was rewritten.
+//!
+//! # What is surprising
+//! - An override belongs to the kernel and not to a dispatch: another value is another program.
+//! - There are two texts for a shipped kernel: one for GPUs, with polynomials for some builtins, and one for executors, whose builtins are accurate.
+//! - The module for naga may differ from the text that the author wrote. [`Kernel::rewritten_wgsl`] shows it.
 
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]

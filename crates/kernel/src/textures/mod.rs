@@ -1,8 +1,33 @@
 //! Textures and samplers: what a kernel has of them, and the form of a kernel that has none.
 //!
-//! `lowered` puts a buffer of texels in place of each texture, and calls of `shaders/lib/texture.wgsl` in place of the builtins. Formats, shapes
-//! and samplers are known by then: they are literals of the calls, and a function of the library is copied for each set of literals, with the
-//! branches on them decided. One hidden uniform, `cantus_textures`, holds the sizes.
+//! # What comes in
+//! A validated module with one entry point, and the `Forms` of what a dispatch binds: format, one level or several, samples, which earlier texture has the
+//! same texels, and the modes of samplers. `crates/engine/src/engine/texture` describes what is bound; sizes are not part of a form.
+//!
+//! # Stages
+//! 1. **Find** (`find`, `sampled`): the textures and samplers that the entry point uses, and which are used together. `refusal` names what no compute
+//!    kernel of core WGSL has.
+//! 2. **Lower** (`lowered`). Each texture becomes a buffer of texels, each sampler goes, and one hidden uniform, `cantus_textures`, has all sizes, offsets
+//!    of levels, and clamps.
+//! 3. **Rewrite bodies** (`body`), statement by statement. A builtin becomes a call into `shaders/lib/texture.wgsl`, whose functions are copied into the
+//!    module for the literals of the call: format, shape, modes.
+//! 4. **Fold** (`fold`). Branches of the copies on these literals are decided, so a load of `rgba8unorm` is an index, a load and an unpack.
+//!
+//! # What holds
+//! - Writers and devices never see a texture, except an app's own (`TextureForm::own`): its variable and the builtins on it remain, and so does a sampler
+//!   that is used with it. Only the wgpu backend gets such forms.
+//! - Each texel has words of its own, so kernels that write neighbouring texels never share a word.
+//! - A form is bounded: `MOST_COPIES` copies of functions, `DEEPEST` calls within each other.
+//!
+//! # What is surprising
+//! - Textures with the same texels share a buffer, because a buffer that is written may not be bound twice.
+//! - A sampler that is used with an app's own texture and with another one is both: a sampler, and literals.
+//! - The library's functions take pointers to storage, which naga's validator refuses. They are copied with the buffer in the pointer's place.
+//!
+//! # An example
+//! `textureLoad(image, id.xy, 0)` with `image` of `rgba8unorm`. The call gives the copied function the literals of the format and of one level, the vectors
+//! of `cantus_textures` that describe the image, and the coordinates. Its `switch` over formats is decided: what remains compares with the sizes, computes
+//! a place, loads a word and unpacks it.
 
 mod body;
 mod fold;

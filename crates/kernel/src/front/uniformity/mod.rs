@@ -1,9 +1,29 @@
-//! The specification's uniformity analysis (WGSL, "Uniformity"): barriers must be reached by all invocations of a workgroup, operations of a
-//! subgroup by all of the subgroup, and some arguments must be the same for all of them.
+//! The specification's uniformity analysis (WGSL, "Uniformity"): barriers must be reached by all invocations of a workgroup, operations of a subgroup by
+//! all of the subgroup, and some arguments must be the same for all of them.
 //!
-//! Each function becomes a graph ([`graph`]) by a walk over its statements ([`statement`]) and expressions ([`expression`]). Searches of the
-//! graph give the failures and a [`Summary`] for those that call the function; functions come after those that they call. The walk
-//! and the graph are linear in the text, up to the depth of its blocks and the number of pointer parameters (at most 255).
+//! # How it runs
+//! 1. Each function becomes a graph ([`graph`]) by a walk over its statements ([`statement`]) and expressions ([`expression`]). An edge from a to b says
+//!    that a is uniform only if b is. Functions come after those that they call.
+//! 2. A search from what must be uniform finds whether it reaches `VARIES`. If so, that is a failure, and the way is told step by step ([`report`]).
+//! 3. Searches from the parameters and the result give the [`Summary`] for callers: what a call demands of its arguments, and what its result depends on.
+//!
+//! Barriers are checked within a workgroup, and subgroup operations within a subgroup. Texts without any such operation skip the analysis.
+//!
+//! # What holds
+//! - Walk and graph are linear in the text, up to the depth of its blocks and the number of pointer parameters (at most 255). Nothing recurses over the
+//!   terms of a sum. A graph with too many edges for its text is cut, and then nothing is known.
+//! - It works on our own syntax tree, because naga's analysis takes workgroup memory as uniform and every variable of a function as varying.
+//!
+//! # What is surprising
+//! - A variable has several nodes in a function, one for each value that it gets (the specification's "Function-scope Variable Value Analysis").
+//! - Control flow is a node too: a barrier behind `if v { return; }` fails where `v` varies, although no branch is around it.
+//! - A filter (`diagnostic(off, subgroup_uniformity)`) lowers failures of subgroup operations, never those of barriers.
+//!
+//! # An example
+//! `let v = x[0]; if v == 0 { workgroupBarrier(); }` with `x` of `var<storage, read_write>`. The load is a node with an edge to `VARIES`, as other
+//! invocations may write `x`. The condition depends on `v`, control flow in the branch on the condition, and the barrier needs that control flow. The
+//! search from the barrier reaches `VARIES` in three steps, and the report names the barrier, the condition, `v` and `x`. With `var<storage, read>` the
+//! load is uniform and the text passes.
 
 mod builtin;
 mod expression;
