@@ -1,4 +1,6 @@
-//! Configuration: default < TOML file < `CANTUS_*` variables < code and flags.
+//! Configuration: default < TOML file < `CANTUS_*` variables < code and flags. Engines read it once, when they are built, through `Builder`; the program
+//! and Python have the same keys. A setting is one row of a macro (`KEYS`), so file, variable, flag and documentation cannot differ. Every field is
+//! optional: `None` means that nobody set it, and the engine decides.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

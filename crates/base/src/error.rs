@@ -1,4 +1,6 @@
-//! The one public error type. Each variant says what failed and what to do about it.
+//! The one public error type. Each variant says what failed and what to do about it. Every crate returns it, and nothing outside tests panics. Variants
+//! tell causes apart for callers (`is_device_fault` decides whether the engine tries the next device, `is_input` what the program exits with); reasons are
+//! sentences for people and not meant to be compared.
 
 use crate::listed::Listed;
 use std::sync::Arc;

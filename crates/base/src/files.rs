@@ -1,4 +1,6 @@
-//! Files that are written whole or not at all, and keep what the file before them had: its place behind links, its mode and its owner.
+//! Files that are written whole or not at all, and keep what the file before them had: its place behind links, its mode and its owner. For results, caches,
+//! checkpoints and jobs alike. Renaming makes the change atomic; a lock beside the file, not the file itself, keeps other processes out, because the file
+//! is replaced. Nothing here creates a temporary file in another folder, since renaming works within one file system only.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};

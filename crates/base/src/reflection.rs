@@ -1,4 +1,6 @@
-//! The reflection of a kernel, as plain data.
+//! The reflection of a kernel, as plain data. `crates/kernel` makes it from naga's module, and everybody else reads it: the engine checks arguments by it,
+//! devices bind by it, prepared kernels carry it as bytes. Those bytes may be hostile, hence `Layout::is_sound` and a bound on nesting. Sizes are WGSL's,
+//! not packed: a `vec3<f32>` in an array takes 16 bytes.
 
 use crate::listed::Listed;
 use std::cell::Cell;

@@ -1,4 +1,6 @@
-//! Formats, dimensions and samplers of textures: plain data.
+//! Formats, dimensions and samplers of textures: plain data. Kernels' reflection names them, the engine binds by them, and `shaders/lib/texture.wgsl`
+//! decodes by their codes, whose order therefore must not change. A format is a row of a macro. What a device's own sampler would do (anisotropy, its own
+//! rounding) is not expressible here on purpose.
 
 use serde::{Deserialize, Serialize};
 

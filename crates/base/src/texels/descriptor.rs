@@ -1,4 +1,6 @@
-//! Descriptions of textures: their axes, sizes and levels.
+//! Descriptions of textures: their axes, sizes and levels. The engine allocates and checks textures by it, and converters (`texels/convert`) walk images by
+//! it. A texel takes whole words in memory (`TextureFormat::words`) and packed bytes in an image from outside (`TextureFormat::bytes`): the two sizes
+//! differ for most formats.
 
 use crate::error::{Error, Result};
 use crate::texture::{TextureFormat, ViewDimension};
