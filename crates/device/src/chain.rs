@@ -1,4 +1,6 @@
-//! Chains of operations on elements as data, which a device may run natively in one pass.
+//! Chains of operations on elements as data, which a device may run natively in one pass. The evaluator makes them (`ops/expr/chain.rs`), and the CPU runs
+//! them (`crates/cpu/src/chain.rs`). Steps refer to earlier steps by number. Words (i32, u32) travel in the bits of float32 lanes, and what a lane means is
+//! the function's business: there are functions of floats and functions of words.
 
 use super::native::{Combination, CopyShape, Number};
 

@@ -1,4 +1,6 @@
-//! Functions of the host as native operations: an app or a crate defines them, and devices that work in the host's memory run them.
+//! Functions of the host as native operations: an app or a crate defines them, and devices that work in the host's memory run them. The engine passes them
+//! on as it does its own operations (`NativeOperation::Function`). Equality is that of the closure's code and its parameters, by which programs are cached:
+//! what a closure captures must follow from the parameters.
 
 use std::any::{Any, TypeId};
 use std::fmt::{self, Debug};

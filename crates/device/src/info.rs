@@ -1,4 +1,6 @@
-//! The description of a device and its abilities: plain data, the same for every backend.
+//! The description of a device and its abilities: plain data, the same for every backend. Backends fill it in while probing, and the engine ranks, checks
+//! and falls back by it. Limits are what a kernel may use, not what the driver likes best. `Identity` tells that two APIs reach the same card; an empty one
+//! is like no other.
 
 use crate::kernel::Features;
 

@@ -1,4 +1,6 @@
-//! A pool of buffers in size classes, with a limit and figures. Knows nothing of any one API: `B` is the backend's raw buffer.
+//! A pool of buffers in size classes, with a limit and figures. Knows nothing of any one API: `B` is the backend's raw buffer. Every backend's `memory`
+//! allocates through it. Dropping a buffer returns it to its class; nothing is given back to the system until memory is short or `trim` is called. A reused
+//! buffer has stale contents: who asks for zeros clears it. Creation happens outside the lock and may be dropped at any await.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
