@@ -1,4 +1,6 @@
-//! Copies of views: elements of 1, 2, 4, 8 or 16 bytes in another order, into contiguous memory.
+//! Copies of views: elements of 1, 2, 4, 8 or 16 bytes in another order, into contiguous memory. Serves views that must become contiguous, concatenations
+//! (`AssembleShape`) and transposes before chains. Contiguous axes are joined first, so a whole copy becomes runs. Where the innermost axis of the copy is
+//! far apart in the source, blocks of 16 by 16 or so are turned in the first cache.
 
 use super::chain::pairs::every_second_of;
 use super::fault::Fault;

@@ -1,4 +1,6 @@
-//! Counts of numbers by bins: each task counts its own part, then the counts are added.
+//! Counts of numbers by bins: each task counts its own part, then the counts are added. Serves `bincount` and histograms. Bins by edges are guessed as if
+//! they were equally wide and then corrected, so edges of any widths are right. More bins than fit a task's table go to the kernel, and out-of-range
+//! numbers share one bin that is not part of the result.
 
 use super::fault::Fault;
 use super::floats::Floats;

@@ -1,4 +1,5 @@
-//! Elements at places that another tensor names.
+//! Elements at places that another tensor names. Serves gathers along an axis, and the greatest of indices, by which the engine reports what is out of
+//! range. Here such an index is only moved to the last element (`place`): results are defined, and the error comes from the check.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

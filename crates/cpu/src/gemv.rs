@@ -1,4 +1,6 @@
-//! Products of a matrix and a vector: bound by memory, so rows are read once, side by side or down columns as they lie.
+//! Products of a matrix and a vector: bound by memory, so rows are read once, side by side or down columns as they lie. `multiply` and `complexes` call it
+//! when one operand is a vector. Sums have the same bits for any number of threads: parts are cut by sizes alone (`few_results`). Nothing is packed, since
+//! each element of the matrix is used once.
 
 use super::floats::Floats;
 use super::forms::forms;

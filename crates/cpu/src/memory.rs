@@ -1,4 +1,6 @@
-//! Host memory for tensors: aligned blocks from a pool. A buffer may keep what operations made of its contents until they change.
+//! Host memory for tensors: aligned blocks from a pool. A buffer may keep what operations made of its contents until they change. The device allocates here
+//! (`Memory::allocate`), and products keep packed operands here (`Keeper`). Whatever writes to a buffer calls `CpuBuffer::changes` first; a buffer whose
+//! address others know (`lend`) keeps nothing. Kept forms take at most a part of the memory limit, and are the first to go.
 
 #![cfg_attr(
     all(target_arch = "wasm32", not(feature = "wgsl")),

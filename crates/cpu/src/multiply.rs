@@ -1,4 +1,6 @@
-//! Products of matrices in memory, by the tiles of `product`.
+//! Products of matrices in memory, by the tiles of `product`. It decides how: vectors by `gemv`, words of several terms by `packed_dot`, other dtypes by
+//! their own tiles, batches of small products many at a time. `product` has the loop over panels. A packed right operand is kept from its second use on, as
+//! weights are used again and again.
 
 use std::sync::Arc;
 

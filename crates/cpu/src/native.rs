@@ -1,4 +1,6 @@
-//! Operations on the processor in place of the WGSL kernels. Each kind implements [`Operation`] beside the code that computes it; [`own`] lists them.
+//! Operations on the processor in place of the WGSL kernels. Each kind implements [`Operation`] beside the code that computes it; [`own`] lists them. The
+//! device calls `Native::new` for each `NativeOperation`; `None` means that the operation's kernel runs. An operation declares the words that it reads and
+//! writes of each binding, which are checked before it runs, so its own code relies on them. `Threads` of rayon belong to the queue's thread.
 
 use std::sync::Arc;
 

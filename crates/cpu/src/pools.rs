@@ -1,4 +1,6 @@
-//! The greatest value or the mean of windows of images: for each row of the result the rows of its windows are combined, then the columns.
+//! The greatest value or the mean of windows of images: for each row of the result the rows of its windows are combined, then the columns. Serves
+//! `max_pool2d` and `avg_pool2d`. Each line of the result is combined from whole lines of the image, so windows that overlap cost no more reads of memory.
+//! Padding counts for neither the greatest nor the mean, as in the kernel.
 
 use super::fault::Fault;
 use super::floats::Floats;

@@ -1,4 +1,5 @@
-//! A kernel's bytecode, and its run over bound memory.
+//! A kernel's bytecode, and its run over bound memory. The queue calls `CpuProgram::run`. Code compiled ahead replaces the bytecode if it came with the
+//! kernel and fits; both get the same memory. Bindings are checked here against their buffers, since a buffer may be smaller than the kernel was promised.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Images in another size: for each row of the result the rows that it is made of are added up, each by its weight, then the elements of that row.
+//! Images in another size: for each row of the result the rows that it is made of are added up, each by its weight, then the elements of that row. Serves
+//! `interpolate` and resizing of images. The weights of both axes are tables, made in float32 step by step as the WGSL kernel makes them: better weights
+//! would be other results. Lines of the image are added whole, then elements of a line are picked.
 
 use super::fault::Fault;
 use super::floats::Floats;

@@ -1,4 +1,6 @@
-//! Orders and scans of rows: rows side by side where there are enough of them, else parts of a row.
+//! Orders and scans of rows: rows side by side where there are enough of them, else parts of a row. Serves sorts with places, top-k of rows, and scans of
+//! all dtypes. A key and its place are one u64, which makes sorting stable and NaN the greatest. Scans carry float32 sums in float64. A row is cut into a
+//! fixed number of parts, never by threads, so sums keep their bits.
 
 #[cfg(not(target_arch = "wasm32"))]
 use rayon::prelude::*;

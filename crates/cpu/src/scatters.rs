@@ -1,4 +1,6 @@
-//! Values written to places that another tensor names: rows side by side, or parts of one, each in the order of the values.
+//! Values written to places that another tensor names: rows side by side, or parts of one, each in the order of the values. Serves `scatter` and `put`. The
+//! order of the values is kept for each place, so results have the same bits on any number of threads: a task owns a part of the result and passes over
+//! values for others. Indices out of range write nothing; the engine's check reports them.
 
 use std::ops::Range;
 

@@ -1,4 +1,6 @@
 //! Chains of bytes and truths in lanes of their own, where no number but bytes shows: sums and products are taken modulo 256, which leaves them the same.
+//! `chain` asks `signed` first. It follows the least and greatest number that each step may give: a step whose wide result shows (a sum that is divided)
+//! makes the whole chain one of float32 lanes. A lane of one byte does four times as many elements in an instruction.
 
 use crate::backend::native::{ElementsShape, One, Step, Two};
 use crate::forms::forms;

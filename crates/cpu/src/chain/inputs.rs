@@ -1,4 +1,6 @@
-//! Where the inputs of a chain lie, and how their elements reach a block.
+//! Where the inputs of a chain lie, and how their elements reach a block. `Machine` calls it at the begin of each block and row. Elements that lie side by
+//! side and have the lanes' size are not copied at all (`Place::Direct`); what is here serves all other inputs. Views are walked from the innermost axis,
+//! with joined axes (`walk`).
 
 use super::walk::Walk;
 use super::{Lane, Machine, SHORT};
