@@ -1,4 +1,6 @@
-//! The choices made before an engine opens.
+//! The choices made before an engine opens. `build` turns them into a `Policy` and asks `rank` for a device. Nothing is read from files or the environment
+//! here: `Engine::from_env` passes what `Config::load` read. A requested backend or device changes more than the choice: placement is off, and a construct
+//! that the device gets wrong only warns.
 
 use crate::backend::BoxFuture;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Tensors from host values, and of zeros.
+//! Tensors from host values, and of zeros. Every tensor begins here (those over memory of others in `host` and `driver_view`). `placement` names the
+//! device. `output` is for kernels that write each element: its contents are unspecified before, where `zeros` clears. `near` keeps results beside what
+//! they are computed from.
 
 use crate::backend::BoxFuture;
 use std::sync::Arc;

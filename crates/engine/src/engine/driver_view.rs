@@ -1,4 +1,6 @@
-//! Memory that a tensor shares with other libraries that use its device's driver (CUDA's, HIP's): seen by them, or brought in.
+//! Memory that a tensor shares with other libraries that use its device's driver (CUDA's, HIP's): seen by them, or brought in. `cantus-cudarc`, DLPack in
+//! Python and apps with their own wgpu device call it. A tensor that was ever lent or brought in counts as shared for good (`Tracker::note_shared`): its
+//! checks of indices are made anew each time. Order between two streams is the caller's, except where an item says who waits.
 
 use crate::backend::BoxFuture;
 use std::sync::Arc;

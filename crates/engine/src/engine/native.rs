@@ -1,4 +1,6 @@
-//! Native operations: what a device computes by itself in place of WGSL kernels.
+//! Native operations: what a device computes by itself in place of WGSL kernels. The evaluator asks before it composes a kernel, and apps may define
+//! operations of their own (`Function`). `None` is no error: the device has no form, or no memory, or another thread moved an input, and the caller
+//! dispatches the kernel. Inputs must be contiguous, so views are copied first.
 
 use crate::backend::BoxFuture;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Memory of temporaries, given back at the end of a scope; downloads of many tensors at once.
+//! Memory of temporaries, given back at the end of a scope; downloads of many tensors at once. A scope is part of `context` and follows a future over its
+//! polls. It frees memory, not handles: a handle that outlives it returns an error when read (`Place::released`). Work that was recorded keeps the memory
+//! until it is done.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

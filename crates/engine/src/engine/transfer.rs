@@ -1,4 +1,6 @@
-//! Contents of tensors to and from the host: slices, arrays of ndarray, `.npy` files.
+//! Contents of tensors to and from the host: slices, arrays of ndarray, `.npy` files. Reads settle the slot first (`settled`), so they see everything
+//! recorded before and return the error of what was lost. Writes come after all recorded work, and what expressions recorded is preserved before. A write
+//! that fails half-way loses the tensor, because nobody knows which half.
 
 use crate::backend::BoxFuture;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Values for uniform bindings, set by name and encoded by the binding's layout.
+//! Values for uniform bindings, set by name and encoded by the binding's layout. `dispatch` fills a block for each uniform binding, `capture` for each
+//! change of one. Every member must be set, since a kernel may read it. A number that the shader's type cannot hold is an error, never rounded to infinity
+//! or wrapped.
 
 use crate::error::Result;
 use crate::kernel::{Layout, Scalar};

@@ -1,4 +1,6 @@
-//! Times of work: spans on the host and on devices, as figures per kernel and as a trace for Chrome's and Perfetto's viewers.
+//! Times of work: spans on the host and on devices, as figures per kernel and as a trace for Chrome's and Perfetto's viewers. Dispatches and slots report
+//! to it; `trace` writes it as JSON. A device's kernel times come after the work and are matched with dispatches by label and order. Without a device clock
+//! they are put behind one another on the host's clock, so gaps between kernels are not to be trusted.
 
 #![cfg_attr(not(feature = "trace"), allow(dead_code, reason = "what traces are written from"))]
 

@@ -1,4 +1,6 @@
-//! Textures and samplers bound to a kernel: what fits, the form of the kernel for them, and copies of an app's textures.
+//! Textures and samplers bound to a kernel: what fits, the form of the kernel for them, and copies of an app's textures. `dispatch` calls `textured` for
+//! kernels with textures or samplers and continues with the kernel that it returns. The form depends on formats and modes but not on sizes, so images of
+//! other sizes compile nothing. Two variables with the same texels share a buffer; the same texels read and written are refused.
 
 use std::sync::Arc;
 

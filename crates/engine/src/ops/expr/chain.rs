@@ -1,4 +1,6 @@
-//! Expressions as steps over elements, for devices that run such chains natively.
+//! Expressions as steps over elements, for devices that run such chains natively. `evaluate` asks for whole expressions (`computed`) and groups
+//! (`together`), reductions and norms for what comes before and after a row (`reduced`, `rows`). `crates/cpu/src/chain.rs` runs them. Bytes are followed by
+//! their range (`Reach`), so a step wraps only where that shows. `None` means a kernel.
 
 mod complex;
 

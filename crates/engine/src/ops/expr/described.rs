@@ -1,4 +1,6 @@
-//! Expressions as plain data, for devices that take operations and no kernels: how they are described, and how they run there.
+//! Expressions as plain data, for devices that take operations and no kernels: how they are described, and how they run there. `evaluate` asks first, where
+//! a device takes graphs (`Engine::takes_graphs`). Tensors become arguments in the order in which they are met, and functions of elements WGSL text. An
+//! operation without a description (`Operation::part`) is computed on its own, and then the rest is tried again.
 
 use std::collections::HashMap;
 use std::sync::Arc;

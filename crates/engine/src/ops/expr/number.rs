@@ -1,4 +1,6 @@
-//! Elements of each dtype as WGSL: how they are loaded, computed with, converted and stored.
+//! Elements of each dtype as WGSL: how they are loaded, computed with, converted and stored. `emit` writes by it, operations' frames take its names, and
+//! `elementwise` has the functions themselves. Three types belong to a dtype: the one of the tensor, the one that the binding stores, and the one that a
+//! kernel computes in. They coincide for 32-bit numbers only.
 
 use crate::tensor::{DType, Kind};
 

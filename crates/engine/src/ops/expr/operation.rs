@@ -1,4 +1,6 @@
-//! Operations that take a kernel of their own: what such an operation says of itself, and how it is run.
+//! Operations that take a kernel of their own: what such an operation says of itself, and how it is run. A new operation implements `Operation`: `inputs`,
+//! `run`, and as many of the others as pay. `parameters` must add everything that changes the commands, or return false: a replay believes it. `run` gets a
+//! `Call` with the epilogue, and either ends its kernel with it (`finished`) or lets one follow (`followed`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
-//! Shapes: broadcasting, axes, and how several strided views of one shape collapse to few axes. No tensors.
+//! Shapes: broadcasting, axes, and how several strided views of one shape collapse to few axes. No tensors. Views, planning, text and chains all use it.
+//! Strides are in elements, never negative, and 0 where an axis repeats. `collapse` joins axes for all views at once, so one view that does not allow it
+//! keeps the axes apart for the others too.
 
 use crate::error::{Error, Result};
 use cantus_base::listed::Listed;

@@ -1,4 +1,6 @@
-//! Views: expressions whose elements are read in another order, another shape, or in part. Nothing is copied where strides can say it.
+//! Views: expressions whose elements are read in another order, another shape, or in part. Nothing is copied where strides can say it. The array operations
+//! on shapes call `view`. Of memory a view is new strides; of a computed expression it is a read of that expression's value, into which the evaluation may
+//! push the view (`pushed`). A reshape that no strides express computes the value first.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,6 @@
-//! The passes of a transform: radices, and the statements of each.
+//! The passes of a transform: radices, and the statements of each. `transform` composes one kernel for each radix of a length, and `mod` asks whether a
+//! length has radices at all; other lengths are convolutions with a chirp. The statements are text: a pass is unrolled, because WGSL's compilers do not
+//! unroll loops over registers.
 
 use cantus_base::listed::Listed;
 use std::f64::consts::TAU;

@@ -1,4 +1,6 @@
-//! Fourier transforms. Complex numbers are pairs of float32, real and imaginary part, along a last axis of two elements.
+//! Fourier transforms. Complex numbers are pairs of float32, real and imaginary part, along a last axis of two elements. `transform` computes; this file
+//! checks, moves axes, and makes real transforms of complex ones. Float32 numbers come as pairs in a last axis, complex dtypes as they are. Only the
+//! inverse divides by the length.
 
 mod butterfly;
 mod convolve;

@@ -1,4 +1,6 @@
-//! The transform of rows, as an operation.
+//! The transform of rows, as an operation. One operation is a whole transform of rows: native on the CPU, else a kernel for each pass, each reading what
+//! the one before stored. The inverse exchanges the two parts, transforms, and exchanges them again. `Halves` is the step between real rows and complex
+//! ones of half the length.
 
 use std::f64::consts::PI;
 use std::hash::Hash;

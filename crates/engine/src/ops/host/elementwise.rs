@@ -1,4 +1,6 @@
-//! Functions of float64 and complex numbers, where the kernels have none.
+//! Functions of float64 and complex numbers, where the kernels have none. `elementwise` asks `by_host` while recording. The values are read to the host,
+//! computed by all threads, and written back, so a program that must not wait on the device should cast first. Complex functions follow C99's annex G at
+//! infinities and on cuts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Factorisations by `faer`.
+//! Factorisations by `faer`. `host/mod.rs` calls it with the feature `linalg`; without the feature `matrix.rs` has shorter methods of its own. Matrices are
+//! scaled by a power of four first, so squares neither overflow nor vanish. A singular matrix gives NaN, as on devices.
 
 use std::ops::{Div, Mul};
 

@@ -1,4 +1,6 @@
-//! Elimination with pivots: factors, solutions, inverses and determinants.
+//! Elimination with pivots: factors, solutions, inverses and determinants. It halves the columns down to 32, which one workgroup eliminates (`kernel`);
+//! between halves are matrix products, and these take most of the time. Row orders are tensors, applied by gathers, so nothing is read back. float64 and
+//! complex matrices go to the host.
 
 use super::kernel::{MatrixKernel, lanes_for, unpacked};
 use super::triangular::{Triangle, aligned, solved};

@@ -1,4 +1,5 @@
-//! Sparse matrices by compressed rows.
+//! Sparse matrices by compressed rows. `Csr::new` checks the structure on the host, once; products trust it. Values are an expression, so they may change
+//! without another check. The result is dense, and the dense side is read once for each entry, in order.
 
 use std::sync::Arc;
 

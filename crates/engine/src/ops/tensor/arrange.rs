@@ -1,4 +1,6 @@
-//! Elements in another order, repeated, or in part: composed of views and of gathers whose index is computed. Nothing has a kernel of its own.
+//! Elements in another order, repeated, or in part: composed of views and of gathers whose index is computed. Nothing has a kernel of its own. Each
+//! function is strides, or a gather whose index is an expression of `places_along`, so all of it fuses into whatever reads it. Rolls are recognised again
+//! by the shape of that expression (`expr/roll.rs`): change both together.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
-//! Tensors put together from parts. Each part is written to its place by a kernel of its own.
+//! Tensors put together from parts. Each part is written to its place by a kernel of its own. `concat`, `stack` and `pad` record it. Parts must not
+//! overlap, and together they fill the result, which begins unspecified. The CPU copies all parts in one native operation; elsewhere types narrower than a
+//! word are assembled in a wide one, since kernels store whole words.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Attention in one kernel: no matrix of scores is stored.
+//! Attention in one kernel: no matrix of scores is stored. One kernel keeps the greatest score and the sum so far and rescales when a greater one comes,
+//! block of keys by block of keys. Where a vendor's library multiplies quickly, long attention is two products and a softmax instead (`by_products`). A
+//! query without keys gives 0, not NaN.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Counts of values: bins of whole numbers, and histograms.
+//! Counts of values: bins of whole numbers, and histograms. A histogram of many elements guesses bins by division and corrects them by the edges, so it is
+//! exact for edges in float32; where edges are too close for that (`are_apart`), and for few elements, bins are searched for. The kernel counts by atomics,
+//! whose order changes no count. The CPU has both natively.
 
 use std::hash::Hash;
 use std::sync::Arc;

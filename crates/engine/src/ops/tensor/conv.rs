@@ -1,4 +1,6 @@
-//! Convolutions of other dimensions, and transposed ones, as convolutions of images.
+//! Convolutions of other dimensions, and transposed ones, as convolutions of images. There is no kernel here: everything becomes `conv2d`. A transposed
+//! convolution inserts zeros between the elements and turns the weights over (`spread`), which multiplies zeros; planes of a volume become channels, which
+//! takes as many times the memory.
 
 use super::arrange::windowed;
 use super::images::Window;

@@ -1,4 +1,5 @@
-//! Convolutions of images.
+//! Convolutions of images. The CPU has its own form; where a vendor's library multiplies, windows are laid out as columns for one product (`by_product`);
+//! else a tiled kernel runs. Weights are not flipped. A bias and an activation that follow become part of the kernel.
 
 use std::hash::Hash;
 use std::sync::Arc;

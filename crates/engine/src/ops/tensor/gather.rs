@@ -1,4 +1,6 @@
-//! Elements at places that another tensor names.
+//! Elements at places that another tensor names. Losses, embeddings, slices by tensors and sorts use it. `Places` copies the indices and ties a check to
+//! what reads them (`engine/index_checks.rs`); `taken` and `gathered` are for indices known to be in range. The gather itself clamps, so results are
+//! defined even where the check will fail.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Images read wherever a grid says.
+//! Images read wherever a grid says, with the weights of `interpolate` and what `Padding` puts beyond the edges. One invocation computes a pixel. The grid
+//! is float32 and bounded: positions beyond 10^6 pixels count as 10^6, so no index overflows.
 
 use std::hash::Hash;
 use std::sync::Arc;

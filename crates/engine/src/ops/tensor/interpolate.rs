@@ -1,4 +1,5 @@
-//! Images in another size, one axis after the other.
+//! Images in another size, one axis after the other: first the width, then the height, each one pass of weighted sums. Weights are made in the kernel, in
+//! float32 step by step, and the CPU, which does both axes in one operation, makes its tables by the same steps. `grid_sample` shares the methods.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Keys and values of attention that grow in place.
+//! Keys and values of attention that grow in place. It writes into its own tensors past the part that was read so far, so expressions over earlier keys
+//! stay valid without a copy. Only after `truncate`, and when the capacity doubles, is something copied. It evaluates what it appends: recording alone
+//! would keep every step alive.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
-//! Losses: how far predictions are from targets, each the mean over all elements. Computed in float32.
+//! Losses: how far predictions are from targets, each the mean over all elements. Computed in float32. All are compositions, which fuse into a reduction.
+//! Targets of classes are indices and are checked as those of `take`: one out of range is an error when the loss is read. Halves and integers are converted
+//! to float32 first.
 
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;

@@ -1,4 +1,6 @@
-//! Matrix products: native where the device has one, by tiles elsewhere, and as a reduction if one side is a vector.
+//! Matrix products: native where the device has one, by tiles elsewhere, and as a reduction if one side is a vector. `Operation::run` decides in this
+//! order: the device's native product, a vendor's library that a kernel states the product for, parts of k for few tiles, cooperative matrices, tiles.
+//! Vectors are reductions. Transposed and sliced operands are read in place by strides; other expressions are computed first.
 
 use std::hash::Hash;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Padding: of a number, or of what lies inside.
+//! Padding: of a number, or of what lies inside. Constants are assembled around the inside, in pieces that do not overlap; the other modes are gathers with
+//! computed indices and fuse with their reader. Modes other than a constant need at least one element to repeat.
 
 use super::assemble::assembled;
 use crate::error::{Error, Result};

@@ -1,4 +1,6 @@
-//! Reductions over axes: by workgroups along rows, by invocations down columns, in two steps where there are few and long ones.
+//! Reductions over axes: by workgroups along rows, by invocations down columns, in two steps where there are few and long ones. Norms, means and losses are
+//! made of it. The prologue (what is reduced) and the epilogue (what follows in the same shape) are part of the kernel. `Cut` chooses how rows are shared
+//! out, by sizes and the kind of machine; sums keep to a fixed tree within a cut, so results repeat on a device.
 
 use std::hash::Hash;
 use std::sync::Arc;

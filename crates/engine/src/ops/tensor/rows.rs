@@ -1,4 +1,6 @@
-//! Kernels that give a workgroup to each row: what softmax, rms_norm and layer_norm share.
+//! Kernels that give a workgroup to each row: what softmax, rms_norm and layer_norm share. A frame gets `element` and `store` and a row's length; epilogues
+//! join the store. Rows along another axis are moved last and back, as views. The CPU has these functions natively with steps before and after the row;
+//! devices with neither run one workgroup for each row.
 
 use std::hash::Hash;
 use std::sync::Arc;

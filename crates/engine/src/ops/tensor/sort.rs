@@ -1,4 +1,6 @@
-//! Order along an axis: elements with their places, sorted in blocks and merged run by run. Stable, and the same on every device.
+//! Order along an axis: elements with their places, sorted in blocks and merged run by run. Stable, and the same on every device. Elements are brought to
+//! an order of u32 by the library's functions, with their places beside them, so all dtypes sort alike. Few of a long row are searched for instead
+//! (`first`), which a slice of sorted rows turns into by itself (`Operation::beginning`). 64-bit numbers go to the host.
 
 use std::hash::Hash;
 use std::sync::Arc;

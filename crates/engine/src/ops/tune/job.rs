@@ -1,4 +1,6 @@
-//! The variants of an operation's kernel: the default before any measurement, and how a variant is measured.
+//! The variants of an operation's kernel: the default before any measurement, and how a variant is measured. `matmul` and `reduce` describe themselves as a
+//! `Job` and ask `tune` for its `Variant`. Sizes are powers of two here, so a measurement serves a range of sizes. Nothing is measured unless
+//! `Engine::tune` is called; `shipped` is what runs before.
 
 use std::fmt;
 
