@@ -1,4 +1,6 @@
-//! Kernels prepared ahead: linked WGSL, reflection and CPU bytecode as one block of bytes, so that a build without naga runs them.
+//! Kernels prepared ahead: linked WGSL, reflection and CPU bytecode as one block of bytes, so that a build without naga runs them. `cargo xtask prepare`
+//! writes the blocks of shipped kernels; apps may keep their own. The bytes may come from anywhere: a checksum finds damage, `nonsense` and the bytecode's
+//! own check find malice. The text in the block is believed by devices that compile it. Another version of the format is refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! naga's part: parse, validate, reflect, and hand the module to the executor's compiler.
+//! naga's part: parse, validate, reflect, and hand the module to the executor's compiler. `Kernel` holds a `Parsed` and asks it for everything. `parse`
+//! runs the front end and naga; `checked` amends and validates; `resolve` applies overrides, anew at each call. The work is done on a thread with a deep
+//! stack, and a panic of naga becomes an error that names a declaration.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,6 @@
-//! The specification's alias analysis: a call must not give a function two ways to memory of which it writes one.
+//! The specification's alias analysis: a call must not give a function two ways to memory of which it writes one. `Front` asks after validation, because
+//! naga checks nothing of the kind. Effects of a function are those of what it calls too. Two pointers to the same variable are an error only if one of
+//! them is written through; pointers to parts count as pointers to the whole.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,6 @@
-//! Edits of a text, and the way back: naga sees the edited text, reports show the author's.
+//! Edits of a text, and the way back: naga sees the edited text, reports show the author's. `Source` is what the rest of the crate holds of a text: every
+//! span of naga's passes through `span` before it is shown. A text may come from several files (`File::origin`), and then a report shows the file. Edits
+//! must not overlap; the longer or earlier one wins.
 
 use naga::{Span, WithSpan};
 

@@ -1,4 +1,6 @@
-//! Features of the language that naga 30 lacks, in terms of what it has.
+//! Features of the language that naga 30 lacks, in terms of what it has. `rewrite::wrong` and `rewrite::all` add its edits. Each is local: a swizzle that
+//! is assigned to becomes a variable and single writes, a linear index is computed at the entry point's beginning. A language feature that is only accepted
+//! needs no more than a word in the list.
 
 use std::collections::HashSet;
 

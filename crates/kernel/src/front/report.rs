@@ -1,4 +1,6 @@
-//! Reports that mark places of a text, in naga's form. Long lines are cut around the places: a text may be one line.
+//! Reports that mark places of a text, in naga's form. Long lines are cut around the places: a text may be one line. Our own messages and naga's go through
+//! it. A line of a generated text may have megabytes: only some bytes around each place are kept, and the places move with them. Handles of naga (`[12]`)
+//! say nothing to an author and are taken out.
 
 use std::ops::Range;
 

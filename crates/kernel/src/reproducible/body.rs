@@ -1,4 +1,6 @@
-//! Functions, statement by statement. Expressions are written anew in the order in which they are emitted.
+//! Functions, statement by statement. Expressions are written anew in the order in which they are emitted. `mod` calls `rewrite` for each function of the
+//! kernel and of the library. Float expressions go through `number` and `builtin`; everything else is copied with new handles. A function that computes
+//! floats loads the word of zeros first, and only such a function asks for that binding.
 
 use naga::valid::FunctionInfo;
 use naga::{

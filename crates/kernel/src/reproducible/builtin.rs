@@ -1,4 +1,6 @@
-//! Builtins and conversions of float32, each by functions of the library, or written out.
+//! Builtins and conversions of float32, each by functions of the library, or written out. `body` calls it for each builtin that takes or gives float32.
+//! Most become a call of the library for each component; products of vectors are written out from the first term to the last. What is missing here is
+//! refused, never left to a device.
 
 use naga::{BinaryOperator as Op, Expression, Handle, Literal, MathFunction as F, Scalar, ScalarKind, VectorSize};
 

@@ -1,4 +1,6 @@
-//! Arithmetic and comparisons of float32 whose bits no device can change.
+//! Arithmetic and comparisons of float32 whose bits no device can change. `body` and `builtin` compose everything of these. `guarded` passes a rounded
+//! result through an exclusive or with a word that is zero, so no compiler can fuse it with the next operation. Small numbers are flushed on both sides of
+//! an operation, so it does not matter what the device does with them.
 
 use naga::{BinaryOperator as Op, Expression, Handle, Literal, Scalar, ScalarKind, UnaryOperator, VectorSize};
 

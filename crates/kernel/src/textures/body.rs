@@ -1,4 +1,6 @@
-//! Functions, statement by statement, with calls in place of the builtins for textures.
+//! Functions, statement by statement, with calls in place of the builtins for textures. `mod` calls `rewrite` for the entry point and for each copy of a
+//! function. A value may be known (`Known::Literal`): then branches on it are decided here, and only the taken one is written. Builtins on an app's own
+//! textures are copied as they are.
 
 use naga::valid::FunctionInfo;
 use naga::{

@@ -1,4 +1,6 @@
-//! Operators of constant expressions.
+//! Operators of constant expressions. `Evaluator` calls it with operands that have values. `None` is "no value here", which is an error of the text
+//! (overflow, division by zero) or something unknown; the callers tell the two apart. Abstract numbers are i64 and f64 and must not wrap, concrete ones
+//! wrap as at run time.
 
 use super::super::tree::Operator;
 use super::value::{Scalar, Ty, Value};

@@ -1,4 +1,5 @@
-//! Types of constant expressions, and their constructors.
+//! Types of constant expressions, and their constructors. `Evaluator` calls it for constructors and for the types in declarations. `inferred` is for those
+//! without template arguments, whose scalar type the values decide; abstract values stay abstract until something concrete is asked for.
 
 use super::value::{Scalar, Ty, Value};
 use cantus_base::listed::Listed;

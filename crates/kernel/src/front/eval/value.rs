@@ -1,4 +1,6 @@
-//! Values of constant expressions, the abstract ones among them, and their conversions.
+//! Values of constant expressions, the abstract ones among them, and their conversions. Values of `f16` are kept as f32 and rounded after each operation.
+//! `text` gives WGSL for exactly this value and type, which is what a rewriting puts into the text: a negative number is in brackets, and what has no
+//! constructor (the result of `frexp`) has no text.
 
 use cantus_base::listed::Listed;
 

@@ -1,4 +1,6 @@
-//! Statements, with how control may leave them.
+//! Statements, with how control may leave them. The parser calls it for bodies of functions. Beside the tree it finds the behaviour of each statement (does
+//! control reach its end, break, continue, return) and which variables it writes, in the same pass; `uniformity` and the checks for missing returns read
+//! both.
 
 use super::super::tree::{ExprId, ExprKind, List, Place, Stmt, StmtId, StmtKind};
 use super::Parser;

@@ -1,4 +1,5 @@
-//! The analysis's tables of builtin functions, builtin values and address spaces.
+//! The analysis's tables of builtin functions, builtin values and address spaces. The walk asks it for each call and builtin value. A new builtin of WGSL
+//! needs a row here, or it counts as a function that requires nothing. Cooperative matrices are not WGSL's and require nothing.
 
 use super::super::tree::{Decl, DeclKind, ExprId, ExprKind, Tree};
 use super::Scope;

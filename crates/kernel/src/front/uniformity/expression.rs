@@ -1,4 +1,6 @@
-//! Expressions and calls: which node says whether a value is uniform.
+//! Expressions and calls: which node says whether a value is uniform. `statement` calls `value` for each expression; a result is a node. First operands are
+//! followed by a loop, because a sum may have thousands of terms. A load from memory that others may write varies, whatever its index; a load of a variable
+//! has the node of its last value.
 
 use super::super::tree::{DeclId, DeclKind, ExprId, ExprKind, Filters, List, Operator, Place, Severity};
 use super::builtin::{self, Builtin, Space};

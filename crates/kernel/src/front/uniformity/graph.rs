@@ -1,4 +1,6 @@
-//! The specification's graph of one function: an edge says "is uniform only if that is".
+//! The specification's graph of one function: an edge says "is uniform only if that is". `Walk` adds nodes and edges, and `mod` searches. Breadth-first
+//! search gives the shortest way, which becomes the message. Edges are counted against the length of the text: beyond the bound the graph is cut, and the
+//! analysis says nothing rather than take quadratic time.
 
 use super::super::tree::{DeclId, Place};
 

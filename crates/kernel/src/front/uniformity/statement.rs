@@ -1,4 +1,6 @@
-//! The walk over a function's statements, with the values of its variables (the specification's "Function-scope Variable Value Analysis").
+//! The walk over a function's statements, with the values of its variables (the specification's "Function-scope Variable Value Analysis"). `mod` runs it
+//! for each function, callees first. Every value of a variable is a node of its own; at joins of control (ends of branches, loops, jumps) the values are
+//! joined. What a loop writes has a node from its beginning, because the last round may have changed it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -1,4 +1,5 @@
-//! Texts that pass or fail by the specification's rules. `U` stands for a uniform value, `V` for one that varies.
+//! Texts that pass or fail by the specification's rules. `U` stands for a uniform value, `V` for one that varies. Each list has bodies with their verdict,
+//! in the order of the specification's rules, so a rule that changes shows as one line. `large_texts` holds the analysis to linear time.
 
 use super::super::parse::parse;
 use super::super::tree::Severity;
