@@ -1,4 +1,6 @@
-//! The bytecode: plain data, written by `lower`, checked by `check`, run by `exec`. Knows nothing of naga.
+//! The bytecode: plain data, written by `lower`, checked by `check`, run by `exec`. Knows nothing of naga. A program has several `Code`s, one for each way
+//! of batching. A register is an offset into one file of words, and an instruction's form says which operands are uniform. New operations need a row in
+//! `Op::forms` (for `check`), a lane loop in `exec`, and a place in the generator.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,6 @@
-//! Cuts a grid of workgroups into batches and runs them, over threads where there are any.
+//! Cuts a grid of workgroups into batches and runs them, over threads where there are any. `execute` is the crate's entry for running. Here sizes and
+//! alignments of bindings are checked, addresses resolved once for a batch, and memory for registers taken; what happens within a batch is `machine`'s.
+//! Small launches stay on the calling thread.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

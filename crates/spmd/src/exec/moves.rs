@@ -1,4 +1,5 @@
-//! Lane loops that move values and make masks.
+//! Lane loops that move values and make masks. `isa` has these loops once for each instruction set. A mask has a word for each lane, all ones or none, and
+//! behind them the number of active lanes, which every loop that makes a mask must keep right: jumps look at that number alone.
 
 use super::isa::Lanes;
 use super::machine::{Active, Machine};

@@ -1,4 +1,5 @@
-//! Elements of rows, by two coordinates: textures' texels.
+//! Elements of rows, by two coordinates: textures' texels. The lowering fuses a bounds check, an index and a load into one instruction (`lower/fuse.rs`),
+//! and this runs it. Lanes whose texels follow each other in a row are copied as a run. Out of range gives zero, as the library's function says.
 
 use super::isa::Lanes;
 use super::machine::{Machine, ResolvedRows};

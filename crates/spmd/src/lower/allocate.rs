@@ -1,4 +1,6 @@
-//! Turns virtual registers into code: drops copies and dead instructions, then assigns registers by last use.
+//! Turns virtual registers into code: drops copies and dead instructions, then assigns registers by last use. `lower` calls `code` once nothing changes any
+//! more. Until here every value has a register of its own; now copies and dead instructions go and registers are shared by last use, where a value that is
+//! alive in a loop lives to its end. `improve` is the same without places, for kernels compiled ahead.
 
 use rustc_hash::FxHashMap;
 

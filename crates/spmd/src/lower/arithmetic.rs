@@ -1,4 +1,5 @@
-//! Operators.
+//! Operators. `expression` calls it with scalars: vectors and matrices are taken apart before. A 16-bit float is computed as f32 and rounded (`narrow`)
+//! after each operation. Shifts are masked, and division follows WGSL's rules for zero and overflow by the operation itself.
 
 use std::rc::Rc;
 

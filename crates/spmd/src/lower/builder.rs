@@ -1,4 +1,6 @@
-//! Collects instructions over virtual registers; `allocate` turns them into code. Knows nothing of naga.
+//! Collects instructions over virtual registers; `allocate` turns them into code. Knows nothing of naga. All of `lower` emits through it. An operation is
+//! uniform if all its operands are. Constants are folded only for addresses and neutral operands, because naga has folded the rest. Registers that are base
+//! + lane are remembered, so loads by them become contiguous.
 
 use rustc_hash::FxHashMap;
 

@@ -1,4 +1,5 @@
-//! Functions, inlined.
+//! Functions, inlined. There are no calls at run time: each call lowers the body again, with its arguments as values. What a body costs is therefore
+//! counted at each call (`MAX_WORK`). A `return` in the middle jumps to the end of the inlined body, and lanes that returned wait there.
 
 use std::rc::Rc;
 

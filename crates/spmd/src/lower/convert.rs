@@ -1,4 +1,5 @@
-//! Conversions and bitcasts.
+//! Conversions and bitcasts. `expression` and `math` call it. Floats to integers saturate and NaN gives 0, as naga's writers have it. Bools are masks or
+//! words; 16-bit numbers are kept in words of 32 bits, so a bitcast of them packs first.
 
 use naga::{Expression, Handle, ScalarKind};
 

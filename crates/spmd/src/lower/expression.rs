@@ -1,4 +1,5 @@
-//! Expressions: each is evaluated once, where naga emits it.
+//! Expressions: each is evaluated once, where naga emits it. `statement` evaluates what naga emits, in its place: a load must not move past a store. A
+//! value of an array that is indexed at run time is chosen among its elements if they are few, else it goes through memory of each lane.
 
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-//! Builtin functions on numbers.
+//! Builtin functions on numbers. `expression` calls `math` for each builtin on numbers. One operation where the executor has it, else WGSL's formula in the
+//! order of the specification, so results are those of kernels compiled ahead, which share it. A builtin that is missing is refused with its place.
 
 use naga::{Expression, Handle, MathFunction};
 

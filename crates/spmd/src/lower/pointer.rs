@@ -1,4 +1,6 @@
-//! Pointers: a root and a path, known when the program is made except for indices; loads and stores through them.
+//! Pointers: a root and a path, known when the program is made except for indices; loads and stores through them. A pointer never exists at run time: it is
+//! a root (binding, workgroup memory, variable, table) and a path of offsets. `fold` makes one index of all run-time steps, so one check serves nested
+//! arrays. Indexing a variable that lives in registers voids the attempt: next time it is in memory.
 
 use std::rc::Rc;
 

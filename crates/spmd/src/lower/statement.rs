@@ -1,4 +1,5 @@
-//! Statements.
+//! Statements. `call` lowers bodies through it. Control is divergent or not by the facts of the last attempt; divergent branches get a mask and run one
+//! after the other, uniform ones jump. A branch that only chooses a value becomes a selection. Barriers emit nothing.
 
 use naga::{AtomicFunction, Block, Expression, Handle, Statement, SwitchCase, SwitchValue};
 

@@ -1,4 +1,5 @@
-//! The survey of functions before they are lowered.
+//! The survey of functions before they are lowered. `lower` runs it first: whether there are barriers or subgroup operations decides how workgroups become
+//! batches. `homes` finds the block that each variable belongs to: lanes that are inactive there need not keep its value.
 
 use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
 use rustc_hash::{FxHashMap, FxHashSet};

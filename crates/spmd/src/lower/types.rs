@@ -1,4 +1,6 @@
-//! Types flattened to scalars, and their layout in memory.
+//! Types flattened to scalars, and their layout in memory. A value is a list of scalars, and this says which, in which order, and where each lies in
+//! memory. Layouts come in two units: bytes as the host sees them, and scalars for memory that only the kernel sees. Very large values are not flattened
+//! and stay in memory.
 
 use crate::fragment::Fragment;
 use crate::reflection::Scalar;

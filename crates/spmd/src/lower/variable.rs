@@ -1,4 +1,6 @@
-//! Local and private variables: in registers, or in per-lane memory where they are indexed at run time.
+//! Local and private variables: in registers, or in per-lane memory where they are indexed at run time. `call` makes the variables of a body. A variable is
+//! in registers unless it is indexed at run time or very large. It is uniform until a store proves otherwise (`Fact::Varying`), and the store's own attempt
+//! already treats it as varying, so chains of variables take one more attempt only.
 
 use std::rc::Rc;
 

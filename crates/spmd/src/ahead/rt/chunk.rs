@@ -1,4 +1,6 @@
-//! One launch as generated code sees it, and the part of the grid that a chunk is.
+//! One launch as generated code sees it, and the part of the grid that a chunk is. The CPU backend makes a `Job` for a launch and calls the entry over
+//! ranges of chunks. Its layout is plain C, since the code may have been built by another compiler version. Every access goes through `Memory` with the
+//! size of the binding: generated code trusts nothing else.
 
 /// The bytes of one binding.
 #[repr(C)]

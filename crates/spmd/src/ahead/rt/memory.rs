@@ -1,4 +1,6 @@
-//! Elements in memory. As in the executor: out of range, a load gives zero and a store does nothing.
+//! Elements in memory. As in the executor: out of range, a load gives zero and a store does nothing. Generated code makes a `Place` for each access of a
+//! chunk. `holds` is asked once for a run of lanes; then loads and stores of that run need no check. Others are checked one by one, and a load always reads
+//! something, so loops over lanes have no branch.
 
 use super::super::math;
 use super::chunk::Memory;
