@@ -1,4 +1,6 @@
-//! Cooperative matrices: the products that a device lists, whether the library's kernels run on them, and whether a kernel's own do.
+//! Cooperative matrices: the products that a device lists, whether the library's kernels run on them, and whether a kernel's own do. Vulkan and wgpu ask it
+//! which capabilities to report and whether a kernel's own matrices are among the device's products. Listing a product is not enough: known answers decide
+//! whether the driver is believed, and the library's own frame needs `FRAME_IS_RIGHT` besides.
 
 use cantus_base::listed::Listed;
 use std::fmt;

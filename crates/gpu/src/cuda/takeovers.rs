@@ -1,4 +1,6 @@
-//! Native kernels for NVIDIA GPUs.
+//! Native kernels for NVIDIA GPUs. `program` asks for them by the name of a kernel's frame, and `queue` launches the first plan that the device takes; if
+//! none does, the translated kernel runs. A plan is sizes alone: blocks, clusters, shared memory. The figures behind the bounds are an H100's, so another
+//! architecture may want other bounds.
 
 use crate::cuda_hip::{ClusterFacts, Takeover, TakeoverLaunch};
 use cantus_base::listed::{Listed, Ordered};

@@ -1,4 +1,6 @@
-//! The vendor's run-time compiler: NVRTC and hiprtc have one shape too.
+//! The vendor's run-time compiler: NVRTC and hiprtc have one shape too. `program` goes through `Ways` for each kernel that is not in the cache on disk. A
+//! compiler that is too old for the device, or too new for the driver, refuses, and the next way is tried: another compiler, then text that the driver
+//! compiles further. Old compilers must not run twice at once.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! An opened device: how it is opened, and the [`Device`] trait over what its parts do.
+//! An opened device: how it is opened, and the [`Device`] trait over what its parts do. The engine sees only this trait. Each method hands over to the part
+//! that does it (`memory`, `queue`, `program`, `recording`); locks are taken there. Nothing here calls the driver except when the device is opened.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -1,4 +1,6 @@
-//! One device of a driver: its context and stream, with every call checked.
+//! One device of a driver: its context and stream, with every call checked. Everything of this backend that calls the driver goes through it, after
+//! `Driver::enter` has made the device current on the thread. Objects are dropped only when the stream is past their uses: `shared` sees to that, not this
+//! file. Errors that end a context are told apart (`FaultKind`).
 
 use std::ffi::{CString, c_int, c_void};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! The driver's library: its functions, looked up by name once.
+//! The driver's library: its functions, looked up by name once. `platform` loads one table for each vendor. Functions return integers, and structures are
+//! laid out by hand after the headers: a wrong field here is memory corruption, not an error. A library stays loaded until the process ends, because
+//! drivers have threads of their own.
 
 use cantus_base::listed::Listed;
 use std::collections::BTreeMap;

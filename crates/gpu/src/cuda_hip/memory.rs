@@ -1,4 +1,6 @@
-//! Tensors' memory on the device: blocks from the pool, or another library's.
+//! Tensors' memory on the device: blocks from the pool, or another library's. `device` allocates through it. A buffer that is dropped goes to the pool at
+//! once, since whoever gets it next comes after its uses in the stream; memory of other libraries instead waits until the stream has passed. Blocks given
+//! back to the driver are freed in the stream's order.
 
 use std::sync::{Arc, PoisonError};
 

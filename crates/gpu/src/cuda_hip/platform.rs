@@ -1,4 +1,6 @@
-//! The driver, initialised: which devices it has, what is current on a thread, and what its codes mean.
+//! The driver, initialised: which devices it has, what is current on a thread, and what its codes mean. Loaded once for a process and vendor. `Entered`
+//! restores what was current before, since an app may use the driver on the same thread. A process that was forked after initialising gets a reason and no
+//! devices: drivers do not survive a fork.
 
 use std::ffi::c_int;
 

@@ -1,4 +1,6 @@
-//! Batches and transfers: checked whole, then put into the stream one after another.
+//! Batches and transfers: checked whole, then put into the stream one after another. `submit` checks a batch whole before anything is queued, so a refusal
+//! means that nothing ran. A dispatch tries what runs in its kernel's place (a library's product, a takeover) and falls back to the kernel in the same
+//! place of the batch. Small uniforms travel among the arguments.
 
 use std::sync::Arc;
 

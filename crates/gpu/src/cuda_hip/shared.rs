@@ -1,4 +1,6 @@
-//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it. Buffers, programs and recordings hold
+//! `Shared`, so the device outlives its handle. What the stream may touch is kept by number (`State::keep`) and dropped after the lock is released, since
+//! dropping may take it again. Fields are dropped in their order: the driver comes last.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;

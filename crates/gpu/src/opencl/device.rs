@@ -1,4 +1,5 @@
-//! An opened device: how it is opened, and the [`Device`] trait over what its parts do.
+//! An opened device: how it is opened, and the [`Device`] trait over what its parts do. The engine sees only this trait. Captures use the device's
+//! defaults, which keep commands and submit them again. Each method hands over to `memory`, `program` or `queue`, where the device's lock is taken.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! Lists the devices of the platforms, and their capabilities.
+//! Lists the devices of the platforms, and their capabilities. The backend's `probe` and its quick look (`may_have_gpu`) come from here. Platforms are
+//! asked one at a time, because PoCL crashes otherwise. Priorities: Intel's GPUs first, other GPUs below their own backends, processors below Cantus's CPU.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,6 @@
-//! Batches and transfers: checked whole, then put into the queue one after another.
+//! Batches and transfers: checked whole, then put into the queue one after another. `device` submits here. The queue runs in order, so no barrier is needed
+//! between commands. Arguments are set on a kernel object that is shared, which is why launching holds the device's lock. A command that fails after it was
+//! accepted ends the device.
 
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};

@@ -1,4 +1,6 @@
-//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it. Buffers and programs hold `Shared`.
+//! OpenCL keeps device memory alive by itself; what has to be kept by number here is the host memory that commands still read or write. A finished command
+//! and a failed one are both past, but the failure is the device's end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,6 @@
-//! A physical device's description in Cantus's words: names, kinds, priorities, features, limits. Opens nothing.
+//! A physical device's description in Cantus's words: names, kinds, priorities, features, limits. Opens nothing. `mod` lists adapters by it while probing.
+//! A device is described by what its queue family for compute can do, and a software driver is recognised by its type or name. The environment may make a
+//! device count as another kind (`Emulation`), for tests.
 
 use ash::vk;
 

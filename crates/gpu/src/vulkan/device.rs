@@ -1,4 +1,6 @@
-//! An opened device: how it is opened, and the [`Device`] trait over what its parts do.
+//! An opened device: how it is opened, and the [`Device`] trait over what its parts do. The engine sees only this trait. It is the one backend beside CUDA
+//! that keeps encoded recordings (`record`, `replay`). Each method hands over to `buffer`, `transfer`, `program` or `queue`, where the device's lock is
+//! taken.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,6 @@
-//! Vulkan's optional features: which ones a physical device has, which of them Cantus switches on, and what they amount to.
+//! Vulkan's optional features: which ones a physical device has, which of them Cantus switches on, and what they amount to. `adapter` asks what there is,
+//! `device` switches on what is used, and `program` derives the SPIR-V capabilities for naga. A feature must appear in all three, or naga writes code that
+//! the device was not opened for.
 
 use std::ffi::CStr;
 

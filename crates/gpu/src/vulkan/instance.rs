@@ -1,4 +1,6 @@
-//! The Vulkan library, loaded at run time, and one instance of it; validation layers where they are asked for.
+//! The Vulkan library, loaded at run time, and one instance of it; validation layers where they are asked for. `mod` makes one for a process and layer
+//! setting. The library stays loaded as long as an instance lives. With `CANTUS_VALIDATION=1` messages are collected rather than printed: tests take them
+//! and fail on any.
 
 use cantus_base::listed::Listed;
 use std::ffi::{CStr, c_void};

@@ -1,4 +1,6 @@
-//! Device memory in blocks, one set for each memory type, and raw buffers within them. Host-visible blocks stay mapped.
+//! Device memory in blocks, one set for each memory type, and raw buffers within them. Host-visible blocks stay mapped. `buffer`, `ring` and `transfer`
+//! allocate through it. Blocks double in size for each memory type and stay mapped where the host reaches them. Memory that is not coherent is flushed in
+//! whole atoms, so neighbouring buffers are kept apart by them. When a type is exhausted, the next suitable one is used (`Choice::Any`).
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;

@@ -1,4 +1,6 @@
-//! Batches: checked whole, encoded into one command buffer, submitted once.
+//! Batches: checked whole, encoded into one command buffer, submitted once. `submit` checks a batch whole, then encodes as many steps as fit into the ring
+//! of uniforms, and submits, possibly several times. A batch may therefore have run in part when a later part fails, and `ran` says so. Pending writes go
+//! ahead of the next submission.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
-//! Descriptor sets, made once and kept by what they bind. All bindings of a kernel are in one set.
+//! Descriptor sets, made once and kept by what they bind. All bindings of a kernel are in one set. `encode` asks for the set of each dispatch. Sets are
+//! found by ids of buffers, which are never used again, so a set over a buffer that is gone is never found. When there are too many, all are dropped at
+//! once, after the work that uses them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
-//! The state that the parts of an opened device share: below buffers, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below buffers, programs and the queue, which are made of it. Buffers, programs and recordings hold
+//! `Shared`. The host may touch memory directly only while it holds the lock and the device is done with the buffer (`is_done_with`). Transfers that must
+//! wait are pending, and go ahead of the next submission.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,5 @@
-//! An opened device: the [`Device`] trait over what its parts do.
+//! An opened device: the [`Device`] trait over what its parts do. The engine sees only this trait. Futures here never hold the device's lock, nor an error
+//! scope, over an await: calls are made under the lock, answers awaited after it. The app's own textures are in `import`.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};

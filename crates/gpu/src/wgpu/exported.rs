@@ -1,4 +1,6 @@
 //! Memory of an app's Vulkan device that other APIs can import on the same card: a wgpu buffer over it, and its file descriptor.
+//! `Engine::tensor_shared_with_wgpu_async` calls `export` with an app's device and imports the result into CUDA or HIP. Buffers that wgpu allocated itself cannot
+//! be exported. The two devices share no semaphore: whoever writes must be waited for on the host.
 
 use std::fmt::Write as _;
 use std::os::fd::{FromRawFd as _, OwnedFd};

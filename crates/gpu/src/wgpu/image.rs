@@ -1,4 +1,6 @@
-//! Textures of the app's: viewed, bound and copied. Their memory is the app's, so the pool does not know them.
+//! Textures of the app's: viewed, bound and copied. Their memory is the app's, so the pool does not know them. `import` makes them known and `queue` binds
+//! and copies them. Views are made once for each part and dimension. Memory is the app's, so dropping an image frees nothing, and views are forgotten
+//! without a lock, because bind groups hold the app's texture.
 
 #![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "prepared kernels have no textures"))]
 

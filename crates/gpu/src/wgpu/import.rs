@@ -1,4 +1,6 @@
-//! Textures of the app's on a device that shares the app's: made known, and asked what they allow.
+//! Textures of the app's on a device that shares the app's: made known, and asked what they allow. The engine asks it (`Device::textures`) how an app's
+//! texture may be bound: as it is, by a copy, or not at all, with the sentence that says why. GL has no views and guesses dimensions, so more textures are
+//! copied there.
 
 use std::sync::Arc;
 

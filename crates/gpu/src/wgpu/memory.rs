@@ -1,4 +1,6 @@
-//! Memory on the device: buffers out of the pool, cleared when they were used before.
+//! Memory on the device: buffers out of the pool, cleared when they were used before. `device` allocates through it. A reused buffer that must be zero is
+//! cleared in the next submission, ahead of whatever sees it first, reads and writes included. Sizes are rounded up to 4 bytes, as WebGPU demands, and the
+//! padding is zero.
 
 use std::sync::Arc;
 

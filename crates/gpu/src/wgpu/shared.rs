@@ -1,4 +1,6 @@
-//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it.
+//! The state that the parts of an opened device share: below memory, programs and the queue, which are made of it. Buffers and programs hold `Shared`. On
+//! GL one context serves all threads: whoever calls wgpu takes the turn first and the lock second. Calls into wgpu are contained: a panic in there becomes
+//! an error of the device.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

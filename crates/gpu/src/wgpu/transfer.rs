@@ -1,4 +1,6 @@
-//! Bytes between host and device: writes through wgpu's queue, reads through mapped staging buffers, in chunks.
+//! Bytes between host and device: writes through wgpu's queue, reads through mapped staging buffers, in chunks. `device` reads and writes through it. Whole
+//! words only: the ends of an odd range are read first and written back. Chunks bound the staging memory. A read waits for the map without the lock, and
+//! gives its staging buffer back even if its future is dropped.
 
 use std::sync::Arc;
 
