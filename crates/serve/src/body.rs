@@ -1,4 +1,6 @@
-//! Requests by their media types, and answers by what is accepted.
+//! Requests by their media types, and answers by what is accepted. A media type decides how a body is read and how an answer is written. JSON is bounded in
+//! size, because its tree takes many times the text; large arrays come as bytes (safetensors, raw). `preferred` is RFC 9110's negotiation, weights and
+//! specificity included.
 
 use std::path::Path;
 

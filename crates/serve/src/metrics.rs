@@ -1,4 +1,5 @@
-//! Counters, as Prometheus' text.
+//! Counters, as Prometheus' text. Routes and queues count here, and `/metrics` writes the text. Figures are the whole service's and never a key's, so that
+//! reading them tells nothing about anybody. Counters are lost with the process.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! Connections: how many, how slow, and how they end.
+//! Connections: how many, how slow, and how they end. `serve` accepts connections and bounds them: how many in all and for each address, how slowly a head,
+//! a body or an answer may move. IPv6 addresses count by their /64. A stop lets each connection end what it is at.
 
 use std::collections::HashMap;
 use std::future::Future;

@@ -1,4 +1,5 @@
-//! The service's settings at its start.
+//! The service's settings at its start. The program's arguments are the settings, with variables of the same names; there is no other source. Limits have
+//! safe defaults, and 0 is refused where it would refuse all work. Keys are made by a subcommand and kept as hashes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
-//! Answers in the forms that a caller accepts. A result is written piece by piece as it is read.
+//! Answers in the forms that a caller accepts. Routes that compute end here. The form comes from `Accept` (`body::accepted`). A large result is written
+//! piece by piece as it is read from the disk, so memory does not grow with it. A failure after the head was sent ends the connection early, as nothing
+//! else can be said.
 
 use std::pin::Pin;
 use std::sync::Arc;

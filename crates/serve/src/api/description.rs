@@ -1,4 +1,5 @@
-//! The description in OpenAPI, and the page of it.
+//! The description in OpenAPI, and the page of it. `/openapi.json` and `/docs` are made of the same types as the routes read, and tests compare examples
+//! with the service. A route that is not listed in `Api` exists and is invisible to clients.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,4 +1,5 @@
-//! Devices, figures, and whether the service is well.
+//! Devices, figures, and whether the service is well. Routes that change nothing, except the benchmark, which takes the device's turn as large work does
+//! and needs the scope `administration`. `health` answers while the process lives, `ready` only while it accepts work: load balancers want the second.
 
 use std::convert::Infallible;
 

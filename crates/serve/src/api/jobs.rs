@@ -1,4 +1,5 @@
-//! The routes of jobs.
+//! The routes of jobs. The routes only read requests and write answers; `service/jobs.rs` does the work. Somebody else's job is 404 and not 403, so ids
+//! tell nothing. A result that failed is answered again with its problem, as often as asked.
 
 use std::convert::Infallible;
 use std::time::Duration;

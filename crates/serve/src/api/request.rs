@@ -1,4 +1,5 @@
-//! A request: who makes it, its body, and the work that it asks for.
+//! A request: who makes it, its body, and the work that it asks for. `api` reads every body here, before any work is queued. Bodies count in memory from
+//! their first byte, each key's against its share, and a slow sender is ended. Parsing large bodies is work too: it takes the key's turn.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Work on a device, and on the next where that fails.
+//! Work on a device, and on the next where that fails. A lane's thread calls `compute` with a batch of similar tasks. If the batch fails, each is computed
+//! by itself, so one caller's mistake costs the others time only. Where a device fails the engine has the next one, and the work begins again there.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! Jobs: accepted, followed, shown, forgotten.
+//! Jobs: accepted, followed, shown, forgotten. Routes call it, and `drive` follows each job. A job is on the disk before its id is told, and its end before
+//! anybody hears of it. A job that was interrupted by a stop begins again at the next start; one that ended stays as it is, whatever comes later.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,5 @@
-//! The service behind its routes: lanes, jobs and what is counted.
+//! The service behind its routes: lanes, jobs and what is counted. Routes get a `Service` and nothing below it. It owns the lanes (one for each device
+//! served), the jobs in memory, the store on disk and the counters. Locks here are held for moments only, never over an await.
 
 mod answers;
 mod jobs;

@@ -1,4 +1,6 @@
-//! How the database is opened: for the first time, and again after a failure of the disk.
+//! How the database is opened: for the first time, and again after a failure of the disk. `store` opens the database by it at the start, and `write` again
+//! after a failure of the disk. A damaged file is set aside and the service starts without it; a newer format ends the start instead, since nothing of it
+//! may be touched. The database's panics count as damage.
 #![expect(clippy::disallowed_methods, reason = "on the store's own thread, and at the start")]
 
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The thread that writes.
+//! The thread that writes. One thread writes, and many changes go into one transaction. A change that cannot be written is tried again later; nobody is
+//! told before it is. After a failure the database is opened anew, and if the disk takes no writes, to read alone.
 #![expect(clippy::disallowed_methods, reason = "on the store's own thread")]
 
 use std::io::Write as _;

@@ -1,4 +1,5 @@
-//! Spans by OpenTelemetry's SDK, sent as protobuf over HTTP by the SDK's own thread.
+//! Spans by OpenTelemetry's SDK, sent as protobuf over HTTP by the SDK's own thread. With the feature `traces` and a collector's address, `api` and `queue`
+//! make spans of requests and work here. Sending never delays an answer: what the collector does not take is counted and dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

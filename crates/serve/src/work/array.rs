@@ -1,4 +1,5 @@
-//! Arrays that come in.
+//! Arrays that come in. `body` reads arrays and `work` checks them before a device is involved. A number of JSON has no type, so what the dtype cannot hold
+//! exactly enough is refused with its place (a JSON pointer), never wrapped or made infinite.
 
 use cantus::DType;
 use cantus::half::{bf16, f16};

@@ -1,4 +1,6 @@
-//! Curves: sums of multiples, and functions of points one by one.
+//! Curves: sums of multiples, and functions of points one by one. `work` calls `check` for a request and `run` on a lane. Reading a point takes up to a
+//! millisecond, for it must be on the curve and in the group: that is part of the work and stops with it, in blocks. An infinity is zeros in the
+//! uncompressed encoding.
 
 use std::ops::Range;
 

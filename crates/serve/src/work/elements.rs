@@ -1,4 +1,5 @@
-//! Elements, points and messages as JSON has them.
+//! Elements, points and messages as JSON has them. Forms of requests are made of these. Elements are decimal or hexadecimal digits in JSON, limbs of 32
+//! bits as bytes, and both become limbs when they are checked. What was not checked has no bytes to compute with.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! Finite fields.
+//! Finite fields. `work` calls `check` for a request and `run` on a lane. Several small requests of one function and field become one dispatch, whose
+//! result is cut apart again. An element at or above the modulus is a problem with its place, never reduced.
 
 use cantus::zk::{Check, Field, FieldKind, FieldTensor, PrimeField};
 use cantus::{DType, Engine, Error, memory};

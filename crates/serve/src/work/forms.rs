@@ -1,4 +1,5 @@
-//! The forms of requests, as they are read and described.
+//! The forms of requests, as they are read and described. One structure for each kind of request; serde reads them, and OpenAPI describes them by the same
+//! comments. An unknown field is refused. What a form allows is not yet checked: `work/*.rs` have a `check` for each.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Digests and trees of them.
+//! Digests and trees of them. `work` calls the checks for a request and `run` on a lane. Messages are padded to whole blocks on a device, so the memory
+//! that they take there is what is bounded. Trees need a power of two of leaves.
 
 use cantus::zk::{Check, FieldTensor, HashFunction, MerkleTree, PrimeField};
 use cantus::{Engine, Error};

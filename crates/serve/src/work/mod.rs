@@ -1,4 +1,6 @@
-//! The work of a request: read and checked here, computed by the files beside.
+//! The work of a request: read and checked here, computed by the files beside. A request passes `from_json`, `bind` (arrays as bytes), `check` (no device
+//! yet), and `run` or `run_alike`. Lists and maps are read with room that may fail to be had, and a name that comes twice is refused, so hostile JSON ends
+//! in a problem.
 
 /// The schema of a type whose JSON is written by hand.
 macro_rules! described {

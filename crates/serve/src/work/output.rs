@@ -1,4 +1,6 @@
-//! Results: as JSON, `.npy`, safetensors, and bytes behind a line of JSON. Each form is a head, the elements, and an end.
+//! Results: as JSON, `.npy`, safetensors, and bytes behind a line of JSON. Each form is a head, the elements, and an end. `run` makes it and `api/answer`
+//! writes it. A form is a head, elements and an end, so any part of the elements can be written when it is read. NaN and infinities are strings in JSON;
+//! field elements are limbs in files and digits in JSON.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
-//! The process of a caller's kernel, from both sides: what the service sees of it and when it ends it, and how it limits itself.
+//! The process of a caller's kernel, from both sides: what the service sees of it and when it ends it, and how it limits itself. The service runs a
+//! caller's kernel in a process of its own (`work/kernel`). Both sides limit it: the process by the system's limits before it reads a byte, the service by
+//! looking at memory and time. It gets no variables but those that drivers need, and its folder goes with it.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
