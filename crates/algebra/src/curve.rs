@@ -1,4 +1,6 @@
-//! Curves y² = x³ + b: points in affine and in Jacobian coordinates, exact for all of them.
+//! Curves y² = x³ + b: points in affine and in Jacobian coordinates, exact for all of them. Sums, encodings and the CPU's operations compute with it.
+//! Formulas are complete by their exceptions: equal points, opposites and infinity are asked for, so a point may be anything on the curve. Nothing takes
+//! the same time for all points.
 
 use std::fmt;
 

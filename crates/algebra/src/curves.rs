@@ -1,4 +1,6 @@
-//! The curves: BN254 and BLS12-381, both groups of each.
+//! The curves: BN254 and BLS12-381, both groups of each. Each curve says its constant, generator, membership test, and how a scalar is split by its
+//! endomorphism. A point on BLS12-381 may be outside the group of prime order, and on BN254's first group it never is. Only the first groups have
+//! endomorphisms and vectorised additions.
 
 use super::curve::{Affine, Curve, Projective};
 use super::extension::{Bls12381Fq2, Bn254Fq2, Extension};

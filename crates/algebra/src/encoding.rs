@@ -1,4 +1,5 @@
-//! Points as bytes.
+//! Points as bytes. `PointTensor` and the service read points by it. Each point has one accepted form: other bytes are errors, also where flags or padding
+//! are off. Reading a compressed point takes a square root and does not tell whether it is in the group.
 
 use super::curve::{Affine, Curve};
 use super::curves::CurveKind;

@@ -1,4 +1,5 @@
-//! Extensions by a root of a binomial: x^D = W.
+//! Extensions by a root of a binomial: x^D = W. Second groups of curves and provers' extensions are instances. Multiplication and inverse are written for
+//! any degree and root, so a new extension is a row of the macro at the end.
 
 use std::fmt;
 use std::marker::PhantomData;

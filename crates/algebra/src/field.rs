@@ -1,4 +1,5 @@
-//! The operations of every field.
+//! The operations of every field. Whatever is generic over fields is written against `Field` and `PrimeField`. Memory is that of the kernels, word by word,
+//! so tensors and host slices are the same bytes. An inverse of 0 is `None`, or stays 0 in a batch.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Mul, MulAssign, Neg, Sub, SubAssign};

@@ -1,4 +1,5 @@
-//! Keccak-256 and SHA-256 on the host, by padded blocks as the kernels take them.
+//! Keccak-256 and SHA-256 on the host, by padded blocks as the kernels take them. `zk` pads messages by it for its kernels, tests compare with it, and the
+//! CPU runs it in the kernels' place. Keccak here is Ethereum's, whose padding differs from SHA-3's.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The field of a tensor's elements, as data.
+//! The field of a tensor's elements, as data. Kernels, native operations and the service name a field by it, since they cannot be generic. It must say the
+//! same as the type: a test goes through all of them.
 
 /// A prime field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

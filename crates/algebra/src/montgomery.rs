@@ -1,4 +1,5 @@
-//! Fields of 254 to 381 bits in Montgomery's form, by 64-bit words.
+//! Fields of 254 to 381 bits in Montgomery's form, by 64-bit words. The fields of BN254 and BLS12-381. A value is always reduced below the order, in
+//! Montgomery's form, which is also what the tensors' memory has. The order's highest bit is free, and the multiplication relies on that.
 
 use std::fmt;
 use std::marker::PhantomData;

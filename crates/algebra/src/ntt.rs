@@ -1,4 +1,5 @@
-//! Number-theoretic transforms on the host.
+//! Number-theoretic transforms on the host. `FieldTensor::ntt` runs it on the CPU in the kernels' place. `four_steps` has long rows, `lanes` fields of 31
+//! bits. The output is in natural order; the inverse divides by the length.
 
 use bytemuck::{cast, cast_slice, cast_slice_mut};
 

@@ -1,4 +1,6 @@
-//! The permutation Poseidon2 (Grassi, Khovratovich, Schofnegger, 2023) with its authors' constants, on the host.
+//! The permutation Poseidon2 (Grassi, Khovratovich, Schofnegger, 2023) with its authors' constants, on the host. Constants come from the authors' generator
+//! (Grain) at the first use of a width, and the matrices from their papers and Plonky3. Rows of fields of 31 bits are permuted sixteen at a time by lanes.
+//! A sponge here has no padding: callers decide what a row means.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! Fields of one word: BabyBear, KoalaBear, Mersenne31 and Goldilocks.
+//! Fields of one word: BabyBear, KoalaBear, Mersenne31 and Goldilocks. Provers' fields. BabyBear and KoalaBear are in Montgomery's form, Mersenne31 and
+//! Goldilocks are not, and memory has the same form as the type: `FieldKind::is_montgomery` says which.
 
 use std::fmt;
 use std::ops::{Add, Mul, Neg, Sub};

@@ -1,4 +1,6 @@
-//! Sixteen elements of a field of 31 bits side by side, by the vectors that the processor has: chosen at run time.
+//! Sixteen elements of a field of 31 bits side by side, by the vectors that the processor has: chosen at run time. `poseidon2` and `ntt` run through `run`
+//! with their `Work`. Everything on the way must be inlined, or vector instructions end up in functions that were not compiled for them. `Plain` has the
+//! same functions as loops and is what tests compare with.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;

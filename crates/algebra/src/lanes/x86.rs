@@ -1,4 +1,5 @@
-//! AVX-512's and AVX2's vectors.
+//! AVX-512's and AVX2's vectors. `run` selects it by `InstructionSet`. Results of a multiplication may lie between -p and p until they are closed; each
+//! function says what it takes. A 32-bit product's quotient is hidden from the compiler, which would otherwise use slower 64-bit multiplications.
 
 use std::arch::asm;
 use std::arch::x86_64::*;
