@@ -1,4 +1,6 @@
-//! Declarations of a kernel's arguments for TypeScript and Python, from the same reflection as its Rust.
+//! Declarations of a kernel's arguments for TypeScript and Python, from the same reflection as its Rust. `cantus compile --types` prints them. Only names
+//! and shapes are declared: sizes of buffers and values out of range are still errors at run time. Members of a uniform are separate names, as `set` takes
+//! them.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,6 @@
-//! Rust from reflections: a structure for each of WGSL's, and for each entry point its bindings and the function that dispatches it.
+//! Rust from reflections: a structure for each of WGSL's, and for each entry point its bindings and the function that dispatches it. `kernels()` writes a
+//! file of these for an app's build. A structure of WGSL is `#[repr(C)]` with padding spelled out, and assertions in the generated code hold it to WGSL's
+//! layout. Names are the WGSL's; two files' equal structures become one.
 
 use std::fmt::Write as _;
 

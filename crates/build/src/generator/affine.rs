@@ -1,4 +1,6 @@
-//! Values that are `base + lane.x * step`: indices, mostly. They are kept as base and steps, computed once for the chunk.
+//! Values that are `base + lane.x * step`: indices, mostly. They are kept as base and steps, computed once for the chunk. `generator` asks before it cuts
+//! regions: a value of this form costs nothing in the loop over lanes, and a memory access with such an index is checked once for the chunk. A variable
+//! that changes later is copied where its base is taken.
 
 use cantus_spmd::bytecode::{Input, Instr, Int2, LINEAR, Op};
 use cantus_spmd::{Class, Flat, Register};

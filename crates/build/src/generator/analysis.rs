@@ -1,4 +1,6 @@
-//! The analysis of a flattened entry point's registers: their types in Rust, and where they are used.
+//! The analysis of a flattened entry point's registers: their types in Rust, and where they are used. The executor's registers have no types, only widths;
+//! Rust needs them. A register's type is what all its definitions agree on, else its bits. The predicates at the end (`is_scalar`, `is_heavy`, …) decide
+//! where `plan` cuts.
 
 use cantus_base::listed::Listed;
 use cantus_spmd::bytecode::{

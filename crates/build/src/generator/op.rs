@@ -1,4 +1,5 @@
-//! Each operation on registers as an expression of Rust.
+//! Each operation on registers as an expression of Rust. `generator` writes one line of Rust for each instruction by it. The semantics are those of
+//! `spmd::math::lane`, whose functions the text calls, so results have the executor's bits. Operands are mentioned once or are names.
 
 use cantus_spmd::Register;
 use cantus_spmd::bytecode::{Compare, Convert, Float, Float2, Instr, Int, Int2, IntCompare, Op};

@@ -1,4 +1,6 @@
-//! Cuts straight code into regions: what runs in one loop over the lanes.
+//! Cuts straight code into regions: what runs in one loop over the lanes. A region is one loop over the lanes: computations, then stores. It ends at
+//! barriers and jumps, before a second heavy function (whose constants would not fit in registers), and where a load may see what a store of the region
+//! writes.
 
 use rustc_hash::FxHashSet;
 

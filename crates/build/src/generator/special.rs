@@ -1,4 +1,5 @@
-//! Atomic operations and subgroup operations.
+//! Atomic operations and subgroup operations. Lanes meet here, so these operations have loops of their own between regions. An atomic that all lanes apply
+//! to one element without reading the old value is folded first and applied once.
 
 use rustc_hash::FxHashSet;
 

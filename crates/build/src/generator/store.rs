@@ -1,4 +1,6 @@
-//! Stores: each in loops of its own behind the computations of its region, and private memory, which is part of those.
+//! Stores: each in loops of its own behind the computations of its region, and private memory, which is part of those. Stores follow the computations of
+//! their region, so LLVM needs no proof that memory does not overlap. A whole row goes past the caches where the output is large. Of lanes that store to
+//! one place the last active one counts, as in the executor.
 
 use rustc_hash::FxHashSet;
 
