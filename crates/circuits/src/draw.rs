@@ -1,4 +1,6 @@
-//! Pictures of circuits: one layout of columns, written as text for a terminal and as SVG for a page. Long circuits are cut, and say so.
+//! Pictures of circuits: one layout of columns, written as text for a terminal and as SVG for a page. Long circuits are cut, and say so. `Circuit::draw`
+//! and the page call it. Columns are found greedily, each instruction as far to the left as its qubits allow. Limits cut long circuits, because a picture
+//! of a million gates helps nobody.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Final states: amplitudes, probabilities, samples, expectation values.
+//! Final states: amplitudes, probabilities, samples, expectation values. `Compiled::state` returns it. It is read in blocks, since amplitudes may be in
+//! strips or in a file; sums are float64. A draw near the boundary of two outcomes may differ between devices by rounding.
 
 use cantus::{Engine, Error, Result, Tensor};
 use num_complex::Complex;

@@ -1,4 +1,6 @@
-//! The amplitudes of a state: in tensors of equal size on the device, or in a file. Passes run window by window; see [`Split`].
+//! The amplitudes of a state: in tensors of equal size on the device, or in a file. Passes run window by window; see [`Split`]. `State` holds one. A plan
+//! runs in windows: strips whose numbers differ in a few bits are copied together so that all mixed places lie within. Strips of zeros share one tensor
+//! until they are written.
 
 use std::fmt::Debug;
 use std::sync::Arc;

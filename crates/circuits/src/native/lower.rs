@@ -1,4 +1,6 @@
-//! Passes as a tile sees them: places in the tile, and factors in the order in which vectors take them.
+//! Passes as a tile sees them: places in the tile, and factors in the order in which vectors take them. `native` lowers each pass of a sweep once for a
+//! run. Targets lie within vectors, across the vectors of a tile, or outside of the tile (then only controls and diagonals are allowed). What is lowered
+//! depends on the tile's size and the lanes' type, not on the state.
 
 use num_complex::Complex;
 

@@ -1,4 +1,6 @@
-//! Native operations of the processor: passes tile by tile in its cache, and sums.
+//! Native operations of the processor: passes tile by tile in its cache, and sums. `Compiled` and `State` run on the CPU through these functions
+//! (`NativeOperation::Function`), and by kernels elsewhere. A plan counts as equal only to itself, so programs are cached by it without a comparison.
+//! AVX-512, AVX2 and plain loops give the same bits up to fused products.
 
 mod lanes;
 mod lower;

@@ -1,4 +1,6 @@
-//! Sweeps over a state vector: each tile is taken into the cache, multiplied by every pass of the sweep, and put back.
+//! Sweeps over a state vector: each tile is taken into the cache, multiplied by every pass of the sweep, and put back. `native` calls `sweeps` with lowered
+//! passes. Tiles are disjoint, each is one thread's, and its copy stays in the cache for all passes of the sweep. Only amplitudes that can be other than
+//! zero are touched (`support`).
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,6 @@
-//! Neighbouring gates become one pass, where that costs less.
+//! Neighbouring gates become one pass, where that costs less. `plan` calls it with the gates of a circuit at places. A gate joins an earlier cluster if the
+//! cost of both together is less than apart; the order between gates that share a mixed place stays. `Costs` differ: the CPU pays for arithmetic, a GPU for
+//! each pass over memory.
 
 use super::{Costs, Elementary, Form, Op};
 

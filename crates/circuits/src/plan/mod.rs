@@ -1,4 +1,6 @@
-//! Circuits as passes over a state vector: gates in a row become one matrix or one diagonal, and passes share what they load.
+//! Circuits as passes over a state vector: gates in a row become one matrix or one diagonal, and passes share what they load. `Compiled::new` plans once;
+//! parameters fill the tables of each run (`Recipe`). A plan has places and shapes but no number of a gate. Exchanges of qubits outside of branches only
+//! rename places, so they cost nothing.
 
 mod fuse;
 mod sweep;

@@ -1,4 +1,6 @@
-//! Calls of gates: modifiers, the library's gates, and those that the program defines, which are read again at each call.
+//! Calls of gates: modifiers, the library's gates, and those that the program defines, which are read again at each call. The parser comes here for each
+//! gate. A gate of the program is read again at each call, with its parameters bound, which keeps recursion and size bounded by the limits on instructions.
+//! Modifiers nest, and their controls come from the outermost in.
 
 use std::collections::HashMap;
 

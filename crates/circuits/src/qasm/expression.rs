@@ -1,4 +1,6 @@
-//! Expressions: numbers where they are constant, angles of parameters, and conditions on classical bits.
+//! Expressions: numbers where they are constant, angles of parameters, and conditions on classical bits. An expression is evaluated while it is read: to a
+//! number if it is constant, to an angle that is linear in the inputs, or to a condition on bits. Anything else is an error with its place. Integer and
+//! float rules differ between versions 2 and 3.
 
 use std::f64::consts::{E, PI, TAU};
 

@@ -1,4 +1,5 @@
-//! Statements.
+//! Statements. Loops over constants are unrolled while reading, by moving the reader back; branches on measured bits become instructions. Scopes follow
+//! version 3. Version 2 has the same statements in other words.
 
 use std::collections::HashMap;
 
