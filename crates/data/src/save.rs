@@ -1,4 +1,5 @@
-//! Tensors as files, written whole or not at all.
+//! Tensors as files, written whole or not at all. `save` writes one tensor at a time, so memory is one tensor's. The header needs all dtypes and shapes
+//! before the first byte, hence `Writer::new` takes them ahead. A file appears under its name only when it is complete.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, SeekFrom, Write};

@@ -1,4 +1,6 @@
-//! Files of named arrays: `.safetensors`, `.npz` and `.npy`. The header is read first, and an array when it is asked for.
+//! Files of named arrays: `.safetensors`, `.npz` and `.npy`. The header is read first, and an array when it is asked for. `Archive::open` reads and checks
+//! the whole header before any array; sizes and overlaps in it are hostile until checked. Each array gets memory of its own. A mapped file must not be
+//! shortened while it is in use, which is why `map` is unsafe.
 
 mod npy;
 #[cfg(feature = "npz")]

@@ -1,4 +1,5 @@
-//! Tensors as Arrow's arrays.
+//! Tensors as Arrow's arrays. An exported array keeps what it points to until its consumer releases it, once. On the CPU it is the tensor's own memory, so
+//! the app must not record writes to the tensor meanwhile; elsewhere it is a copy.
 
 use std::ffi::{CString, c_void};
 use std::ptr;

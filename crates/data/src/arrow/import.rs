@@ -1,4 +1,5 @@
-//! Arrow's arrays in.
+//! Arrow's arrays in. Structures come from other libraries and are believed as far as the interface's rules go; lengths, types and nulls are checked.
+//! Memory stays the producer's and is released with the last holder, be it a tensor. Nulls are refused rather than read as numbers.
 
 use std::ffi::{CStr, c_char};
 use std::ptr::NonNull;
