@@ -1,4 +1,6 @@
-//! The field family's pictures: a damped spiral wave, and the golden-ratio spiral.
+//! The field family's pictures: a damped spiral wave, and the golden-ratio spiral. The formulas are in the functions' documentation, and the shader states
+//! them again. Large frequencies and times are reduced in float64 on the host, so float32 arguments stay exact. Grids larger than memory are computed by
+//! tiles, one ahead of the sink.
 
 mod frequency;
 #[cfg(all(feature = "group", not(target_arch = "wasm32")))]
