@@ -1,4 +1,6 @@
-//! The libraries: every function is looked up before the first call. Those of operators may be missing; graphs that need them are refused.
+//! The libraries: every function is looked up before the first call. Those of operators may be missing; graphs that need them are refused. Functions are
+//! declared by hand after public headers, so a wrong signature is memory corruption. A missing function of AscendCL is a reason for no device; a missing
+//! operator only refuses the graphs that need it.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
-//! Graphs as calls of aclnn. Executors are made when a graph is compiled, and run again over other memory where aclnn lets them.
+//! Graphs as calls of aclnn. Executors are made when a graph is compiled, and run again over other memory where aclnn lets them. A graph is compiled by
+//! asking each operator for its workspace without memory, so refusals are known before anything runs. Everything runs in one stream in order, so memory is
+//! used again at once, except in recordings, which write to it at every start.
 
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,6 @@
-//! Plugins: where they are looked for, how they are loaded, and how their functions are called. What a library gives is checked before it is used.
+//! Plugins: where they are looked for, how they are loaded, and how their functions are called. What a library gives is checked before it is used. `mod`
+//! looks for plugins and loads one only after a trial (`trial`). A plugin's table is checked for version, size and the functions that are needed before any
+//! call. Objects hold what must outlive them (`Owned`). Libraries stay loaded until the process ends.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::{Path, PathBuf};

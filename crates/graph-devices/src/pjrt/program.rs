@@ -1,4 +1,5 @@
-//! Compiled graphs.
+//! Compiled graphs. `values` compiles and runs through it. The first run is noted on disk before it happens (`attempts`), because a plugin may end the
+//! process. A program that gives an input's memory to its result is a second one, made when there is an input to give.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};

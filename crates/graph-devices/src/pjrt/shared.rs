@@ -1,4 +1,5 @@
-//! A client and its device: bytes to it and from it, and waiting.
+//! A client and its device: bytes to it and from it, and waiting. The parts of a PJRT device use it for transfers and events. Host memory that a plugin
+//! still fills is leaked if its reader goes away early, since nothing can stop the plugin. Several devices share one client.
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! A device of operations, opened. Everything else goes to the engine's next device.
+//! A device of operations, opened. Everything else goes to the engine's next device. The engine sees this as a device that runs only
+//! `NativeOperation::Expression`. WGSL kernels are refused, so they go to the next device. Programs are cached by expression and therefore by shape;
+//! refusals are remembered too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

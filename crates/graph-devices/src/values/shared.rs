@@ -1,4 +1,5 @@
-//! The state that the parts of an open device share.
+//! The state that the parts of an open device share. Buffers and programs hold `Shared`. A value knows its dtype and shape, where the engine's buffers are
+//! bytes: `buffer` turns the one into the other when a program first says what the bytes are.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! A vendor's library behind a device of operations.
+//! A vendor's library behind a device of operations. PJRT and Ascend implement `Target`; everything else about devices of operations is shared. Values are
+//! immutable: a program makes new ones, and `spare` says which input's memory it may take. Implementations need not be able to record.
 
 use std::fmt::Display;
 use std::ops::Deref;
