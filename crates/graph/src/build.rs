@@ -1,4 +1,6 @@
-//! Adding nodes to a graph. What is there already is not added twice, and what is made of numbers alone is computed at once.
+//! Adding nodes to a graph. What is there already is not added twice, and what is made of numbers alone is computed at once. `lower` adds nodes through
+//! these methods alone. Single numbers are broadcast where they meet a shape. Because equal nodes are found again, a graph from the same expression is the
+//! same text, by which devices cache.
 
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
 use crate::tensor::DType;

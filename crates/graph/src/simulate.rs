@@ -1,4 +1,6 @@
-//! A graph computed on the processor, node by node: what an author sees before having a device, and what tests compare devices with.
+//! A graph computed on the processor, node by node: what an author sees before having a device, and what tests compare devices with. Tests and the PJRT
+//! simulator compute by it, and constants are folded by it while building, so both agree. It is written to be right, not quick. `Precision::Bf16` rounds
+//! every result, to show what such a device would give.
 
 use half::bf16;
 

@@ -1,4 +1,5 @@
-//! A graph as StableHLO text: MLIR's generic form, which every version of StableHLO reads.
+//! A graph as StableHLO text: MLIR's generic form, which every version of StableHLO reads. PJRT devices compile this text, and `parse` reads it back, so
+//! the simulator runs what a device would get. Floats are written by their bits. Only the generic form is used, which no version of StableHLO has changed.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,6 @@
-//! Expressions as operation graphs: the one place where they are lowered for devices that take operations and no kernels.
+//! Expressions as operation graphs: the one place where they are lowered for devices that take operations and no kernels. `Graph::of` is the entry. A
+//! node's value is an `Item`: one value, or several for complex numbers and structures. Numbers stay single until they meet a shape. Every node's sizes are
+//! checked first (`check`), because an expression may come from outside.
 
 mod check;
 mod function;

@@ -1,4 +1,6 @@
-//! Arithmetic, conversions and builtin functions of WGSL as nodes of a graph. What a target would leave open is made explicit.
+//! Arithmetic, conversions and builtin functions of WGSL as nodes of a graph. What a target would leave open is made explicit. The inliner
+//! (`lower/function`) comes here for each operation of a function's WGSL. WGSL's rules are written out with nodes: division by zero, shifts, conversions
+//! out of range. What has no nodes is refused with its name.
 
 use naga::{BinaryOperator, MathFunction, ScalarKind};
 
