@@ -1,4 +1,6 @@
-//! Strips in queues, one for each member. Who has done its own takes what others would be late with. No device code.
+//! Strips in queues, one for each member. Who has done its own takes what others would be late with. No device code. `Group::generate` and its kin run one
+//! thread for each member over it. A strip is held by one member at a time. Speeds are measured while running, so the first strips decide little and the
+//! last ones go to whoever is sooner.
 
 use cantus_base::listed::Listed;
 use std::collections::VecDeque;
