@@ -1,4 +1,6 @@
 //! The adapter: what the executor does, in wgpu's features, limits and formats. Each feature that is offered works: libraries turn on all they see.
+//! wgpu-core asks it what to allow, and libraries switch on what they see, so nothing is offered that does not work. Limits are the executor's and not a
+//! GPU's. Formats without storage or sampling are simply absent.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,6 @@
 //! Commands, and the run of them. The encoder records them, and the queue's thread runs them; each holds what it uses, so the program may drop that.
+//! `encoder` makes commands and `queue` runs them, possibly after the program dropped everything that they name: a command holds it all. wgpu-core has
+//! checked ranges before; what slips through is an error and loses the device.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! The command encoder: it records commands. What draws or traces rays takes a pipeline that cannot exist, so it records nothing.
+//! The command encoder: it records commands. What draws or traces rays takes a pipeline that cannot exist, so it records nothing. wgpu-core drives it in
+//! the order that it has validated. Barriers and states need nothing, since commands run one after the other. A render pass only clears its attachments:
+//! without a pipeline nothing can be drawn.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! The queue: a thread that runs what was submitted, in order. wgpu-core holds locks while it submits, so nothing is computed there.
+//! The queue: a thread that runs what was submitted, in order. wgpu-core holds locks while it submits, so nothing is computed there. One thread runs
+//! submissions in order; fences count them. After a failed command the device is lost and the rest is skipped but counted as over, so nobody waits for
+//! ever. Computing in `submit` would hold wgpu-core's locks.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

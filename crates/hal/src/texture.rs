@@ -1,4 +1,6 @@
-//! Textures, views and samplers: texels as words in memory, in the layout of `cantus_base::texels`, with copies from and to the bytes of buffers.
+//! Textures, views and samplers: texels as words in memory, in the layout of `cantus_base::texels`, with copies from and to the bytes of buffers. Texels
+//! take whole words as everywhere in Cantus (`cantus_base::texels`), while copies to buffers have packed bytes: rows are converted one by one. Offsets are
+//! checked to fit 32 bits when a texture is made, because kernels count words so.
 
 use std::sync::Arc;
 
