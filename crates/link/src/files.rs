@@ -1,4 +1,5 @@
-//! Packages in folders: `wesl.toml`, and where other packages lie.
+//! Packages in folders: `wesl.toml`, and where other packages lie. `packages` asks it for modules on disk. A package's `wesl.toml` says its root and
+//! dependencies; without one the kernel's folder is the package. Cargo is asked at most once, and nothing is fetched for it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

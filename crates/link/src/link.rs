@@ -1,4 +1,6 @@
-//! Linking: which declarations a kernel reaches, what each is called, and the text that they make.
+//! Linking: which declarations a kernel reaches, what each is called, and the text that they make. `Linker::link` makes a `Session`. Only what the kernel
+//! reaches is written, in the order of meeting. A name changes only if another word of the text is the same, whatever it means there, so no scope needs to
+//! be understood. Every byte's origin is kept.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! One module: its imports, its directives and its declarations, with the names that each of them uses.
+//! One module: its imports, its directives and its declarations, with the names that each of them uses. `link` reads each module once. Declarations are
+//! found by brackets and keywords, without understanding bodies: every word in one may be a use. Conditions take away bytes before anything else sees them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Finds modules: among those given as text, in the library, and in folders.
+//! Finds modules: among those given as text, in the library, and in folders. `link` resolves paths through it: modules given as text come before the
+//! library, and folders last. Ids are small numbers, so two ways to the same package are one. Files that were read are noted, for build scripts to watch.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
