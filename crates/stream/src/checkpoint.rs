@@ -1,4 +1,6 @@
-//! The progress of a stream, in a file, so that an interrupted run continues.
+//! The progress of a stream, in a file, so that an interrupted run continues. `run` loads it before the first chunk and saves it between chunks, after the
+//! sink's rows have reached the disk. It is replaced whole by renaming. A checkpoint of other sources, work or chunk sizes is an error that says what
+//! differs, never ignored.
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};

@@ -1,4 +1,6 @@
-//! Rows read ahead by a thread of their own, into memory that comes back when the device has used it.
+//! Rows read ahead by a thread of their own, into memory that comes back when the device has used it. `run` and `Chunks` take chunks from it. Rows are read
+//! on a thread into rooms; the last rows of a chunk are kept where chunks overlap. On the CPU a room becomes the tensor's memory, so whoever keeps chunks
+//! keeps rooms.
 
 use std::ptr::NonNull;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};

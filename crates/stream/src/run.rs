@@ -1,4 +1,6 @@
-//! The loop of a stream: chunks in, work recorded, results taken by a thread of their own, checkpoints between.
+//! The loop of a stream: chunks in, work recorded, results taken by a thread of their own, checkpoints between. All consuming methods of `Stream` end in
+//! `run` with a `State`. Errors of the results' thread win over those of recording, which may only be their consequence. The last checkpoint is written
+//! before outputs take their names.
 
 use std::sync::mpsc::sync_channel;
 

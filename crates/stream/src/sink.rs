@@ -1,4 +1,5 @@
-//! Destinations of rows: files, functions.
+//! Destinations of rows: files, functions. `run` hands results to sinks in order, on its results' thread. `settle` must reach the disk before it returns,
+//! because a checkpoint then says that the rows are done. A `.npy` file has its final name only when it is whole.
 
 use std::fs::File;
 use std::io::{BufWriter, Read as _, Seek, SeekFrom, Write};

@@ -1,4 +1,6 @@
-//! Sorting what is larger than memory: chunks sorted by the device, and merged from a file on the host.
+//! Sorting what is larger than memory: chunks sorted by the device, and merged from a file on the host. Runs of one chunk are sorted on the device and
+//! written one after the other; then a heap merges them on the host from blocks. It needs as much space on disk as the data. With a checkpoint, only the
+//! sorting continues; a merge begins anew.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

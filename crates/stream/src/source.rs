@@ -1,4 +1,6 @@
-//! Sources of rows: files, memory, readers, iterators, functions.
+//! Sources of rows: files, memory, readers, iterators, functions. `feed` reads them on its thread. A source that can skip must say in its identity what its
+//! rows are, since they are not compared when a run continues; of others a running digest is. `read` may give fewer rows than asked for, and none at the
+//! end only.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
