@@ -1,4 +1,6 @@
-//! Constants: literals, and initialisers of variables and tables in braces.
+//! Constants: literals, and initialisers of variables and tables in braces. `stmt` and `expr` ask it for literals, and `entry` for variables' first values.
+//! A float is written so that the language reads the same bits; NaN and infinities have helpers. A constant that is indexed at run time becomes a table,
+//! equal ones once.
 
 use naga::proc::NameKey;
 use naga::{Arena, Expression, Handle, Literal, TypeInner};

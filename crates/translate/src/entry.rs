@@ -1,4 +1,6 @@
-//! The entry point: arguments, builtins, workgroup memory, and the source put together.
+//! The entry point: arguments, builtins, workgroup memory, and the source put together. `translate` ends here: the body is written first, since only then
+//! is known which builtins, workgroup variables and helpers there are. `framed` puts another kernel in the body's place, with the same parameters: vendors'
+//! kernels come in by it.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,6 @@
-//! Expressions: values as C expressions, pointers as the C lvalues that they point to.
+//! Expressions: values as C expressions, pointers as the C lvalues that they point to. `stmt` asks for the text of each expression. Text stays inline until
+//! it is used twice or nested too deeply, so it must have no effects: loads are variables by then. An index is clamped, or the access gets a condition, by
+//! `OutOfRange`.
 
 use naga::{Expression, Handle, Literal, RelationalFunction, SwizzleComponent, TypeInner, UnaryOperator};
 

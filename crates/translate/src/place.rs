@@ -1,4 +1,6 @@
-//! Pointers as the C lvalues that they point to: places, what they hold, and how long runtime-sized arrays are.
+//! Pointers as the C lvalues that they point to: places, what they hold, and how long runtime-sized arrays are. `expr` and `stmt` turn pointers into
+//! lvalues by it. A pointer handed to a function is a real C pointer; all others are paths. Lengths of runtime-sized arrays come from the structure of
+//! sizes, which functions get as a parameter.
 
 use naga::{Expression, Handle, TypeInner};
 

@@ -1,4 +1,5 @@
-//! Statements.
+//! Statements. `function` writes bodies through it. naga's `Emit` decides where a load happens, so a variable is made there. A loop with a `continuing`
+//! block runs that block first in every round but the first. Statements that are never reached are not written.
 
 use naga::{AtomicFunction, Block, Expression, Handle, Statement, SwitchCase, SwitchValue};
 

@@ -1,4 +1,6 @@
-//! CUDA C++ without a header. Fused multiply-add stays on, as WGSL allows; nothing else about floats is relaxed.
+//! CUDA C++ without a header. Fused multiply-add stays on, as WGSL allows; nothing else about floats is relaxed. NVRTC compiles the text without any
+//! header, so types and intrinsics are declared here. Subgroups have 32 lanes; which take part is a mask. Cooperative matrices are PTX inside `asm`, with a
+//! form by shuffles where the compute capability lacks them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

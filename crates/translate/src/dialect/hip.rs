@@ -1,4 +1,5 @@
-//! HIP C++, as hiprtc compiles it. Subgroups have 32 or 64 lanes.
+//! HIP C++, as hiprtc compiles it. Subgroups have 32 or 64 lanes. Close to CUDA, whose functions it shares where they are the same. The width of a subgroup
+//! is known only when the device runs (32 or 64), so masks have 64 bits. Matrices go by shuffles.
 
 use std::collections::BTreeSet;
 

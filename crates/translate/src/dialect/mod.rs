@@ -1,4 +1,5 @@
-//! The differences between the languages.
+//! The differences between the languages. The writer asks a `Language` wherever two languages differ; its defaults are CUDA's. A new language is one file
+//! here. A feature that a language lacks is refused by `lacks*` with a reason, before any text refers to it.
 
 mod cuda;
 mod hip;

@@ -1,4 +1,6 @@
-//! OpenCL C 1.2, and what a device has beyond its core. Products and sums are not fused.
+//! OpenCL C 1.2, and what a device has beyond its core. Products and sums are not fused. Pointers have address spaces, so helpers on pointers exist once
+//! for each. 64-bit atomics and subgroups are extensions, which `prelude` enables and `requires` reports. Halves are words of bits computed in float, so no
+//! device needs them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

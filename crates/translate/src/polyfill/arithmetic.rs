@@ -1,4 +1,6 @@
-//! Operators. Signed integers are computed as unsigned ones, because C leaves their overflow undefined.
+//! Operators. Signed integers are computed as unsigned ones, because C leaves their overflow undefined. `expr` asks `binary` for every operator. Signed
+//! arithmetic goes through unsigned, division through helpers for zero and overflow, shifts through masks; compilers remove what is not needed. Matrices
+//! are sums of products in WGSL's order.
 
 use naga::BinaryOperator;
 

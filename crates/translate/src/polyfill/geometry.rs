@@ -1,4 +1,6 @@
-//! Builtin functions on whole vectors and matrices, and those with results of several parts.
+//! Builtin functions on whole vectors and matrices, and those with results of several parts. `math` comes here for functions of whole vectors. Sums run
+//! from the first component to the last; `length` avoids no overflow that WGSL allows. Results with two parts (`modf`, `frexp`) are two helpers and a
+//! structure.
 
 use naga::proc::NameKey;
 use naga::{BinaryOperator, MathFunction};

@@ -1,4 +1,5 @@
-//! Builtin functions on numbers, component by component. Halves are computed as floats.
+//! Builtin functions on numbers, component by component. Halves are computed as floats. `expr` asks `math` for every builtin on numbers: the language's own
+//! function where it has WGSL's meaning, else a helper. Halves are widened, computed and rounded. What has no helper is refused with its name.
 
 use naga::{BinaryOperator, MathFunction};
 

@@ -1,4 +1,6 @@
-//! Helpers in the emitted source, each written when something first asks for it. What WGSL promises and C does not is in these.
+//! Helpers in the emitted source, each written when something first asks for it. What WGSL promises and C does not is in these. `Writer::helper` defines
+//! one under a mangled name the first time; what its body asks for is defined before it. An operation on a vector is a helper that calls the scalar's for
+//! each component. Helpers that nothing calls in the end are left out (`entry`).
 
 mod arithmetic;
 mod atomic;
