@@ -1,4 +1,5 @@
-//! Bit counting, bit fields, packing and unpacking.
+//! Bit counting, bit fields, packing and unpacking. The conformance suite and `cantus verify` run them on every device. Oracles are plain Rust, written
+//! from WGSL's definitions and not from any implementation. Where the rounding of a packing is open, both neighbours pass.
 
 use half::f16;
 

@@ -1,4 +1,6 @@
-//! 32-bit integer and bool arithmetic: every operator, with wrap-around, division by zero and shift rules.
+//! 32-bit integer and bool arithmetic: every operator, with wrap-around, division by zero and shift rules. The conformance suite and `cantus verify` run
+//! them on every device. The rules for overflow, division by zero and shifts are WGSL's, bit for bit; a divisor is also tested as a uniform, because
+//! compilers take another way then.
 
 use crate::case::Case;
 use crate::inputs::{pairs_i32, pairs_u32, words};

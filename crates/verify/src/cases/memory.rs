@@ -1,4 +1,6 @@
-//! Private, function, workgroup and storage memory: zero-initialisation, initialisers, dynamic indices, constants.
+//! Private, function, workgroup and storage memory: zero-initialisation, initialisers, dynamic indices, constants. The conformance suite and `cantus
+//! verify` run them on every device. They show whether memory begins as zero in every workgroup and invocation, and whether a computed index reaches the
+//! right element in each address space.
 
 use crate::case::Case;
 use crate::inputs::words;

@@ -1,4 +1,6 @@
-//! Workgroup memory and barriers: reductions, scans, tiles, values handed from one invocation to another.
+//! Workgroup memory and barriers: reductions, scans, tiles, values handed from one invocation to another. The conformance suite and `cantus verify` run
+//! them on every device. Sums are of whole numbers that float32 holds exactly, so a wrong result is a missing barrier and not rounding. Workgroups have odd
+//! sizes too.
 
 use crate::case::Case;
 use crate::inputs::{ints, words};

@@ -1,4 +1,6 @@
-//! Operations on tensors that exercise what drivers get wrong: sums over many workgroups, barriers, shuffled places, long loops, products.
+//! Operations on tensors that exercise what drivers get wrong: sums over many workgroups, barriers, shuffled places, long loops, products. `checks::all`
+//! has them; `cantus verify` and the tests of backends run them on each device. Each compares with float64 on the host within a stated bound. They are few
+//! and aimed: the suite of operations is `tests/tensor_ops`.
 
 use cantus::Engine;
 use cantus::ops::{self, Attention, Expr, Window};

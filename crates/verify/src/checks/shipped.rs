@@ -1,4 +1,6 @@
-//! The shipped kernels, against float64 written from the definitions: within the tolerance that each states.
+//! The shipped kernels, against float64 written from the definitions: within the tolerance that each states. `checks::all` has them. The oracles follow the
+//! definitions in `field`'s documentation, in float64, and constants are computed again from their definitions. Points on the seam of atan2 are left out:
+//! rounding decides their side.
 
 use cantus::Engine;
 use cantus::ops::{
