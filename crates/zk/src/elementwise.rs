@@ -1,4 +1,5 @@
-//! Functions of elements, sums and products of lists.
+//! Functions of elements, sums and products of lists. `FieldTensor`'s methods are here. One WGSL text serves all fields, with the modulus and limbs written
+//! in (`kernel`). Two operands have one shape, or one of them a single element. Inversions share one inversion for several elements.
 
 use super::kernel::{form_for, kernel};
 use super::tensor::FieldTensor;

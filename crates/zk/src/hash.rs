@@ -1,4 +1,5 @@
-//! Keccak-256 and SHA-256 of many messages, and trees over them.
+//! Keccak-256 and SHA-256 of many messages, and trees over them. Kernels hash one message for each invocation; messages of different lengths are padded on
+//! the host. A tree keeps all its levels on the device, and only paths are read. `verify` runs on the host, for whoever has no device.
 
 use std::collections::HashMap;
 use std::fmt::Write;

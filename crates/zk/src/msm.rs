@@ -1,4 +1,6 @@
-//! Multi-scalar multiplication: Pippenger's method on the device, and the last few thousand additions on the host.
+//! Multi-scalar multiplication: Pippenger's method on the device, and the last few thousand additions on the host. Terms are sorted by windows and buckets,
+//! summed in pieces of equal size, and the host combines the last sums. Chunks keep within a binding's limit. The result is exact for all inputs, infinity
+//! and equal points included.
 
 use std::marker::PhantomData;
 

@@ -1,4 +1,5 @@
-//! Number-theoretic transforms of rows.
+//! Number-theoretic transforms of rows. Only checks and shifts are here; the passes are kernels, or the CPU's own operation. Values come in natural order.
+//! A coset's shift must not be 0, and the length must be a power of two within the field's two-adicity.
 
 use super::elementwise::word;
 use super::kernel::{form_for, kernel};

@@ -1,4 +1,5 @@
-//! Points of a curve on a device.
+//! Points of a curve on a device. `PointTensor` has points of a curve; `msm` computes with it. Points from outside are checked for the curve and the group,
+//! unless they are trusted. Curves without kernels are computed on the host by the same methods.
 
 use std::marker::PhantomData;
 

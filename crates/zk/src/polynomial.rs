@@ -1,4 +1,5 @@
-//! Polynomials by their coefficients, the constant first, and sums over the corners of cubes.
+//! Polynomials by their coefficients, the constant first, and sums over the corners of cubes. Evaluation, division by a root and the rounds of sumcheck are
+//! compositions of `FieldTensor`'s methods, except division, in which each coefficient needs the one above and which therefore runs on the host.
 
 use super::tensor::FieldTensor;
 use crate::algebra::{PrimeField, powers};

@@ -1,4 +1,5 @@
-//! Elements of a field on a device.
+//! Elements of a field on a device. Everything in this crate computes with `FieldTensor`. Memory holds elements in the field's own form (Montgomery's, for
+//! most), which is not what limbs and bytes are: those are converted on the host. `Check` says what is looked at when data come in.
 
 use std::marker::PhantomData;
 
