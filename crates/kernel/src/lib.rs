@@ -4,9 +4,9 @@
 //! run.
 //!
 //! # How a text becomes ready
-//! 1. [`Kernel::from_wgsl`] keeps the text, and parses it once: the front end reads it before naga (`front`), naga parses it, `amend` corrects naga's
+//! 1. `Kernel::from_wgsl` keeps the text, and parses it once: the front end reads it before naga (`front`), naga parses it, `amend` corrects naga's
 //!    module, naga's validator checks it (`wgsl.rs`, `Parsed`).
-//! 2. [`Kernel::reflection`] gives entry points, bindings, layouts and overrides as plain data, for the chosen entry point with its overrides applied
+//! 2. `Kernel::reflection` gives entry points, bindings, layouts and overrides as plain data, for the chosen entry point with its overrides applied
 //!    (`Parsed::resolve`).
 //! 3. A backend asks for the form that its device takes: bytecode (`Kernel::program`), naga's module (`Kernel::parsed`), source of the C family
 //!    (`Kernel::translate`), Rust compiled ahead (`Kernel::compiled_ahead`).
@@ -31,7 +31,7 @@
 //! # What is surprising
 //! - An override belongs to the kernel and not to a dispatch: another value is another program.
 //! - There are two texts for a shipped kernel: one for GPUs, with polynomials for some builtins, and one for executors, whose builtins are accurate.
-//! - The module for naga may differ from the text that the author wrote. [`Kernel::rewritten_wgsl`] shows it.
+//! - The module for naga may differ from the text that the author wrote. `Kernel::rewritten_wgsl` shows it.
 
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]

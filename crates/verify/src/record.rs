@@ -1,4 +1,4 @@
-//! The results of a machine's devices: the report that `cantus verify` writes, and that `docs/hardware` keeps. `cantus verify --report` writes a `Record`,
+//! The results of a machine's devices: the report that `cantus verify` writes, and that `docs/hardware` keeps. `cantus verify -o` writes a `Record`,
 //! and `cargo xtask hardware` makes the pages of `docs/hardware` of them. A device is right if something ran and nothing failed; cases that did not run are
 //! listed with their reasons and never count as passed.
 
