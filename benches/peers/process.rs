@@ -22,7 +22,7 @@ pub struct Peer {
 
 impl Peer {
     /// Starts a peer's script in the environment that `benches/peers/setup.sh` makes, or with the interpreter that
-    /// `CANTUS_BENCH_PYTHON` names; `None` when there is none. What can compute on several devices takes `device`.
+    /// `CANTUS_BENCH_PYTHON` names; `None` when it is missing. What can compute on several devices takes `device`.
     pub fn python(script: &str, device: &str) -> Option<Self> {
         let folder = folder();
         let named = std::env::var_os("CANTUS_BENCH_PYTHON").map(Into::into);

@@ -26,7 +26,7 @@ def waited(work, wait):
 
 
 def answer(prepare, check=None, wait=None):
-    """Answers "NAME SIDE SECONDS" with what each call of `prepare(NAME, SIDE)` took, with nothing where there is none; for -1 seconds with what `check` makes
+    """Answers "NAME SIDE SECONDS" with what each call of `prepare(NAME, SIDE)` took, with nothing where it cannot run; for -1 seconds with what `check` makes
     of its result. `wait` waits for a device behind each call. One operation is kept at a time."""
     made = {}
     for line in sys.stdin:

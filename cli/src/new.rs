@@ -128,7 +128,7 @@ const SOURCES: Option<&str> =
 /// Runs the subcommand.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for a name that is none, or sources that aren't there; [`Error::Io`] when the folder cannot be made.
+/// [`Error::InvalidInput`] for what is not a name, or sources that aren't there; [`Error::Io`] when the folder cannot be made.
 pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let folder = &arguments.folder;
     let name = name(folder)?;

@@ -50,7 +50,7 @@ impl Kernel {
     /// The same kernel with an entry point chosen.
     ///
     /// # Errors
-    /// `EntryPoint` when there is none of that name.
+    /// `EntryPoint` when nothing has that name.
     pub fn entry_point(&self, name: String) -> Result<Arc<Self>> {
         unwound(|| Ok(Self::shared(self.inner.with_entry_point(&name)?)))
     }
@@ -58,7 +58,7 @@ impl Kernel {
     /// The same kernel with an override constant set; booleans are 0 and 1.
     ///
     /// # Errors
-    /// `Override` when there is none of that name, or the value does not fit.
+    /// `Override` when nothing has that name, or the value does not fit.
     pub fn set_override(&self, name: String, value: f64) -> Result<Arc<Self>> {
         unwound(|| Ok(Self::shared(self.inner.with_override(&name, value)?)))
     }

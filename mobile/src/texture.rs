@@ -161,7 +161,7 @@ pub(crate) fn described(format: &str, width: u32, height: u32) -> Result<Texture
     Ok(TextureDescriptor::new_2d(known, width, height))
 }
 
-/// The texels of an image's rows without the padding between them; `None` where there is none.
+/// The texels of an image's rows without the padding between them; `None` where they do not fit.
 pub(crate) fn unpadded(image: &TextureDescriptor, bytes: &[u8], pitch: Option<usize>) -> Result<Option<Vec<u8>>> {
     let [width, height, _] = image.size.map(|side| side as usize);
     let row = width.saturating_mul(image.format.bytes() as usize);

@@ -773,7 +773,7 @@ def power(x: Array, y: Any, reflected: bool = False) -> Array:
     if dtype.kind in _WORD and both[1].dtype.kind == "i":
         least = y if type(y) is int and not reflected else (both[1]._x.extent() or (0,))[0]
         if least < 0:
-            raise ValueError(f"an integer to the power of {least} is none (cast to a float first: x.astype)")
+            raise ValueError(f"an integer to the power of {least} is no integer (cast to a float first: x.astype)")
     wide = dtype.core
     if dtype.itemsize < 4 and dtype.kind in _WORD:
         # Wraps as the narrow one does.

@@ -129,7 +129,7 @@ _process = os.getpid()
 
 
 def _backend(name: str) -> Any:
-    """A backend, opened; None with its reason noted where there is none."""
+    """A backend, opened; None, with the reason noted, where it cannot be."""
     if name in _open:
         return _open[name]
     if name in _reasons:
@@ -267,12 +267,12 @@ def _device_info(name: str) -> dict[str, Any]:
 
 
 def get_cuda_info() -> dict[str, Any]:
-    """CUDA's device; only `reason` where there is none."""
+    """CUDA's device; only `reason` without one."""
     return _device_info("cuda")
 
 
 def get_opencl_info() -> dict[str, Any]:
-    """OpenCL's device; only `reason` where there is none."""
+    """OpenCL's device; only `reason` without one."""
     return _device_info("opencl")
 
 

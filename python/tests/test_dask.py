@@ -294,7 +294,7 @@ def test_each_gpu_has_one_worker(monkeypatch):
         {"device": "vulkan:1", "name": "B", "kind": "integrated gpu"},
         {"device": "wgpu", "name": "B", "kind": "integrated gpu"},
         {"device": "cpu", "name": "C", "kind": "cpu"},
-        {"device": "hip", "reason": "there is none"},
+        {"device": "hip", "reason": "not found"},
     ]
     monkeypatch.setattr(cantus.dask._devices, "devices", lambda: rows)
     assert cantus.dask._real_devices() == ["cuda", "cuda:1", "vulkan:1"]

@@ -1,4 +1,4 @@
-//! Sums over devices: by the vendor's library, and through the host where there is none for them.
+//! Sums over devices: by the vendor's library, and through the host where they have no library.
 
 use cantus::group::Group;
 use cantus::{Engine, Fallback, Tensor};

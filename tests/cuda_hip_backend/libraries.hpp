@@ -25,7 +25,7 @@ API BLAS(Destroy)(void *handle) {
 }
 API BLAS(MatmulDescCreate)(void **product, int sums, int scale) {
     BEGIN_FREE("product_create");
-    // Float32 in full, or i32: any other way of summing is none that Cantus asks for.
+    // Float32 in full, or i32: Cantus asks for no other way of summing.
     if (!(sums == NAME(68, 2) && scale == R_32F) && !(sums == NAME(72, 9) && scale == R_32I)) misuse("sums in another way than in float32 or i32");
     *product = born("product", new Product{sums, scale});
     return BLAS_OK;
@@ -54,7 +54,7 @@ API BLAS(MatmulDescSetAttribute)(void *handle, int attribute, const void *value,
 API BLAS(MatrixLayoutCreate)(void **layout, int type, uint64_t rows, uint64_t columns, int64_t lead) {
     BEGIN_FREE("layout_create");
     if (!rows || !columns || lead < int64_t(rows) || (type != R_32F && type != R_16F && type != R_16BF && type != R_8I && type != R_32I)) {
-        misuse("a matrix that is none");
+        misuse("what is not a matrix");
         return BLAS_INVALID;
     }
     *layout = born("layout", new Layout{type, rows, columns, lead});
@@ -250,7 +250,7 @@ API ncclAllReduce(const void *from, void *into, size_t count, int type, int by, 
     BEGIN("all_reduce");
     if (!alive("ring member", handle) || !alive("stream", stream)) return COLLECTIVE_INVALID;
     RingMember *member = (RingMember *)handle;
-    if (!in_group_ || type != 7 || by != 0) misuse("a sum over devices that is none of float32");
+    if (!in_group_ || type != 7 || by != 0) misuse("a sum over devices that is not of float32");
     if (((Stream *)stream)->device != member->device || device_number() != member->device) misuse("a part of another device");
     if (!inside(uint64_t(from), count * 4, "a part") || !inside(uint64_t(into), count * 4, "a sum")) return COLLECTIVE_INVALID;
     parts_.push_back({member, (const float *)from, (float *)into, count, (Stream *)stream});

@@ -125,7 +125,7 @@ fn fails(vendor: &Vendor, role: &str, nth: i64, code: i32) {
     // It is not tried again.
     close(&of(&native, [2, 9000], 3, ROWS[0].1), &expected, role);
     assert_eq!(launches(&native), 0);
-    // Another kernel is none the worse for one that did not compile; after a launch that failed none is tried.
+    // Another kernel is no worse for one that did not compile; after a launch that failed none is tried.
     let doubled: Rows = |_, x| x.softmax(1) * 2.0;
     close(&of(&native, [2, 9000], 3, doubled), &of(&plain, [2, 9000], 3, doubled), role);
     assert_eq!(launches(&native), u64::from(role == "compiler_create"));
@@ -324,7 +324,7 @@ fn running<T: Copy>(values: &[T], length: usize, start: T, exclusive: bool, comb
     values.chunks(length).flat_map(row).collect()
 }
 
-/// Sums of float32, right to 1e-6 of what was summed; a difference of sums is none.
+/// Sums of float32, right to 1e-6 of what was summed; a difference of sums is not.
 fn sums_are_right(found: &[f32], values: &[f32], length: usize, exclusive: bool, what: &str) {
     let wide: Vec<f64> = values.iter().copied().map(f64::from).collect();
     let sums = running(&wide, length, 0.0, exclusive, |a, b| a + b);

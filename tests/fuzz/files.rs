@@ -135,7 +135,7 @@ fn remembered(rng: &mut Rng, folder: &Path, sound: &[Vec<u8>]) -> Outcome {
     if first.is_empty() { Outcome::Refused } else { Outcome::Ran }
 }
 
-/// Code for one source; a file that is damaged is none, and another source's is never given.
+/// Code for one source; a damaged file gives nothing, and another source's is never given.
 fn code(rng: &mut Rng, folder: &Path) -> Outcome {
     let source = rng.below(8).to_string();
     // A source has one code: files change places below, also from turn to turn.

@@ -96,7 +96,7 @@ pub fn together(trials: Vec<Trial>) -> ExitCode {
 /// Builds a shared library by a compiler of the system.
 ///
 /// # Errors
-/// What the compiler said, or that there is none.
+/// What the compiler said, or that it is missing.
 pub fn build(compiler: &str, arguments: &[&str], source: &Path, library: &Path) -> Result<(), String> {
     let mut command = Command::new(compiler);
     command.args(["-shared", "-fPIC"]).args(arguments).arg("-o").arg(library).arg(source).arg("-ldl");

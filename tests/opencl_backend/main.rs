@@ -1,4 +1,4 @@
-//! The OpenCL backend through an engine, on every device of the machine; and what it says where there is none, or an old one.
+//! The OpenCL backend through an engine, on every device of the machine; and what it says where the library is missing or old.
 //!
 //! Each scenario is a process of its own, since the library is loaded once in a process.
 //! `cargo test --workspace --test opencl_backend [FILTER]`

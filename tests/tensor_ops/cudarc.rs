@@ -1,4 +1,4 @@
-//! Memory shared with cudarc on an NVIDIA GPU. Where there is none, the driver's double runs the same in `cuda_hip_backend`.
+//! Memory shared with cudarc on an NVIDIA GPU. Without one, the driver's double runs the same in `cuda_hip_backend`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Operations by a device's own means, and by the portable kernels alone.
+//! Operations natively by a device, and by the portable kernels alone.
 
 use cantus::ops::Expr;
 use cantus::{Engine, Fallback};

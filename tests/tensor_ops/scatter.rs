@@ -99,7 +99,7 @@ fn sums_have_the_same_bits_every_time() {
     }
 }
 
-/// Rows of which one is cut for the threads, in every dtype that the processor's own means take, and places that all rows share.
+/// Rows of which one is cut for the threads, in every dtype that the processor's own operation takes, and places that all rows share.
 #[test]
 fn long_rows() {
     for engine in by_turns() {

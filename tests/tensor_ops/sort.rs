@@ -57,7 +57,7 @@ fn sorted_along_any_axis_and_stable() {
     }
 }
 
-/// Slices from the begin of sorted rows, with steps, through other axes, of what is computed already and of what is not.
+/// Slices from the beginning of sorted rows, with steps, through other axes, of what is computed already and of what is not.
 #[test]
 fn the_first_of_sorted_rows() {
     for engine in by_turns() {

@@ -117,7 +117,7 @@ fn no_driver(_: &Found) {
     assert!(text.contains("install") && text.contains("driver"), "{text}");
 }
 
-/// Runs this program as a child of one of its cases; nothing when it is none.
+/// Runs this program as a child of one of its cases; nothing when it is not one.
 pub fn as_child() -> Option<ExitCode> {
     if std::env::var_os("CANTUS_TEST_PROBE").is_some() {
         let backend = VulkanBackend::new();

@@ -30,7 +30,7 @@ fn the_example_of_a_commitment() {
     example::main().unwrap();
 }
 
-/// The processor twice, by its own means and by the executor, and the device that has its turn.
+/// The processor twice, natively and by the executor, and the device that has its turn.
 fn engines() -> Vec<(String, Engine)> {
     static EXECUTOR: OnceLock<Engine> = OnceLock::new();
     let executor = EXECUTOR.get_or_init(|| Engine::builder().backend("cpu").reproducible(true).build().unwrap());

@@ -80,6 +80,6 @@ fn choice<T: Copy>(name: &str, key: &str, value: &Value, all: &[(&str, T)]) -> R
     let found = value.as_str().and_then(|text| all.iter().find(|(known, _)| *known == text));
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
-        wrong(name, format!("{key} = {value} is none of {}", names.join(", ")))
+        wrong(name, format!("{key} = {value} is not one of {}", names.join(", ")))
     })
 }

@@ -65,7 +65,7 @@ impl Image {
     /// An empty texture of those sides, under a name of its own.
     ///
     /// # Errors
-    /// [`Error::Binding`] when the format or the shape is none of the texture's.
+    /// [`Error::Binding`] when the format or the shape is not one of the texture's.
     pub fn zeros(
         step: &Step,
         name: &str,

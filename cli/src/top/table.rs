@@ -90,7 +90,7 @@ pub fn figure(reading: &Reading<f64>, decimals: usize, unit: &str) -> String {
     reading.value().map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}{unit}"))
 }
 
-/// Every figure of a device by its name, with the reason where there is none.
+/// Every figure of a device by its name, with the reason where it is missing.
 pub fn details(device: &Device) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |name: &str, value: Result<String, &String>| {

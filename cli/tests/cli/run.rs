@@ -523,7 +523,7 @@ fn a_binding_that_is_declared_and_not_used() {
     place.refuse("run k.wgsl --in none=zeros --in y=zeros --invocations 1", 2, &["unknown binding"]);
 }
 
-/// Editors put a new file in the old one's place, and for a moment there is none.
+/// Editors put a new file in the old one's place, and for a moment the name has no file.
 #[test]
 fn a_watch_outlives_the_file() {
     use std::io::{BufRead as _, BufReader};

@@ -95,7 +95,7 @@ use cantus_link::Linker;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The pattern is none.
+    /// The text is not a pattern.
     #[error("the pattern {pattern} is not valid: {reason}")]
     Pattern {
         /// The pattern, as given.

@@ -90,7 +90,7 @@ impl Structures {
         )
     }
 
-    /// The Rust type with exactly WGSL's bytes; `None` where there is none.
+    /// The Rust type with exactly WGSL's bytes; `None` where no type has them.
     fn exact(&self, layout: &Layout) -> Option<String> {
         Some(match layout {
             Layout::Scalar(scalar) | Layout::Atomic(scalar) => number(*scalar)?.to_owned(),

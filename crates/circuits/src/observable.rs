@@ -68,7 +68,7 @@ impl Observable {
                 'X' => (1, 0),
                 'Y' => (1, 1),
                 'Z' => (0, 1),
-                _ => return Err(fault(format!("{letter} in {letters} is none of I, X, Y and Z"))),
+                _ => return Err(fault(format!("{letter} in {letters} is not I, X, Y or Z"))),
             };
             term.flip |= flips << qubit;
             term.signs |= signs << qubit;

@@ -47,7 +47,7 @@ mod tests {
 
     fn refusal(path: &Path) -> String {
         // SAFETY: neither is a library.
-        unsafe { load(path) }.expect_err("it is none")
+        unsafe { load(path) }.expect_err("it is not a library")
     }
 
     #[test]

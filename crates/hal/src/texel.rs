@@ -45,7 +45,7 @@ pub(crate) fn encode(format: TextureFormat, colour: [f64; 4]) -> [u32; 4] {
 /// A channel as the lowest bits of a word.
 fn number(kind: ChannelType, bits: u32, channel: f64) -> u32 {
     let mask = u32::MAX >> (32 - bits);
-    // A number that is none is zero, as casts have it.
+    // NaN becomes zero, as casts have it.
     match kind {
         ChannelType::Unorm => (channel.clamp(0.0, 1.0) * f64::from(mask)).round() as u32,
         ChannelType::Snorm => ((channel.clamp(-1.0, 1.0) * f64::from(mask >> 1)).round() as i32).cast_unsigned() & mask,

@@ -74,7 +74,7 @@ impl Module {
     /// Applies overrides, by name or `@id`, and chooses an entry point.
     ///
     /// # Errors
-    /// [`Error::EntryPoint`](crate::error::Error::EntryPoint) if there is none of that name, [`Error::Override`](crate::error::Error::Override) where an
+    /// [`Error::EntryPoint`](crate::error::Error::EntryPoint) if nothing has that name, [`Error::Override`](crate::error::Error::Override) where an
     /// override has no value.
     pub fn entry(&self, name: &str, overrides: BTreeMap<String, f64>) -> Result<Entry> {
         let resolved = self.parsed.resolve(Some(name), &overrides)?;

@@ -34,7 +34,7 @@ pub(crate) struct Session<'l> {
     modules: Vec<Module>,
     /// The package of each module, and its path there.
     places: Vec<(PackageId, Vec<String>)>,
-    /// `None`: there is none.
+    /// `None`: there is no such module.
     known: HashMap<(PackageId, Vec<String>), Option<usize>>,
     asked: BTreeSet<String>,
 }

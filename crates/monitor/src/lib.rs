@@ -19,7 +19,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use cantus::engine::{Figures, publish_folder, published_in};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
-/// A figure, or why there is none. As JSON an object: `value`, which is `null` where there is none, and then `reason`.
+/// A figure, or why it is missing. As JSON an object: `value`, which is `null` where it is missing, and then `reason`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading<T>(pub Result<T, String>);
 

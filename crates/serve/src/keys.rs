@@ -336,7 +336,7 @@ pub fn name(text: &str) -> Result<String, String> {
     Err("a name has 1 to 100 visible characters".to_owned())
 }
 
-/// Returns whether a character is none that a line shows as itself: it controls the terminal, ends the line, or turns its direction.
+/// Returns whether a line does not show a character as itself: it controls the terminal, ends the line, or turns its direction.
 fn hidden(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -404,7 +404,7 @@ impl Rates {
     /// The most that are remembered; then those that are full again are forgotten.
     const MOST: usize = 65_536;
 
-    /// Takes a token of a bucket that fills by `rate` per second and holds `burst`; the seconds to wait where there is none.
+    /// Takes a token of a bucket that fills by `rate` per second and holds `burst`; the seconds to wait where the bucket is empty.
     pub fn take(&self, name: &str, rate: f64, burst: f64) -> Result<(), u32> {
         let now = std::time::Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);

@@ -54,7 +54,7 @@ impl Traces {
     /// Sends spans to a collector; nowhere without its address.
     ///
     /// # Errors
-    /// In words, for an address that is none.
+    /// In words, for what is not an address.
     pub fn open(settings: &crate::settings::Settings) -> Result<Self, String> {
         settings.traces.as_deref().map(export::Collector::open).transpose().map(Self)
     }

@@ -81,7 +81,7 @@ impl Turns {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a key's turn at a body of a length. `None` if there is none, which never happens.
+    /// Waits for a key's turn at a body of a length. `None` if it gets no turn, which never happens.
     pub async fn take(self: &Arc<Self>, owner: &Arc<str>, length: usize) -> Option<Turn> {
         let class = ((length / (SHORT / 4)).max(1).ilog2() as usize / 2).min(CLASSES - 1);
         let (ready, turn) = oneshot::channel();

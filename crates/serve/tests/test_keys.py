@@ -55,7 +55,7 @@ def test_guessing_is_slow_and_bounded(keyed):
 
 
 def test_right_keys_among_guesses(keyed):
-    """Guesses are refused before anything is hashed for them, and a right key, seen before or not, is none."""
+    """Guesses are refused before anything is hashed for them, and a right key, seen before or not, does not count as one."""
     known = keyed.key
     assert keyed.compute(ADD).status == 200
     fresh = [keyed.add() for _ in range(3)]

@@ -418,7 +418,7 @@ pub enum Op {
     Convert(Convert),
     Load,
     Store,
-    /// The element of [`Code::rows`] at x = `a` and y = `b`, 0 where there is none.
+    /// The element of [`Code::rows`] at x = `a` and y = `b`, 0 outside.
     Texel,
     Atomic(Atomic, Number),
     /// Old value; `b` is stored where it equals `c`.

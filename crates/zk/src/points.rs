@@ -128,7 +128,7 @@ impl<C: Curve> PointTensor<C> {
     /// Points as bytes, one after the other.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when they are no whole number of points; [`Error::InvalidInput`] with the place of the first point that is none, is
+    /// [`Error::InvalidSize`] when they are no whole number of points; [`Error::InvalidInput`] with the place of the first bytes that are not a point, is
     /// not on the curve, or (unless [`Check::Trusted`]) not in the group; else as [`Engine::tensor_async`].
     pub async fn from_bytes_async(engine: &Engine, bytes: &[u8], encoding: PointEncoding, check: Check) -> Result<Self>
     where

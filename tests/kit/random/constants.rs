@@ -174,7 +174,7 @@ impl Generator {
         }
     }
 
-    /// Zeros without arguments, and what has the same value and is none.
+    /// Zeros without arguments, and what has the same value without being one.
     fn zero(&mut self, kind: Kind, size: usize) -> Pair {
         let ty = kind.name(size);
         let zero = match kind {

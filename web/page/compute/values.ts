@@ -16,7 +16,7 @@ const arrays = {
 
 type Known = keyof typeof arrays;
 
-/** How many values a fill has; an error where that is none, or more than the page takes. */
+/** How many values a fill has; an error where that is no number, or more than the page takes. */
 export function lengthOf(fill: Fill, scalar: string, words: number): number {
   const length = countOf(fill, scalar, words);
   if (!(length > 0) || !Number.isInteger(length)) throw new Error("the number of values is missing: give a whole number from 1");

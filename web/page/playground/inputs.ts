@@ -43,7 +43,7 @@ type State = Omit<Sketch, "wgsl" | "look" | "race">;
 /** The effect of a change: parse again, start again, or set new values while it runs. */
 export type Changed = "kernel" | "start" | "uniforms";
 
-/** Numbers between commas or spaces; `undefined` where one is none. */
+/** Numbers between commas or spaces; `undefined` where one is not a number. */
 export function parseNumbers(text: string): number[] | undefined {
   const numbers = text.split(/[\s,;]+/).filter(Boolean).map(Number);
   return numbers.some(Number.isNaN) ? undefined : numbers;
@@ -308,7 +308,7 @@ export class Inputs {
     }
   }
 
-  /** Takes a picture that was dropped or pasted: for the first input that takes pictures. False if there is none. */
+  /** Takes a picture that was dropped or pasted: for the first input that takes pictures. False if no input does. */
   take(picture: File): boolean {
     const texture = this.#parsed?.textures.find((known) => known.access === "read" && takesPictures(known));
     if (!texture || !picture.type.startsWith("image/")) return false;

@@ -1,5 +1,5 @@
 //! Element types of tensors. A dtype has a storage type and a type in which operations compute (`computed`), which are not the same for numbers narrower
-//! than a word. A new dtype is a row of the macro. Promotion is the array API standard's, and there is none from integers to floats: say which.
+//! than a word. A new dtype is a row of the macro. Promotion is the array API standard's, and integers never become floats by it: say which with a cast.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! Where the inputs of a chain lie, and how their elements reach a block. `Machine` calls it at the begin of each block and row. Elements that lie side by
+//! Where the inputs of a chain lie, and how their elements reach a block. `Machine` calls it at the beginning of each block and row. Elements that lie side by
 //! side and have the lanes' size are not copied at all (`Place::Direct`); what is here serves all other inputs. Views are walked from the innermost axis,
 //! with joined axes (`walk`).
 
@@ -6,7 +6,7 @@ use super::walk::Walk;
 use super::{Lane, Machine, SHORT};
 use crate::backend::native::{CopyShape, Roll};
 
-/// The element of a view at the begin of a row.
+/// The element of a view at the beginning of a row.
 pub(super) fn start_of(view: &CopyShape, mut row: usize) -> usize {
     let outer = view.sides.len().saturating_sub(1);
     let mut at = view.offset;
@@ -21,7 +21,7 @@ pub(super) fn start_of(view: &CopyShape, mut row: usize) -> usize {
 }
 
 impl<T: Lane> Machine<'_, T> {
-    /// The element of an input at the begin of a row.
+    /// The element of an input at the beginning of a row.
     pub(in super::super) fn start(&self, input: u16, row: usize) -> usize {
         start_of(&self.shape.inputs[usize::from(input)], row)
     }

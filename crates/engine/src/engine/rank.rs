@@ -65,7 +65,7 @@ pub struct Survey {
 pub struct BackendSurvey {
     /// Its name.
     pub name: String,
-    /// The priority of its best device, or of its best kind of device when there is none.
+    /// The priority of its best device, or of its best kind of device if it found no device.
     pub priority: i32,
     /// True if it has a device.
     pub available: bool,

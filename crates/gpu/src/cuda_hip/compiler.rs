@@ -69,12 +69,12 @@ unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
 }
 
 impl Compiler {
-    /// Loads the compiler's library for a driver of that version, or says why there is none.
+    /// Loads the compiler's library for a driver of that version, or says why it is missing.
     pub(super) fn library(vendor: &Vendor, version: i32) -> Result<&'static Library, String> {
         library::open(vendor.compiler_variable, (vendor.compilers)(version), vendor.compiler_remedy)
     }
 
-    /// Loads the compiler for a driver of that version, or says why there is none.
+    /// Loads the compiler for a driver of that version, or says why it is missing.
     pub(crate) fn new(vendor: &'static Vendor, names: &CompilerNames, version: i32) -> Result<Self, String> {
         Self::of(Self::library(vendor, version)?, vendor, names)
     }
@@ -172,7 +172,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// The ways on a driver of that version, or why there is none.
+    /// The ways on a driver of that version, or why no compiler is available.
     pub(super) fn new(vendor: &'static Vendor, driver: i32, architecture: &Architecture) -> Result<Self, String> {
         let compiler = Compiler::new(vendor, &vendor.compiler_functions, driver)?;
         let first = Way { compiler, options: options(vendor, (vendor.architecture_option)(architecture)) };

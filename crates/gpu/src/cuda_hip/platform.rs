@@ -178,9 +178,9 @@ impl Platform {
 
     pub(super) fn make_current(&self, wanted: Current) -> Result<(), Fault> {
         let code = match (&self.functions.current, wanted) {
-            // SAFETY: the context lives, or is none, or the driver refuses it.
+            // SAFETY: the context lives, or is null, or the driver refuses it.
             (CurrentTable::Context(table), Current::Context(context)) => unsafe { (table.set)(context) },
-            // SAFETY: a number that is none is refused.
+            // SAFETY: the driver refuses a number without a device.
             (CurrentTable::Number(table), Current::Number(number)) => unsafe { (table.set)(number) },
             // A platform has one of the two ways.
             _ => SUCCESS,

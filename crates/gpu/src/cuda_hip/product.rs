@@ -170,9 +170,11 @@ fn element(dtype: DType) -> Result<(c_int, usize), String> {
 }
 
 impl Products {
-    /// Loads the library for a device, or says why there is none.
+    /// Loads the library for a device, or says why it is missing.
     pub(super) fn open(driver: &Arc<Driver>) -> Result<Self, String> {
-        let Some(library) = driver.platform.vendor.products else { return Err("there is none".to_owned()) };
+        let Some(library) = driver.platform.vendor.products else {
+            return Err("this vendor has no such library".to_owned());
+        };
         let version = driver.platform.version;
         let loaded = library::open(library.variable, (library.libraries)(version), library.remedy)?;
         let table = ProductTable::of(loaded, &library.functions)

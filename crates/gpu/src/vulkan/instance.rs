@@ -36,7 +36,7 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Loads the library and makes an instance, or says why there is none. `validation`: with the validation layers.
+    /// Loads the library and makes an instance, or says why it cannot. `validation`: with the validation layers.
     pub(super) fn new(validation: bool) -> Result<Self, String> {
         // SAFETY: this loads the system's Vulkan loader; its initialisers are trusted as any driver's are.
         let entry = unsafe { ash::Entry::load() }

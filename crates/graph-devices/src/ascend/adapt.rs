@@ -8,7 +8,7 @@ use cantus_base::listed::Listed;
 
 const WORD: i64 = 0xffff_ffff;
 
-/// The dtype that stands for one, or why there is none.
+/// The dtype that stands for one, or why no dtype does.
 fn plain(dtype: DType) -> Result<DType, Fault> {
     match dtype {
         DType::U32 => Ok(DType::I32),

@@ -235,7 +235,7 @@ impl Stream {
         Ok(Pinned { stream: self.clone(), address, bytes })
     }
 
-    /// The point behind all that was started. Where there is none to be had, the next one counts for it: what was started touches host
+    /// The point behind all that was started. Where no event is to be had, the next one counts for it: what was started touches host
     /// memory until that has passed.
     pub(super) fn record(&self) -> Result<Arc<Event>, Fault> {
         let mut state = self.state();

@@ -117,7 +117,7 @@ pub(super) async fn show(
 
 /// Fetch a job's result
 ///
-/// 409 while there is none. What a job failed with is answered again.
+/// 409 until it has one. What a job failed with is answered again.
 #[utoipa::path(get, path = "/v1/jobs/{id}/result", tag = "jobs", operation_id = "get_result", params(("id" = String, Path, description = "The job's id")),
     responses((status = 200, description = "The result", content(
         (Answer<'static> = "application/json"), (Binary = "application/x-npy"), (Binary = "application/vnd.safetensors"), (Binary = "application/octet-stream")))))]

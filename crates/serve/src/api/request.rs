@@ -28,7 +28,7 @@ pub(super) async fn caller(service: &Service, headers: &HeaderMap, peer: Peer) -
         Some(keys) => match keys.known(headers)? {
             Ok(caller) => caller,
             Err(text) => {
-                // An address has few guesses. A right key is none, whatever others of its address do.
+                // An address has few guesses. A right key does not count as a guess, whatever others of its address do.
                 let address = format!("tries {}", network(peer.0));
                 let wait = |seconds| Problem::busy("too many keys were tried from this address", seconds);
                 keys.verify(text, || service.rates.take(&address, 0.2, 10.0).map_err(wait)).await?

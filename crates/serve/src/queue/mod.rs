@@ -249,7 +249,7 @@ impl Lane {
     /// Takes room for a request, whose body was parsed in `spent` seconds.
     ///
     /// # Errors
-    /// 429 when there is none, for this key or for any; 503 when the lane has ended.
+    /// 429 when there is no room, for this key or for any; 503 when the lane has ended.
     pub fn reserve(self: &Arc<Self>, owner: &Arc<str>, bytes: u64, spent: f64, bounded: bool) -> Result<Room, Problem> {
         let mut waiting = self.lock();
         if waiting.closed {

@@ -33,7 +33,7 @@ pub struct Task {
 /// Work that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// The result, or why there is none.
+    /// The result, or why it has no result.
     pub result: Result<Output, Problem>,
     /// Its start, if it started.
     #[cfg_attr(not(feature = "traces"), expect(dead_code, reason = "a span begins there"))]

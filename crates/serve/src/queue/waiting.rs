@@ -27,7 +27,7 @@ pub(super) struct Owner {
     pub bytes: u64,
     /// A thread computes for it.
     pub served: bool,
-    /// Its last try was in vain: until then there is none.
+    /// Its last try was in vain: there is no other before that time.
     pub barred: Option<Instant>,
 }
 

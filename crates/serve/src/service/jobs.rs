@@ -301,7 +301,7 @@ impl Service {
     /// A job's result.
     ///
     /// # Errors
-    /// 404; 409 while there is none; what it failed with.
+    /// 404; 409 until it has one; what it failed with.
     pub async fn result(self: &Arc<Self>, caller: &Caller, id: &str) -> Result<(Job, Shape, Held), Problem> {
         let look = |live: &Live| (live.record.job.clone(), live.record.shape.clone(), live.record.owner.clone());
         let (job, shape, owner) = self.look(caller, id, look)?;

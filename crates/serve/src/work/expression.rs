@@ -196,7 +196,7 @@ pub const FUNCTIONS: &[(&str, usize, &str)] = &[
     ("permute", 1, "with its axes in this order"),
     ("transpose", 1, "with its last two axes exchanged"),
     ("slice", 1, "the part in ranges, a [start, stop] for each axis"),
-    ("concat", 0, "one behind the other along axis"),
+    ("concat", 0, "joined along axis"),
 ];
 
 /// The most parts of an expression.

@@ -1,4 +1,4 @@
-//! Cooperative matrices: fragments in the lanes of a subgroup (`fragment`), read and written element by element, multiplied by the device's own means
+//! Cooperative matrices: fragments in the lanes of a subgroup (`fragment`), read and written element by element, multiplied by the device's own instructions
 //! where it has some, else by shuffles. What lies outside of an array reads as zero, and is not written.
 
 use naga::{CooperativeData, Expression, Handle, TypeInner};

@@ -99,7 +99,7 @@ pub(super) fn forget<T>(of: &T, hash: u64) {
     });
 }
 
-/// Returns the known value among those of a hash that is the same; if there is none, records `fresh`.
+/// Returns the known value of a hash that is the same. Otherwise records `fresh`.
 fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() -> Known) -> Option<T> {
     let found = KNOWN.try_with(|all| {
         let mut all = all.borrow_mut();

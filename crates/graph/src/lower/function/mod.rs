@@ -92,7 +92,7 @@ impl Item {
         }
     }
 
-    /// Its numbers, one behind the other.
+    /// Its numbers in order.
     fn flattened(&self) -> Vec<Self> {
         match self {
             Self::Many(parts) => parts.iter().flat_map(Self::flattened).listed(),

@@ -75,7 +75,7 @@ pub struct Place<const STRIDE: usize> {
     bytes: usize,
 }
 
-/// The element that a load reads if there is none. Never written: stores are guarded by the count.
+/// The element that a load reads in place of one that does not exist. Never written: stores are guarded by the count.
 static NOTHING: u64 = 0;
 
 impl<const STRIDE: usize> Place<STRIDE> {
