@@ -28,7 +28,7 @@ fn call(name: &str, work: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
     silence();
     let failed = |panic: Box<dyn std::any::Any + Send>| Failure::Panic(panic_text(&*panic));
     if IS_DEEP.get() {
-        // What a thread would have taken along is gone here as well: the caller sees an error only.
+        // As with a thread, what the work held is dropped, and the caller sees only an error.
         return catch_unwind(AssertUnwindSafe(work)).map_err(failed);
     }
     std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The WGSL text does not parse or validate, or it is valid and refused, for a bound as an example. `report` says which, with the place marked.
+    /// The WGSL text does not parse or validate, or it is valid and refused, for example because it exceeds a bound. `report` says which, with the place marked.
     #[error("the kernel {kernel} does not compile\n{report}")]
     InvalidWgsl {
         /// File name, or `wgsl` for text without one.

@@ -131,7 +131,7 @@ pub fn target(path: &Path) -> io::Result<PathBuf> {
     if let Ok(place) = path.canonicalize() {
         return Ok(place);
     }
-    // What has no path: a pipe behind /dev/stdout.
+    // It has no path: a pipe behind /dev/stdout.
     if path.exists() {
         return Ok(path.to_owned());
     }

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!((zeros("small", 3).expect("fits"), zeros("huge", usize::MAX).is_err()), (vec![0; 3], true));
         assert_eq!(collect("ones", 3, std::iter::repeat(1)).expect("fits"), [1; 3]);
         assert!(collect("huge", usize::MAX, [1_u64]).is_err());
-        // Below what is compared with the machine: only the allocator can say no.
+        // Below the size that is compared with the machine's memory, only the allocator refuses.
         let Error::InvalidSize { reason, .. } = too_large("it", 1, None) else { panic!("another error") };
         assert!(is_refusal(&reason) && !is_refusal("it takes 1 GiB, and 7 bytes of memory are free"));
     }

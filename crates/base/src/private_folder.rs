@@ -77,7 +77,7 @@ mod tests {
         let folder = around.path().join("a").join("b");
         assert_eq!(open(Some(folder.clone()), "kept"), Some(folder.clone()));
         assert_eq!(mode(&folder), 0o700);
-        // Read by others is mended, written by others is not trusted.
+        // Others' permission to read is removed. A folder that others may write to is not trusted.
         set(&folder, 0o755);
         assert_eq!(open(Some(folder.clone()), "kept"), Some(folder.clone()));
         assert_eq!(mode(&folder), 0o700);

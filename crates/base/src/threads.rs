@@ -26,7 +26,7 @@ use one::spread;
 #[cfg(all(feature = "cpu", target_arch = "wasm32", not(target_feature = "atomics")))]
 pub use one::alone;
 
-/// Starts a thread of its own for work that lasts: one copy of all that takes, whatever the work is.
+/// Starts a thread for long work. It is not generic, so the code exists once for all kinds of work.
 ///
 /// # Errors
 /// Those of the system.

@@ -99,7 +99,7 @@ impl Function {
         }
     }
 
-    /// One of two costs: of what takes a few instructions, and of what is computed by a series.
+    /// Selects one of two costs: of functions that take a few instructions, and of those computed by a series.
     pub(super) fn cost(&self, [simple, series]: [f64; 2]) -> f64 {
         if self.accuracy == "exact" || ["div", "reciprocal"].contains(&self.name) { simple } else { series }
     }

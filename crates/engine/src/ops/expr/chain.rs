@@ -34,7 +34,7 @@ const MOST_INPUTS: usize = 12;
 /// The processor takes many rows at a time if they have fewer than `SHORT` elements and the view has at most `MOST_AXES` axes.
 const SHORT: usize = 64;
 const MOST_AXES: usize = 8;
-/// Steps along a row in which fewer elements lie between are read as they are: a line of memory has several.
+/// Inputs whose elements are fewer than this apart along a row are read in place: a cache line has several of them.
 const NEAR: usize = 8;
 
 /// The steps of an expression, and what they read.
@@ -363,7 +363,7 @@ fn two_of_words(op: Binary, signed: bool) -> Option<Two> {
         Binary::Max => by_sign([Two::SignedMax, Two::UnsignedMax]),
         Binary::Eq => Two::WordEq,
         Binary::Ne => Two::WordNe,
-        // Those of what is greater take their operands the other way round.
+        // `a > b` is `b < a`.
         Binary::Lt | Binary::Gt => by_sign([Two::SignedLt, Two::UnsignedLt]),
         Binary::Le | Binary::Ge => by_sign([Two::SignedLe, Two::UnsignedLe]),
         _ => return None,
@@ -394,7 +394,7 @@ fn value_read(values: &FxHashMap<*const Deferred, u16>, view: &View, node: &Type
 }
 
 impl Lowering {
-    /// The steps of an expression of a shape, or `None` where something of it is no step. `of` is what [`Step::Row`] stands for.
+    /// The steps of an expression of a shape, or `None` if a part of it has no step. `of` is what [`Step::Row`] stands for.
     fn steps(&mut self, typed: &Arc<Typed>, shape: &[usize], of: Option<&Arc<Deferred>>) -> Option<Vec<Step>> {
         let mut chain = Chain::default();
         let last = self.extend(&mut chain, typed, shape, of)?;
@@ -534,7 +534,7 @@ impl Lowering {
         Some(number.map_or(Step::Input(input), |number| Step::Rolled(input, number as u16)))
     }
 
-    /// The number of what is read, which is a view of a tensor.
+    /// Returns the number of an input, which is a view of a tensor.
     fn input(&mut self, source: &Source, dtype: DType, view: (Vec<usize>, usize), roll: Option<Roll>) -> Option<u16> {
         let tensor = source.tensor().filter(|tensor| tensor.dtype() == dtype)?;
         self.known_input(&tensor, view, roll)

@@ -303,7 +303,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A float64 as the sum of float32s, which the uniform can hold; in the text where no such sum is it.
+    /// A float64 as a sum of float32s in the uniform, or in the text where no such sum equals it.
     fn constant_double(&mut self, value: f64) -> String {
         let (mut parts, mut rest) = (Vec::new(), value);
         for _ in 0..3 {

@@ -84,7 +84,7 @@ pub(super) fn linked(body: &str) -> [String; 2] {
             Library::new(&texts)
         })
     });
-    // What a text enables stands before all else.
+    // `enable` directives come first.
     let enabled = body.split_inclusive('\n').take_while(|line| line.starts_with("enable ")).map(str::len).sum();
     let (enabled, rest) = body.split_at(enabled);
     LIBRARIES.each_ref().map(|library| enabled.to_owned() + &library.used(rest) + rest)

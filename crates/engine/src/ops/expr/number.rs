@@ -39,7 +39,7 @@ pub(in crate::ops) fn family(dtype: DType) -> &'static str {
 
 /// The element at a place of an array of [`stored`] elements.
 pub(in crate::ops) fn loaded(dtype: DType, array: &str, place: &str) -> String {
-    // Without an index that varies within a vector, which some devices take through memory.
+    // Not by a varying index into a vector, for which some devices go through memory.
     let word = match dtype.bytes() {
         1 => format!("{array}[{place} >> 2u] >> (8u * ({place} & 3u))"),
         2 => format!("{array}[{place} >> 1u] >> (16u * ({place} & 1u))"),

@@ -43,7 +43,7 @@ operands!(Expr, &Expr, Tensor, &Tensor; f32, f64, i32, u32);
 macro_rules! operators {
     ($($operator:ident, $method:ident;)*) => {$(
         operators!(@left $operator, $method: Expr, &Expr, Tensor, &Tensor);
-        // Of numbers on the left one type each, so that a literal has a type: write f64::from(a) * x for others.
+        // On the left only one type of floats and one of integers, so that a literal has a type: write f64::from(a) * x for others.
         operators!(@number $operator, $method, f64: Expr, &Expr, Tensor, &Tensor);
         operators!(@number $operator, $method, i32: Expr, &Expr, Tensor, &Tensor);
     )*};

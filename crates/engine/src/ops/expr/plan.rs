@@ -53,7 +53,7 @@ mod cost {
     /// An element that is read from memory, one that the elements beside it read as well, and one that is written.
     pub(super) const READ: f64 = 2.0;
     pub(super) const SHARED: f64 = 0.25;
-    /// One whose neighbours in memory are rows apart: it is turned first, or each takes a line of memory.
+    /// An element whose neighbours in memory are rows apart: the input is transposed first, or each element takes a cache line.
     pub(super) const ACROSS: f64 = 8.0;
     pub(super) const WRITTEN: f64 = 4.0;
     /// One kernel more.
@@ -278,7 +278,7 @@ impl Walk {
                 self.read(deferred, number, kernel);
             }
             let count = typed.count();
-            // A processor computes no places of rolls.
+            // The CPU reads rolls in place, without their computed indices.
             if !self.for_processor || typed.rolled().is_none() {
                 for child in typed.children() {
                     self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count, from_memory: false });
@@ -330,12 +330,12 @@ impl Walk {
         });
     }
 
-    /// The number of a part, which is there: children are met before what reads them is left.
+    /// Returns the number of a part. It exists, because children are met before their readers are left.
     fn part(&self, typed: &Arc<Typed>) -> Option<usize> {
         self.by_part.get(&Arc::as_ptr(typed)).copied()
     }
 
-    /// Notes what a kernel binds for a node. Of what it cannot bind the child that reads the most is computed before it, and not each of them.
+    /// Notes what a kernel binds for a node. If that is too much, only the child that reads the most is computed before it.
     fn bind(&mut self, number: usize, typed: &Arc<Typed>) {
         loop {
             let mut inputs = match &typed.node {
@@ -430,7 +430,7 @@ impl Walk {
                 uses.push(Use { part, from_memory: reader.from_memory > 0 });
             }
         }
-        // What is pushed into one reader after the other would become one kernel without end.
+        // Pushed into one reader after another, it would become a kernel without end.
         let is_large = own.is_some() && cost.nodes > cost::LARGEST;
         let must = own.is_some_and(|own| {
             self.pending[own].readers.iter().any(|&(reader, kernel)| {
@@ -446,7 +446,7 @@ impl Walk {
         }
     }
 
-    /// Keeps a value that was once left to its readers that way: another thread's evaluation may be using it.
+    /// Marks a value that is left to its readers. The mark stays, because another thread's evaluation may be using it.
     fn decide_pending(&mut self, number: usize) {
         let pending = &self.pending[number];
         if pending.inlined {
@@ -625,11 +625,10 @@ struct Scheduled {
 /// Values of a group, at most.
 const MOST_TOGETHER: usize = 24;
 
-/// Operations that are not computed twice for want of a pass over their result.
+/// Operations too expensive to compute twice only to save a pass over their result.
 const DEAR: u32 = 4;
 
-/// The expression with the values that are there in place of what they are values of, and with the views of what is computed along pushed
-/// into it.
+/// Replaces expressions by their values where these are computed, and pushes views into the values that their readers compute.
 pub(in crate::ops) fn lowered(typed: &Arc<Typed>) -> Arc<Typed> {
     lower(typed, None)
 }

@@ -187,7 +187,7 @@ fn begun(typed: &Arc<Typed>, ranges: &[Range<usize>]) -> Option<Arc<Typed>> {
     let Node::Read(View { source: Source::Deferred(deferred), offset, strides }) = &found.node else { return None };
     let [.., length, each] = deferred.shape[..] else { return None };
     let row = length.checked_mul(each).filter(|&row| row > each)?;
-    // One axis goes along the rows, from their begin; the others from row to row.
+    // One axis runs along the rows, from their beginning; the others from row to row.
     let along = |axis: &usize| found.shape[*axis] == length && strides[*axis] == each;
     let axis = (0..found.shape.len()).find(along)?;
     let by_rows = |at: usize| at == axis || found.shape[at] == 1 || strides[at].is_multiple_of(row);

@@ -75,7 +75,7 @@ impl Term {
         Ok(self.expr.permute(&axes).reshape(&sides))
     }
 
-    /// The sum over all that the result has no name for, its axes in the result's order.
+    /// Sums over the axes that the result does not name, and orders the others as the result does.
     pub(super) fn finished(self, output: &[Label], sizes: &HashMap<Label, usize>) -> Result<Expr> {
         let term = self.reduced(|label| output.contains(&label));
         let full: Vec<usize> = output.iter().map(|label| sizes.get(label).copied().unwrap_or(1)).listed();

@@ -11,7 +11,7 @@ use crate::ops::tensor::eye;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// Beside the greatest element, what is left off the diagonal when the method has converged is as small; it is a hundredth of that as a rule.
+/// The method has converged if every element off the diagonal is below this part of the greatest element. Usually it is a hundredth of that.
 const CONVERGED: f64 = 1e-4;
 
 /// Eigenvalues, ascending, and vectors of matrices that are not empty.
@@ -19,10 +19,10 @@ fn eigh(a: &Expr) -> Result<(Expr, Expr)> {
     let shape = a.shape()?.to_vec();
     let [n, _] = sides(&shape);
     let (up, down) = magnitude(&a.tril(0));
-    // The lower triangle, and itself turned over.
+    // The lower triangle, mirrored to the upper one.
     let lower = (a.binary(Binary::Mul, &down)).tril(0).settled();
     let symmetric = &lower + lower.tril(-1).transpose();
-    // With a row of zeros, so that their number is even: it meets nothing but zeros.
+    // A row of zeros makes their number even. Rotating it changes nothing.
     let even = n.next_multiple_of(2);
     let mut around = vec![(0, 0); shape.len()];
     for width in around.iter_mut().rev().take(2) {

@@ -95,7 +95,7 @@ impl Equation {
         }
         let output = match right {
             Some(right) => names(right, most).map_err(|reason| fault(text, reason))?,
-            // What stands once, in the order of the alphabet, behind the ellipsis.
+            // The names that occur once, in alphabetical order, after the ellipsis.
             None => {
                 let mut labels = names("...", most).map_err(|reason| fault(text, reason))?;
                 let all = inputs.concat();

@@ -34,7 +34,7 @@ impl Operation for Exponential {
             let norms = a.abs().sum(&[-2], false).max(&[-1], true).settled();
             let greatest = norms.max(&[], false).eval_async().await?.to_vec_async::<f32>().await?;
             let greatest = f64::from(greatest.first().copied().unwrap_or(0.0));
-            // As many squarings for all; what is no number stays so.
+            // The same number of squarings for all matrices; NaN stays NaN.
             let times = (greatest / WIDEST).log2().ceil();
             let times = if times.is_finite() { (times as i32).clamp(0, SQUARINGS) } else { 0 };
             let a = (a * 2.0_f64.powi(-times)).settled();

@@ -50,7 +50,7 @@ impl Operation for BothSides {
                 let mut writer = Writer::new(&[word(n)?, word(round)?, word(batches)?, 0]);
                 let flat = Typed::of(Source::Tensor(from.clone()), &[all], DType::F32);
                 writer.function("element", &flat, &flat.shape, &[("i", 0..1)], None)?;
-                // What was given may be read elsewhere too.
+                // The inputs may have other readers, so they are not overwritten.
                 let to = match spare.take() {
                     Some(spare) => spare,
                     None => call.engine.output_async(Some(&from), DType::F32, shape, "eigh").await?,

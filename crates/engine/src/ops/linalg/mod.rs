@@ -26,7 +26,7 @@ use crate::ops::host::{self, Factorisation, factorised};
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-/// Columns of a block: what a kernel factors by itself.
+/// Columns of a block, which one kernel factors.
 const BLOCK: usize = 32;
 
 /// The shape of float32 matrices.
@@ -126,7 +126,7 @@ fn middle(length: usize) -> usize {
     length.div_ceil(2).next_multiple_of(BLOCK)
 }
 
-/// The same where `sound` (u32) is not 0, NaN elsewhere; `axes` are put in behind its own.
+/// The values where `sound` (u32) is not 0, and NaN elsewhere. `sound` gets `axes` further axes behind its own.
 fn where_sound(expr: &Expr, sound: &Expr, axes: usize) -> Expr {
     let mut sound = sound.clone();
     for _ in 0..axes {

@@ -30,7 +30,7 @@ impl Expr {
 
     fn over_axes(&self, other: &Self, axes: &[(isize, isize)]) -> Result<Self> {
         let (a, b) = (self.shape()?, other.shape()?);
-        // Names without end, so that any number of axes has them.
+        // An endless supply of names, for any number of axes.
         let name = |place: usize| char::from_u32(0xf0000 + place as u32).unwrap_or('a');
         let left: Vec<Label> = (0..a.len()).map(name).listed();
         let mut right: Vec<Label> = (0..b.len()).map(|axis| name(a.len() + axis)).listed();

@@ -53,7 +53,7 @@ fn factored(a: &Expr) -> Result<Reflections> {
     let last = factored(&part(&right, half..m, 0..n - half))?;
     let zeros = |rows: usize, columns: usize| a.constant(0.0).broadcast_to(&[batch, &[rows, columns]].concat());
     let low = zeros(half, n - half).concat(&[last.v], -2).settled();
-    // T of both: -T1 V1ᵀ V2 T2 stands beside the two.
+    // T of both: the block beside T1 and T2 is -T1 V1ᵀ V2 T2.
     let between = -left.t.matmul(left.v.transpose().matmul(&low).matmul(&last.t));
     let t = left.t.concat(&[between], -1).concat(&[zeros(n - half, half).concat(&[last.t], -1)], -2);
     let top = left.r.concat(&[part(&right, 0..half, 0..n - half)], -1);

@@ -13,7 +13,7 @@ use crate::tensor::DType;
 
 /// The greatest cosine of two rows in the last sweep: what is left after it is about its square.
 const CONVERGED: f64 = 3e-4;
-/// Beside the greatest, singular values below this have vectors that only complete the others.
+/// Singular values below this part of the greatest count as 0: their vectors only complete the basis.
 const NOTHING: f64 = 1e-15;
 
 /// U, the singular values, and V transposed, of matrices that are not empty.
@@ -50,7 +50,7 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
     let values = values.gathered(&order, -1).settled();
     let right = right.gathered(&order.expand(-1), -2);
     let left = left.gathered(&order.expand(-1), -2);
-    // Rows of length 1. Those of nothing are 0: a factorisation finds what is at right angles to the others.
+    // Rows of length 1. Rows of zeros stay 0, and a factorisation completes them at right angles to the others.
     let limit = values.max(&[-1], true) * NOTHING;
     let counts = values.greater(&limit).settled();
     let inverse = counts.select(1.0_f64 / &values, values.constant(0.0));

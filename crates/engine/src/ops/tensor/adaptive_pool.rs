@@ -36,7 +36,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn adaptive_max_pool2d(&self, size: [usize; 2]) -> Self {
-        // What a shorter part repeats is its last element.
+        // A shorter part repeats its last element.
         self.parts_pooled(size, |x, _| x.max(&[-1], false))
     }
 
@@ -63,7 +63,7 @@ impl Expr {
             for (axis, to) in [(3, size[1]), (2, size[0])] {
                 let length = result.shape()?[axis];
                 let parts = Parts::new(&result, length, to);
-                // The axis of parts, and what is in them at the end.
+                // The axis of parts stays in place, and their elements go last.
                 let taken = result.taken(&parts.index, axis.cast_signed());
                 let order: &[isize] = if axis == 3 { &[0, 1, 2, 3, 4] } else { &[0, 1, 4, 2, 3] };
                 let pooled = pool(taken.permute(order), &parts);
@@ -78,7 +78,7 @@ impl Expr {
 struct Parts {
     /// Index of each element; a part that is too short repeats its last element.
     index: Expr,
-    /// 1 for elements, 0 for what is repeated.
+    /// 1 for elements, 0 for repetitions.
     inside: Expr,
     /// Number of elements of each part, (part, 1).
     length: Expr,

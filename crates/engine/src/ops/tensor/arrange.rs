@@ -170,7 +170,7 @@ impl Expr {
             if back == 0 {
                 continue;
             }
-            // Without a sum that may be larger than a word. Processors know these places by their form, and read runs (`Typed::rolled`).
+            // No sum here may exceed a word. The CPU recognises these indices by their form and reads runs (`Typed::rolled`).
             let (back, from_end) = (back as f64, length as f64 - back as f64);
             let mut beside = vec![1; result.shape().map_or(0, <[usize]>::len)];
             beside.get_mut(axis).into_iter().for_each(|side| *side = length);
@@ -230,7 +230,7 @@ impl Expr {
                 reason: "it needs i32, u32 or narrower integers (cast first)".to_owned(),
             }),
         });
-        // Below 0 is beyond every class as u32.
+        // As u32 a negative index is beyond every class.
         let class = Self::made(&self.engine, || places(&[classes]));
         checked.cast(DType::U32).expand(-1).equal(class).cast(dtype)
     }
@@ -269,7 +269,7 @@ impl Expr {
         };
         let sides = &shape[shape.len() - 2..];
         let [row, column] = [0, 1].map(|axis| places_along(&self.engine, sides, axis).cast(DType::I32));
-        // A diagonal beyond the matrix is beyond it by any number.
+        // All offsets beyond the matrix mean the same.
         let limit = sides[0].max(sides[1]).min(1 << 30).cast_signed();
         let distance = column - row;
         let mask = distance.binary(kept, offset.clamp(-limit, limit) as f64);

@@ -21,7 +21,7 @@ use cantus_base::listed::Listed;
 
 const ATTENTION: &str = cantus_shaders::tensor::ATTENTION;
 const TILES: &str = cantus_shaders::tensor::ATTENTION_TILES;
-/// Elements of a key or a value, at most: what a workgroup keeps of a query.
+/// The most elements of a key or a value, because a workgroup keeps that many of a query.
 const WIDEST: usize = 1024;
 
 /// Options of [`Expr::scaled_dot_product_attention`].
@@ -115,7 +115,7 @@ impl Attend {
     }
 }
 
-/// Queries and keys from which on a library's products are quicker than a kernel that keeps no score.
+/// From this many queries and keys on, a library's products are quicker than the kernel that stores no scores.
 const PRODUCTS_PAY: usize = 128;
 /// Scores, at most: 256 MiB.
 const MOST_SCORES: usize = 1 << 26;
@@ -166,7 +166,7 @@ struct Tiles {
 }
 
 impl Tiles {
-    /// Nothing where queries are few, or keys and values too wide for workgroup memory (16 KiB everywhere).
+    /// Returns `None` if queries are few, or keys and values too wide for workgroup memory (16 KiB everywhere).
     fn of(queries: usize, depth: usize, width: usize) -> Option<Self> {
         let [depth, width] = [depth, width].map(|side| side.next_multiple_of(16));
         let (own, each) = match depth.max(width) {

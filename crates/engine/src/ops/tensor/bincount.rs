@@ -110,7 +110,7 @@ impl Operation for Histogram {
     }
 }
 
-/// Elements from which on it pays that parts are not written between two kernels: fewer wait for the launches alone.
+/// From this many elements on, not writing the bins between two kernels pays. With fewer, only the launches count.
 const GUESSES_PAY: usize = 1 << 22;
 
 /// Returns whether edges in f32 are so far from each other that their rounding moves none by more than a thirty-second of a part.
@@ -151,7 +151,7 @@ impl Expr {
             if typed.shape.contains(&0) || bins == 0 {
                 return Ok(Typed::filled(0.0, &[bins], DType::U32));
             }
-            // What is below 0 is beyond every bin as u32.
+            // As u32 a negative number is beyond every bin.
             Ok(Typed::deferred(Bincount(typed.cast(DType::U32)), vec![bins], DType::U32))
         })
     }

@@ -69,7 +69,7 @@ impl Expr {
         let result = self.axes_are(5, "conv3d").and_then(|()| {
             weight.axes_are(5, "the weights of conv3d")?;
             let (x, w) = (self.shape()?, weight.shape()?);
-            // Checked as the other axes are; their output is of no matter here.
+            // Checks these axes. Their output size is not needed here.
             let deep = Window::new([stride[0], 1], [padding[0], 0], [dilation[0], 1]);
             let [depth, _] = deep.output([x[2], 1], [w[2], 1])?;
             let around = [(0, 0), (0, 0), (padding[0], padding[0]), (0, 0), (0, 0)];

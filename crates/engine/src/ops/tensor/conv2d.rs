@@ -54,8 +54,8 @@ impl Operation for Conv2d {
     }
 }
 
-/// Channels of the result from which on windows are worth being laid out for a library's product: each element of a window is written and read
-/// once more, and multiplied as often.
+/// From this many channels of the result on, laying windows out for a library's product pays: each element of a window is written and read once
+/// more, and multiplied that many times.
 const PRODUCT_PAYS: usize = 64;
 /// Elements of the windows, at most: 256 MiB.
 const MOST_COLUMNS: usize = 1 << 26;

@@ -72,7 +72,7 @@ fn widening(input: &Arc<Typed>, by: Combination) -> &Arc<Typed> {
         (Kind::Complex, _) | (_, Kind::Complex | Kind::Bool) => false,
         (Kind::Float, Kind::Float) => from.bytes() >= 4 && from.bytes() <= to.bytes(),
         (Kind::Float, _) => false,
-        // A float has all integers of half its bits or fewer.
+        // A float represents all integers of at most half its bits.
         (_, Kind::Float) => by == Combination::Sum && 2 * from.bytes() <= to.bytes() && to.bytes() >= 4,
         _ => from.bytes() <= to.bytes(),
     };

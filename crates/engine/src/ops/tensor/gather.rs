@@ -125,7 +125,7 @@ impl Expr {
 }
 
 impl Expr {
-    /// Places along an axis, checked where they are computed.
+    /// Indices along an axis, checked where they are computed.
     pub(super) fn within(&self, index: &Self, axis: isize, operation: &'static str) -> Self {
         let Ok(shape) = self.shape() else { return index.clone() };
         if self.engine.shared().trusts_places {
@@ -138,7 +138,7 @@ impl Expr {
     }
 }
 
-/// Places of an axis, in the dtype that they are computed in, checked where they are computed. The reader gets an error for other places.
+/// Indices of an axis, in the dtype that they are computed in, checked where they are computed. Whoever reads the result gets an error for an index out of range.
 pub(super) fn within(index: &Arc<Typed>, axis: Axis) -> Arc<Typed> {
     let index = if is_whole(index.dtype) { index.widened() } else { index.clone() };
     let is_signed = match index.dtype {
@@ -151,13 +151,13 @@ pub(super) fn within(index: &Arc<Typed>, axis: Axis) -> Arc<Typed> {
     }
     let (shape, dtype) = (index.shape.clone(), index.dtype);
     let axis = Axis { is_signed, ..axis };
-    // A loop that looks up the same places each time checks them once.
+    // A loop with the same indices checks them once.
     let is_known =
         matches!(&index.node, Node::Read(view) if view.source.tensor().is_some_and(|tensor| tensor.is_within(axis)));
     Typed::deferred(Places { index, axis, is_known }, shape, dtype)
 }
 
-/// Places, with a check that what reads them depends on.
+/// Indices, with a check on which everything that reads them depends.
 struct Places {
     index: Arc<Typed>,
     axis: Axis,
@@ -242,7 +242,7 @@ fn gathered(
             reason: "it is empty".to_owned(),
         });
     }
-    // What is read must lie somewhere.
+    // The source must be in memory.
     let source = match &typed.node {
         Node::Read(_) => typed.clone(),
         _ => typed.computed(),

@@ -202,7 +202,7 @@ impl Expr {
                 // No images give no images.
                 Typed::filled(0.0, &shape, DType::F32)
             } else if images.shape == shape {
-                // Of as many pixels each is itself.
+                // With the same number of pixels each stays as it is.
                 images
             } else {
                 let both = Resample { input: images.clone(), size, by };

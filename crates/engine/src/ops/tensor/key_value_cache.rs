@@ -147,7 +147,7 @@ impl KeyValueCache {
         Ok(typed)
     }
 
-    /// The tensor, or one with more room that begins with the same.
+    /// Returns the tensor, or a larger one that begins with its contents.
     async fn with_room(&self, tensor: &Tensor, needed: usize) -> Result<Tensor> {
         let mut shape = tensor.shape().to_vec();
         let axis = shape.len() - 2;

@@ -75,7 +75,7 @@ impl Expr {
     pub fn binary_cross_entropy(&self, target: impl Into<Self>) -> Self {
         self.loss(&target.into(), "binary_cross_entropy", |x, target| {
             let (yes, no) = (x.log().maximum(-100.0), x.negate().log1p().maximum(-100.0));
-            // no + t (yes - no), turned over.
+            // -(no + t (yes - no))
             no.negate().binary(Binary::Sub, target.binary(Binary::Mul, yes.binary(Binary::Sub, &no)))
         })
     }

@@ -72,7 +72,7 @@ pub(in crate::ops) fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     Some((Operand { offsets, row: view.strides[rank - 2], column: view.strides[rank - 1] }, tensor))
 }
 
-/// Reads from which on a vector that is an expression is computed once: below, what a kernel of its own takes to launch counts for more.
+/// From this many reads on, a vector that is an expression is computed once. Below, launching its kernel costs more.
 const ONCE_PAYS: usize = 1 << 14;
 
 /// A vector that is read once for each of that many rows or columns of a matrix.
@@ -238,7 +238,7 @@ impl Matmul {
         );
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
         let flops = product(&[2, batches, m, n, k]);
-        // Of each step's loops: what is loaded of the two, and the steps' own.
+        // The loops of each step: those that load both operands, and the multiplication.
         let depth = usize::from(depth);
         let loads = 2 * looped((depth * parts).div_ceil(side.max(1)), 0);
         let rounds = looped(k.div_ceil(depth.max(1)), loads + looped(depth, 0));
@@ -249,7 +249,7 @@ impl Matmul {
     }
 }
 
-/// Multiplications from which on a vendor's library is asked: below, what it takes to launch counts for more.
+/// From this many multiplications on, a vendor's library is asked. Below, launching it costs more.
 const LIBRARY_PAYS: usize = 1 << 18;
 
 /// A vendor library's part of a product.

@@ -89,7 +89,7 @@ fn frame(machine: Machine, part: usize) -> String {
     match machine {
         // The processor reads long runs faster than many short ones, of 4 KiB than of 1.
         Machine::Cpu if part >= LONG => ROWS.replace("const LANES = 256u;", "const LANES = 1024u;"),
-        // What imitates a GPU spends its time on barriers.
+        // Software GPUs spend their time on barriers.
         Machine::Lanes => for_length(ROWS, part, machine),
         _ if part <= HALF_EMPTY => ROWS.replace("const LANES = 256u;", "const LANES = 64u;"),
         _ => ROWS.to_owned(),
@@ -200,7 +200,7 @@ impl Reduce {
         let Some(number) = number(input.dtype) else { return Ok(None) };
         let (rows, length) = (self.rows(), self.length());
         let operation = NativeOperation::Find(FindShape { rows, length, number, least: self.fold == Fold::Argmin });
-        // Short steps from row to row are read side by side.
+        // Rows that are close in memory are read side by side.
         if cut.beside && length > SHORT || !call.engine.has_native(&operation) {
             return Ok(None);
         }
@@ -342,7 +342,7 @@ fn arranged(typed: &Arc<Typed>, axes: &[usize], keep: bool) -> (Arc<Typed>, Vec<
     (permuted(typed, &order), shape)
 }
 
-/// Neighbours that stay, at least.
+/// The least number of neighbours that stay.
 const LONG_ENOUGH: usize = 8;
 /// Elements that are combined by a chain of parts, at most: those of a pool's window.
 const WINDOW: usize = 9;
@@ -523,14 +523,14 @@ impl Expr {
     pub fn variance(&self, axes: &[isize], correction: f64, keep: bool) -> Self {
         self.in_float(|x| {
             let count = x.reduced_count(axes)?;
-            // Of complex numbers it is that of the distances.
+            // The variance of complex numbers is that of their distances from the mean.
             let distance = x.binary(Binary::Sub, x.mean(axes, true)).real_magnitude();
             let sum = distance.square().sum(axes, keep);
             Ok(sum.binary(Binary::Div, sum.constant((count as f64 - correction).max(0.0))))
         })
     }
 
-    /// Applies `compute` to the elements as floats; what is narrower than f32 becomes so again.
+    /// Applies `compute` to the elements as floats. Results of types narrower than f32 are narrowed again.
     pub(super) fn in_float(&self, compute: impl FnOnce(&Self) -> Result<Self>) -> Self {
         let wide = self.derived(|typed| {
             Ok(typed.cast(match typed.dtype {
@@ -546,7 +546,7 @@ impl Expr {
         })
     }
 
-    /// The magnitudes of complex numbers; what is real as it is.
+    /// Returns the magnitudes of complex numbers, and real numbers unchanged.
     pub(super) fn real_magnitude(&self) -> Self {
         match self.dtype() {
             Ok(dtype) if dtype.kind() == Kind::Complex => self.abs(),
@@ -587,7 +587,7 @@ tensor_methods! {
 mod tests {
     use super::*;
 
-    /// The steps of all lanes together, those that wait among them.
+    /// Returns the steps of all lanes together, waiting ones included.
     fn steps(machine: Machine, rows: usize, length: usize) -> usize {
         if is_alone(machine, rows, length) {
             return rows.next_multiple_of(64) * length;

@@ -109,7 +109,7 @@ impl Operation for RowsOf {
             );
             let output = call.output(&writer, dtype, name).await?;
             let workgroups = [rows, 1, 1];
-            // Three passes over the row by 64 invocations or more, and what they found put together.
+            // Three passes over the row by at least 64 invocations, and their partial results combined.
             let rounds = 3 * length.div_ceil(64) + 64;
             Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0, rounds }
                 .run(call.engine, &output)

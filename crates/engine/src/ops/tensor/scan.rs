@@ -134,7 +134,7 @@ fn scanned<'a>(
             flops: rows * length,
             rounds: 0,
         };
-        // A workgroup for a row is right everywhere, and quick by a native kernel alone.
+        // One workgroup for a row is right everywhere, but quick only as a native kernel.
         let whole = written(1)?;
         let one_launch = blocks > 1 && dtype.bytes() == 4 && launch(&whole, 1).is_taken_over(engine).await?;
         let groups = if one_launch { 1 } else { blocks };
@@ -152,7 +152,7 @@ fn scanned<'a>(
         if groups <= 1 {
             return Ok(within);
         }
-        // What stands before each block is combined with all of it.
+        // The total before each block is combined with each of its elements.
         let before = scanned(engine, by, &part(rows * length, blocks), true).await?;
         let before = Typed::read(&compute(engine, &before).await?);
         let Node::Read(before) = &before.node else { return Ok(within) };
@@ -268,7 +268,7 @@ impl Expr {
         self.derived(|typed| {
             let axis = axis_of(axis, typed.shape.len())?;
             let mut result = typed.clone();
-            // No more differences than elements: what is empty stays so.
+            // There are no more differences than elements: an empty axis stays empty.
             for _ in 0..n.min(typed.shape[axis]) {
                 let length = result.shape[axis];
                 let part = |from: usize, to: usize| {

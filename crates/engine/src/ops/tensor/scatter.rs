@@ -79,7 +79,7 @@ impl Operation for Scatter {
             );
             let output = call.output(&writer, dtype, "scatter").await?;
             let workgroups = [length.div_ceil(64), rows, 1];
-            // All values may be for one place; before that the first of them is looked for.
+            // In the worst case all values have one index. Before them comes the search for the first.
             let rounds = looped(values.shape[rank - 1], 0).saturating_add(looped(32, 0));
             Composed {
                 name: "scatter",

@@ -36,7 +36,7 @@ const FEW: usize = 16;
 /// `BEGUN_PAYS` of them.
 const MOST_BEGUN: usize = 32;
 const BEGUN_PAYS: usize = 8;
-/// Elements of a part of a long row at least, and parts at most, where rows are few.
+/// Where rows are few: the least number of elements in a part of a long row, and the most parts.
 const PART: usize = 4096;
 const PARTS: usize = 64;
 
@@ -94,7 +94,7 @@ impl Sort {
 
     /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
-        // What is narrower than a word has the order of words.
+        // Types narrower than a word are ordered as words.
         let input = &input.widened();
         let Some(number) = number(input.dtype) else { return Ok(None) };
         let rank = input.shape.len();
@@ -346,7 +346,7 @@ impl Expr {
         (settled.gathered(&places, axis), places)
     }
 
-    /// The same values where they are read more than once: in memory, or with an operation's result.
+    /// The same values for several readers: from memory, or from an operation's result.
     pub(in crate::ops) fn settled(&self) -> Self {
         self.derived(|typed| {
             Ok(match &typed.node {

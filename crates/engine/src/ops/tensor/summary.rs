@@ -105,7 +105,7 @@ impl Expr {
             if x.reduced_count(axes)? == 0 {
                 return Ok(x.sum(axes, keep).log());
             }
-            // Of an infinity or NaN the shift would be no number.
+            // With an infinity or NaN, the shift would give NaN.
             let greatest = x.max(axes, true);
             let shift = greatest.is_finite().select(&greatest, greatest.constant(0.0));
             let sum = x.binary(Binary::Sub, &shift).exp().sum(axes, keep);

@@ -51,7 +51,7 @@ pub(crate) enum Job {
     Matmul {
         /// Size class of the number of matrices, m, n and k.
         size: [u8; 4],
-        /// The left operand lies transposed in memory, the right one does.
+        /// For each operand, left and right: true if it is transposed in memory.
         transposed: [bool; 2],
         /// Their dtype is f16.
         half: bool,
@@ -60,7 +60,7 @@ pub(crate) enum Job {
     Reduce {
         /// Size class of the number of rows and their length.
         size: [u8; 2],
-        /// Neighbouring rows, and not the elements of one, lie side by side.
+        /// True if neighbouring rows are adjacent in memory, and not the elements of a row.
         down_columns: bool,
     },
 }
@@ -118,7 +118,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The exponent of the power of two that is no less, up to a largest one.
+/// Returns the exponent of the least power of two that is at least `size`; at most `most`.
 fn exponent(size: usize, most: u8) -> u8 {
     let power = size.max(1).checked_next_power_of_two().map_or(usize::BITS, usize::trailing_zeros);
     u8::try_from(power).unwrap_or(most).min(most)
@@ -158,7 +158,7 @@ impl Job {
             Self::Matmul { .. } => self.tiled(machine),
             Self::Reduce { size: [rows, count], down_columns } => {
                 let rows = if down_columns { length(rows).div_ceil(64) } else { length(rows) };
-                // GPUs with memory of their own wait for it, unless they have some 2^18 invocations to go on with.
+                // Discrete GPUs stall on memory unless some 2^18 other invocations are ready to run.
                 let (least, wanted) = match (machine, down_columns) {
                     (Machine::Discrete | Machine::Matrices, true) => (64, 4096_usize.div_ceil(rows)),
                     (Machine::Discrete | Machine::Matrices, false) => (1 << 13, 1024_usize.div_ceil(rows)),
@@ -193,7 +193,7 @@ impl Job {
         }
     }
 
-    /// All variants, the shipped one among them.
+    /// Returns all variants, including the shipped one.
     pub(crate) fn variants(self, machine: Machine) -> Vec<Variant> {
         let mut variants = vec![self.shipped(machine)];
         match self {

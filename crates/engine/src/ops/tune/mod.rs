@@ -33,7 +33,7 @@ const ROUNDS: usize = 5;
 #[derive(Default)]
 struct Choices {
     state: Mutex<State>,
-    /// Changes whenever another variant may run than before.
+    /// Changes whenever a different variant may run.
     version: AtomicU64,
 }
 
@@ -80,7 +80,7 @@ impl Shared {
         variant
     }
 
-    /// A number that changes whenever another variant may run on a device than before.
+    /// Returns a number that changes whenever a different variant may run on a device.
     pub(in crate::ops) fn variants_version(&self, slot: &Slot) -> u64 {
         slot.beside::<Choices>().version.load(Ordering::Relaxed)
     }
