@@ -72,7 +72,7 @@ const LONGEST_ROW: usize = 1 << 16;
 const MOST_STEPS: usize = 128;
 /// Rows of fewer elements are computed many together, because starting a step costs more than its elements.
 const SHORT: usize = 64;
-/// Rows of fewer elements than this are computed so if that copies at most this many inputs.
+/// Rows of fewer elements than this are computed together as well, if that copies at most [`COPIES`] inputs.
 const LESS_SHORT: usize = 256;
 const COPIES: usize = 2;
 
@@ -397,7 +397,7 @@ struct Bound<'a> {
     limits: &'a Limits<'a>,
 }
 
-/// Steps with places for what they make.
+/// The steps, and the place of each step's result.
 pub(super) struct Plan<'a> {
     steps: &'a [Step],
     pub(super) places: Vec<Place>,
@@ -439,7 +439,7 @@ impl<'a> Plan<'a> {
         for (place, step) in steps.iter().enumerate() {
             step.reads().for_each(|read| last[usize::from(read)] = place);
         }
-        // What is a result is there to the end.
+        // A result's block must stay to the end of the chain.
         let results = shape.more.iter().map(|&(step, _)| step).chain(shape.pair);
         results.for_each(|step| last[usize::from(step)] = steps.len());
         let (mut places, mut free, mut blocks) = (Vec::new(), Vec::new(), 0);

@@ -13,8 +13,7 @@ use crate::threads;
 
 /// Elements of a task.
 const TASK: usize = 1 << 14;
-/// Elements that are looked at side by side: of long rows, of shorter ones, and of those that have at least as many. Shorter ones are looked at one after
-/// the other.
+/// Elements compared side by side, by the length of the row; a row of fewer than [`FEW`] is searched element by element.
 const LINE: usize = 64;
 const SHORT: usize = 32;
 const FEW: usize = 16;
@@ -48,7 +47,7 @@ impl Operation for FindShape {
     }
 }
 
-/// Writes the place of the best element of each row of a length; the least one is the best if so asked.
+/// Writes the index of the best element of each row. Arguments: the elements, the length of a row, whether the least is best, the indices.
 type Places<T> = fn(&[T], usize, bool, &mut [u32]);
 
 fn find<T: Copy + Sync>(
@@ -142,7 +141,7 @@ macro_rules! floats {
             #[inline(always)]
             fn key<const LEAST: bool>(self) -> $key {
                 let bits = (self + 0.0).to_bits().cast_signed();
-                // All bits but the sign are turned where that is set.
+                // For negative numbers all bits except the sign are inverted, so that integer order is numerical order.
                 let key = bits ^ ((bits >> (<$key>::BITS - 1)) & <$key>::MAX);
                 let key = if LEAST { !key } else { key };
                 if self.is_nan() { <$key>::MAX } else { key }

@@ -192,7 +192,8 @@ fn gather_of<T: Copy>(
     })
 }
 
-/// The place that a word names. Below 0 are only those that count from the end; without signs what is as large as that is the last one.
+/// The index that a word stands for. A negative one counts from the end; any that is out of range is held within the axis. Unsigned words have no negative
+/// ones: a large word is the last element.
 #[inline(always)]
 fn place(word: u32, length: usize, signed: bool) -> usize {
     let last = (length - 1) as i32;
@@ -204,7 +205,8 @@ fn place(word: u32, length: usize, signed: bool) -> usize {
     word.min(last as u32) as usize
 }
 
-/// Reads the elements that words name, one word or two from one to the next, from `x` on; `steps` are the distances from one element and from one place to the next. In a form for each set.
+/// Defines functions that read one element for each word, in a form for each instruction set. `x` is the first element, a word is one index or the low half of
+/// one, and `steps` are the distances between elements and between indices.
 macro_rules! picks {
     ($($name:ident $body:ident $element:ty),*) => {$(
         forms! {

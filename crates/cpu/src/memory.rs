@@ -123,7 +123,7 @@ impl Store {
         self.pool.figures().limit.is_some_and(|limit| kept + bytes <= limit / KEPT_PART)
     }
 
-    /// Gives up all that is kept, or says that there is nothing.
+    /// Frees all kept results. Returns false if there were none.
     fn give_up(&self) -> bool {
         let keepers: Vec<_> = self.keepers().iter().filter_map(Weak::upgrade).collect();
         keepers.into_iter().filter(|keeper| keeper.forget()).count() > 0
@@ -168,7 +168,7 @@ impl Keeper {
         self.lock().made.iter().filter_map(|(_, made)| made.as_ref()).map(|made| made.class).sum()
     }
 
-    /// Forgets everything, or says that there is nothing.
+    /// Frees all kept results. Returns false if there were none.
     fn forget(&self) -> bool {
         !std::mem::take(&mut self.lock().made).is_empty()
     }
@@ -254,7 +254,7 @@ impl Buffer for CpuBuffer {
 
 impl Drop for CpuBuffer {
     fn drop(&mut self) {
-        // What is somebody else's is dropped.
+        // Adopted memory is not ours to pool: dropping it gives it back.
         if let Some(block) = self.block.take().filter(|block| !matches!(block.source, Source::Adopted(_))) {
             self.store.pool.give(self.class, block);
         }

@@ -125,7 +125,7 @@ impl Operation for MatmulShape {
     }
 }
 
-/// Products of the bindings, which hold what the shape says. What keeps the right operand is asked for where that pays.
+/// Multiplies the bindings, whose sizes were checked. `keeper` is called where keeping the right operand's panels pays.
 pub(super) fn matmul<'a>(
     shape: &MatmulShape,
     [a, b, c]: [Floats; 3],

@@ -25,7 +25,7 @@ pub(super) struct Work {
 
 /// The circumstances of one run.
 pub(super) struct Call<'a> {
-    /// The keeper of what is made of a binding's contents, if the binding is a whole buffer.
+    /// Keeps results made from a binding's contents; `None` unless the binding starts where its buffer does.
     pub(super) keeper: &'a dyn Fn(usize) -> Option<&'a Arc<Keeper>>,
     pub(super) limits: &'a Limits<'a>,
 }

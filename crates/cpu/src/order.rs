@@ -55,8 +55,9 @@ impl Operation for OrderShape {
 /// The order of elements, by their bits.
 #[derive(Clone, Copy)]
 struct Rule<K> {
-    /// The bits that the keys of negative numbers and of others are changed by.
+    /// The bits inverted in a negative number's key.
     negative: K,
+    /// Those inverted in the key of any other number.
     other: K,
     /// The magnitude above which floats are NaN; the greatest one where they are not floats.
     finite: K,
@@ -278,7 +279,7 @@ fn in_lanes<K: Bits>(rows: &mut [K], length: usize, spare: &mut Vec<K>, rule: &R
         }
     }
     if !K::keyed(spare, rule) {
-        // Equal ones that differ stay in their order.
+        // Elements with equal keys but different bits (-0 and 0, NaN) must stay in their order: a stable sort.
         rows.chunks_exact_mut(length).for_each(|row| row.sort_by_key(|value| value.key(rule)));
         return;
     }

@@ -79,7 +79,7 @@ impl<T: Part> Lines<T> {
             && self.start.cast::<f32>().is_aligned()
     }
 
-    /// Words to be made: none where there are some.
+    /// The number of words to pack: 0 where the operand already consists of words.
     fn room(&self) -> usize {
         if self.are_words() { 0 } else { self.count * self.words() }
     }
@@ -125,7 +125,7 @@ impl<T: Part> Lines<T> {
     }
 }
 
-/// Reads a word of terms, `step` apart, of which `there` exist: zeros in place of the others.
+/// Packs terms, `step` elements apart, into one word. Only the first `there` terms exist; the others are zero.
 ///
 /// # Safety
 /// The existing ones may be read.
@@ -148,7 +148,7 @@ const LANES: usize = 16;
 // SAFETY: a panel is packed as it says.
 unsafe impl<T: Part> Columns for Lines<T> {
     const BEGINS: bool = T::TERMS == 4;
-    // A processor that multiplies words has a first cache of 48 KiB as a rule, and sums of 1024 bytes are read and written once so.
+    // Processors with these instructions usually have a first cache of 48 KiB. With 256 words, a sum of up to 1024 bytes is read and written once.
     const TERMS: usize = 256;
 
     fn there(&self) -> Option<Matrix<*const f32>> {

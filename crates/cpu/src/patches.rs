@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::registers::Lanes;
 
-/// Floats that are read behind the last one at most, and not used.
+/// Whole vectors are read: up to this many floats behind the last used one must be readable.
 pub(super) const BEHIND: usize = 32;
 /// Planes of the result that are added up together.
 pub(super) const TOGETHER: usize = 4;
@@ -30,7 +30,7 @@ pub(super) struct Run {
     pub(super) length: usize,
 }
 
-/// Puts what some of a group's weights meet into a panel, `W` floats for each.
+/// Copies the pixels that some of a group's weights are multiplied with to a panel, `W` floats for each weight.
 ///
 /// # Safety
 /// The processor has the set. `image` is a group's first plane; whatever runs and patches reach may be read, and [`BEHIND`] floats more. `to` has room.
@@ -96,7 +96,7 @@ pub(super) unsafe fn planes<I: Lanes, const R: usize>(
             let mut at = 0;
             while at < columns {
                 let mut sums = [[I::zero(); 2]; R];
-                // By `while`, as in the tiles of a product.
+                // A `while` loop for the same reason as in the tiles of a product: see `tiles`.
                 let mut plane = 0;
                 while plane < patches.planes {
                     let from = image.wrapping_add(plane * patches.plane + row * patches.row + at);

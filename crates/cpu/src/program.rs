@@ -62,7 +62,7 @@ impl CpuProgram {
                     }
                     floats.push(super::floats::Floats(start.cast(), bytes / size_of::<f32>()));
                 }
-                // What is made of a part is not known by where the part begins.
+                // Kept results are identified by their place in the whole buffer, so only a binding that begins there has a keeper.
                 let keeper = |place: usize| match dispatch.bindings.get(place) {
                     Some(Bound::Buffer { buffer, offset: 0, .. }) => own(buffer).map(CpuBuffer::keeper),
                     _ => None,

@@ -85,7 +85,7 @@ struct Waiting {
     busy: bool,
     /// No more will come.
     ended: bool,
-    /// One panicked: what is not over will never be.
+    /// A job panicked: jobs that are not finished never will be.
     broken: bool,
 }
 
@@ -214,7 +214,7 @@ impl Queue {
 
     /// Runs on this thread what waits, as far as that may run here; the rest is for the queue's thread.
     pub(super) fn help(&self) {
-        // What others add meanwhile is theirs to wait for.
+        // Jobs that other threads add meanwhile are left to them.
         let before = self.line.lock().jobs.len();
         for _ in 0..before {
             let mut waiting = self.line.lock();
@@ -280,7 +280,7 @@ impl Shared {
         let mut failed = Vec::new();
         for (place, command) in batch.into_iter().enumerate() {
             if let Err(error) = self.step(command, deadline) {
-                // The time was taken by this one.
+                // This command used up the time; the next ones get the whole limit.
                 if matches!(error, Error::Timeout { .. }) {
                     deadline = from_now();
                 }

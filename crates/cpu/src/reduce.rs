@@ -19,8 +19,9 @@ pub(super) const LINES: usize = 8;
 /// Tasks that few results are cut into, at most.
 const PARTS: usize = 64;
 
-/// Elements of a result that are few, and those of results of which several are computed at once.
+/// Results of up to this many elements each are combined by one call for all results of a block.
 const FEW: usize = 64;
+/// Results of up to this many elements each share a block of lanes.
 const SEVERAL: usize = BLOCK / 4;
 
 /// Returns the rows and the elements of a row for each result along the first axes. `None` if the sizes do not fit together.
@@ -61,9 +62,9 @@ impl Operation for ReduceShape {
     }
 }
 
-/// Sums of words are taken modulo this, where float64 has all of them.
+/// Integer totals are kept as float64 and reduced modulo this, so that they wrap as 32-bit sums do.
 const WORDS: f64 = 4_294_967_296.0;
-/// Words that are added up in float64 before that, at most.
+/// Words added up before a total is reduced: float64 represents every sum of this many exactly.
 const MOST_WORDS: usize = 1 << 20;
 
 fn neutral(by: Combination) -> f64 {
@@ -95,7 +96,7 @@ fn combine((by, number): By, a: f64, b: f64) -> f64 {
     }
 }
 
-/// How elements are combined, and what they are.
+/// The combination of elements, and their type.
 type By = (Combination, Number);
 
 /// A total as a result.

@@ -189,7 +189,7 @@ fn add_by<I: Isa>(to: &mut [f32], line: &[f32], weight: f32) {
 #[inline(always)]
 fn combine_by<I: Isa>(to: &mut [f32], line: &[f32], places: &[u32], weights: &[f32]) {
     let pitch = to.len().next_multiple_of(LANES);
-    // A line is not empty, and places lie within it; so that the loop needs no question, they are held there.
+    // Places lie within the line, which is not empty. Clamping them proves it to the loop, which then needs no check.
     let last = line.len() - 1;
     for (block, to) in to.chunks_mut(LANES).enumerate() {
         let mut sums = [0.0_f32; LANES];

@@ -160,7 +160,7 @@ fn best(values: &[f32], shape: &SortShape) -> Vec<u64> {
             continue;
         }
         for (place, &key) in keys[..line.len()].iter().enumerate() {
-            // Of equal ones those before stay.
+            // Of equal elements the earlier ones are kept.
             if kept.len() < shape.keep || key < last {
                 let pair = u64::from(key) << 32 | (number * TOGETHER + place) as u64;
                 kept.truncate(shape.keep - 1);

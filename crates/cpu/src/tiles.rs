@@ -70,7 +70,7 @@ unsafe fn pack<const N: usize>(
                 start.add(term * along).copy_to_nonoverlapping(to.add(term * N), N);
             }
         } else {
-            // One line of each in turn: lines a power of two apart share a set of the first cache, which holds only a few of them.
+            // Sixteen elements of each line in turn: lines a power of two apart share a set of the first cache, which holds only a few of them.
             let mut first = 0;
             while along == 1 && length == N && first + 16 <= terms {
                 let mut lines = [[0.0_f32; 16]; N];

@@ -146,7 +146,7 @@ fn halves(x: &[Row], y: &mut [Row]) {
 #[inline(always)]
 fn quarters(x: impl Source, y: &mut [Row], roots: &[C], step: usize, inverse: bool) {
     let quarter = y.len() / 4;
-    // The other direction is the same with the two changed over.
+    // The inverse transform differs only in that the second and the fourth number are exchanged.
     let [second, fourth] = if inverse { [3 * quarter, quarter] } else { [quarter, 3 * quarter] };
     for (group, y) in y.chunks_exact_mut(4 * step).enumerate() {
         let turns = [roots[group * step], roots[2 * group * step], roots[3 * group * step]];
