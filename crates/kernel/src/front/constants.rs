@@ -35,7 +35,7 @@ impl Weights<'_> {
         if let Some(known) = self.known[id as usize] {
             return known;
         }
-        // What contains itself is naga's to refuse.
+        // Set before the operands are walked, so that a cyclic declaration ends here; naga refuses it.
         self.known[id as usize] = Some(1);
         let weight = match self.tree.expr(id).kind {
             ExprKind::Name { name, local, .. } => {

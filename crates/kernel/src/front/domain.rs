@@ -108,7 +108,7 @@ fn unreached(tree: &Tree<'_>, entry: &str) -> Vec<(ExprId, ExprId)> {
 fn without_value(tree: &Tree<'_>, outside: &[(ExprId, ExprId)]) -> Option<(Place, String)> {
     let mut evaluator = Evaluator::new(tree);
     let mut inference = Inference::new(tree);
-    // What is not evaluated needs no value.
+    // An operand that is not evaluated may have no value.
     let skipped = unevaluated(tree, &mut evaluator);
     let skipped: Vec<Place> = skipped.into_iter().map(|(_, right, _)| tree.expr(right).place).listed();
     let is_skipped = |place: Place| skipped.iter().any(|all| all.start <= place.start && place.end <= all.end);

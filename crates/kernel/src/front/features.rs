@@ -33,7 +33,7 @@ pub(super) fn edits(tree: &Tree<'_>) -> Vec<Edit> {
     super::flat::edits(tree, &mut edits);
     swizzles(tree, &mut edits);
     for (id, expr) in (0_u32..).zip(&tree.exprs) {
-        // The first of those that take part has none before it.
+        // The elected invocation is the first active one: an exclusive sum of ones is 0 there alone.
         if matches!(expr.kind, ExprKind::Call { callee, .. } if builtin(tree, callee) == Some("subgroupElect")) {
             edits.push(replaced(tree.expr(id).place, "(subgroupExclusiveAdd(1u) == 0u)".to_owned()));
         }
@@ -105,7 +105,7 @@ fn linear_indices(tree: &Tree<'_>, function: &Function, edits: &mut Vec<Edit>) {
 /// `v.zx = e` and `v.zx += e` become a variable of those components, which are then written one by one.
 fn swizzles(tree: &Tree<'_>, edits: &mut Vec<Edit>) {
     let mut inference = Inference::new(tree);
-    // No block can stand in the head of a loop.
+    // The head of a loop admits no block.
     let heads: HashSet<u32> = tree.stmts.iter().flat_map(head).collect();
     for (id, stmt) in (0_u32..).zip(&tree.stmts) {
         let StmtKind::Assign { target, value: Some(_), .. } = stmt.kind else { continue };
@@ -144,7 +144,7 @@ fn member(tree: &Tree<'_>, id: ExprId) -> Option<(ExprId, Place)> {
 
 /// Returns whether an expression is a pointer, as far as its form shows it.
 fn is_pointer(tree: &Tree<'_>, mut id: ExprId) -> bool {
-    // Names lead to what is written before them.
+    // A name refers to an earlier declaration, so this ends.
     loop {
         match tree.expr(id).kind {
             ExprKind::Paren(inner) => id = inner,

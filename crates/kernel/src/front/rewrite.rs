@@ -291,7 +291,7 @@ fn constant_builtins(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
             edits.push(erased(Place { start: decl.keyword.start, end: tree.expr(init).place.end }));
         }
     }
-    // What contains others has the larger number.
+    // Operands have smaller numbers than the expressions that contain them, so one pass is enough.
     let mut needs = Vec::with_capacity(tree.exprs.len());
     for id in numbered(tree) {
         let of = |id: ExprId| needs.get(id as usize).copied().unwrap_or(false);

@@ -137,7 +137,7 @@ pub(super) struct Function {
     pub workgroup_size: List,
     pub has_result: bool,
     pub body: StmtId,
-    /// Its statements have the numbers from this on, up to its body.
+    /// The first of its statements; they are numbered from here to `body`.
     pub first_stmt: StmtId,
     /// The calls in it, in [`Tree::exprs`], lie from `exprs.0` to `exprs.1`.
     pub exprs: (ExprId, ExprId),

@@ -17,7 +17,7 @@ pub(super) fn edits(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
     evaluator.follows_let = true;
     for (id, expr) in (0_u32..).zip(&tree.exprs) {
         let ExprKind::Call { callee, arguments, .. } = expr.kind else { continue };
-        // With as many arguments as components none is a vector; a single one is converted or repeated, as it is.
+        // As many arguments as components: all are scalars. A single argument is a conversion or a splat. Neither needs an edit.
         let is_short = |size: usize| (2..size).contains(&(arguments.count as usize));
         if !constants[id as usize] || !vector_size(tree, callee, 0).is_some_and(is_short) {
             continue;

@@ -25,7 +25,7 @@ pub(super) struct Evaluator<'t> {
     known: HashMap<ExprId, Option<Value>>,
     depth: u32,
     work: usize,
-    /// Something was deeper than what is evaluated.
+    /// An expression exceeded the bound of depth.
     was_deep: bool,
     /// Names that `let` gives to constant expressions count as their values.
     pub(super) follows_let: bool,
@@ -58,7 +58,7 @@ impl<'t> Evaluator<'t> {
         u32::try_from(self.value(id)?.scalar()?.as_int()?).ok()
     }
 
-    /// Bounds of depth and work were not met so far: what has no value here has none.
+    /// Returns true while no bound of depth or work was reached. Then an expression without a value here has no value at all.
     pub(super) fn is_whole(&self) -> bool {
         self.depth == 0 && self.work < MOST_WORK && !self.was_deep
     }

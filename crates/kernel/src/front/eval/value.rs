@@ -200,7 +200,7 @@ impl Scalar {
         })
     }
 
-    /// WGSL of this very value and type.
+    /// A WGSL expression with exactly this value and type.
     fn text(self) -> String {
         // A sign before a literal is an operator of its own.
         let signed = |text: String| if text.starts_with('-') { format!("({text})") } else { text };
@@ -265,7 +265,7 @@ impl Value {
         }
     }
 
-    /// WGSL of this very value and type; `None` for what has no constructor.
+    /// A WGSL expression with exactly this value and type; `None` for values whose type has no constructor.
     pub(in crate::front) fn text(&self) -> Option<String> {
         let join = |cells: &[Scalar]| cells.iter().map(|cell| cell.text()).listed().join(", ");
         let named = |cells: &[Scalar]| match cells.first().map(|cell| cell.ty()) {

@@ -38,7 +38,7 @@ struct Argument {
 }
 
 impl Walk<'_, '_> {
-    /// Uniform where both are. What was computed under `control` is no more uniform than that.
+    /// A value that depends on both: uniform only where both are, and never more uniform than the control flow it is computed under.
     fn join(&mut self, control: Node, place: Place, left: Node, right: Node) -> Node {
         if left == right || right == control {
             left

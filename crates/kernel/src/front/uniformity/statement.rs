@@ -129,7 +129,7 @@ impl<'a, 't> Walk<'a, 't> {
         self.freshen(id);
     }
 
-    /// The next jumps hand over a variable's value again.
+    /// Marks a variable as changed: the next jump passes its value on again.
     fn freshen(&mut self, id: DeclId) {
         for target in self.breaks.last_mut().into_iter().chain(self.continues.last_mut()) {
             if target.nodes.contains_key(&id) {
@@ -138,7 +138,7 @@ impl<'a, 't> Walk<'a, 't> {
         }
     }
 
-    /// Takes back what was set since there were `mark` changes, and says what the variables had become that are older than `start`.
+    /// Undoes the changes after the first `mark`. Returns the last values of those variables that were declared before `start`.
     fn take_back(&mut self, mark: usize, start: u32) -> Vec<(DeclId, Node)> {
         let mut seen = FxHashSet::default();
         let mut last = Vec::new();
