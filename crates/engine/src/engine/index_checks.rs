@@ -4,7 +4,7 @@
 #![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "operations alone look at indices"))]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::Shared;
 use super::memory_state::MemoryState;

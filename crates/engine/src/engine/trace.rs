@@ -52,7 +52,7 @@ enum Step {
         offset: u64,
         label: Arc<str>,
     },
-    Dispatch(Traced),
+    Dispatch(TracedDispatch),
     /// The contents of the one tensor depend on indices whose check the other one reports.
     Watch {
         indices: usize,
@@ -62,7 +62,7 @@ enum Step {
 }
 
 /// A dispatch whose tensors are numbers.
-struct Traced {
+struct TracedDispatch {
     program: Arc<dyn Program>,
     label: Arc<str>,
     arguments: Vec<Argument>,
@@ -174,7 +174,17 @@ impl Shared {
         let known = arguments.map(|arguments| {
             let (workgroups, stated) = (dispatch.workgroups, dispatch.stated.clone());
             let last = Vec::new();
-            Step::Dispatch(Traced { program, label, arguments, workgroups, stated, size, bytes: total, flops, last })
+            Step::Dispatch(TracedDispatch {
+                program,
+                label,
+                arguments,
+                workgroups,
+                stated,
+                size,
+                bytes: total,
+                flops,
+                last,
+            })
         });
         let on = taken.is_on(slot) && dispatch.cancel.is_empty();
         taken.spoiled |= known.is_none() || !on;
@@ -381,7 +391,7 @@ impl Known {
     }
 }
 
-impl Traced {
+impl TracedDispatch {
     /// The numbers of the tensors.
     fn numbers(&self) -> impl Iterator<Item = usize> {
         self.arguments.iter().filter_map(|argument| match argument {
