@@ -12,7 +12,8 @@
 //! 3. **Dispatch** (`dispatch`; `native` for native operations). Everything is checked, the kernel is compiled, the tensors are brought to one device,
 //!    and one command is recorded. Before the first use of a kernel, known answers decide whether the driver gets its constructs right (`trust`).
 //! 4. **Submit** (`slot`). Commands collect in a batch for each device. A full batch is submitted, as is one whose results are asked for.
-//! 5. **Conclude** (`slot`, `memory_state`). The outcome of a batch says which commands ran. Tensors that were not computed are marked as lost.
+//! 5. **Conclude** (`slot`, `memory_state`). The outcome of a batch says which commands ran. Tensors that were not computed are marked as lost. Where the
+//!    outcome is unknown (the device was lost, or the time limit passed), everything that the batch writes is lost.
 //! 6. **Read** (`transfer`). A read submits, waits for the outcome, returns the error of a lost tensor, evaluates checks of indices (`index_checks`), and
 //!    copies.
 //!
@@ -25,7 +26,8 @@
 //! - `context` is a stack of what work is inside of: captures, memory scopes, cancel flags, traces. A future enters it at each poll.
 //!
 //! # What holds
-//! - A command names buffers of the slot on which it is recorded. Recording holds `Moves` shared, and a move takes it exclusively.
+//! - A command names buffers of the slot on which it is recorded. Recording holds `Moves` shared. A move holds it exclusively while it notes the tensor's
+//!   place and version and again while it sets the new place, but not while it copies. If the tensor was written in between, the move begins again.
 //! - Commands of a slot run in the order in which they were recorded: batches are submitted under the lock of `Slot::work`.
 //! - The host writes after everything recorded before (`Slot::begin_write`).
 //! - A loss belongs to memory. Whatever was computed from lost memory is lost too, and its error names the input.
@@ -35,7 +37,8 @@
 //! # What is surprising
 //! - Recording succeeds before anything has run. A failure appears at a read of what it lost, and once at `Engine::finish`.
 //! - A dispatch runs where most of its bytes are, not on the selected device.
-//! - A device that was lost keeps its slot and gets no new work. New tensors go to the next device.
+//! - A device that was lost keeps its slot and gets no new work. New tensors go to the next device. Tensors that it computed before are not marked at once:
+//!   a read returns the device's error, and a dispatch that would move one to another device fails with `TensorLost`.
 //!
 //! # An example
 //! `x = engine.tensor(&[1_u32, 2, 3])`, a dispatch of a kernel `double` over `x`, and `x.to_vec()`.

@@ -15,9 +15,10 @@
 //! 1. **Record** (`node`, `view`, `operators`). `common` returns the existing node if the same one was recorded before and still lives. A node deeper
 //!    than `DEEPEST` becomes a value, which bounds the size of a kernel. `Backlog` measures what is recorded and not computed. Beyond a bound the
 //!    expression is evaluated while it is being recorded (`submitted`), except in captures, memory scopes and evaluations, and on the web.
-//! 2. **Replay** (`replay`). `Expr::eval` looks the expression's structure up. If it came twice before, its commands are recorded again over the new
-//!    tensors, and the stages below do not run.
-//! 3. **Plan** (`plan`). Lists the operations and values to compute before the expression, in order.
+//! 2. **Replay** (`replay`). `Expr::eval` looks the expression's structure up, in which tensors are numbers and constants are values. If it came twice
+//!    before, its commands are recorded again over the new tensors, and the stages below do not run.
+//! 3. **Plan** (`plan`). Lists the operations and values to compute before the expression, in order. Functions of elements are computed where they are
+//!    read, in the reader's kernel. A value gets a kernel and memory of its own if several kernels read it and computing it each time would cost more.
 //! 4. **Compute** each of them (`Deferred::compute`, `evaluate::together` for a group) and then the expression (`evaluate::computed`). `plan::lowered`
 //!    first replaces known values by reads of them, and pushes views into values that their readers compute.
 //! 5. **Run.** `evaluate::computed` takes the first form that applies: the tensor itself; the epilogue of an operation's kernel (`fused`); a native
@@ -37,8 +38,8 @@
 //!   declines.
 //! - A kernel reads computed values only. `emit` reports a read without a tensor as a fault of the library.
 //! - A kernel's text contains no sizes. Constants are in the uniform too, except some of f64. One kernel therefore serves all sizes.
-//! - An expression sees its tensors as they were when they were recorded: whatever overwrites a tensor first copies it (`Tensor::preserve`). Kernels of
-//!   operations write fresh memory (`DispatchBuilder::fresh`) and skip the check.
+//! - An expression sees its tensors as they were when they were recorded: whatever overwrites a tensor first copies it (`Tensor::preserve`),
+//!   and their `Recorded` then holds the copy. Kernels of operations write fresh memory (`DispatchBuilder::fresh`) and skip the check.
 //! - A lost result is computed again while its inputs are held (`Deferred::live_result`). Otherwise reading it is an error.
 //!
 //! # What is surprising
