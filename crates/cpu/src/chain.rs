@@ -9,7 +9,8 @@
 //! 1. **Serve** (`Operation::serves`, `sizes`). Checks what came in as data from outside: steps read earlier steps and existing inputs, and every element
 //!    of every view lies within its binding. What no lane has, such as a power of float64, is not served and runs as a kernel.
 //! 2. **Choose lanes** (`compute`). float64 if the chain is `wide`; bytes if no other number shows (`bytes`); else float32, in whose bits i32 and u32 are
-//!    computed too. A chain that does the same with both parts of complex numbers is one of twice as many real ones (`complex`).
+//!    computed too. A chain that does the same with both parts of complex numbers is one of twice as many real ones, and one of complex
+//!    products, sums and differences runs over blocks of such numbers (`complex`).
 //! 3. **Plan** (`Plan::of`). Gives each step a `Place`: an input's own memory where that lies as it is read, the result's memory for the last step, else a
 //!    block. A block is free again after the last step that reads it.
 //! 4. **Run** (`Machine::run`), block by block: a pass of one step over all lanes of the block, then the next step. Tasks of at least `TASK` elements are
