@@ -1,4 +1,5 @@
-//! The builder: gates by name, by kind and by matrix, measurements, resets and conditions. What does not fit the circuit or its bounds is refused.
+//! The builder: gates by name, by kind and by matrix, measurements, resets and conditions. Parsers, Python and apps add every instruction here, so a
+//! circuit holds no unchecked instruction: what does not fit the circuit or its bounds is refused.
 
 use cantus::{Error, Result};
 use num_complex::Complex;

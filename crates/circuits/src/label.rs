@@ -1,4 +1,5 @@
-//! Texts of gates, angles and conditions in pictures. Long ones are cut to "…".
+//! Texts of gates, angles and conditions in pictures, for `draw`. Angles are written as parts of π where they are such, and long expressions are cut
+//! to "…", so a text is no input for a parser.
 
 use std::f64::consts::PI;
 use std::fmt::Write as _;

@@ -1,4 +1,6 @@
-//! Shots as trajectories: measurements, resets, conditions and noise. Shots with the same outcomes so far share their state.
+//! Shots as trajectories: measurements, resets, conditions and noise. `shots` calls it for circuits whose outcomes decide what follows. It groups shots by
+//! the outcomes that they drew so far and computes a state once for each group, so a thousand shots that agree cost one. States that wait are bounded in
+//! bytes: beyond that they are computed again from their outcomes. Measurements at the end are drawn all at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
