@@ -1,4 +1,4 @@
-//! CUDA by name: its libraries, functions and attributes. `cuda_hip` has the code; here are the names that it looks up, and `hip/vendor.rs` has the other
+//! CUDA by name: its libraries, functions and attributes. `cuda_hip` has the code; here are the names that it looks up, and `hip/mod.rs` has the other
 //! set. A function that older drivers lack belongs into an optional group (graphs, clusters, external memory), or the whole driver counts as missing.
 
 use crate::cuda_hip::{
