@@ -179,6 +179,8 @@ fn median(mut times: Vec<Duration>) -> Duration {
 
 /// The time of a process that runs one kernel, with Mesa's cache of shaders in a folder.
 fn start(side: &str, cache: &Path) -> Duration {
+    // Mesa makes no folder within one that is missing.
+    std::fs::create_dir_all(cache).unwrap();
     let mut process = Command::new(std::env::current_exe().unwrap());
     let begin = Instant::now();
     assert!(process.arg(side).env("MESA_SHADER_CACHE_DIR", cache).status().unwrap().success());
