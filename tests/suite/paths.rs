@@ -21,6 +21,8 @@ const UNREAD: &[&str] = &[
 
 /// Files of an app, of a user or of another project that comments and pages speak of.
 const OF_OTHERS: &[&str] = &[
+    ".github/workflows/test.yml",
+    "api/operation",
     "cantus-serve/keys.toml",
     "cantus/config.toml",
     "cantus/examples/bn254-sum.js",

@@ -109,6 +109,8 @@ mod slabs;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod tiles;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod wholes;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod windows;
 
 #[allow(unused_imports, reason = "which rooms are named depends on the features")]

@@ -14,7 +14,7 @@ use super::packed_dot::{self, Lines, Part};
 use super::product::{self, How};
 use super::slabs::{THREADS_PAY, by_slabs};
 use super::tiles::Matrix;
-use super::{complexes, doubles};
+use super::{complexes, doubles, wholes};
 use crate::backend::native::MatmulShape;
 use crate::spmd::{Limits, Stopped};
 use crate::tensor::DType;
@@ -79,7 +79,7 @@ unsafe fn product_of_words<T: Part>(
 impl Operation for MatmulShape {
     fn serves(&self) -> bool {
         let takes = match self.dtype {
-            DType::F32 | DType::F64 | DType::Complex64 => true,
+            DType::F32 | DType::F64 | DType::I64 | DType::U64 | DType::Complex64 => true,
             // Vectors are multiplied as they lie, which is for floats alone.
             _ if self.m == 1 || self.n == 1 => false,
             DType::I32 | DType::U32 => true,
@@ -95,7 +95,7 @@ impl Operation for MatmulShape {
     fn sizes(&self) -> Option<Vec<usize>> {
         let (a, b) = (self.a.reach(self.m, self.k)?, self.b.reach(self.k, self.n)?);
         let c = self.m.checked_mul(self.n)?.checked_mul(self.a.offsets.len())?;
-        if matches!(self.dtype, DType::F64 | DType::Complex64) {
+        if matches!(self.dtype, DType::F64 | DType::I64 | DType::U64 | DType::Complex64) {
             return [a, b, c].into_iter().map(|elements| elements.checked_mul(2)).collect();
         }
         let each = 4 / self.dtype.bytes();
@@ -110,10 +110,15 @@ impl Operation for MatmulShape {
 
     fn run(&self, bindings: &[Floats], call: &Call<'_>) -> Result<(), Fault> {
         let bindings: [Floats; 3] = exactly(bindings)?;
+        let is_wide = matches!(self.dtype, DType::F64 | DType::I64 | DType::U64);
+        if is_wide && !bindings.iter().all(|binding| binding.start().cast::<f64>().is_aligned()) {
+            return Err(Fault::from("numbers of 64 bits begin at no multiple of 8 bytes"));
+        }
+        if is_wide && self.dtype != DType::F64 {
+            // SAFETY: `Native::run` checked that every element that the strides reach lies within the bindings, and the result is a tensor of its own.
+            return Ok(unsafe { wholes::products(self, bindings, call.limits) }?);
+        }
         if self.dtype == DType::F64 {
-            if !bindings.iter().all(|binding| binding.start().cast::<f64>().is_aligned()) {
-                return Err(Fault::from("numbers of 64 bits begin at no multiple of 8 bytes"));
-            }
             // SAFETY: `Native::run` checked that every element that the strides reach lies within the bindings, and the result is a tensor of its own.
             return Ok(unsafe { doubles::products(self, bindings, call.limits) }?);
         }

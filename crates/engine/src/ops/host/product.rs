@@ -95,10 +95,10 @@ impl Side {
     }
 }
 
-/// Computes a product natively on the CPU: of float64, and of complex numbers from products of their parts.
+/// Computes a product natively on the CPU: of float64 and 64-bit integers, and of complex numbers from products of their parts.
 pub(super) async fn native(call: Call<'_>, a: &Arc<Typed>, b: &Arc<Typed>) -> Result<Option<Tensor>> {
     let (engine, dtype) = (call.engine, part_of(a.dtype));
-    if !engine.is_processors() || !matches!(dtype, DType::F32 | DType::F64) {
+    if !engine.is_processors() || !matches!(dtype, DType::F32 | DType::F64 | DType::I64 | DType::U64) {
         return Ok(None);
     }
     let (a, b) = (plain(engine, a).await?, plain(engine, b).await?);
