@@ -89,15 +89,13 @@ impl Parser<'_> {
         }
         let second = match self.peek() {
             "]" => -1,
+            ":" => return Err("a range without a step between its colons is not taken".to_owned()),
             _ => self.expression()?.integer()?,
         };
         if !self.takes(":") {
             return Ok(Index::Range(first, 1, second));
         }
-        let last = match self.peek() {
-            "]" => -1,
-            _ => self.expression()?.integer()?,
-        };
+        let last = self.expression()?.integer()?;
         Ok(Index::Range(first, second, last))
     }
 

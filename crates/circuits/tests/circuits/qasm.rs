@@ -185,6 +185,8 @@ fn the_syntax_is_that_of_the_language() {
         "qubit q; end; x q",
         "qubit q; q[0];",
         "int k = 3; k[0] = 1;",
+        "qubit[3] q; x q[0:1:];",
+        "qubit[3] q; x q[0::1];",
     ] {
         let error = Circuit::from_qasm(text).expect_err(text);
         assert!(matches!(error, cantus::Error::InvalidInput { .. }), "{text}: {error}");
