@@ -46,7 +46,11 @@ pub fn run() -> Option<Ended> {
     // Ctrl-C reaches both: the child ends as it does alone, and this process tells how.
     // SAFETY: no handler is called.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
-    let status = child.wait().ok()?;
+    let status = child.wait();
+    // What this process may do in the child's place can be interrupted again.
+    // SAFETY: no handler is called.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+    let status = status.ok()?;
     if let Some(signal) = status.signal() {
         if super::crash::SIGNALS.contains(&signal) {
             return Some(Ended::ByDriver);

@@ -90,7 +90,7 @@ macro_rules! subcommands {
         enum Command {
             $(
                 $(#[cfg $condition])?
-                $name($module::Arguments),
+                $name(Box<$module::Arguments>),
                 $(
                     #[cfg(not $condition)]
                     #[command(about = concat!($about, " (this program was built without it)"))]

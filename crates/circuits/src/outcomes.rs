@@ -1,4 +1,5 @@
-//! The outcomes of a run: a row of bits for each shot, as texts and counts.
+//! The outcomes of a run: a row of bits for each shot, as texts and counts. Trajectories and samples of a final state both fill it, so what a caller reads does
+//! not depend on how the shots were run.
 
 use std::collections::BTreeMap;
 

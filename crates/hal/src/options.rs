@@ -1,4 +1,5 @@
-//! Options of the device, set in code or by variables of the environment.
+//! Options of the device, set in code or by variables of the environment: a program that is left untouched, through a patched wgpu-core, has the variables alone.
+//! A wrong value gives no adapter, so a test that asked for something never passes without it.
 
 use std::fmt;
 use std::io::Write as _;

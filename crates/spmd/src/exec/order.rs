@@ -1,4 +1,5 @@
-//! Orders of workgroups, by which tests find races between them.
+//! Orders of workgroups, by which tests find races between them. WGSL promises no order, and what runs on all threads has another one each time: one thread and
+//! a chosen order make a failure come again.
 
 /// An order in which the workgroups of a launch run, one after the other on one thread. Where the result depends on the order, the kernel has a race; each
 /// order gives the same result every time.
