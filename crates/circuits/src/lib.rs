@@ -56,6 +56,7 @@ mod condition;
 mod draw;
 mod gate;
 mod gradient;
+mod kernels;
 mod label;
 mod native;
 mod noise;
@@ -71,11 +72,6 @@ mod state;
 mod stream;
 mod strips;
 mod trajectory;
-
-/// The kernels that the build script compiled ahead.
-mod kernels {
-    include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
-}
 
 pub use angle::{Angle, Function, Operation, Parameter};
 pub use circuit::{Circuit, MOST_BITS, MOST_INSTRUCTIONS, MOST_QUBITS, Register};
