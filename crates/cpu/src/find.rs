@@ -1,4 +1,4 @@
-//! `argmax` and `argmin` along rows. The best key of a row is found a line at a time, in the widest registers, and then its place. NaN is the best of
+//! `argmax` and `argmin` along rows. The best element of a row is found a line at a time, in the widest registers, and then its place. NaN is the best of
 //! all, and of equal elements the first counts, as in NumPy.
 
 use super::fault::Fault;
@@ -107,123 +107,135 @@ fn places_of<T: Element, const LEAST: bool>(values: &[T], length: usize, to: &mu
     }
 }
 
-/// An element by whose key, a signed integer, the best one is the greatest. NaN has the greatest key of all, and zeros of both signs have the same.
+/// An element. NaN is the best of all.
 trait Element: Copy {
-    type Key: Copy + Ord;
-    fn key<const LEAST: bool>(self) -> Self::Key;
+    /// As wide as the element, so that lanes of both lie alike.
+    type Seen: Copy + Default + PartialEq + std::ops::BitOr<Output = Self::Seen>;
+
+    /// The better of two elements, the first of equal ones; if one is NaN, either.
+    fn better<const LEAST: bool>(self, other: Self) -> Self;
+    /// All bits if it is NaN, else none.
+    fn nan(self) -> Self::Seen;
+    fn equals(self, other: Self) -> bool;
 }
 
-macro_rules! whole {
-    ($($name:ty: $key:ty, $turned:expr;)*) => {$(
+macro_rules! elements {
+    ($($name:ty: $seen:ty, |$x:ident| $is_nan:expr;)*) => {$(
         impl Element for $name {
-            type Key = $key;
+            type Seen = $seen;
 
             #[inline(always)]
-            fn key<const LEAST: bool>(self) -> $key {
-                let key = (self ^ $turned) as $key;
-                if LEAST { !key } else { key }
+            fn better<const LEAST: bool>(self, other: Self) -> Self {
+                let is_better = if LEAST { other < self } else { other > self };
+                if is_better { other } else { self }
+            }
+
+            #[inline(always)]
+            fn nan(self) -> $seen {
+                let $x = self;
+                if $is_nan { !0 } else { 0 }
+            }
+
+            #[inline(always)]
+            fn equals(self, other: Self) -> bool {
+                self == other
             }
         }
     )*};
 }
-whole! {
-    i32: i32, 0;
-    u32: i32, 1 << 31;
-    i64: i64, 0;
-    u64: i64, 1 << 63;
-}
-
-macro_rules! floats {
-    ($($name:ty: $key:ty;)*) => {$(
-        impl Element for $name {
-            type Key = $key;
-
-            #[inline(always)]
-            fn key<const LEAST: bool>(self) -> $key {
-                let bits = (self + 0.0).to_bits().cast_signed();
-                // For negative numbers all bits except the sign are inverted, so that integer order is numerical order.
-                let key = bits ^ ((bits >> (<$key>::BITS - 1)) & <$key>::MAX);
-                let key = if LEAST { !key } else { key };
-                if self.is_nan() { <$key>::MAX } else { key }
-            }
-        }
-    )*};
-}
-floats! {
-    f32: i32;
-    f64: i64;
+elements! {
+    i32: u32, |_x| false;
+    u32: u32, |_x| false;
+    i64: u64, |_x| false;
+    u64: u64, |_x| false;
+    f32: u32, |x| x.is_nan();
+    f64: u64, |x| x.is_nan();
 }
 
 /// Looks at one element after the other.
 #[inline(always)]
 fn one_by_one<T: Element, const LEAST: bool>(row: &[T]) -> u32 {
-    let [first, rest @ ..] = row else { return 0 };
-    let (mut best, mut place) = (first.key::<LEAST>(), 0);
-    for (at, value) in (1_u32..).zip(rest) {
-        let key = value.key::<LEAST>();
-        place = if key > best { at } else { place };
-        best = best.max(key);
-    }
-    place
+    let [first, ..] = *row else { return 0 };
+    let best = row.iter().fold(first, |best, &value| best.better::<LEAST>(value));
+    let is_nan = |value: &T| value.nan() != T::Seen::default();
+    let place = row.iter().position(is_nan).or_else(|| row.iter().position(|value| value.equals(best)));
+    place.map_or(0, |place| place as u32)
 }
 
-/// The greatest key.
-#[inline(always)]
-fn best_of<K: Copy + Ord, const N: usize>(mut all: [K; N]) -> K {
-    let mut half = N / 2;
-    while half > 0 {
-        let (first, second) = all.split_at_mut(half);
-        for (best, &key) in first.iter_mut().zip(&*second) {
-            *best = key.max(*best);
+/// The best elements of lines, lane by lane.
+struct Best<T: Element, const N: usize> {
+    all: [T; N],
+    seen: [T::Seen; N],
+}
+
+impl<T: Element, const N: usize> Best<T, N> {
+    #[inline(always)]
+    fn new(line: &[T; N]) -> Self {
+        Self { all: *line, seen: line.map(T::nan) }
+    }
+
+    #[inline(always)]
+    fn meet<const LEAST: bool>(&mut self, line: &[T; N]) {
+        for ((best, seen), &value) in self.all.iter_mut().zip(&mut self.seen).zip(line) {
+            *best = best.better::<LEAST>(value);
+            *seen = *seen | value.nan();
         }
-        half /= 2;
     }
-    all[0]
-}
 
-/// The places of the best elements, as bits.
-#[inline(always)]
-fn places_in<T: Element, const N: usize, const LEAST: bool>(line: &[T; N], best: T::Key) -> u64 {
-    line.iter().enumerate().fold(0, |found, (at, value)| found | u64::from(value.key::<LEAST>() == best) << at)
+    /// Returns a function that finds the best elements of a line: their places, as bits.
+    #[inline(always)]
+    fn places<const LEAST: bool>(mut self) -> impl Fn(&[T; N]) -> u64 {
+        let mut half = N / 2;
+        while half > 0 {
+            let (first, second) = self.all.split_at_mut(half);
+            for (best, &other) in first.iter_mut().zip(&*second) {
+                *best = best.better::<LEAST>(other);
+            }
+            let (first, second) = self.seen.split_at_mut(half);
+            for (seen, &other) in first.iter_mut().zip(&*second) {
+                *seen = *seen | other;
+            }
+            half /= 2;
+        }
+        let (best, has_nan) = (self.all[0], self.seen[0] != T::Seen::default());
+        move |line| {
+            let bits = |is: &dyn Fn(T) -> bool| {
+                line.iter().enumerate().fold(0, |found, (at, &value)| found | u64::from(is(value)) << at)
+            };
+            if has_nan { bits(&|value| value.nan() != T::Seen::default()) } else { bits(&|value| value.equals(best)) }
+        }
+    }
 }
 
 /// The place of the best element of a row of `N` elements to twice as many, by its first and its last ones.
 #[inline(always)]
 fn place_in_two<T: Element, const N: usize, const LEAST: bool>(row: &[T]) -> u32 {
     let (Some(first), Some(last)) = (row.first_chunk::<N>(), row.last_chunk::<N>()) else { return 0 };
-    let mut all = [first[0].key::<LEAST>(); N];
-    for (best, (a, b)) in all.iter_mut().zip(first.iter().zip(last)) {
-        *best = a.key::<LEAST>().max(b.key::<LEAST>());
+    let mut best = Best::new(first);
+    best.meet::<LEAST>(last);
+    let places = best.places::<LEAST>();
+    match places(first) {
+        0 => (row.len() - N) as u32 + places(last).trailing_zeros(),
+        found => found.trailing_zeros(),
     }
-    let best = best_of(all);
-    let found = places_in::<T, N, LEAST>(first, best);
-    if found != 0 {
-        return found.trailing_zeros();
-    }
-    (row.len() - N) as u32 + places_in::<T, N, LEAST>(last, best).trailing_zeros()
 }
 
 /// The place of the best element of a row of at least [`LINE`] elements. The last line reaches back into the one before.
 #[inline(always)]
 fn place_in_many<T: Element, const LEAST: bool>(row: &[T]) -> u32 {
     let (lines, Some(last)) = (row.as_chunks::<LINE>().0, row.last_chunk::<LINE>()) else { return 0 };
-    let mut all = [last[0].key::<LEAST>(); LINE];
-    for (best, value) in all.iter_mut().zip(last) {
-        *best = value.key::<LEAST>();
-    }
+    let mut best = Best::new(last);
     for line in lines {
-        for (best, value) in all.iter_mut().zip(line) {
-            *best = value.key::<LEAST>().max(*best);
-        }
+        best.meet::<LEAST>(line);
     }
-    let best = best_of(all);
+    let places = best.places::<LEAST>();
     for (number, line) in lines.iter().enumerate() {
-        let found = places_in::<T, LINE, LEAST>(line, best);
+        let found = places(line);
         if found != 0 {
             return (number * LINE) as u32 + found.trailing_zeros();
         }
     }
-    (row.len() - LINE) as u32 + places_in::<T, LINE, LEAST>(last, best).trailing_zeros()
+    (row.len() - LINE) as u32 + places(last).trailing_zeros()
 }
 
 #[cfg(test)]

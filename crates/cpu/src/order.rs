@@ -1,11 +1,12 @@
-//! Rows in ascending or descending order, by the width of their elements: bytes by counting, wider ones by digits, and short rows many at a time, each in
-//! a lane. Equal elements keep their order.
+//! Rows in ascending or descending order, by the width of their elements: bytes by counting, long rows of wider ones by digits, short rows many at a time,
+//! each in a lane, and rows between by blocks whose lanes are sorted together and then merged. Equal elements keep their order.
 
 use super::fault::Fault;
 use super::floats::Floats;
 use super::forms::forms;
 use super::native::{Call, Operation, SCANS_PAY, Work, exactly};
 use crate::backend::native::OrderShape;
+use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::tensor::{DType, Kind};
 use crate::threads;
@@ -15,9 +16,16 @@ use cantus_base::memory;
 const LANE_BYTES: usize = 64;
 /// Rows up to this length are sorted in lanes where there are as many: a network compares n log² n pairs.
 const SHORT: usize = 256;
+
 const MANY: usize = 4;
-/// Elements from which sorting by digits beats sorting by comparisons.
-const DIGITS_PAY: usize = 192;
+/// Bytes of a row up to which blocks of lanes that are merged beat digits: a pass over the row for each doubling, and one for each byte that varies. Few
+/// exponents are frequent, so digits of floats wait for one another's counts.
+const BLOCKS_PAY: usize = 1 << 16;
+const BLOCKS_PAY_FLOATS: usize = 1 << 19;
+/// Rows of fewer elements are sorted by comparisons.
+const LEAST: usize = 24;
+/// Elements of a lane, at most: a network compares n log² n pairs, a merge looks at each element once.
+const LANE: usize = 96;
 /// Elements of a task.
 const TASK: usize = 1 << 13;
 /// Elements of a part of a long row.
@@ -69,6 +77,8 @@ struct Rule<K> {
 /// An element's bits.
 trait Bits: Copy + Ord + Default + Send + Sync + 'static {
     const LANES: usize = LANE_BYTES / size_of::<Self>();
+    /// The greatest key.
+    const GREATEST: Self;
     fn rule(dtype: DType, descending: bool) -> Rule<Self>;
     /// The key of an element's bits: unsigned numbers of the elements' order. Both zeros have one key, and every NaN.
     fn key(self, rule: &Rule<Self>) -> Self;
@@ -77,6 +87,8 @@ trait Bits: Copy + Ord + Default + Send + Sync + 'static {
     fn keyed(all: &mut [Self], rule: &Rule<Self>) -> bool;
     /// Makes bits of such keys.
     fn unkeyed(all: &mut [Self], rule: &Rule<Self>);
+    /// The lesser and the greater key.
+    fn exchanged<I: Isa>(self, other: Self) -> (Self, Self);
     /// Sorts each lane of `count` rows of lanes.
     fn network(all: &mut [Self], count: usize);
 }
@@ -84,6 +96,8 @@ trait Bits: Copy + Ord + Default + Send + Sync + 'static {
 macro_rules! bits {
     ($($word:ident $signed:ident: $keyed:ident $keyed_by:ident $unkeyed:ident $unkeyed_by:ident $network:ident $network_by:ident;)*) => {$(
         impl Bits for $word {
+            const GREATEST: Self = $word::MAX;
+
             fn rule(dtype: DType, descending: bool) -> Rule<Self> {
                 const SIGN: $word = 1 << ($word::BITS - 1);
                 let (negative, other, finite, float) = match dtype {
@@ -118,6 +132,16 @@ macro_rules! bits {
 
             fn unkeyed(all: &mut [Self], rule: &Rule<Self>) {
                 $unkeyed(all, rule);
+            }
+
+            #[inline(always)]
+            fn exchanged<I: Isa>(self, other: Self) -> (Self, Self) {
+                // Without a least of 64 bits the choice would become stores under a mask, which some processors take ten times as long for.
+                if size_of::<Self>() < 8 || I::VECTOR_BYTES >= 64 {
+                    return (self.min(other), self.max(other));
+                }
+                let swapped = (self ^ other) & $word::from(self > other).wrapping_neg();
+                (self ^ swapped, other ^ swapped)
             }
 
             fn network(all: &mut [Self], count: usize) {
@@ -160,8 +184,8 @@ macro_rules! bits {
         }
 
         #[inline(always)]
-        fn $network_by<I>(all: &mut [$word], count: usize) {
-            merged(all, count);
+        fn $network_by<I: Isa>(all: &mut [$word], count: usize) {
+            merged::<_, I>(all, count);
         }
     )*};
 }
@@ -175,7 +199,7 @@ bits! {
 
 /// Sorts each lane by merge exchange (Batcher, 1968; Knuth, 5.2.2, algorithm M), which compares the same places whatever they hold.
 #[inline(always)]
-fn merged<K: Bits>(all: &mut [K], count: usize) {
+fn merged<K: Bits, I: Isa>(all: &mut [K], count: usize) {
     if count < 2 {
         return;
     }
@@ -191,8 +215,7 @@ fn merged<K: Bits>(all: &mut [K], count: usize) {
                 let (low, high) = all.split_at_mut((first + distance) * K::LANES);
                 let low = &mut low[first * K::LANES..(first + places) * K::LANES];
                 for (low, high) in low.iter_mut().zip(&mut high[..places * K::LANES]) {
-                    let (a, b) = (*low, *high);
-                    (*low, *high) = if a < b { (a, b) } else { (b, a) };
+                    (*low, *high) = K::exchanged::<I>(*low, *high);
                 }
                 first += 2 * step;
             }
@@ -252,20 +275,91 @@ fn by_counts<K: Bits>(row: &mut [K], rule: &Rule<K>) {
     }
 }
 
-/// Sorts a row; `spare` has room for as many elements.
+/// Sorts a row; `spare` is room.
 fn sorted<K: Bits>(row: &mut [K], spare: &mut Vec<K>, rule: &Rule<K>) {
-    if row.len() < DIGITS_PAY {
-        if K::keyed(row, rule) {
-            row.sort_unstable();
-            return K::unkeyed(row, rule);
-        }
-        K::unkeyed(row, rule);
-        row.sort_by_key(|value| value.key(rule));
-    } else if size_of::<K>() == 1 {
-        by_counts(row, rule);
-    } else {
+    if size_of::<K>() == 1 && row.len() >= LEAST {
+        return by_counts(row, rule);
+    }
+    if size_of_val(row) > if rule.float { BLOCKS_PAY_FLOATS } else { BLOCKS_PAY } {
         spare.resize(row.len(), K::default());
-        by_digits(row, spare, rule);
+        return by_digits(row, spare, rule);
+    }
+    let differ = K::keyed(row, rule);
+    match row.len() {
+        // Elements with equal keys but different bits (-0 and 0, NaN) must stay in their order: a stable sort.
+        _ if !differ => {
+            K::unkeyed(row, rule);
+            return row.sort_by_key(|value| value.key(rule));
+        }
+        0..LEAST => row.sort_unstable(),
+        _ => by_blocks(row, spare),
+    }
+    K::unkeyed(row, rule);
+}
+
+/// Sorts keys: in each block of lanes every lane, side by side; then lanes are merged two by two. `spare` is room.
+fn by_blocks<K: Bits>(row: &mut [K], spare: &mut Vec<K>) {
+    let blocks = row.len().div_ceil(K::LANES * LANE);
+    let length = row.len().div_ceil(K::LANES * blocks);
+    // The greatest keys fill the last lanes, and stay behind all others.
+    let (lanes, whole) = (K::LANES * blocks, K::LANES * blocks * length);
+    spare.clear();
+    spare.resize(2 * whole, K::GREATEST);
+    let (mut from, mut to) = spare.split_at_mut(whole);
+    to[..row.len()].copy_from_slice(row);
+    for (lot, block) in to.chunks_exact_mut(K::LANES * length).enumerate() {
+        K::network(block, length);
+        // Each lane becomes a run.
+        let runs = from[lot * K::LANES * length..].chunks_exact_mut(length).take(K::LANES);
+        for (lane, run) in runs.enumerate() {
+            run.iter_mut().zip(block[lane..].iter().step_by(K::LANES)).for_each(|(to, &key)| *to = key);
+        }
+    }
+    let mut width = length;
+    while width < lanes * length {
+        for (pair, to) in from.chunks(2 * width).zip(to.chunks_mut(2 * width)) {
+            match pair.split_at_checked(width) {
+                Some((a, b)) if a.len() == b.len() => merge_alike(a, b, to),
+                Some((a, b)) => merge_any(a, b, to),
+                None => to.copy_from_slice(pair),
+            }
+        }
+        (from, to) = (to, from);
+        width *= 2;
+    }
+    row.copy_from_slice(&from[..row.len()]);
+}
+
+/// Merges two runs of one length, from both ends at once: neither end comes to the other run's last key before the middle, so nothing is asked but which
+/// key is next.
+fn merge_alike<K: Bits>(a: &[K], b: &[K], to: &mut [K]) {
+    let length = a.len();
+    debug_assert!(b.len() == length && to.len() == 2 * length);
+    let (front, back) = to.split_at_mut(length);
+    let (mut i, mut p) = (0, length);
+    for (at, (front, back)) in front.iter_mut().zip(back.iter_mut().rev()).enumerate() {
+        // Of `at` keys of the front, `i` are from `a`; of as many of the back, `length - p` are.
+        let (j, q) = (at - i, length - (at - (length - p)));
+        // SAFETY: `i` and `j` are at most `at`, `p` and `q` at least `length - at`, and `at < length`.
+        let ((x, y), (z, w)) =
+            unsafe { ((*a.get_unchecked(i), *b.get_unchecked(j)), (*a.get_unchecked(p - 1), *b.get_unchecked(q - 1))) };
+        *front = x.min(y);
+        i += usize::from(x <= y);
+        *back = z.max(w);
+        p -= usize::from(z > w);
+    }
+}
+
+/// Merges two runs.
+fn merge_any<K: Bits>(a: &[K], b: &[K], to: &mut [K]) {
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    for to in to {
+        let next = match (a.peek(), b.peek()) {
+            (Some(x), Some(y)) if x <= y => a.next(),
+            (_, Some(_)) => b.next(),
+            (_, None) => a.next(),
+        };
+        *to = next.copied().unwrap_or_default();
     }
 }
 
@@ -411,4 +505,52 @@ fn order<K: Bits>(shape: &OrderShape, x: Floats, y: Floats, limits: &Limits<'_>)
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_sorted_as_std_sorts<K: Bits + std::fmt::Debug>(dtype: DType, bits: impl Fn(u64) -> K) {
+        let mut state = 11_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let (mut spare, mut lengths) = (Vec::new(), vec![1, 2, LEAST - 1, LEAST, 63, 64, 65, 70, 300, 1024, 4099]);
+        lengths.extend([
+            K::LANES * LANE,
+            K::LANES * LANE + 1,
+            3 * K::LANES * LANE + 5,
+            BLOCKS_PAY / size_of::<K>() + 1,
+        ]);
+        for length in lengths {
+            for most in [u64::MAX, 7] {
+                for descending in [false, true] {
+                    let rule = K::rule(dtype, descending);
+                    let mut row: Vec<K> = (0..length).map(|_| bits(next() % most)).collect();
+                    let mut expected = row.clone();
+                    expected.sort_by_key(|value| value.key(&rule));
+                    sorted(&mut row, &mut spare, &rule);
+                    assert!(row == expected, "{dtype} of {length}, descending {descending}, below {most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_sorted_as_std_sorts_them() {
+        is_sorted_as_std_sorts(DType::F64, |x| x.rotate_right(5));
+        is_sorted_as_std_sorts(DType::F64, |x| (x as f64).to_bits());
+        is_sorted_as_std_sorts(DType::I64, |x| x);
+        is_sorted_as_std_sorts(DType::U64, |x| x);
+        is_sorted_as_std_sorts(DType::F32, |x| x as u32);
+        is_sorted_as_std_sorts(DType::F32, |x| ((x as f32) / 3.0).to_bits());
+        is_sorted_as_std_sorts(DType::I32, |x| x as u32);
+        is_sorted_as_std_sorts(DType::F16, |x| x as u16);
+        is_sorted_as_std_sorts(DType::U16, |x| x as u16);
+        is_sorted_as_std_sorts(DType::I8, |x| x as u8);
+    }
 }

@@ -22,7 +22,7 @@ const PARTS: usize = 64;
 /// Results of up to this many elements each are combined by one call for all results of a block.
 const FEW: usize = 64;
 /// Results of up to this many elements each share a block of lanes.
-const SEVERAL: usize = BLOCK / 4;
+const SEVERAL: usize = BLOCK / 2;
 
 /// Returns the rows and the elements of a row for each result along the first axes. `None` if the sizes do not fit together.
 fn lengths(shape: &ReduceShape) -> Option<[usize; 2]> {

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
+use crate::tensor::DType;
 
 impl Expr {
     /// Returns the standard deviation over axes, the root of [`Expr::variance`].
@@ -29,7 +30,9 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn count_nonzero(&self, axes: &[isize], keep: bool) -> Self {
-        self.not_equal(0.0).sum(axes, keep)
+        let is_truth = self.dtype().is_ok_and(|dtype| dtype == DType::Bool);
+        let truths = if is_truth { self.clone() } else { self.not_equal(0.0) };
+        truths.sum(axes, keep)
     }
 
     /// Returns whether any element over axes is not 0; false if there are no elements.
