@@ -498,18 +498,16 @@ impl Lazy {
         if let Some(known) = self.at_once(|few| few.part(&part)) {
             return Ok(known);
         }
+        let has_all = part.has_all(&self.shape);
         let Part { ranges, steps, shape } = part;
-        let is_whole = ranges.iter().zip(&self.shape).all(|(range, &side)| *range == (0..side));
-        let is_plain = is_whole && steps.iter().all(|&step| step == 1);
         let record = |expr: Expr| {
-            let part = if is_plain { expr } else { expr.slice_steps(&ranges, &steps) };
+            let part = if has_all { expr } else { expr.slice_steps(&ranges, &steps) };
             Ok(if part.shape().is_ok_and(|known| known == shape) { part } else { part.reshape(&shape) })
         };
         self.recorded(&[], record)
     }
 
-    /// Where the part lies that a key of integers, forward slices, None and one Ellipsis names; None for any other key, for one that is wrong, and for
-    /// all.
+    /// Where the part lies that a key of integers, forward slices, None and one Ellipsis names; None for any other key, and for one that is wrong.
     pub(crate) fn part_at(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Part>> {
         let one = [key.clone()];
         let several: Vec<Bound<'_, PyAny>>;
@@ -561,11 +559,6 @@ impl Lazy {
         }
         if rests == 0 {
             shape.extend((0..rest).map(|_| all(&mut sides, &mut ranges, &mut steps)));
-        }
-        let is_whole = ranges.iter().zip(&self.shape).all(|(range, &side)| *range == (0..side));
-        let is_plain = is_whole && steps.iter().all(|&step| step == 1);
-        if is_plain && shape == self.shape {
-            return Ok(None);
         }
         Ok(Some(Part { ranges, steps, shape }))
     }

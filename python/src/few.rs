@@ -29,6 +29,12 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Returns whether it has every element of an array of this shape, in order.
+    pub(crate) fn has_all(&self, shape: &[usize]) -> bool {
+        let is_whole = self.ranges.iter().zip(shape).all(|(range, &side)| *range == (0..side));
+        is_whole && self.steps.iter().all(|&step| step == 1)
+    }
+
     /// The places of its elements in an array of this shape.
     fn places(&self, shape: &[usize]) -> Vec<usize> {
         let mut places = vec![0];

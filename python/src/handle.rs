@@ -180,7 +180,10 @@ impl Handle {
     fn write(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = key.py();
         let own = self.lazy(py)?;
-        let Some(part) = own.part_at(key)? else { return Ok(false) };
+        // A write to all replaces the numbers.
+        let Some(part) = own.part_at(key)?.filter(|part| part.shape != own.shape || !part.has_all(&own.shape)) else {
+            return Ok(false);
+        };
         let Some(count) = few::count(&part.shape).filter(|count| (1..=few::KEPT).contains(count)) else {
             return Ok(false);
         };
@@ -236,12 +239,15 @@ impl Handle {
             let result = own.combined_by(op, &other.cast::<Self>()?.get().lazy(py)?)?;
             return result.map(|x| self.made(py, extension, x)).transpose();
         }
+        // A number beside complex ones has no imaginary part.
+        let beside_complex = matches!(dtype, DType::Complex64 | DType::Complex128)
+            && matches!(op, Binary::Add | Binary::Sub | Binary::Mul);
         let number = if let Ok(number) = other.cast_exact::<PyFloat>() {
-            if is_plain(dtype, false) { number.extract::<f64>()? } else { return Ok(None) }
+            if is_plain(dtype, false) || beside_complex { number.extract::<f64>()? } else { return Ok(None) }
         } else if let Ok(number) = other.cast_exact::<PyInt>() {
             let Ok(number) = number.extract::<i64>() else { return Ok(None) };
             let most = if is_plain(dtype, false) { EXACT } else { SMALL };
-            let fits = is_plain(dtype, true) && (-most..=most).contains(&number);
+            let fits = (is_plain(dtype, true) || beside_complex) && (-most..=most).contains(&number);
             if !fits || number < 0 && is_unsigned(dtype) {
                 return Ok(None);
             }
@@ -472,6 +478,9 @@ impl Handle {
         let extension = extension(py)?;
         let array = own.lazy(py)?;
         let Some(part) = array.part_at(key)? else { return general(extension, "part", slf, key, false) };
+        if part.shape == array.shape && part.has_all(&array.shape) {
+            return own.made(py, extension, array.clone());
+        }
         // Where NumPy gives a view; masks, indices and single numbers are copies there too.
         let is_view = !part.shape.is_empty();
         let element = if is_view || !own.is_held(py)? { None } else { array.element(py, &part)? };

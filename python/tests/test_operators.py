@@ -51,6 +51,32 @@ def test_numbers_and_arrays_on_either_side(op, dtype):
             np.testing.assert_allclose(np.asarray(have), want, rtol=1e-3 if dtype == "f2" else 1e-6, err_msg=f"{left} {right}")
 
 
+@pytest.mark.parametrize("dtype", ("c8", "c16"))
+def test_complex_numbers_beside_pythons_numbers(dtype):
+    x = np.tile(np.array([1 + 2j, complex(-0.0, 3), complex(np.inf, 1), complex(np.nan, -2), 1e-30 - 5j], dtype), 40)
+    for op in ARITHMETIC[:3]:
+        for number in (2, -3, 0, 0.5, -0.0, 10**6, np.inf):
+            for left, right in ((x, number), (number, x)):
+                with np.errstate(all="ignore"):
+                    want, have = both(op, left, right)
+                assert have.dtype == want.dtype
+                for part in ("real", "imag"):
+                    np.testing.assert_allclose(getattr(np.asarray(have), part), getattr(want, part), rtol=1e-6, err_msg=f"{op} {left} {right}")
+
+
+def test_a_part_that_is_the_whole():
+    for shape in ((5, 1), (300, 1), (7, 40)):
+        x = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+        y = cantus.asarray(x)
+        for key in (np.s_[:], np.s_[...], (), np.s_[:, : shape[1]], np.s_[0:, ...], np.s_[: shape[0] + 3]):
+            part = y[key]
+            np.testing.assert_array_equal(np.asarray(part), x[key])
+            part[0, 0] = 9
+            assert float(part[0, 0]) == 9 and float(y[0, 0]) == 0
+        y[:, : shape[1]] = 4
+        assert (np.asarray(y) == 4).all()
+
+
 def test_what_is_no_operand_is_refused():
     x = cantus.ones(3)
     for op in ARITHMETIC + COMPARISONS[:4] + (operator.matmul,):
