@@ -182,9 +182,9 @@ impl<T: Element, const N: usize> Best<T, N> {
         }
     }
 
-    /// Returns a function that finds the best elements of a line: their places, as bits.
+    /// The best of all lanes, and whether one was NaN.
     #[inline(always)]
-    fn places<const LEAST: bool>(mut self) -> impl Fn(&[T; N]) -> u64 {
+    fn of_all<const LEAST: bool>(mut self) -> (T, bool) {
         let mut half = N / 2;
         while half > 0 {
             let (first, second) = self.all.split_at_mut(half);
@@ -197,14 +197,24 @@ impl<T: Element, const N: usize> Best<T, N> {
             }
             half /= 2;
         }
-        let (best, has_nan) = (self.all[0], self.seen[0] != T::Seen::default());
-        move |line| {
-            let bits = |is: &dyn Fn(T) -> bool| {
-                line.iter().enumerate().fold(0, |found, (at, &value)| found | u64::from(is(value)) << at)
-            };
-            if has_nan { bits(&|value| value.nan() != T::Seen::default()) } else { bits(&|value| value.equals(best)) }
+        (self.all[0], self.seen[0] != T::Seen::default())
+    }
+}
+
+/// The places of the best elements of a line, as bits.
+#[inline(always)]
+fn places_in<T: Element, const N: usize>(line: &[T; N], (best, has_nan): (T, bool)) -> u64 {
+    let mut found = 0;
+    if has_nan {
+        for (at, value) in line.iter().enumerate() {
+            found |= u64::from(value.nan() != T::Seen::default()) << at;
+        }
+    } else {
+        for (at, value) in line.iter().enumerate() {
+            found |= u64::from(value.equals(best)) << at;
         }
     }
+    found
 }
 
 /// The place of the best element of a row of `N` elements to twice as many, by its first and its last ones.
@@ -213,9 +223,9 @@ fn place_in_two<T: Element, const N: usize, const LEAST: bool>(row: &[T]) -> u32
     let (Some(first), Some(last)) = (row.first_chunk::<N>(), row.last_chunk::<N>()) else { return 0 };
     let mut best = Best::new(first);
     best.meet::<LEAST>(last);
-    let places = best.places::<LEAST>();
-    match places(first) {
-        0 => (row.len() - N) as u32 + places(last).trailing_zeros(),
+    let best = best.of_all::<LEAST>();
+    match places_in(first, best) {
+        0 => (row.len() - N) as u32 + places_in(last, best).trailing_zeros(),
         found => found.trailing_zeros(),
     }
 }
@@ -228,14 +238,14 @@ fn place_in_many<T: Element, const LEAST: bool>(row: &[T]) -> u32 {
     for line in lines {
         best.meet::<LEAST>(line);
     }
-    let places = best.places::<LEAST>();
+    let best = best.of_all::<LEAST>();
     for (number, line) in lines.iter().enumerate() {
-        let found = places(line);
+        let found = places_in(line, best);
         if found != 0 {
             return (number * LINE) as u32 + found.trailing_zeros();
         }
     }
-    (row.len() - LINE) as u32 + places(last).trailing_zeros()
+    (row.len() - LINE) as u32 + places_in(last, best).trailing_zeros()
 }
 
 #[cfg(test)]
