@@ -1,9 +1,10 @@
-//! Kernels on images on the processor, beside bare wgpu with the device's own textures on a software adapter.
+//! Kernels on images on the processor, beside bare wgpu with the device's own textures on a software adapter; or on the device of another backend, beside
+//! bare wgpu on the same one.
 //!
 //! An image of 4096 x 4096 in `rgba8unorm`. The two take turns, a pause before each; results are compared first, and each figure is the
 //! median of the rounds. A time runs from the dispatch to the end of the work.
 //!
-//! `cargo bench -p cantus-benches --bench textures [-- ROUNDS [NAME]]`
+//! `cargo bench -p cantus-benches --bench textures [-- [--backend=NAME] ROUNDS [NAME]]`
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a bench that cannot run stops")]
 
@@ -91,13 +92,18 @@ fn texels() -> Vec<u8> {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let (options, arguments): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with('-'));
     let rounds: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(9);
     let filter = arguments.get(1).map_or("", String::as_str);
-    let engine = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never).build();
-    let engine = engine.expect("the CPU is always there");
-    let bare = Bare::open("llvmpipe").expect("llvmpipe is the peer");
-    println!("{} beside {}; {rounds} rounds", engine.selected().device.name, bare.name);
+    let backend = options.iter().find_map(|option| option.strip_prefix("--backend=")).unwrap_or("cpu");
+    let engine = Engine::builder().config(Config::default()).backend(backend).fallback(Fallback::Never).build();
+    let engine = engine.expect("a device of the backend");
+    let device = engine.selected().device.name.clone();
+    // wgpu's names end with the API.
+    let peer = if backend == "cpu" { "llvmpipe" } else { device.split(" (").next().unwrap_or(&device) };
+    let bare = Bare::open(peer).expect("the peer's adapter");
+    println!("{device} beside {}; {rounds} rounds", bare.name);
     println!("| kernel | workgroups | Cantus | wgpu | ratio |\n| --- | --- | --- | --- | --- |");
     let texels = texels();
     let descriptor = |side| TextureDescriptor::new_2d(TextureFormat::Rgba8Unorm, side, side);
