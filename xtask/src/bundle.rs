@@ -14,14 +14,28 @@ const MOST_BYTES: u64 = 60 << 20;
 const PROCESSOR: &str = "-C target-cpu=x86-64-v3";
 
 /// Programs: how cargo is asked for each, and its name in the folder.
-const PROGRAMS: [(&[&str], &str); 4] = [
+const PROGRAMS: [(&[&str], &str); 6] = [
     (&["build", "--package", "cantus-cli", "--bin", "cantus"], "cantus"),
     (&["test", "--no-run", "--package", "cantus-tests", "--test", "tensor_ops"], "tensor_ops"),
     (&["build", "--package", "cantus-benches", "--bench", "small_dispatch"], "small_dispatch"),
     (&["build", "--package", "cantus-benches", "--bench", "operations"], "operations"),
+    (&["build", "--package", "cantus-benches", "--bench", "backends"], "backends"),
+    (&["build", "--package", "cantus-benches", "--bench", "textures"], "textures"),
 ];
 
-/// Writes the folder; `packages` are Debian packages to take along, such as a Vulkan loader.
+/// Files that go along as they are: where they are in the project, and the folder that takes them.
+const FILES: [(&str, &str); 7] = [
+    // What operations are timed beside, where the machine has PyTorch; and its recorded times, where it has none.
+    ("benches/peers/operations_torch.py", "peers"),
+    ("benches/peers/turns.py", "peers"),
+    ("benches/measured/operations-h100.json", "peers"),
+    ("benches/programs/run.py", "programs"),
+    ("benches/programs/peer.py", "programs"),
+    ("benches/programs/programs.py", "programs"),
+    ("benches/shapes.py", "programs"),
+];
+
+/// Writes the folder; `packages` are Debian packages to take along, such as a Vulkan loader, and the Python package as a wheel.
 pub fn write(root: &Path, packages: &[&str]) -> Outcome<String> {
     let folder = root.join("target/bundle");
     if folder.exists() {
@@ -29,20 +43,23 @@ pub fn write(root: &Path, packages: &[&str]) -> Outcome<String> {
     }
     std::fs::create_dir_all(folder.join("debs"))?;
     for (arguments, name) in PROGRAMS {
-        std::fs::copy(built(root, arguments)?, folder.join(name))?;
+        let path = folder.join(name);
+        std::fs::copy(built(root, arguments)?, &path)?;
+        // A third of their bytes; run.sh unpacks them.
+        if !Command::new("gzip").args(["--best", "--force"]).arg(&path).status()?.success() {
+            return Err(format!("{}: gzip failed", path.display()).into());
+        }
     }
-    // What operations are timed beside, where the machine has PyTorch.
-    std::fs::create_dir_all(folder.join("peers"))?;
-    for name in ["operations_torch.py", "turns.py"] {
-        std::fs::copy(root.join("benches/peers").join(name), folder.join("peers").join(name))?;
+    for (path, to) in FILES {
+        copied(&root.join(path), &folder.join(to))?;
     }
     let script = folder.join("run.sh");
     std::fs::write(&script, RUN)?;
     executable(&script)?;
     for package in packages {
         let package = Path::new(package);
-        let name = package.file_name().ok_or_else(|| format!("{}: not a file", package.display()))?;
-        std::fs::copy(package, folder.join("debs").join(name))?;
+        let is_wheel = package.extension().is_some_and(|extension| extension == "whl");
+        copied(package, &folder.join(if is_wheel { "wheels" } else { "debs" }))?;
     }
     let bytes = size(&folder)?;
     let [mib, most] = [bytes, MOST_BYTES].map(|bytes| bytes.div_ceil(1 << 20));
@@ -50,6 +67,14 @@ pub fn write(root: &Path, packages: &[&str]) -> Outcome<String> {
         return Err(format!("target/bundle has {mib} MiB, more than {most}").into());
     }
     Ok(format!("target/bundle: {mib} MiB; run.sh in it checks and measures a machine"))
+}
+
+/// Copies a file into a folder, which is made if it is not there.
+fn copied(file: &Path, folder: &Path) -> Outcome<()> {
+    let name = file.file_name().ok_or_else(|| format!("{}: not a file", file.display()))?;
+    std::fs::create_dir_all(folder)?;
+    std::fs::copy(file, folder.join(name))?;
+    Ok(())
 }
 
 /// Builds a program, and says where it is.
@@ -143,6 +168,35 @@ esac
         assert!(report["verify-cpu"]["devices"].is_array() && report["devices"]["backends"].is_array());
         let page = std::fs::read_to_string(folder.path().join("report/report.md")).unwrap();
         assert!(page.contains("| verify-cuda | stopped after 1 s |") && page.contains("a \"quoted\" line"), "{page}");
+    }
+
+    /// A part that was stopped runs again; one that ended does not.
+    #[test]
+    fn another_call_goes_on() {
+        let folder = bundle(
+            r#"#!/bin/bash
+here=$(dirname "$0")
+echo "$*" >>"$here/calls"
+case "$*" in
+    "devices -v") printf '* vulkan 0  card  discrete gpu\n  wgpu 0  imitation  software gpu\n  cpu 0  another\n' ;;
+    "verify --backend vulkan "*) [ -e "$here/again" ] || { : >"$here/again"; sleep 100; } ;;
+esac
+"#,
+        );
+        let state = || {
+            let mut command = Command::new(folder.path().join("run.sh"));
+            let output = command.env("CANTUS_BUNDLE_SECONDS", "10").output().unwrap();
+            let report = std::fs::read(folder.path().join("report/report.json")).unwrap();
+            let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+            (output.status.code(), report["parts"]["verify-vulkan"]["state"].as_str().unwrap().to_owned())
+        };
+        assert_eq!(state(), (Some(1), "stopped after 1 s".to_owned()));
+        assert_eq!(state(), (Some(0), "right".to_owned()));
+        let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
+        let count = |call: &str| calls.lines().filter(|line| line.starts_with(call)).count();
+        assert_eq!((count("verify --backend vulkan"), count("verify --backend cpu"), count("devices -v")), (2, 1, 1));
+        // A software device beside a GPU takes none of its minutes.
+        assert_eq!(count("verify --backend wgpu"), 0);
     }
 
     #[test]

@@ -23,7 +23,7 @@ cargo xtask ahead [ROOT]     as prepare, and write the kernels as Rust, compiled
 cargo xtask ahead --check    fail if what is committed is not what the shaders give now
 cargo xtask operations       run every operation, and write docs/operations.md; --check compares
 cargo xtask hardware         write docs/hardware/README.md from the reports there; --check compares
-cargo xtask bundle [DEB...]  build target/bundle: release programs and run.sh, for a machine without Rust";
+cargo xtask bundle [FILE...] build target/bundle: release programs and run.sh, for a machine without Rust (FILE: a Debian package, a wheel)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
