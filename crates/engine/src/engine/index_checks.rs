@@ -1,5 +1,5 @@
 //! Indices that tensors hold, checked on the device. The device computes their maximum, which says whether they lie within their axis. A read of anything
-//! that depends on them evaluates the check. It belongs to the memory that depends on it, and commands pass it on from what they read to what they write.
+//! that depends on them evaluates the check. Kernels clamp each index by themselves, so one that is out of range reads within the axis until then. It belongs to the memory that depends on it, and commands pass it on from what they read to what they write.
 
 #![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "operations alone look at indices"))]
 

@@ -6,7 +6,7 @@
 //! and native operations: the evaluator (`ops/expr`) is a layer above.
 //!
 //! # Stages
-//! 1. **Open** (`builder`, `rank`). Backends are probed from the lowest priority up, and the best device that opens is selected. The others remain
+//! 1. **Open** (`builder`, `rank`). Backends are probed, and the best device that opens is selected. The others remain
 //!    candidates.
 //! 2. **Make tensors** (`create`, `placement`). A new tensor goes to the selected device, or to the CPU where that is estimated to be faster.
 //! 3. **Dispatch** (`dispatch`; `native` for native operations). Everything is checked, the kernel is compiled, the tensors are brought to one device,

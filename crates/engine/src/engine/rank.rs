@@ -25,7 +25,7 @@
 //! # An example
 //! A machine without a GPU, with Mesa's drivers installed. `cpu` is probed first and gives a device of priority 20. Vulkan and wgpu see no device node of a
 //! GPU and so could find nothing but software, which ranks below the CPU: both stay unprobed, and the CPU is opened at once. If it refuses a kernel later,
-//! `next_best` probes them and opens llvmpipe.
+//! `next_after` probes them and opens llvmpipe.
 
 use crate::backend::BoxFuture;
 use std::sync::{Arc, PoisonError};

@@ -1,6 +1,6 @@
-//! Expressions as steps over elements, for devices that run such chains natively. `evaluate` asks for whole expressions (`computed`) and groups
-//! (`together`), reductions and norms for what comes before and after a row (`reduced`, `rows`). `crates/cpu/src/chain.rs` runs them. Bytes are followed by
-//! their range (`Reach`), so a step wraps only where that shows. `None` means a kernel.
+//! Expressions as steps over elements, for devices that run such chains natively. `evaluate` asks for whole expressions (`computed`) and for groups
+//! (`together`). Reductions and norms ask for the steps before and after a row (`reduced`, `rows`). `crates/cpu/src/chain.rs` runs them. The range of each
+//! number of a byte is known (`Reach`), so a sum of bytes wraps only where it may leave the range. `None` means a kernel.
 
 mod complex;
 

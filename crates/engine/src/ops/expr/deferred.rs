@@ -1,6 +1,6 @@
 //! Values that are computed once for all their readers: results of operations and values of expressions, and how long their inputs are held. The planner
 //! lists them, `evaluate` computes them, and expressions read them like memory. A result is kept as a `Recorded`, so that overwriting the tensor later does
-//! not change the value. In a loop, every eighth operation lets its inputs go: such a result cannot be computed again when it is lost.
+//! not change the value. After `MOST_HELD` operations in a row one releases its inputs: such a result cannot be computed again when it is lost.
 
 use std::cell::RefCell;
 use std::hash::Hash;

@@ -1,5 +1,28 @@
-//! Evaluation: an expression becomes one kernel, which is kept by its text. What a plan finds is computed first, except for an operation that can
-//! take the expression into its own kernel.
+//! Evaluation: from an expression to a tensor, by the first form that takes it.
+//!
+//! # What comes in
+//! A `Typed` node as it was recorded (`compute`, `planned`), or one whose known values are reads already (`computed`; `plan::lowered` makes it).
+//!
+//! # Stages
+//! 1. `compute` returns the tensor if the expression only reads one. On a device that takes graphs it asks `described` next. It plans only where
+//!    something is missing that no plan has decided yet, so that what is computed within a plan is not planned again.
+//! 2. `planned` asks `plan` for the groups to compute first, and computes each by itself or `together`. It waits whenever results of more than
+//!    `Slot::most_under_way` bytes are under way, except in captures and scopes, which keep everything to their end.
+//! 3. `computed` computes the lowered expression. It takes the first of these forms:
+//!    1. the end of an operation's kernel (`fusable`, `fused`), if all its reads of that operation are in the operation's own order;
+//!    2. a tensor that is there by now;
+//!    3. a copy, gather, conversion or random numbers by the device itself (`native`);
+//!    4. a chain on the CPU (`chain::computed`), with inputs turned (`turned`) or unrolled (`unrolled`) first where that is quicker;
+//!    5. a kernel that `emit` writes (`elementwise`), after `narrowed` has computed parts of it if it reads too many tensors.
+//! 4. `kernel` returns the kernel of a text, which is parsed once and kept.
+//!
+//! # What holds
+//! - What is read is computed before its reader (`resolve`).
+//!
+//! # What is surprising
+//! - `fused` may find that an operation and the expression read too many tensors together. The operation then gets a result of its own.
+//! - An operation that `fused` took once is marked (`note_fused`), and gets its own result the next time: two readers one after the other would
+//!   otherwise each compute it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

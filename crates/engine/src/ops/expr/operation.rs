@@ -1,6 +1,22 @@
-//! Operations that take a kernel of their own: what such an operation says of itself, and how it is run. A new operation implements `Operation`: `inputs`,
-//! `run`, and as many of the others as pay. `parameters` must add everything that changes the commands, or return false: a replay believes it. `run` gets a
-//! `Call` with the epilogue, and either ends its kernel with it (`finished`) or lets one follow (`followed`).
+//! Operations that take a kernel of their own: what such an operation says of itself, and how it is run.
+//!
+//! # A new operation
+//! 1. A type with the inputs and the parameters, in the area that it belongs to (`ops/tensor`, `ops/nn`, `ops/linalg`, …). A method of `Expr` checks the
+//!    arguments and records it in a `Deferred`; `tensor_methods!` gives tensors the same method.
+//! 2. `Operation::inputs` and `Operation::run` have no defaults. `run` gets a `Call`: the engine, the shape and dtype of the result, and perhaps the
+//!    `Epilogue`, an expression that may end the kernel.
+//! 3. `run` brings its inputs to few tensors (`Call::slim`) and writes their functions (`Writer`). It ends the kernel with the epilogue
+//!    (`Call::finished`), or lets it follow in a kernel of its own (`Call::followed`), and runs the frame by a `Composed`. A device's own form
+//!    (`NativeOperation`) is tried before.
+//!
+//! | method | default | say more where |
+//! | --- | --- | --- |
+//! | `parameters` | not replayed | evaluations repeat: add everything that changes the commands, since a replay believes it |
+//! | `fusable` | 0 | the kernel can end with an epilogue: the more it saves, the larger |
+//! | `lowers` | no | inputs may be expressions, and need no memory |
+//! | `takes_memory` | no | the processor's form reads its inputs from memory |
+//! | `part` | none | devices that take graphs can have it |
+//! | `beginning`, `with_places` | none | sorts |
 
 use std::sync::Arc;
 

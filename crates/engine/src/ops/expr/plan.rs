@@ -33,8 +33,8 @@
 //!
 //! # An example
 //! `y = x.exp(); (y - y.mean(..)) * y` reads `y` in the kernel of the mean and twice in the last one. The two reads in one kernel share one computation;
-//! `kernels` is 2. An exponential costs 6 units and a read of `x` 2. With many elements, for which the launch counts little, two readers pay 16 without
-//! keeping, and 16 with it (8, 4 to write, 2 for each read). `pays` asks for more than that, so `y` is computed twice. After another function the
+//! `kernels` is 2. An exponential costs 6 units and a read of `x` 2. The launch counts little where there are many elements. Without keeping, two
+//! readers pay 8 each, 16. With it they pay 16 too: 8 once, 4 to write the value, 2 for each read of it. `pays` asks for more than that, so `y` is computed twice. After another function the
 //! arithmetic is 12: 28 against 22, and `y` is kept.
 
 use std::sync::Arc;

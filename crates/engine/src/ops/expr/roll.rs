@@ -1,4 +1,4 @@
-//! Rolls: gathers whose places are counted from one on, and from the first one again behind the last. Graphics processors compute the places as they are
+//! Rolls: gathers whose places count up from an offset, and continue at 0 after the last element. Graphics processors compute the places as they are
 //! recorded; processors read runs.
 
 use super::node::{Node, Source, Typed, View};
