@@ -1,5 +1,6 @@
 //! Kernels that come as naga's modules, for devices whose programs hand over modules and no text (`cantus-hal`). They are amended and checked like those
-//! from text. Checks that need the text are not made: `@align` within structures, uniformity, aliases, and text that naga refuses.
+//! from text. Checks that need the text are not made: `@align` within structures, uniformity, aliases, and text that naga refuses. Atomics may be
+//! in memory that is only read, as naga allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

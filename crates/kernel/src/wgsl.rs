@@ -233,7 +233,8 @@ impl Parsed {
             return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
         }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
-        if let Some((span, reason)) = atomics::constant(&module) {
+        // Programs on wgpu share structures with atomics between kernels that write them and kernels that only read: naga takes both.
+        if let Some((span, reason)) = attributes.and_then(|_| atomics::constant(&module)) {
             return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
         }
         if let Some((span, reason)) = large_variable(&module) {

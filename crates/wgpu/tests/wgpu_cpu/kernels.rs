@@ -71,6 +71,25 @@ fn atomics_count() {
     });
 }
 
+/// WGSL has atomics only where a kernel may write. naga takes them elsewhere too, and programs on wgpu share structures that way.
+#[test]
+fn atomics_that_are_only_read() {
+    let text = "
+        struct Body { hits: atomic<u32>, weight: u32, least: atomic<i32> }
+        @group(0) @binding(0) var<storage> bodies: array<Body>;
+        @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3u) {
+            y[id.x] = bodies[id.x].weight * 100 + atomicLoad(&bodies[id.x].hits) + u32(-atomicLoad(&bodies[7 - id.x].least));
+        }";
+    let bodies: Vec<u32> = (0..8_u32).flat_map(|i| [i * i, i + 3, (2 * i).wrapping_neg()]).collect();
+    let expected: Vec<u32> = (0..8).map(|i| (i + 3) * 100 + i * i + 2 * (7 - i)).collect();
+    both("atomics that are only read", Features::empty(), &expected, |gpu| {
+        let (bodies, y) = (gpu.buffer(&bodies), gpu.buffer(&[0; 8]));
+        gpu.run(&gpu.pipeline(text, &[]), &[bodies.as_entire_binding(), y.as_entire_binding()], [1, 1, 1]);
+        gpu.words(&y)
+    });
+}
+
 #[test]
 fn halves() {
     let text = "enable f16;
