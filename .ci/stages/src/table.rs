@@ -379,6 +379,16 @@ pub fn parts() -> Vec<Part> {
             paths: &["crates/algebra/", "crates/base/", "crates/cpu/", "crates/spmd/"],
             stages: vec![stage("the CPU's forms for NEON and every case, under QEMU", 60, ".ci/part neon")],
         },
+        Part {
+            name: "strangers",
+            minutes: 25.0,
+            paths: &["crates/hal/", "crates/spmd/", "crates/wgpu/"],
+            stages: vec![stage(
+                "scenes of Vello's and the tests of Dynamis, on the CPU as a wgpu device",
+                120,
+                ".ci/part strangers vello physics",
+            )],
+        },
         // CI has a quick build's modules, which say nothing of a release's sizes.
         Part {
             name: "page_sizes",
@@ -441,6 +451,11 @@ pub fn style() -> Vec<Stage> {
             "rustfmt, apps of other libraries",
             5,
             "cargo fmt --all --check --manifest-path examples/neighbours/Cargo.toml",
+        ),
+        stage(
+            "rustfmt, programs of others on the CPU as a wgpu device",
+            5,
+            "cargo fmt --all --check --manifest-path crates/wgpu/strangers/Cargo.toml",
         ),
         stage("rustfmt, stages", 5, "cargo fmt --manifest-path .ci/stages/Cargo.toml --check"),
         stage("spelling", 5, ".ci/part spelling"),
