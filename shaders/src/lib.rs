@@ -121,9 +121,13 @@ pub mod tensor {
         SCAN = "tensor/scan.wgsl";
         SCATTER = "tensor/scatter.wgsl";
         SEARCHSORTED = "tensor/searchsorted.wgsl";
+        SEGMENTS = "tensor/segments.wgsl";
         SOFTMAX = "tensor/softmax.wgsl";
         SORT_BLOCKS = "tensor/sort_blocks.wgsl";
-        SORT_MERGE = "tensor/sort_merge.wgsl";
+        SORT_COUNT = "tensor/sort_count.wgsl";
+        SORT_MOVE = "tensor/sort_move.wgsl";
+        SORT_ROWS = "tensor/sort_rows.wgsl";
+        SORT_TILE = "tensor/sort_tile.wgsl";
         SVD_JACOBI = "tensor/svd_jacobi.wgsl";
         TRIANGULAR_BLOCK = "tensor/triangular_block.wgsl";
         UNIT_ROOT = "tensor/unit_root.wgsl";

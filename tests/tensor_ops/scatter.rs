@@ -84,18 +84,38 @@ fn slices_by_an_index_of_one_axis() {
     }
 }
 
+/// Values that share few places, so that a place's own are cut into tiles, and tiles into tiles; and rows of indices of their own.
 #[test]
 fn sums_have_the_same_bits_every_time() {
     for engine in by_turns() {
         let mut numbers = Numbers::new(3);
-        let values: Vec<f32> = (0..5000).map(|_| numbers.float() * 1e3).collect();
-        let index: Vec<u32> = (0..5000).map(|_| numbers.below(3) as u32).collect();
-        let mut expected = [0.0_f32; 3];
-        index.iter().zip(&values).for_each(|(&to, value)| expected[to as usize] += value);
-        let x = engine.zeros::<f32>(&[3]).unwrap();
-        let (i, v) = (engine.tensor(&index).unwrap(), engine.tensor(&values).unwrap());
-        let got = x.scatter_add(&i, &v, 0).eval().unwrap().to_vec::<f32>().unwrap();
-        assert_eq!(got, expected, "{}", name(engine));
+        for (rows, length, count) in [(1, 3, 5000), (1, 1, 1024), (2, 2, 1025), (3, 5000, 4999), (1, 7, 1_100_000)] {
+            let values: Vec<f32> = (0..rows * count).map(|_| numbers.float() * 1e3).collect();
+            let index: Vec<u32> = (0..rows * count).map(|_| numbers.below(length) as u32).collect();
+            let (mut expected, mut sizes) = (vec![0.0_f64; rows * length], vec![0.0_f64; rows * length]);
+            for (at, (&to, &value)) in index.iter().zip(&values).enumerate() {
+                expected[at / count * length + to as usize] += f64::from(value);
+                sizes[at / count * length + to as usize] += f64::from(value).abs();
+            }
+            let x = engine.zeros::<f32>(&[rows, length]).unwrap();
+            let i = engine.tensor_from(&index, &[rows, count]).unwrap();
+            let v = engine.tensor_from(&values, &[rows, count]).unwrap();
+            let sums = || x.scatter_add(&i, &v, 1).eval().unwrap().to_vec::<f32>().unwrap();
+            let (got, again) = (sums(), sums());
+            let what = format!("{count} to {rows} x {length} on {}", name(engine));
+            assert!(got.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()), "{what}");
+            // One by one, as the processor adds them, each sum is rounded as often as there are values.
+            let near = if engine.selected().device.backend == "cpu" { 1e-4 } else { 2e-6 };
+            for ((got, expected), size) in got.iter().zip(&expected).zip(&sizes) {
+                assert!(
+                    (f64::from(*got) - expected).abs() <= near * size.max(1.0),
+                    "{got}, expected {expected}: {what}"
+                );
+            }
+            // What follows reads three tensors more.
+            let more = (x.scatter_add(&i, &v, 1) * &x + &x.expr().exp() * 0.5).eval().unwrap();
+            assert!(more.to_vec::<f32>().unwrap().iter().all(|&x| x == 0.5), "{what}");
+        }
     }
 }
 

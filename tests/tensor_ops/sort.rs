@@ -120,11 +120,14 @@ fn rows_are_not_sorted_for_a_few() {
     assert_eq!((sorts.count, sorts.bytes), (1, 4 * (50 * 800 + 50 * 5 * 2)));
 }
 
-/// Rows that a processor cuts into parts, sorts by digits or by comparisons, and of which it only looks for the first.
+/// Rows that a processor cuts into parts, sorts by digits or by comparisons, and of which it only looks for the first; and that other devices sort by one
+/// workgroup of every size, or tile by tile.
 #[test]
 fn rows_of_every_length() {
     for engine in by_turns() {
-        for (rows, length) in [(1, 70_001), (5, 2000), (3, 192), (2, 191), (7, 1)] {
+        let lengths =
+            [(1, 70_001), (2, 7681), (3, 4097), (2, 4096), (5, 2000), (2, 1024), (3, 192), (2, 191), (4, 64), (7, 1)];
+        for (rows, length) in lengths {
             let mut numbers = Numbers::new(640 + length as u64);
             // Many ties, and both signs.
             let array = numbers.array(&[rows, length]).mapv(|x| (x * 500.0).round());
@@ -134,10 +137,48 @@ fn rows_of_every_length() {
                 let what = format!("{dtype} [{rows}, {length}] on {}", name(engine));
                 let places = oracle::rows(&f, 1, |row| argsort(row, descending));
                 close(&t.argsort(1, descending), &places, 0.0, &what);
+                let sorted = oracle::rows(&f, 1, |row| {
+                    argsort(row, descending).into_iter().map(|place| row[place as usize]).collect()
+                });
+                close(&t.sort(1, descending), &sorted, 0.0, &what);
                 for k in [1, 16.min(length), length / 7, length - length / 7, length] {
                     let (_, best) = t.topk(k, 1, descending);
                     let first = places.slice_axis(ndarray::Axis(1), ndarray::Slice::from(..k)).to_owned();
                     close(&best, &first, 0.0, &format!("the {k} best of {what}"));
+                }
+            }
+        }
+    }
+}
+
+/// Keys of fewer bits, and of all of them.
+#[test]
+fn rows_of_narrow_and_wide_keys() {
+    for engine in by_turns() {
+        let mut numbers = Numbers::new(690);
+        for length in [50, 700, 5000] {
+            for descending in [false, true] {
+                for dtype in [DType::U8, DType::U16, DType::Bool, DType::I8, DType::U32, DType::F32] {
+                    let values: Vec<u32> = (0..2 * length)
+                        .map(|_| match dtype {
+                            DType::U8 => numbers.below(256) as u32,
+                            DType::U16 => numbers.below(1 << 16) as u32,
+                            DType::Bool => numbers.below(2) as u32,
+                            DType::I8 => numbers.below(128) as u32,
+                            // Whole in float32.
+                            _ => (numbers.below(1 << 24) as u32) << 8,
+                        })
+                        .collect();
+                    let t = engine.tensor_from(&values, &[2, length]).unwrap().expr().cast(dtype);
+                    let f = ArrayD::from_shape_vec(IxDyn(&[2, length]), values.iter().map(|&x| f64::from(x)).collect())
+                        .unwrap();
+                    let what = format!("{dtype} of {length}, descending {descending}, on {}", name(engine));
+                    let places = oracle::rows(&f, 1, |row| argsort(row, descending));
+                    close(&t.argsort(1, descending), &places, 0.0, &what);
+                    let sorted = oracle::rows(&f, 1, |row| {
+                        argsort(row, descending).into_iter().map(|place| row[place as usize]).collect()
+                    });
+                    close(&t.sort(1, descending).cast(DType::F32), &sorted, 0.0, &what);
                 }
             }
         }

@@ -8,6 +8,7 @@ mod bincount;
 mod conv;
 mod conv2d;
 mod create;
+mod digits;
 mod fold;
 mod gather;
 mod grid_sample;

@@ -95,7 +95,7 @@ impl Operation for Scan {
 }
 
 /// The scanned rows.
-fn scanned<'a>(
+pub(super) fn scanned<'a>(
     engine: &'a Engine,
     by: Binary,
     input: &'a Arc<Typed>,

@@ -1,24 +1,25 @@
-//! Values written to places that another tensor names. The places are sorted first, so each element meets its values in their order: the result
-//! is the same on every device and in every run.
+//! Values written to places that another tensor names. The places are sorted first, by as many bits as they have, and the values of each are then combined
+//! tile by tile (`segments`), with as much work for an invocation where all values have one place as where each has its own. Where they are cut depends
+//! on their order alone, so a device gives the same bits in every run. The processor has it natively, and adds values one by one.
 
 use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::assemble::assembled;
-use super::sort::sort_words;
+use super::sort::sort_below;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScatterShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::Operand;
-use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::emit::{self, MOST_TENSORS, Writer, word};
 use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
 use crate::ops::expr::number::{scalar, stored};
-use crate::ops::expr::operation::{Call, Composed, Operation, looped};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
@@ -26,6 +27,9 @@ use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
 const SCATTER: &str = cantus_shaders::tensor::SCATTER;
+const SEGMENTS: &str = cantus_shaders::tensor::SEGMENTS;
+/// Values of a tile.
+const TILE: usize = 1024;
 
 /// A scatter along the last axis.
 struct Scatter {
@@ -37,6 +41,89 @@ struct Scatter {
     values: Arc<Typed>,
     /// The combination of an element and a value; without it the value takes the place.
     by: Option<Binary>,
+}
+
+impl Scatter {
+    /// The combination of `a` and `b`, as WGSL.
+    fn combine(&self) -> Result<String> {
+        match self.by {
+            Some(by) => by.function().wgsl(self.into.dtype, ["a", "b"]),
+            None => Ok("b".to_owned()),
+        }
+    }
+
+    /// Combines each value with those before it in its tile that have its target; then likewise the last ones of whole tiles, and so on until there is
+    /// one tile.
+    async fn segments(&self, engine: &Engine, values: &Arc<Typed>) -> Result<Vec<Tensor>> {
+        let (number, combine) = (scalar(values.dtype), self.combine()?);
+        let rank = values.shape.len();
+        let (rows, count) = (product(&values.shape[..rank - 1]), values.shape[rank - 1]);
+        let mut levels: Vec<Tensor> = Vec::new();
+        // How many values each of a level stands for.
+        let mut step = 1;
+        while step <= count {
+            let length = count / step;
+            let mut writer = Writer::new(&[word(rows)?, word(length)?, word(step)?, 0]);
+            let read = match levels.last() {
+                None => {
+                    let groups = [("row", 0..rank - 1), ("i", rank - 1..rank)];
+                    for (name, typed) in [("sorted", &self.sorted), ("source", &self.source), ("element", values)] {
+                        writer.function(name, typed, &values.shape, &groups, None)?;
+                    }
+                    "element(row, source(row, i))"
+                }
+                Some(last) => {
+                    let groups = [("row", 0..rank - 1), ("i", rank - 1..rank)];
+                    writer.function("sorted", &self.sorted, &values.shape, &groups, None)?;
+                    let last = Typed::read(last);
+                    writer.function("element", &last, &last.shape, &[("row", 0..1), ("i", 1..2)], None)?;
+                    "element(row, (i + 1u) * TILE - 1u)"
+                }
+            };
+            let body = format!(
+                "\nalias Number = {number};\nconst TILE = {TILE}u;\n\
+                 fn combine(a: Number, b: Number) -> Number {{ return {combine}; }}\n\
+                 fn target_of(row: u32, i: u32) -> u32 {{ return sorted(row, (i + 1u) * words[0].z - 1u); }}\n\
+                 fn value(row: u32, i: u32) -> Number {{ return {read}; }}\n\n{SEGMENTS}"
+            );
+            let near = writer.tensors().first();
+            let totals = engine.output_async(near, values.dtype, &[rows, length], "segments").await?;
+            let workgroups = [length.div_ceil(TILE), rows, 1];
+            let flops = rows * length;
+            let launch = Composed {
+                name: "segments",
+                writer: &writer,
+                output: number,
+                body: &body,
+                workgroups,
+                flops,
+                rounds: 0,
+            };
+            launch.run(engine, &totals).await?;
+            levels.push(totals);
+            if length <= TILE {
+                break;
+            }
+            step *= TILE;
+        }
+        Ok(levels)
+    }
+}
+
+/// The function `all_until`: what the levels of [`Scatter::segments`] have for the values up to the last one of a target.
+fn all_until(levels: usize) -> String {
+    let mut text =
+        "fn all_until(row: u32, last: u32) -> Number {\n    var total = level0(row, last);\n    var tile = last;\n    \
+                    var first = 1u;\n"
+            .to_owned();
+    for level in 1..levels {
+        text += &format!(
+            "    tile /= {TILE}u;\n    first *= {TILE}u;\n    \
+             if tile == 0u || sorted(row, tile * first - 1u) != sorted(row, last) {{ return total; }}\n    \
+             tile -= 1u;\n    total = combine(level{level}(row, tile), total);\n"
+        );
+    }
+    text + "    return total;\n}\n"
 }
 
 impl Operation for Scatter {
@@ -60,27 +147,48 @@ impl Operation for Scatter {
             let rank = into.shape.len();
             let (rows, length) = (product(&into.shape[..rank - 1]), into.shape[rank - 1]);
             word(into.count())?;
+            word(values.count())?;
             let mut writer = Writer::new(&[word(length)?, word(values.shape[rank - 1])?]);
             let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
             writer.function("element", &into, &into.shape, &groups, None)?;
-            for (name, typed) in [("sorted", &self.sorted), ("source", &self.source), ("value", &values)] {
-                writer.function(name, typed, &values.shape, &groups, None)?;
-            }
-            let combine = match self.by {
-                Some(by) => by.function().wgsl(into.dtype, ["a", "b"])?,
-                None => "b".to_owned(),
+            writer.function("sorted", &self.sorted, &values.shape, &groups, None)?;
+            // Only an epilogue that has few tensors of its own fits beside the levels.
+            let (whole, mut call) = (call, call);
+            let all = if self.by.is_some() {
+                let levels = self.segments(call.engine, &values).await?;
+                if let Some(epilogue) = call.epilogue {
+                    let mut others = Vec::new();
+                    emit::tensors(epilogue.typed, &mut others);
+                    let fits = writer.tensors().len() + levels.len() + others.len() <= MOST_TENSORS;
+                    call.epilogue = call.epilogue.filter(|_| fits);
+                }
+                for (level, totals) in levels.iter().enumerate() {
+                    let read = Typed::read(totals);
+                    writer.function(
+                        &format!("level{level}"),
+                        &read,
+                        &read.shape,
+                        &[("row", 0..1), ("i", 1..2)],
+                        None,
+                    )?;
+                }
+                all_until(levels.len())
+            } else {
+                // The last one takes the place.
+                writer.function("source", &self.source, &values.shape, &groups, None)?;
+                writer.function("value", &values, &values.shape, &groups, None)?;
+                "fn all_until(row: u32, last: u32) -> Number { return value(row, source(row, last)); }\n".to_owned()
             };
             let (value, dtype) = call.finished(&mut writer, "value", &groups)?;
             let body = format!(
                 "\nalias Number = {};\n\
-                 fn combine(a: Number, b: Number) -> Number {{ return {combine}; }}\n\
+                 fn combine(a: Number, b: Number) -> Number {{ return {}; }}\n{all}\
                  fn store(row: u32, place: u32, value: Number) {{ y[row * words[0].x + place] = {value}; }}\n\n{SCATTER}",
-                scalar(into.dtype)
+                scalar(into.dtype),
+                self.combine()?
             );
             let output = call.output(&writer, dtype, "scatter").await?;
             let workgroups = [length.div_ceil(64), rows, 1];
-            // In the worst case all values have one index. Before them comes the search for the first.
-            let rounds = looped(values.shape[rank - 1], 0).saturating_add(looped(32, 0));
             Composed {
                 name: "scatter",
                 writer: &writer,
@@ -88,11 +196,11 @@ impl Operation for Scatter {
                 body: &body,
                 workgroups,
                 flops: 0,
-                rounds,
+                rounds: 0,
             }
             .run(call.engine, &output)
             .await?;
-            Ok(output)
+            if call.epilogue.is_none() { whole.followed(output).await } else { Ok(output) }
         })
     }
 }
@@ -127,8 +235,12 @@ impl Directly {
     /// Sorts the indices with kernels.
     fn sorted(&self) -> Arc<Typed> {
         // An index that is the same for all rows is sorted once.
-        let index = from_begin(&self.index, self.into.shape.last().copied().unwrap_or_default());
-        let [sorted, source] = sort_words(&index, index.shape.last().copied().unwrap_or_default(), false);
+        let length = self.into.shape.last().copied().unwrap_or_default();
+        let index = from_begin(&self.index, length);
+        // Those beyond the axis stay beyond it.
+        let beyond = Typed::new(Node::Constant(length as f64), Vec::new(), DType::U32);
+        let index = Typed::new(Node::Binary(Binary::Min, index.clone(), beyond), index.shape.clone(), DType::U32);
+        let [sorted, source] = sort_below(&index, length);
         let (into, values, by) = (self.into.clone(), self.values.clone(), self.by);
         let (shape, dtype) = (into.shape.clone(), into.dtype);
         Typed::deferred(Scatter { into, sorted, source, values, by }, shape, dtype)
@@ -255,8 +367,8 @@ impl Expr {
         self.scattered(&index.into(), &values.into(), axis, None, "scatter")
     }
 
-    /// Returns this with `values` added to the elements that `index` selects, as in [`Expr::scatter`]. They are added in order, so sums have the same
-    /// bits in every run.
+    /// Returns this with `values` added to the elements that `index` selects, as in [`Expr::scatter`]. They are added in an order that depends only on
+    /// the index, so sums have the same bits in every run on a device.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

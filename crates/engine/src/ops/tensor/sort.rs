@@ -1,10 +1,11 @@
-//! Order along an axis: elements with their places, sorted in blocks and merged run by run. Stable, and the same on every device. Elements are brought to
-//! an order of u32 by the library's functions, with their places beside them, so all dtypes sort alike. Few of a long row are searched for instead
-//! (`first`), which a slice of sorted rows turns into by itself (`Operation::beginning`). 64-bit numbers go to the host.
+//! Order along an axis: elements with their places. Stable, and the same on every device. Elements are brought to an order of u32 by the library's
+//! functions, with their places beside them, so all dtypes sort alike: short rows by counting those before each, others by digits (`digits`). Few of a
+//! long row are searched for instead (`first`), which a slice of sorted rows turns into by itself (`Operation::beginning`). 64-bit numbers go to the host.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::digits::{Keys, LONGEST};
 use super::order::Order;
 use super::rows::for_length;
 use crate::backend::BoxFuture;
@@ -25,11 +26,7 @@ use crate::ops::host;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-const BLOCKS: &str = cantus_shaders::tensor::SORT_BLOCKS;
-const MERGE: &str = cantus_shaders::tensor::SORT_MERGE;
 const FIRST: &str = cantus_shaders::tensor::FIRST_OF_ROWS;
-/// Elements of a sorted block.
-const BLOCK: usize = 64;
 /// The greatest number of elements per row that are found without sorting: each invocation keeps its own.
 const FEW: usize = 16;
 /// A slice from the start of sorted rows is found without sorting them if it asks for at most `MOST_BEGUN` elements of a row, and for at most one in
@@ -61,6 +58,8 @@ struct Sort {
     descending: bool,
     /// The number of elements wanted from the start of each row.
     keep: usize,
+    /// The number of bits of a key that may differ.
+    bits: u32,
 }
 
 impl Sort {
@@ -92,6 +91,37 @@ impl Sort {
         Ok(found)
     }
 
+    /// The first few of the rows, each found by the invocations of a workgroup.
+    async fn few(&self, call: Call<'_>, input: &Arc<Typed>, order: &str) -> Result<Tensor> {
+        let rank = input.shape.len();
+        let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
+        let parts = if rows < PARTS { (length / PART).clamp(1, PARTS) } else { 1 };
+        let mut writer = Writer::new(&first_words([rows, length, parts])?);
+        writer.function("element", input, &input.shape, &groups(rank), None)?;
+        let body = format!("{order}fn place_of(row: u32, place: u32) -> u32 {{ return place; }}\n");
+        let all = [rows, parts * self.keep, 2];
+        let shape = if parts > 1 { &all[..] } else { &call.of.shape };
+        let found = self.first(call.engine, writer, body, [rows, length, parts], shape).await?;
+        if parts == 1 {
+            return Ok(found);
+        }
+        let length = all[1];
+        let mut writer = Writer::new(&first_words([rows, length, 1])?);
+        let words = Typed::of(Source::Tensor(found.clone()), &[found.len()], DType::U32);
+        writer.function("word_of", &words, &words.shape, &[("i", 0..1)], None)?;
+        let at = "2u * (row * words[0].y + place)";
+        let body = format!(
+            "\nfn order(row: u32, place: u32) -> u32 {{ return word_of({at}); }}\n\
+             fn place_of(row: u32, place: u32) -> u32 {{ return word_of({at} + 1u); }}\n"
+        );
+        self.first(call.engine, writer, body, [rows, length, 1], &call.of.shape).await
+    }
+
+    /// The function by which kernels order elements.
+    fn order(&self) -> Result<String> {
+        order_of_element(self.input.dtype, self.descending, self.bits)
+    }
+
     /// Runs the device's native operation, if it has one.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
         // Types narrower than a word are ordered as words.
@@ -106,6 +136,39 @@ impl Sort {
         }
         let rows = compute(call.engine, input).await?;
         call.engine.native_async(operation, &[&rows], (DType::U32, &call.of.shape), "sort").await
+    }
+}
+
+/// The function by which kernels for short rows store pairs.
+const PAIRS: &str = "fn store(row: u32, at: u32, key: u32, place: u32) {
+    let to = 2u * (row * words[0].w + at);
+    y[to] = key;
+    y[to + 1u] = place;
+}
+";
+
+/// The axes of rows.
+pub(super) fn groups(rank: usize) -> [(&'static str, std::ops::Range<usize>); 2] {
+    [("row", 0..rank - 1), ("place", rank - 1..rank)]
+}
+
+/// The function `order(row, place)`: the key of `element(row, place)`, of that many bits.
+pub(super) fn order_of_element(dtype: DType, descending: bool, bits: u32) -> Result<String> {
+    let order = format!("{}(element(row, place))", order(dtype)?);
+    let key = match (descending, bits) {
+        (false, _) => order,
+        (true, 32..) => format!("~{order}"),
+        (true, _) => format!("{}u - {order}", (1_u32 << bits) - 1),
+    };
+    Ok(format!("\nfn order(row: u32, place: u32) -> u32 {{ return {key}; }}\n"))
+}
+
+/// The bits of an element's key, without those that are the same in all of a dtype.
+pub(super) fn bits_of(dtype: DType) -> u32 {
+    match dtype {
+        DType::Bool | DType::U8 => 8,
+        DType::U16 => 16,
+        _ => u32::BITS,
     }
 }
 
@@ -135,7 +198,7 @@ impl Operation for Sort {
     }
 
     fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.descending, self.keep).hash(words);
+        (self.descending, self.keep, self.bits).hash(words);
         true
     }
 
@@ -144,7 +207,7 @@ impl Operation for Sort {
         let mut words = self.input.shape.clone();
         *words.last_mut()? = keep;
         words.push(2);
-        let begun = Self { input: self.input.clone(), descending: self.descending, keep };
+        let begun = Self { input: self.input.clone(), descending: self.descending, keep, bits: self.bits };
         pays.then(|| Deferred::new(begun, words, DType::U32))
     }
 
@@ -157,65 +220,21 @@ impl Operation for Sort {
             if let Some(sorted) = self.native(call, &input).await? {
                 return call.followed(sorted).await;
             }
-            let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
-            let turned = if self.descending { "~" } else { "" };
-            let order = format!(
-                "\nfn order(row: u32, place: u32) -> u32 {{ return {turned}{}(element(row, place)); }}\n",
-                order(input.dtype)?
-            );
+            let order = self.order()?;
             if self.keep <= FEW && self.keep < length {
-                let parts = if rows < PARTS { (length / PART).clamp(1, PARTS) } else { 1 };
-                let mut writer = Writer::new(&first_words([rows, length, parts])?);
-                writer.function("element", &input, &input.shape, &groups, None)?;
-                let body = order + "fn place_of(row: u32, place: u32) -> u32 { return place; }\n";
-                let all = [rows, parts * self.keep, 2];
-                let shape = if parts > 1 { &all[..] } else { &call.of.shape };
-                let mut found = self.first(call.engine, writer, body, [rows, length, parts], shape).await?;
-                if parts > 1 {
-                    let length = all[1];
-                    let mut writer = Writer::new(&first_words([rows, length, 1])?);
-                    let words = Typed::of(Source::Tensor(found.clone()), &[found.len()], DType::U32);
-                    writer.function("word_of", &words, &words.shape, &[("i", 0..1)], None)?;
-                    let at = "2u * (row * words[0].y + place)";
-                    let body = format!(
-                        "\nfn order(row: u32, place: u32) -> u32 {{ return word_of({at}); }}\n\
-                         fn place_of(row: u32, place: u32) -> u32 {{ return word_of({at} + 1u); }}\n"
-                    );
-                    found = self.first(call.engine, writer, body, [rows, length, 1], &call.of.shape).await?;
-                }
-                return call.followed(found).await;
+                let few = self.few(call, &input, &order).await?;
+                return call.followed(few).await;
             }
-            let mut writer = Writer::new(&[word(rows)?, word(length)?]);
-            writer.function("element", &input, &input.shape, &groups, None)?;
-            let body = format!("{order}\n{BLOCKS}");
-            let full: Vec<usize> = input.shape.iter().copied().chain([2]).listed();
-            let first = writer.tensors().first().cloned();
-            let mut sorted = call.engine.output_async(first.as_ref(), DType::U32, &full, "sort").await?;
-            let workgroups = [length.div_ceil(BLOCK), rows, 1];
-            Composed {
-                name: "sort_blocks",
-                writer: &writer,
-                output: "u32",
-                body: &body,
-                workgroups,
-                flops: 0,
-                rounds: 0,
+            let keys = Keys { input: &input, order: &order, bits: self.bits, rows, length, keep: self.keep };
+            if length <= LONGEST {
+                let writer = keys.short()?;
+                let output = call.output(&writer, DType::U32, "sort").await?;
+                keys.sort_short(call.engine, &writer, ("u32", PAIRS), &output).await?;
+                return call.followed(output).await;
             }
-            .run(call.engine, &sorted)
-            .await?;
-            let mut width = BLOCK;
-            let mut spare: Option<Tensor> = None;
-            while width < length {
-                let target = match spare.take() {
-                    Some(spare) => spare,
-                    None => call.engine.output_async(Some(&sorted), DType::U32, &full, "sort").await?,
-                };
-                merge(call.engine, [rows, length, width], &sorted, &target).await?;
-                spare = Some(std::mem::replace(&mut sorted, target));
-                width *= 2;
-            }
+            let mut sorted = keys.sort_long(call.engine).await?;
             if self.keep < length {
-                let mut ranges: Vec<_> = full.iter().map(|&side| 0..side).listed();
+                let mut ranges: Vec<_> = sorted.shape().iter().map(|&side| 0..side).listed();
                 ranges[rank - 1] = 0..self.keep;
                 sorted = compute(call.engine, &sliced(&Typed::read(&sorted), &ranges, &vec![1; ranges.len()])).await?;
             }
@@ -224,20 +243,18 @@ impl Operation for Sort {
     }
 }
 
-/// Runs of this width, two by two.
-async fn merge(engine: &Engine, [rows, length, width]: [usize; 3], from: &Tensor, to: &Tensor) -> Result<()> {
-    let mut writer = Writer::new(&[word(rows)?, word(length)?, word(width)?]);
-    let flat = Typed::of(Source::Tensor(from.clone()), &[from.len()], DType::U32);
-    writer.function("word_of", &flat, &flat.shape, &[("i", 0..1)], None)?;
-    let body = format!("\n{MERGE}");
-    let workgroups = [length.div_ceil(256), rows, 1];
-    Composed { name: "sort_merge", writer: &writer, output: "u32", body: &body, workgroups, flops: 0, rounds: 0 }
-        .run(engine, to)
-        .await
-}
-
 /// The first `keep` elements of the last axis in their order: what [`order`] makes of each, and its place, as u32.
 pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [Arc<Typed>; 2] {
+    sort_bits(input, keep, descending, bits_of(input.dtype))
+}
+
+/// Whole numbers from 0 to `most` in ascending order, as [`sort_words`].
+pub(super) fn sort_below(input: &Arc<Typed>, most: usize) -> [Arc<Typed>; 2] {
+    let bits = (usize::BITS - most.leading_zeros()).clamp(1, u32::BITS);
+    sort_bits(input, input.shape.last().copied().unwrap_or_default(), false, bits)
+}
+
+pub(super) fn sort_bits(input: &Arc<Typed>, keep: usize, descending: bool, bits: u32) -> [Arc<Typed>; 2] {
     let mut shape = input.shape.clone();
     if let Some(last) = shape.last_mut() {
         *last = keep;
@@ -248,7 +265,7 @@ pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [
     }
     let mut words = shape.clone();
     words.push(2);
-    let sorted = Deferred::new(Sort { input: input.rounded(), descending, keep }, words, DType::U32);
+    let sorted = Deferred::new(Sort { input: input.rounded(), descending, keep, bits }, words, DType::U32);
     [0, 1].map(|offset| {
         let strides = contiguous(shape).into_iter().map(|stride| 2 * stride).listed();
         let view = View { source: Source::Deferred(sorted.clone()), offset, strides };
@@ -299,15 +316,23 @@ impl Expr {
         if settled.dtype().is_ok_and(is_ordered) && settled.shape().is_ok_and(is_one) {
             return settled;
         }
-        if settled.engine.is_processors() && settled.dtype().is_ok_and(is_ordered) {
+        let is_processors = settled.engine.is_processors();
+        if settled.dtype().is_ok_and(is_ordered)
+            && settled.shape().is_ok_and(|shape| is_processors || Order::is_one_kernel(shape, axis))
+            && (is_processors || settled.dtype().is_ok_and(|dtype| !host::is_wide(dtype)))
+        {
             return settled.derived(|typed| {
                 let axis = axis_of(axis, typed.shape.len())?;
                 if typed.shape.contains(&0) {
                     return Ok(typed.clone());
                 }
+                // A kernel stores single elements, as words.
                 let input = to_last(typed, axis);
-                let shape = input.shape.clone();
-                Ok(with_last(&Typed::deferred(Order { input, descending }, shape, typed.dtype), axis))
+                let input = if is_processors { input } else { input.rounded().widened() };
+                let (shape, dtype) = (input.shape.clone(), input.dtype);
+                let bits = bits_of(typed.dtype);
+                let sorted = Typed::deferred(Order { input, descending, bits }, shape, dtype);
+                Ok(with_last(&sorted, axis).narrowed(typed.dtype))
             });
         }
         settled.gathered(&settled.argsort(axis, descending), axis)
