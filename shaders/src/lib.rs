@@ -103,6 +103,7 @@ pub mod tensor {
         ELEMENTWISE_ROWS = "tensor/elementwise_rows.wgsl";
         FFT = "tensor/fft.wgsl";
         FFT_REAL = "tensor/fft_real.wgsl";
+        FFT_TILE = "tensor/fft_tile.wgsl";
         FIRST_OF_ROWS = "tensor/first_of_rows.wgsl";
         GRID_SAMPLE = "tensor/grid_sample.wgsl";
         INTERPOLATE = "tensor/interpolate.wgsl";

@@ -2,6 +2,7 @@
 //! length has radices at all; other lengths are convolutions with a chirp. The statements are text: a pass is unrolled, because WGSL's compilers do not
 //! unroll loops over registers.
 
+use super::tile;
 use cantus_base::listed::Listed;
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
@@ -47,6 +48,19 @@ pub(super) fn smooth(least: usize) -> usize {
     best
 }
 
+/// The radices of the passes of a length, where those for its power of two are a tile's: as [`radices`], with how many are tiles' behind the others.
+pub(super) fn passes(length: usize) -> Option<(Vec<usize>, usize)> {
+    let twos = length.trailing_zeros();
+    let tiles = tile::radices(twos);
+    if tiles.is_empty() {
+        return Some((radices(length)?, 0));
+    }
+    let mut all = radices(length >> twos)?;
+    let count = tiles.len();
+    all.extend(tiles);
+    Some((all, count))
+}
+
 /// The text of a pass. The first needs no factors.
 pub(super) fn pass(radix: usize, is_first: bool) -> String {
     let (mut load, mut store) = (String::new(), String::new());
@@ -71,7 +85,7 @@ pub(super) fn pass(radix: usize, is_first: bool) -> String {
     let butterfly = match radix {
         2 => "let z0 = x0 + x1;\nlet z1 = x0 - x1;\n".to_owned(),
         4 => four(["x0", "x1", "x2", "x3"], "z"),
-        8 => eight(),
+        8 => eight(["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"], "z"),
         _ => odd(radix),
     };
     let frame = FRAME.replace("// LOAD\n", &load).replace("// BUTTERFLY\n", &butterfly).replace("// STORE\n", &store);
@@ -79,7 +93,7 @@ pub(super) fn pass(radix: usize, is_first: bool) -> String {
 }
 
 /// Four numbers.
-fn four([a, b, c, d]: [&str; 4], to: &str) -> String {
+pub(super) fn four([a, b, c, d]: [&str; 4], to: &str) -> String {
     format!(
         "let {to}_sum = {a} + {c};\nlet {to}_difference = {a} - {c};\nlet {to}_other = {b} + {d};\n\
          let {to}_turned = turned_back({b} - {d});\nlet {to}0 = {to}_sum + {to}_other;\n\
@@ -89,12 +103,16 @@ fn four([a, b, c, d]: [&str; 4], to: &str) -> String {
 }
 
 /// Eight numbers: the even and the odd ones, four each.
-fn eight() -> String {
-    let mut text = four(["x0", "x2", "x4", "x6"], "e") + &four(["x1", "x3", "x5", "x7"], "o");
-    text += "let t0 = o0;\nlet t1 = 0.70710678 * (o1 + turned_back(o1));\nlet t2 = turned_back(o2);\n\
-             let t3 = 0.70710678 * (turned_back(o3) - o3);\n";
+pub(super) fn eight([a, b, c, d, e, f, g, h]: [&str; 8], to: &str) -> String {
+    let (even, odd) = (format!("{to}e"), format!("{to}o"));
+    let mut text = four([a, c, e, g], &even) + &four([b, d, f, h], &odd);
+    let _ = write!(
+        text,
+        "let {to}t0 = {odd}0;\nlet {to}t1 = 0.70710678 * ({odd}1 + turned_back({odd}1));\nlet {to}t2 = turned_back({odd}2);\n\
+         let {to}t3 = 0.70710678 * (turned_back({odd}3) - {odd}3);\n"
+    );
     for s in 0..4 {
-        let _ = writeln!(text, "let z{s} = e{s} + t{s};\nlet z{} = e{s} - t{s};", s + 4);
+        let _ = writeln!(text, "let {to}{s} = {even}{s} + {to}t{s};\nlet {to}{} = {even}{s} - {to}t{s};", s + 4);
     }
     text
 }

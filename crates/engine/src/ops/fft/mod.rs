@@ -5,6 +5,7 @@
 mod butterfly;
 mod convolve;
 mod rows;
+mod tile;
 mod transform;
 
 pub use convolve::Overlap;

@@ -6,7 +6,8 @@ use std::f64::consts::PI;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::butterfly::{ROOT, pass, radices, smooth};
+use super::butterfly::{ROOT, pass, passes, smooth};
+use super::tile::Tile;
 use crate::backend::BoxFuture;
 use crate::backend::native::{FftShape, Function, NativeOperation};
 use crate::engine::{Engine, Tensor};
@@ -192,8 +193,8 @@ impl Operation for Transform {
             if let Some(result) = self.native(call, &input).await? {
                 return call.followed(result).await;
             }
-            let result = match radices(input.shape[rank - 2]) {
-                Some(radices) => by_radices(call.engine, &input, &radices, self.inverse).await?,
+            let result = match passes(input.shape[rank - 2]) {
+                Some((radices, tiles)) => by_radices(call.engine, &input, (&radices, tiles), self.inverse).await?,
                 None => by_chirp(call.engine, &input, self.inverse).await?,
             };
             call.followed(result).await
@@ -201,8 +202,13 @@ impl Operation for Transform {
     }
 }
 
-/// Passes, of which each reads what the one before stored.
-async fn by_radices(engine: &Engine, input: &Arc<Typed>, radices: &[usize], inverse: bool) -> Result<Tensor> {
+/// Passes, of which each reads what the one before stored. The last `tiles` are a workgroup's work for many numbers.
+async fn by_radices(
+    engine: &Engine,
+    input: &Arc<Typed>,
+    (radices, tiles): (&[usize], usize),
+    inverse: bool,
+) -> Result<Tensor> {
     let shape = &input.shape;
     let rank = shape.len();
     let (rows, length) = (product(&shape[..rank - 2]), shape[rank - 2]);
@@ -220,10 +226,16 @@ async fn by_radices(engine: &Engine, input: &Arc<Typed>, radices: &[usize], inve
             Some(spare) => spare,
             None => engine.output_async(writer.tensors().first(), DType::F32, shape, "fft").await?,
         };
-        let body = pass(radix, number == 0);
-        let workgroups = [product(&[rows, length / radix]).div_ceil(64), 1, 1];
-        let flops = product(&[rows, length, 5 * radix.ilog2() as usize]);
-        Composed { name: "fft", writer: &writer, output: "vec2f", body: &body, workgroups, flops, rounds: 0 }
+        let count = product(&[rows, length]);
+        let (name, body, groups) = if number + tiles >= radices.len() {
+            let tile = Tile::new(radix, length, count, span);
+            ("fft_tile", tile.text(), tile.workgroups(count))
+        } else {
+            ("fft", pass(radix, number == 0), (count / radix).div_ceil(64))
+        };
+        let workgroups = [groups, 1, 1];
+        let flops = product(&[count, 5 * radix.ilog2() as usize]);
+        Composed { name, writer: &writer, output: "vec2f", body: &body, workgroups, flops, rounds: 0 }
             .run(engine, &to)
             .await?;
         let read = std::mem::replace(&mut from, Typed::read(&to));
