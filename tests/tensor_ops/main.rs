@@ -6,6 +6,7 @@
 mod arrange;
 mod assemble;
 mod conv2d;
+mod counted;
 mod create;
 mod cudarc;
 #[path = "../../examples/digits.rs"]

@@ -414,7 +414,7 @@ impl Writer {
 }
 
 /// Word `place` of the uniform.
-fn word_text(place: usize) -> String {
+pub(in crate::ops) fn word_text(place: usize) -> String {
     format!("words[{}].{}", place / 4, ["x", "y", "z", "w"][place % 4])
 }
 

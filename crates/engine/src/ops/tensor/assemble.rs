@@ -1,4 +1,4 @@
-//! Tensors put together from parts. Each part is written to its place by a kernel of its own. `concat`, `stack` and `pad` record it. Parts must not
+//! Tensors put together from parts. One kernel writes as many parts to their places as it can bind. `concat`, `stack` and `pad` record it. Parts must not
 //! overlap, and together they fill the result, which begins unspecified. The CPU copies all parts in one native operation; elsewhere types narrower than a
 //! word are assembled in a wide one, since kernels store whole words.
 
@@ -9,7 +9,7 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{AssembleShape, CopyShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, tensors, word};
+use crate::ops::expr::emit::{MOST_TENSORS, Writer, tensors, word, word_text};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
@@ -91,48 +91,64 @@ impl Assemble {
             let whole = Typed::deferred(Self { parts }, call.of.shape.clone(), call.of.dtype.computed());
             return compute(call.engine, &whole.narrowed(call.of.dtype)).await;
         }
-        let mut output: Option<Tensor> = None;
-        for (part, at) in &self.parts {
-            if part.shape.contains(&0) {
-                continue;
-            }
-            let part = call.slim(part).await?;
-            let target = match &output {
-                Some(target) => target.clone(),
-                None => {
-                    let mut inputs = Vec::new();
-                    tensors(&part, &mut inputs);
-                    call.engine.output_async(inputs.first(), call.of.dtype, &call.of.shape, "assemble").await?
-                }
-            };
-            place(call.engine, &part, at, &target).await?;
-            output = Some(target);
+        let mut parts: Vec<(Arc<Typed>, &[usize])> = Vec::new();
+        for (part, at) in self.parts.iter().filter(|(part, _)| !part.shape.contains(&0)) {
+            parts.push((call.slim(part).await?, at));
         }
-        match output {
-            Some(output) => Ok(output),
-            None => call.engine.output_async(None, call.of.dtype, &call.of.shape, "assemble").await,
+        let mut inputs = Vec::new();
+        parts.iter().for_each(|(part, _)| tensors(part, &mut inputs));
+        let output = call.engine.output_async(inputs.first(), call.of.dtype, &call.of.shape, "assemble").await?;
+        let mut rest = &parts[..];
+        while let Some((first, _)) = rest.first() {
+            let mut bound = Vec::new();
+            tensors(first, &mut bound);
+            // As many more as bind no more tensors than a kernel may.
+            let more = rest.iter().skip(1).take(MOST_PARTS - 1).take_while(|(part, _)| {
+                tensors(part, &mut bound);
+                bound.len() <= MOST_TENSORS
+            });
+            let (now, later) = rest.split_at(1 + more.count());
+            place_all(call.engine, now, &output).await?;
+            rest = later;
         }
+        Ok(output)
     }
 }
 
-/// Writes a part that is not empty into a tensor whose elements fill words: `at` is where its first element goes, along every axis.
-pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], target: &Tensor) -> Result<()> {
+/// Parts that a kernel writes, at most.
+const MOST_PARTS: usize = 16;
+
+/// Writes parts that are not empty into a tensor whose elements fill words. Beside each part is the place of its first element, along every axis.
+async fn place_all(engine: &Engine, parts: &[(Arc<Typed>, &[usize])], target: &Tensor) -> Result<()> {
     let strides = contiguous(target.shape());
-    let count = part.count();
     word(target.len())?;
-    let mut writer = Writer::new(&[word(count)?]);
-    let groups = [("i", 0..part.shape.len())];
-    writer.function("element", part, &part.shape, &groups, None)?;
-    let offset = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
-    let view = View { source: Source::Indices, offset, strides };
-    let to = Typed::new(Node::Read(view), part.shape.clone(), DType::U32);
-    writer.function("place", &to, &part.shape, &groups, None)?;
-    let body = format!("\n{ASSEMBLE}");
+    let counts: Vec<u32> = parts.iter().map(|(part, _)| word(part.count())).try_listed()?;
+    let mut writer = Writer::new(&counts);
+    let mut statements = String::new();
+    for (number, (part, at)) in parts.iter().enumerate() {
+        let groups = [("i", 0..part.shape.len())];
+        writer.function(&format!("element{number}"), part, &part.shape, &groups, None)?;
+        let offset = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+        let view = View { source: Source::Indices, offset, strides: strides.clone() };
+        let to = Typed::new(Node::Read(view), part.shape.clone(), DType::U32);
+        writer.function(&format!("place{number}"), &to, &part.shape, &groups, None)?;
+        let count = word_text(number);
+        statements += &format!(
+            "    if i < {count} {{\n        y[place{number}(i)] = element{number}(i);\n        return;\n    }}\n    i -= {count};\n"
+        );
+    }
+    let body = format!("\n{}", ASSEMBLE.replace("    // PARTS\n", &statements));
+    let count: usize = parts.iter().map(|(part, _)| part.count()).sum();
     let workgroups = [count.div_ceil(256), 1, 1];
     let output = stored(target.dtype());
     Composed { name: "assemble", writer: &writer, output, body: &body, workgroups, flops: 0, rounds: 0 }
         .run(engine, target)
         .await
+}
+
+/// Writes a part that is not empty, as [`place_all`].
+pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], target: &Tensor) -> Result<()> {
+    place_all(engine, &[(part.clone(), at)], target).await
 }
 
 /// An assembly of any dtype.
