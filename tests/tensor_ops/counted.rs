@@ -1,4 +1,5 @@
-//! Dispatches of operations, and the bytes that they bind, on a device without native operations: what a GPU's time follows, counted where there is none.
+//! Dispatches of operations, and the bytes that they bind, on a device without native operations. A GPU's time follows them, and no GPU is needed to count
+//! them.
 //! `cargo test -p cantus-tests --test tensor_ops counted -- --nocapture` prints the table that the notes of hardware have.
 
 use cantus::ops::{Attention, Expr, Interpolation, rand};
