@@ -356,7 +356,18 @@ fn invalid_texts_stay_invalid() {
         "@compute @workgroup_size(1) fn f(@location(0) v: f32) {}",
         "struct S { @location(0) v: f32 }\n@compute @workgroup_size(1) fn f(s: S) {}",
         "@compute @workgroup_size(1) fn f() -> @location(0) f32 { return 1.0; }",
+        // Entry points.
+        "@compute @workgroup_size(1) fn f(@builtin(local_invocation_index) a: u32, @builtin(local_invocation_index) b: u32) {}",
+        "struct S { @builtin(local_invocation_index) v: u32 }\nalias A = S;\n\
+         @compute @workgroup_size(1) fn f(s: A, @builtin(local_invocation_index) b: u32) {}",
+        "struct S { @builtin(sample_mask) a: u32, @builtin(sample_mask) b: u32 }\n@fragment fn f() -> S { return S(); }",
+        "@compute @workgroup_size(8i, 8, 8u) fn f() {}",
+        "const a = 8u; override b = 8i;\n@compute @workgroup_size(a, b) fn f() {}",
+        "var<workgroup> unused: u32;\n@group(0) @binding(0) var<storage, read_write> n: atomic<u32>;\nfn g() { atomicAdd(&n, 1u); }\n\
+         @vertex fn f() -> @builtin(position) vec4f { g(); return vec4f(); }",
         // Beyond what a function is defined for.
+        "enable f16;\nconst c = mix(60000h, 60000h, -60000h);",
+        "enable f16;\nconst c = refract(vec2h(300h), vec2h(300h), 1h);",
         "fn f(v: mat2x2f) -> mat2x2f { return -v; }",
         "fn f(v: f32) -> f32 { return clamp(v, 2.0, 1.0); }",
         "fn f(v: vec2i) -> vec2i { return clamp(v, vec2i(0, 3), vec2i(1, 2)); }",
@@ -411,6 +422,12 @@ fn valid_texts_stay_valid() {
         "fn f(a: u32, b: i64, c: bool) -> i64 { return select(b, i64(a), c) + select(i64(a), i64(1.5f), c); }",
         "fn f(a: u32, c: bool) -> u32 { let x = u64(a); return u32(x) + u32(select(u64(a), 7lu, c)); }",
         "fn f(a: vec2f, c: bool) -> vec2<f64> { return select(vec2<f64>(a), vec2<f64>(1.0lf, 2.0lf), c); }",
+        "@compute @workgroup_size(8u, 8) fn f(@builtin(local_invocation_index) a: u32, @builtin(workgroup_id) b: vec3u) {}",
+        "struct S { @builtin(sample_mask) a: u32 }\n@fragment fn f(s: S) -> @builtin(sample_mask) u32 { return s.a; }",
+        "@group(0) @binding(0) var<storage, read_write> n: atomic<u32>;\nfn g() { atomicAdd(&n, 1u); }\n\
+         @fragment fn e() { g(); }\n@vertex fn f() -> @builtin(position) vec4f { return vec4f(); }",
+        "fn f() { var<function,> x: array<i32, 4,>; x[0] = 1; }",
+        "enable f16;\nconst c = 0xEp-2h; const d = 0x3.2p+2h;\n@group(0) @binding(0) var<storage> h: array<f16>;",
         "const z = 0i; fn f() { let a = false && 1 / z == 0; const s = 31u; let b = true || i32(1 << s) < 0; }",
         "const z = 0.0f; const a = !(true || 1f / z == 0) && (true || sqrt(z - 1) > 2);",
         "var<workgroup> w: atomic<u32>; fn f(a: bool) -> bool { return a && atomicCompareExchangeWeak(&w, 0u, 1u).exchanged; }",

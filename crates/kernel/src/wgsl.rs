@@ -69,7 +69,11 @@ fn all_capabilities() -> Capabilities {
     let always = Capabilities::SHADER_FLOAT16_IN_FLOAT32
         | Capabilities::CUBE_ARRAY_TEXTURES
         | Capabilities::STORAGE_TEXTURE_16BIT_NORM_FORMATS
-        | Capabilities::TEXTURE_EXTERNAL;
+        | Capabilities::TEXTURE_EXTERNAL
+        // Of render stages beside the kernel.
+        | Capabilities::MULTISAMPLED_SHADING
+        | Capabilities::CLIP_DISTANCES
+        | Capabilities::DUAL_SOURCE_BLENDING;
     OPTIONAL.iter().fold(always, |all, (capability, _)| all | *capability)
 }
 
@@ -220,6 +224,14 @@ impl Parsed {
         if let Some((span, reason)) = textures::refusal(&module) {
             return Err(invalid(source.report(reason, span, "here".to_owned()), Some(span)));
         }
+        // Before functions are copied for their arguments: those that nothing calls are left out then.
+        let misused = attributes.and_then(|_| atomics::misused(&module, source.for_naga()));
+        if let Some((span, reason)) = misused {
+            return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
+        }
+        if let Some((span, reason)) = amend::arguments::mismatch(&module) {
+            return Err(invalid(source.report(reason, span, "here".to_owned()), Some(span)));
+        }
         amend::amend(&mut module, attributes.unwrap_or(&Attributes::new())).map_err(|reason| invalid(reason, None))?;
         if let Some(span) = large_type(&module) {
             let report = format!(
@@ -227,10 +239,6 @@ impl Parsed {
                  members (make it simpler)"
             );
             return Err(invalid(report, Some(span)));
-        }
-        let misused = attributes.and_then(|_| atomics::misused(&module, source.for_naga()));
-        if let Some((span, reason)) = misused {
-            return Err(invalid(source.report(reason.to_owned(), span, "here".to_owned()), Some(span)));
         }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
         // Programs on wgpu share structures with atomics between kernels that write them and kernels that only read: naga takes both.

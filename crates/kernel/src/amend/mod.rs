@@ -1,6 +1,7 @@
 //! naga's module between its front end and its validator: the changes correct what naga 30 gets wrong or cannot write. `docs/naga.md` lists the
 //! reasons. Modules without such constructs stay as they are.
 
+pub(crate) mod arguments;
 #[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]
 #[doc(hidden)]
 pub mod components;

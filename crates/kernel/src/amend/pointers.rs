@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use naga::proc::{ResolveContext, TypeResolution};
+use naga::proc::TypeResolution;
 use naga::{
     AddressSpace, Arena, Block, Expression, Function, FunctionArgument, GlobalVariable, Handle, ImageClass,
     LocalVariable, Module, Range, Span, Statement, Type, TypeInner,
@@ -157,25 +157,7 @@ impl Work<'_> {
         if self.depth > DEEPEST {
             return None;
         }
-        let types = {
-            let module = &*self.module;
-            let context = ResolveContext {
-                constants: &module.constants,
-                overrides: &module.overrides,
-                types: &module.types,
-                special_types: &module.special_types,
-                global_vars: &module.global_variables,
-                local_vars: &function.local_variables,
-                functions: &self.old,
-                arguments: &function.arguments,
-            };
-            let mut types: Vec<TypeResolution> = Vec::with_capacity(function.expressions.len());
-            for (_, expression) in function.expressions.iter() {
-                let ty = context.resolve(expression, |handle| Ok(&types[handle.index()])).ok()?;
-                types.push(ty);
-            }
-            types
-        };
+        let types = super::arguments::types(self.module, &self.old, &function)?;
         let mut body = std::mem::take(&mut function.body);
         self.block(&mut function, &types, &mut body)?;
         function.body = body;

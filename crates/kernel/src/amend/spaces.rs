@@ -16,6 +16,8 @@ pub(super) fn settle(module: &mut Module) {
         .global_variables
         .iter()
         .filter(|(_, variable)| matches!(variable.space, AddressSpace::Uniform | AddressSpace::Immediate))
+        // An array without a length is for storage alone.
+        .filter(|(_, variable)| !module.types[variable.ty].inner.is_dynamically_sized(&module.types))
         .filter(|(_, variable)| !fits_uniform(module, variable.ty))
         .map(|(handle, _)| handle)
         .collect();

@@ -74,7 +74,7 @@ const COMPUTED: [&str; 60] = [
 
 /// Returns the first of them, and what is wrong.
 pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
-    input(tree).or_else(|| undeclared(tree)).or_else(|| without_value(tree, &[]))
+    input(tree).or_else(|| undeclared(tree)).or_else(|| without_value(tree, &[])).or_else(|| unsaid(tree))
 }
 
 /// Returns the first of them that an entry point reaches, where overrides have become constants.
@@ -84,22 +84,8 @@ pub(super) fn fault_of(tree: &Tree<'_>, entry: &str) -> Option<(Place, String)> 
 
 /// The expressions of functions that an entry point does not reach, from the first to behind the last of each.
 fn unreached(tree: &Tree<'_>, entry: &str) -> Vec<(ExprId, ExprId)> {
-    let mut reached = vec![false; tree.functions.len()];
     let first = tree.functions.iter().position(|function| function.is_entry && function.name.text(tree.text) == entry);
-    let mut left: Vec<usize> = first.into_iter().collect();
-    while let Some(at) = left.pop() {
-        let (Some(known), Some(function)) = (reached.get_mut(at), tree.functions.get(at)) else { continue };
-        if std::mem::replace(known, true) {
-            continue;
-        }
-        let (first, end) = function.exprs;
-        left.extend((first..end).filter_map(|id| {
-            let ExprKind::Call { callee, .. } = tree.expr(id).kind else { return None };
-            let ExprKind::Name { name, local, .. } = tree.expr(callee).kind else { return None };
-            let DeclKind::Function(number) = tree.decl(tree.named(name, local)?).kind else { return None };
-            usize::try_from(number).ok()
-        }));
-    }
+    let reached = super::entry::reached(tree, first);
     let others = tree.functions.iter().zip(reached).filter(|(_, is_reached)| !is_reached);
     others.map(|(function, _)| function.exprs).listed()
 }
@@ -111,7 +97,12 @@ fn without_value(tree: &Tree<'_>, outside: &[(ExprId, ExprId)]) -> Option<(Place
     // An operand that is not evaluated may have no value.
     let skipped = unevaluated(tree, &mut evaluator);
     let skipped: Vec<Place> = skipped.into_iter().map(|(_, right, _)| tree.expr(right).place).listed();
-    let is_skipped = |place: Place| skipped.iter().any(|all| all.start <= place.start && place.end <= all.end);
+    let within = |place: Place, all: &Place| all.start <= place.start && place.end <= all.end;
+    // The length of an array is evaluated all the same.
+    let types: Vec<Place> = if skipped.is_empty() { Vec::new() } else { template_arguments(tree) };
+    let is_skipped = |place: Place| {
+        skipped.iter().any(|all| within(place, all) && !types.iter().any(|ty| within(*ty, all) && within(place, ty)))
+    };
     let inside = |id: ExprId| !outside.iter().any(|&(first, end)| (first..end).contains(&id));
     numbered(tree).filter(|&id| inside(id)).find_map(|id| {
         let place = tree.expr(id).place;
@@ -144,6 +135,14 @@ fn without_value(tree: &Tree<'_>, outside: &[(ExprId, ExprId)]) -> Option<(Place
     })
 }
 
+fn template_arguments(tree: &Tree<'_>) -> Vec<Place> {
+    let lists = tree.exprs.iter().filter_map(|expr| match expr.kind {
+        ExprKind::Name { templates, .. } => Some(tree.list(templates)),
+        _ => None,
+    });
+    lists.flatten().map(|&id| tree.expr(id).place).listed()
+}
+
 /// Returns what is wrong with the types of a call: those that naga does not compare.
 fn mismatch(
     evaluator: &mut Evaluator<'_>,
@@ -169,7 +168,21 @@ fn mismatch(
         ("extractBits" | "insertBits", [number, ..]) => {
             let (ty, _) = inference.vector(*number)?;
             let is_whole = matches!(ty, Ty::Int | Ty::I32 | Ty::U32);
+            if is_whole && name == "insertBits" {
+                let ((ty, size), (other, count)) = (inference.vector(*number)?, inference.vector(*arguments.get(1)?)?);
+                let is_same = size == count && ty.common(other).is_some();
+                return (!is_same).then(|| "`insertBits` takes two values of one type".to_owned());
+            }
             (!is_whole).then(|| format!("`{name}` takes whole numbers, not {}", ty.word()))
+        }
+        ("subgroupElect", [_, ..]) => Some("`subgroupElect` takes no arguments".to_owned()),
+        ("refract", [a, b, _]) => {
+            let ((_, n), (_, m)) = (inference.vector(*a)?, inference.vector(*b)?);
+            (n != m).then(|| "`refract` takes two vectors of one size".to_owned())
+        }
+        ("quadBroadcast", [_, lane]) => {
+            let lane = evaluator.whole(*lane).filter(|lane| !(0..4).contains(lane))?;
+            Some(format!("the lane {lane} of `quadBroadcast` is not from 0 to 3"))
         }
         (_, [_, lane]) if name.starts_with("subgroupShuffle") || name == "subgroupBroadcast" => {
             let lane = evaluator.whole(*lane).filter(|lane| !(0..128).contains(lane))?;
@@ -199,8 +212,11 @@ fn call(evaluator: &mut Evaluator<'_>, id: ExprId, name: &str, arguments: &[Expr
         }
         "extractBits" | "insertBits" => {
             let first = arguments.len().checked_sub(2)?;
-            let (offset, count) = (whole(evaluator, first), whole(evaluator, first + 1));
-            if offset.unwrap_or(0).saturating_add(count.unwrap_or(0)) > 32 {
+            // A value at run time is clamped, and the other one with it.
+            let sum = whole(evaluator, first)
+                .zip(whole(evaluator, first + 1))
+                .map(|(offset, count)| offset.saturating_add(count));
+            if sum.is_some_and(|sum| sum > 32) {
                 return Some(format!("`{name}` reaches beyond the 32 bits of its number"));
             }
         }
@@ -224,6 +240,17 @@ fn call(evaluator: &mut Evaluator<'_>, id: ExprId, name: &str, arguments: &[Expr
         return Some(format!("`{name}` has no value of its type for these constants"));
     }
     None
+}
+
+/// A constant that is to be an `i32`, since nothing says another type, and has no value of it. naga takes one of another type.
+fn unsaid(tree: &Tree<'_>) -> Option<(Place, String)> {
+    let mut evaluator = Evaluator::new(tree);
+    tree.decls.iter().find_map(|decl| {
+        let is_concrete = matches!(decl.kind, DeclKind::Let | DeclKind::Var | DeclKind::Override) && decl.ty.is_none();
+        let init = decl.init.filter(|_| is_concrete)?;
+        let number = evaluator.beyond_signed(init)?;
+        Some((tree.expr(init).place, format!("{number} is not a value of i32 (write {number}u, or the type)")))
+    })
 }
 
 /// An operand that names nothing. naga does not look at what `&&` and `||` need not evaluate.

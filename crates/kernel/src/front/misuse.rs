@@ -6,11 +6,15 @@ use super::uniformity::function_called;
 
 /// Returns the first of them, and what is wrong.
 pub(super) fn fault(tree: &Tree<'_>) -> Option<(Place, String)> {
-    address_space(tree).or_else(|| store(tree)).or_else(|| texture_store(tree)).or_else(|| for_pixels(tree))
+    address_space(tree)
+        .or_else(|| pointer(tree))
+        .or_else(|| store(tree))
+        .or_else(|| texture_store(tree))
+        .or_else(|| for_pixels(tree))
 }
 
 /// The variable of the module that a declaration is, with the words in its angle brackets.
-fn variable<'t>(tree: &Tree<'t>, decl: &Decl) -> Option<Vec<&'t str>> {
+pub(super) fn variable<'t>(tree: &Tree<'t>, decl: &Decl) -> Option<Vec<&'t str>> {
     let name = decl.name.text(tree.text);
     let is_module =
         decl.kind == DeclKind::Var && tree.module.get(name).is_some_and(|&id| tree.decl(id).name == decl.name);
@@ -19,7 +23,7 @@ fn variable<'t>(tree: &Tree<'t>, decl: &Decl) -> Option<Vec<&'t str>> {
 }
 
 /// The word of a type, and the texts of what is in its angle brackets.
-fn of_type<'t>(tree: &Tree<'t>, decl: &Decl) -> Option<(&'t str, Vec<&'t str>)> {
+pub(super) fn of_type<'t>(tree: &Tree<'t>, decl: &Decl) -> Option<(&'t str, Vec<&'t str>)> {
     let ExprKind::Name { name, templates, .. } = tree.expr(decl.ty?).kind else { return None };
     let text = |&id: &u32| tree.expr(id).place.text(tree.text);
     Some((name.text(tree.text), tree.list(templates).iter().map(text).collect()))
@@ -34,6 +38,34 @@ fn address_space(tree: &Tree<'_>) -> Option<(Place, String)> {
         let name = decl.name.text(tree.text);
         let reason = || format!("a {ty} takes no address space: write `var {name}: …`");
         (is_handle && !space.is_empty()).then(|| (decl.name, reason()))
+    })
+}
+
+/// A type of pointers that no memory has: to storage that is only written, and to atomics in memory of one invocation or in a uniform.
+fn pointer(tree: &Tree<'_>) -> Option<(Place, String)> {
+    tree.exprs.iter().find_map(|expr| {
+        let ExprKind::Name { name, templates, local } = expr.kind else { return None };
+        if name.text(tree.text) != "ptr" || tree.named(name, local).is_some() {
+            return None;
+        }
+        let [space, ty, access @ ..] = tree.list(templates) else { return None };
+        let word = |id: u32| tree.expr(id).place.text(tree.text);
+        let reason = match (word(*space), access) {
+            ("storage", [access]) if word(*access) == "write" => {
+                "storage is `read` or `read_write`: `write` is for textures alone".to_owned()
+            }
+            ("storage", access)
+                if word(*ty).starts_with("atomic") && access.first().is_none_or(|&of| word(of) == "read") =>
+            {
+                "atomics are in storage that may be written: `ptr<storage, …, read_write>`".to_owned()
+            }
+            (space @ ("function" | "private" | "uniform"), _) if word(*ty).starts_with("atomic") => {
+                let where_to = if space == "uniform" { "a uniform" } else { "memory of one invocation" };
+                format!("atomics are in storage and workgroup memory, not in {where_to} (`ptr<{space}, …>`)")
+            }
+            _ => return None,
+        };
+        Some((expr.place, reason))
     })
 }
 

@@ -45,6 +45,7 @@ mod constants;
 pub(crate) mod diagnostics;
 mod domain;
 mod edits;
+mod entry;
 mod eval;
 mod features;
 mod flat;
@@ -159,7 +160,7 @@ impl<'t> Front<'t> {
         let tree = &self.0;
         let mut evaluator = eval::Evaluator::new(tree);
         let mut number = |id: Option<tree::ExprId>| match id {
-            Some(id) => evaluator.count(id).map(Some),
+            Some(id) => evaluator.count(id).filter(|&number| i32::try_from(number).is_ok()).map(Some),
             None => Some(None),
         };
         let structs = tree

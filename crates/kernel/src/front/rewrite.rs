@@ -11,15 +11,17 @@ use super::tree::{DeclId, DeclKind, ExprId, ExprKind, Operator, Place, StmtKind,
 use crate::behavior::Behavior;
 use cantus_base::listed::Listed;
 
-/// Builtins of constant expressions that naga's evaluator lacks.
-const LACKING: [&str; 31] = [
+/// Builtins of constant expressions that naga's evaluator lacks, or computes in float32, beyond whose range abstract numbers lie.
+const LACKING: [&str; 33] = [
     "bitcast",
     "determinant",
+    "distance",
     "extractBits",
     "faceForward",
     "frexp",
     "insertBits",
     "ldexp",
+    "length",
     "mix",
     "modf",
     "pack2x16float",
@@ -48,15 +50,20 @@ const LACKING: [&str; 31] = [
 
 /// Constants that naga computes wrong.
 pub(super) fn wrong(tree: &Tree<'_>) -> Vec<Edit> {
+    computed_wrong(tree, true)
+}
+
+/// `follows_let` where names that `let` gives to constants are constants for naga.
+fn computed_wrong(tree: &Tree<'_>, follows_let: bool) -> Vec<Edit> {
     let mut edits = super::halves::calls(tree);
     let constants = tree.constants();
-    edits.extend(super::vectors::edits(tree, &constants));
+    edits.extend(super::vectors::edits(tree, &constants, follows_let));
     // Nearly all texts end here.
     if !tree.text.contains("atanh") && !tree.text.contains(">>") {
         return edits;
     }
     let mut evaluator = Evaluator::new(tree);
-    evaluator.follows_let = true;
+    evaluator.follows_let = follows_let;
     for id in numbered(tree) {
         if !constants[id as usize] {
             continue;
@@ -76,12 +83,15 @@ pub(super) fn wrong(tree: &Tree<'_>) -> Vec<Edit> {
 
 /// All rewrites, for a text that naga refuses.
 pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
-    let mut edits = wrong(tree);
+    // Names of `let` become variables here.
+    let mut edits = computed_wrong(tree, false);
     edits.extend(extensions(tree));
     edits.extend(super::features::edits(tree));
     edits.extend(tree.diagnostics.iter().map(|&place| erased(place)));
     let minus = tree.double_minus.iter().map(|&at| Edit { start: at, end: at, text: " ".to_owned() });
     edits.extend(minus);
+    edits.extend(hexadecimal_halves(tree));
+    edits.extend(tree.trailing.iter().map(|&comma| erased(comma)));
     edits.extend(bracketed(tree));
     let constants = tree.constants();
     edits.extend(run_time_names(tree, &constants));
@@ -90,6 +100,19 @@ pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
     edits.extend(decided(tree));
     edits.extend(derivatives(tree, &constants));
     edits
+}
+
+/// `0x3p+2h`: naga takes such a literal for no number of `f16`.
+fn hexadecimal_halves(tree: &Tree<'_>) -> Vec<Edit> {
+    let mut evaluator = Evaluator::new(tree);
+    let halves = numbered(tree).filter(|&id| {
+        let expr = tree.expr(id);
+        let text = expr.place.text(tree.text);
+        matches!(expr.kind, ExprKind::Literal)
+            && text.ends_with('h')
+            && text.get(1..2).is_some_and(|x| x.eq_ignore_ascii_case("x"))
+    });
+    halves.filter_map(|id| replaced(tree, &mut evaluator, id)).listed()
 }
 
 /// `dpdx(1)`: a module may have render stages beside the kernel, and naga converts no abstract integer to the float that a derivative takes.
@@ -320,14 +343,22 @@ pub(super) fn refusal(tree: &Tree<'_>) -> Option<(Place, String)> {
         let reason = "a bitcast to or from f16 of something whose type is not clear here (use pack2x16float and unpack2x16float)";
         return Some((place, reason.to_owned()));
     }
-    let first = tree.misplaced.clone().or_else(|| extension(tree)).or_else(|| without_value(tree));
+    let first =
+        null(tree).or_else(|| tree.misplaced.clone()).or_else(|| extension(tree)).or_else(|| without_value(tree));
     let first = first.or_else(|| missing_end(tree)).or_else(|| super::constants::beyond_half(tree));
     let first = first.or_else(|| super::misuse::fault(tree)).or_else(|| super::domain::fault(tree));
+    let first = first.or_else(|| super::entry::fault(tree));
     first.or_else(|| super::aliases::conflict(tree)).or_else(|| {
         let place = super::features::linear_member(tree)?;
         let name = place.text(tree.text);
         Some((place, format!("`{name}` in a structure is not supported: make it a parameter of the entry point")))
     })
+}
+
+/// A character that WGSL has nowhere, not even in a comment.
+fn null(tree: &Tree<'_>) -> Option<(Place, String)> {
+    let at = u32::try_from(tree.text.find('\0')?).ok()?;
+    Some((Place { start: at, end: at + 1 }, "a null character is no part of a text".to_owned()))
 }
 
 /// A `return` without a value in a function that gives one.

@@ -133,6 +133,7 @@ pub(super) struct Function {
     pub parameters: List,
     pub is_entry: bool,
     pub is_compute: bool,
+    pub is_vertex: bool,
     /// The arguments of `@workgroup_size`.
     pub workgroup_size: List,
     pub has_result: bool,
@@ -262,6 +263,8 @@ pub(super) struct Tree<'t> {
     pub asserted: Vec<ExprId>,
     /// The first attribute, name, operator or statement that may not be there, and why.
     pub misplaced: Option<(Place, String)>,
+    /// Commas behind the last of a list's template arguments.
+    pub trailing: Vec<Place>,
     /// Places of the second sign of `--` that means two of them.
     pub double_minus: Vec<u32>,
 }

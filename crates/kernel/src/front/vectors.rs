@@ -11,10 +11,10 @@ const LONGEST: usize = 1 << 12;
 const DEEPEST: u32 = 100;
 
 /// Edits of the constant vectors that have vectors among their arguments.
-pub(super) fn edits(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
+pub(super) fn edits(tree: &Tree<'_>, constants: &[bool], follows_let: bool) -> Vec<Edit> {
     let mut edits: Vec<Edit> = Vec::new();
     let mut evaluator = Evaluator::new(tree);
-    evaluator.follows_let = true;
+    evaluator.follows_let = follows_let;
     for (id, expr) in (0_u32..).zip(&tree.exprs) {
         let ExprKind::Call { callee, arguments, .. } = expr.kind else { continue };
         // As many arguments as components: all are scalars. A single argument is a conversion or a splat. Neither needs an edit.

@@ -131,13 +131,21 @@ fn numeric(name: &str, arguments: &[Value]) -> Option<Value> {
         ("fma", 3) => each3(&values, ty, |a, b, c| Some(a.mul_add(b, c))),
         ("clamp", 3) => each3(&values, ty, |value, low, high| (low <= high).then(|| value.clamp(low, high))),
         // Where the third is a scalar, it goes with each component.
-        ("mix", 3) => each3(&values, ty, |a, b, part| Some(a * (1.0 - part) + b * part)),
+        ("mix", 3) => each3(&values, ty, |a, b, part| {
+            let (left, right) = (a * within(ty, 1.0 - part)?, b * part);
+            Some(within(ty, left)? + within(ty, right)?)
+        }),
         ("smoothstep", 3) => each3(&values, ty, |low, high, value| {
             let part = ((value - low) / (high - low)).clamp(0.0, 1.0);
             part.is_finite().then_some(part * part * (3.0 - 2.0 * part))
         }),
         _ => geometric(name, &values, ty),
     }
+}
+
+/// A number that a function computes on its way: `None` beyond the range of the type, which is an error.
+fn within(ty: Ty, number: f64) -> Option<f64> {
+    ty.float(number).map(|_| number)
 }
 
 /// Functions of whole vectors.
@@ -156,18 +164,21 @@ fn geometric(name: &str, values: &[Value], ty: Ty) -> Option<Value> {
         ("dot", 2) => ty.float(dot(&vector(0)?, &vector(1)?)).map(Value::Scalar),
         ("length", 1) => match &values[0] {
             Value::Scalar(cell) => ty.float(cell.as_float()?.abs()).map(Value::Scalar),
-            _ => ty.float(dot(&vector(0)?, &vector(0)?).sqrt()).map(Value::Scalar),
+            _ => ty.float(within(ty, dot(&vector(0)?, &vector(0)?))?.sqrt()).map(Value::Scalar),
         },
         ("distance", 2) => {
             let apart: Vec<f64> = match values[0] {
                 Value::Scalar(_) => vec![number(0)? - number(1)?],
-                _ => vector(0)?.iter().zip(vector(1)?).map(|(a, b)| a - b).listed(),
+                _ => {
+                    let (a, b) = (vector(0)?, vector(1)?);
+                    (a.len() == b.len()).then(|| a.iter().zip(b).map(|(a, b)| a - b).listed())?
+                }
             };
-            ty.float(dot(&apart, &apart).sqrt()).map(Value::Scalar)
+            ty.float(within(ty, dot(&apart, &apart))?.sqrt()).map(Value::Scalar)
         }
         ("normalize", 1) => {
             let cells = vector(0)?;
-            let length = dot(&cells, &cells).sqrt();
+            let length = within(ty, dot(&cells, &cells))?.sqrt();
             made(cells.into_iter().map(|cell| cell / length).listed())
         }
         ("cross", 2) => {
@@ -175,7 +186,7 @@ fn geometric(name: &str, values: &[Value], ty: Ty) -> Option<Value> {
             let ([a0, a1, a2], [b0, b1, b2]) = (a.as_slice(), b.as_slice()) else { return None };
             // Products are values of the type, as in the dot product below: one beyond its range is an error.
             let products = [a1 * b2, a2 * b1, a2 * b0, a0 * b2, a0 * b1, a1 * b0];
-            products.into_iter().try_for_each(|product| ty.float(product).map(|_| ()))?;
+            products.into_iter().try_for_each(|product| within(ty, product).map(|_| ()))?;
             made(vec![a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0])
         }
         ("reflect", 2) => {
@@ -193,12 +204,15 @@ fn geometric(name: &str, values: &[Value], ty: Ty) -> Option<Value> {
         }
         ("refract", 3) => {
             let (incident, normal, ratio) = (vector(0)?, vector(1)?, number(2)?);
-            let along = dot(&normal, &incident);
-            let rest = 1.0 - ratio * ratio * (1.0 - along * along);
-            let bent = |(i, n): (&f64, &f64)| {
-                if rest < 0.0 { 0.0 } else { ratio * i - (ratio * along + rest.sqrt()) * n }
-            };
-            made(incident.iter().zip(&normal).map(bent).listed())
+            let along = within(ty, dot(&normal, &incident))?;
+            let across = within(ty, 1.0 - within(ty, along * along)?)?;
+            let rest = within(ty, 1.0 - within(ty, within(ty, ratio * ratio)? * across)?)?;
+            if rest < 0.0 {
+                return made(vec![0.0; incident.len()]);
+            }
+            let depth = within(ty, within(ty, ratio * along)? + rest.sqrt())?;
+            let bent = |(i, n): (&f64, &f64)| Some(within(ty, ratio * i)? - within(ty, depth * n)?);
+            made(incident.iter().zip(&normal).map(bent).try_listed()?)
         }
         _ => None,
     }
@@ -225,6 +239,7 @@ fn whole(name: &str, values: &[Value]) -> Option<Value> {
     match (name, values) {
         ("abs", [value]) => value.map(|cell| match cell {
             Scalar::I32(value) => Some(Scalar::I32(value.wrapping_abs())),
+            Scalar::Int(value) => Some(Scalar::Int(value.wrapping_abs())),
             _ => cell.ty().int(cell.as_int()?.checked_abs()?),
         }),
         ("min" | "max", [a, b]) => paired(a, b, |a, b| {
@@ -413,10 +428,11 @@ fn packing(name: &str, arguments: &[Value]) -> Option<Value> {
         "pack2x16snorm" => norm(2, -1.0, 32767.0, 16),
         "pack2x16unorm" => norm(2, 0.0, 65535.0, 16),
         "pack2x16float" => {
-            let halves = numbers(2)?.into_iter().map(|number| {
-                let half = half::f16::from_f64(number);
-                half.is_finite().then(|| u32::from(half.to_bits()))
-            });
+            // What rounds to the greatest half is beyond the range all the same.
+            let is_within = |number: f64| number.abs() <= f64::from(half::f16::MAX);
+            let halves = numbers(2)?
+                .into_iter()
+                .map(|number| is_within(number).then(|| u32::from(half::f16::from_f64(number).to_bits())));
             Some(packed(halves.try_listed()?, 16))
         }
         "pack4xI8" => Some(packed(wholes(Ty::I32)?.into_iter().map(|whole| whole as u32 & 255).listed(), 8)),

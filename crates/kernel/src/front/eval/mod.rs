@@ -126,6 +126,12 @@ impl<'t> Evaluator<'t> {
         numbers.into_iter().find(|&number| value::to_half(number).is_none())
     }
 
+    /// An abstract whole number of a constant expression that lies beyond the range of `i32`.
+    pub(super) fn beyond_signed(&mut self, id: ExprId) -> Option<i64> {
+        let value = self.value(id).filter(|value| value.ty() == Some(Ty::Int))?;
+        value.cells()?.iter().filter_map(|cell| cell.as_int()).find(|&number| i32::try_from(number).is_err())
+    }
+
     fn text(&self, place: Place) -> &'t str {
         place.text(self.tree.text)
     }

@@ -141,6 +141,10 @@ impl<'t> Parser<'t> {
         let mut directives: Vec<(&'t str, &'t str)> = Vec::new();
         while self.token().kind != Kind::End {
             let start = self.token().start;
+            if !self.tree.ends.is_empty() && matches!(self.word(), "enable" | "requires" | "diagnostic") {
+                let (place, word) = (self.place(), self.word());
+                self.misplaced(place, || format!("`{word}` comes before all declarations"));
+            }
             match self.word() {
                 "enable" => {
                     self.at += 1;
@@ -450,6 +454,7 @@ impl<'t> Parser<'t> {
             parameters: List { first: first_parameter, count },
             is_entry: attributes.is_entry,
             is_compute: attributes.has("compute"),
+            is_vertex: attributes.has("vertex"),
             workgroup_size: attributes.workgroup_size.unwrap_or(List::EMPTY),
             has_result: ty.is_some(),
             body,
@@ -500,8 +505,12 @@ impl<'t> Parser<'t> {
         let mut items = Vec::new();
         while self.token().kind != Kind::Close {
             items.push(self.expression()?);
+            let comma = self.place();
             if !self.accept(b',') {
                 break;
+            }
+            if self.token().kind == Kind::Close {
+                self.tree.trailing.push(comma);
             }
         }
         (self.next().kind == Kind::Close).then_some(())?;
