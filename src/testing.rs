@@ -121,7 +121,7 @@ pub fn folded(kernel: &crate::Kernel, dialect: crate::translate::Dialect) -> cra
         })
     };
     let reflection = kernel.reflection()?;
-    let mut module = kernel.parsed()?.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
+    let mut module = kernel.resolved()?.module().clone();
     crate::kernel::amend::components::settle(&mut module);
     crate::kernel::amend::shifts::settle(&mut module);
     check(&module)?;

@@ -10,6 +10,7 @@ mod drivers;
 mod dropped;
 mod embedding;
 mod fallback;
+mod features;
 mod from_wgpu;
 mod functions;
 mod graph;

@@ -225,9 +225,8 @@ mod tests {
 
     fn checked(matrices: &Matrices, kernel: &Kernel, subgroup: u32) -> Result<(), String> {
         let reflection = kernel.reflection().expect("has one entry point");
-        let parsed = kernel.parsed().expect("parses");
-        let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides()).expect("resolves");
-        matrices.check(&resolved.module, &resolved.info, (reflection.workgroup_size, subgroup))
+        let resolved = kernel.resolved().expect("resolves");
+        matrices.check(resolved.module(), resolved.info(), (reflection.workgroup_size, subgroup))
     }
 
     #[test]

@@ -12,7 +12,9 @@ use naga::{
     Type, TypeInner, UnaryOperator, VectorSize,
 };
 
+#[cfg(any(test, feature = "_gpu"))]
 use super::Kernel;
+use super::{Resolved, capabilities};
 use crate::error::{Error, Result};
 
 /// Bytes of the uniform that a folded kernel reads.
@@ -72,23 +74,19 @@ pub fn plan(counts: [u32; 3], limit: u32) -> Option<Plan> {
 #[cfg(feature = "_gpu")]
 #[doc(hidden)]
 pub fn fold(kernel: &Kernel, group: u32, binding: u32) -> Result<Folded> {
-    fold_parsed(kernel, kernel.parsed()?, group, binding)
+    fold_resolved(kernel.resolved()?, group, binding)
 }
 
 /// As [`fold`], of another text of the same kernel.
-pub(crate) fn fold_parsed(kernel: &Kernel, parsed: &super::wgsl::Parsed, group: u32, binding: u32) -> Result<Folded> {
-    let name = kernel.reflection()?.entry_point.clone();
-    let resolved = parsed.resolve(Some(&name), kernel.overrides())?;
-    let index = resolved.entry_point;
-    let mut module = resolved.module.into_owned();
-    let entry = module.entry_points.swap_remove(index);
+pub(crate) fn fold_resolved(resolved: &Resolved, group: u32, binding: u32) -> Result<Folded> {
+    let name = resolved.name().to_owned();
+    let mut module = resolved.module().clone();
+    let entry = module.entry_points.swap_remove(resolved.entry_point());
     module.entry_points.clear();
     super::amend::sizes::settle(&mut module);
     let folded = Rewrite::new(&mut module, ResourceBinding { group, binding }).wrap(entry)?;
     module.entry_points.push(folded);
-    let info = super::wgsl::validator(naga::valid::Capabilities::all())
-        .validate(&module)
-        .map_err(|error| fault(&name, &error.emit_to_string("")))?;
+    let info = capabilities::validate(&module).map_err(|error| fault(&name, &error.emit_to_string("")))?;
     Ok(Folded { module, info, name })
 }
 

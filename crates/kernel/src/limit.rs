@@ -19,14 +19,14 @@ pub(super) struct Limited {
     pub(super) loops: Vec<Span>,
 }
 
-/// The rewritten module; without counted loops it is as it was.
-pub(super) fn rewrite(module: &Module, rounds: u32) -> Limited {
+/// The rewritten module; `None` if no loop needs to be counted.
+pub(super) fn rewrite(module: &Module, rounds: u32) -> Option<Limited> {
     let bounded = (0..module.entry_points.len())
         .all(|entry| super::rounds::of_entry_point(module, entry).is_some_and(|known| known <= u64::from(rounds)));
-    let mut new = module.clone();
     if bounded {
-        return Limited { module: new, loops: Vec::new() };
+        return None;
     }
+    let mut new = module.clone();
     let word = new.types.insert(Type { name: None, inner: TypeInner::Scalar(Scalar::U32) }, Span::UNDEFINED);
     let atomic = new.types.insert(Type { name: None, inner: TypeInner::Atomic(Scalar::U32) }, Span::UNDEFINED);
     let taken: Vec<u32> = module
@@ -64,10 +64,7 @@ pub(super) fn rewrite(module: &Module, rounds: u32) -> Limited {
     for entry in &mut new.entry_points {
         work.function(&mut entry.function);
     }
-    if work.loops.is_empty() {
-        return Limited { module: module.clone(), loops: Vec::new() };
-    }
-    Limited { module: new, loops: work.loops }
+    (!work.loops.is_empty()).then_some(Limited { module: new, loops: work.loops })
 }
 
 /// Returns whether invocations wait for each other, or for the same value, in a block.

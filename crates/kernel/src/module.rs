@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::textures::{self, Forms};
+use super::resolved::Resolved;
+use super::textures::Forms;
 use super::wgsl::Parsed;
 use super::{SamplerBinding, TextureBinding};
 use crate::error::Result;
@@ -26,8 +27,7 @@ pub type Place = (u32, u32);
 /// A compute entry point with its overrides.
 pub struct Entry {
     parsed: Arc<Parsed>,
-    name: String,
-    overrides: BTreeMap<String, f64>,
+    resolved: Resolved,
     immediates: Option<Place>,
     textures: Vec<TextureBinding>,
     samplers: Vec<SamplerBinding>,
@@ -78,12 +78,12 @@ impl Module {
     /// [`Error::EntryPoint`](crate::error::Error::EntryPoint) if nothing has that name, [`Error::Override`](crate::error::Error::Override) where an
     /// override has no value.
     pub fn entry(&self, name: &str, overrides: BTreeMap<String, f64>) -> Result<Entry> {
-        let resolved = self.parsed.resolve(Some(name), &overrides)?;
-        let found = textures::find(&resolved.module, &resolved.info, resolved.entry_point);
+        let resolved = Resolved::new(&self.parsed, Some(name), &overrides)?;
+        let found = resolved.textures();
         let textures = found.textures.into_iter().map(|(binding, _)| binding).listed();
         let samplers = found.samplers.into_iter().map(|(binding, _)| binding).listed();
         let (parsed, immediates) = (self.parsed.clone(), self.immediates);
-        Ok(Entry { parsed, name: name.to_owned(), overrides, immediates, textures, samplers })
+        Ok(Entry { parsed, resolved, immediates, textures, samplers })
     }
 }
 
@@ -118,9 +118,10 @@ impl Entry {
     /// [`Error::Unsupported`](crate::error::Error::Unsupported) names what the executor does not run.
     pub fn compile(&self, forms: &Forms) -> Result<Compiled> {
         let program = if self.is_plain() {
-            self.parsed.compile(Some(&self.name), &self.overrides)?
+            self.resolved.compile()?
         } else {
-            self.parsed.lowered(Some(&self.name), &self.overrides, forms)?.compile(None, &BTreeMap::new())?
+            let lowered = Arc::new(self.resolved.lowered(forms)?);
+            Resolved::new(&lowered, None, &BTreeMap::new())?.compile()?
         };
         let known = |(group, binding)| {
             let mut all = self.parsed.module.global_variables.iter();

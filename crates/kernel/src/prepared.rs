@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kernel, Reflection};
+use super::{Choice, Kernel, Reflection, Text};
 use crate::error::{Error, Result};
 use crate::spmd;
 use cantus_base::fnv::fnv;
@@ -107,8 +107,8 @@ impl Kernel {
         };
         let file: Arc<str> = prepared.file.as_str().into();
         let entry = Some(prepared.reflection.entry_point.clone());
-        let overrides = prepared.overrides.clone();
-        Ok(Self::assemble(file, wgsl, native_wgsl, entry, overrides, Some(Arc::new(prepared))))
+        let choice = Choice { entry, overrides: prepared.overrides.clone(), ahead: None };
+        Ok(Self::of(Arc::new(Text::new(file, wgsl, native_wgsl)), choice, Some(Arc::new(prepared))))
     }
 
     /// Prepares the kernel: the bytes that [`Kernel::from_prepared`] reads.
@@ -127,9 +127,13 @@ impl Kernel {
     /// As [`Kernel::reflection`], and [`Error::Unsupported`] for a kernel with textures: what it becomes depends on what is bound. A kernel that
     /// the CPU executor cannot run is prepared without bytecode.
     pub fn prepare(&self) -> Result<Vec<u8>> {
-        let inner = &self.inner;
+        let text = &self.inner.text;
         let reflection = self.reflection()?;
-        if self.is_textured() || !reflection.textures.is_empty() || !reflection.samplers.is_empty() {
+        #[cfg(feature = "wgsl")]
+        let is_textured = text.changes.textured.is_some();
+        #[cfg(not(feature = "wgsl"))]
+        let is_textured = false;
+        if is_textured || !reflection.textures.is_empty() || !reflection.samplers.is_empty() {
             return Err(Error::Unsupported {
                 kernel: self.name().to_owned(),
                 device: "prepared kernels".to_owned(),
@@ -138,11 +142,11 @@ impl Kernel {
             });
         }
         let prepared = Prepared {
-            file: inner.file.to_string(),
-            wgsl: inner.wgsl.to_string(),
-            native_wgsl: (inner.native_wgsl != inner.wgsl).then(|| inner.native_wgsl.to_string()),
+            file: text.file.to_string(),
+            wgsl: text.wgsl.to_string(),
+            native_wgsl: (text.native_wgsl != text.wgsl).then(|| text.native_wgsl.to_string()),
             reflection: reflection.clone(),
-            overrides: inner.overrides.clone(),
+            overrides: self.overrides().clone(),
             program: self.program().ok().map(|program| (**program).clone()),
         };
         let mut bytes = MAGIC.to_vec();
@@ -172,6 +176,7 @@ impl Kernel {
             });
         }
         let entry = Some(portable.reflection()?.entry_point.clone());
-        Ok(Self::assemble(file.into(), wgsl.into(), native_wgsl.into(), entry, BTreeMap::new(), None))
+        let text = Text::new(file.into(), wgsl.into(), native_wgsl.into());
+        Ok(Self::of(Arc::new(text), Choice { entry, ..Choice::default() }, None))
     }
 }

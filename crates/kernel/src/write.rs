@@ -64,12 +64,12 @@ impl Kernel {
             self.reflection()?.bindings.iter().enumerate().map(|(i, b)| ((b.group, b.binding), i)).mapped();
         let wide_floats = self.reflection()?.features.float64;
         let has_matrices = self.reflection()?.features.cooperative_matrix;
-        let parsed = self.parsed()?;
+        let resolved = self.resolved()?;
         super::wgsl::on_deep_stack(self.file(), || {
-            let resolved = parsed.resolve(Some(&entry), self.overrides())?;
-            let mut module = resolved.module.into_owned();
+            let mut module = resolved.module().clone();
             let by_all = matches!(language, Language::Msl | Language::Hlsl | Language::Glsl);
-            let is_zeroed = by_all && super::amend::zeroed::settle(&mut module, &resolved.info, resolved.entry_point);
+            let is_zeroed =
+                by_all && super::amend::zeroed::settle(&mut module, resolved.info(), resolved.entry_point());
             super::amend::sizes::settle(&mut module);
             if language != Language::Wgsl {
                 super::amend::shifts::settle(&mut module);
@@ -77,7 +77,7 @@ impl Kernel {
             if language == Language::Glsl {
                 super::amend::guards::settle(&mut module);
             }
-            let chosen = module.entry_points.swap_remove(resolved.entry_point);
+            let chosen = module.entry_points.swap_remove(resolved.entry_point());
             module.entry_points = vec![chosen];
             naga::compact::compact(&mut module, naga::compact::KeepUnused::No);
             let fault = |message: String| Error::Unsupported {
@@ -86,9 +86,7 @@ impl Kernel {
                 construct: message,
                 report: String::new(),
             };
-            let info = super::wgsl::validator(naga::valid::Capabilities::all())
-                .validate(&module)
-                .map_err(|error| fault(error.emit_to_string("")))?;
+            let info = super::capabilities::validate(&module).map_err(|error| fault(error.emit_to_string("")))?;
             let job = Job { module: &module, info: &info, entry: &entry, places: &places, is_zeroed };
             if has_matrices && !matches!(language, Language::Spirv | Language::Wgsl) {
                 return Err(fault(COOPERATIVE.to_owned()));

@@ -3,6 +3,7 @@
 //! initialise a variable of the module, stay constants, and so do those of expressions that naga would evaluate with different mathematics.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use naga::{Expression, Function, Handle, MathFunction, Override};
 
@@ -14,7 +15,7 @@ use cantus_kernel::wgsl::{Parsed, override_name, scalar_of_type};
 /// A module in which overrides are variables, and these, in the order of the launch's arguments.
 pub(super) struct Arguments {
     /// `None` where no override is one.
-    pub parsed: Option<Parsed>,
+    pub parsed: Option<Arc<Parsed>>,
     /// The names that [`cantus_kernel::Kernel::with_override`] takes.
     pub names: Vec<String>,
     /// The variables' names in the text.
@@ -63,7 +64,7 @@ pub(super) fn find(parsed: &Parsed) -> Arguments {
     chosen.sort_unstable();
     let known = chosen.iter().map(|handle| &parsed.module.overrides[*handle]);
     let variables = known.clone().map(|found| found.name.clone().unwrap_or_default()).listed();
-    Arguments { parsed: parsed_again, names: known.map(override_name).listed(), variables }
+    Arguments { parsed: parsed_again.map(Arc::new), names: known.map(override_name).listed(), variables }
 }
 
 /// The text with some overrides as variables, if it is valid.

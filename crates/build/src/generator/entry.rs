@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use cantus_base::error::{Error, Result};
 use cantus_base::listed::Listed;
-use cantus_kernel::Kernel;
 use cantus_kernel::wgsl::on_deep_stack;
+use cantus_kernel::{Kernel, Resolved};
 
 use super::arguments;
 use super::file::{self, Options};
@@ -38,13 +38,13 @@ pub fn rust(kernel: &Kernel, source: &str) -> Result<String> {
 pub fn rust_within(kernel: &Kernel, source: &str, root: &str, bare: bool) -> Result<String> {
     let whole = kernel.native()?;
     on_deep_stack(kernel.file(), || {
-        let arguments = arguments::find(&whole);
-        let parsed = arguments.parsed.as_ref().unwrap_or(&whole);
+        let arguments = arguments::find(whole);
+        let parsed = arguments.parsed.as_ref().unwrap_or(whole);
         let is_fixed = |name: &str| !arguments.names.iter().any(|known| known == name);
         let fixed = kernel.overrides().iter().filter(|(name, _)| is_fixed(name));
         let fixed: BTreeMap<String, f64> = fixed.map(|(name, value)| (name.clone(), *value)).mapped();
-        let resolved = parsed.resolve(kernel.wanted_entry_point(), &fixed)?;
-        let name = resolved.module.entry_points[resolved.entry_point].name.as_str();
+        let resolved = Resolved::new(parsed, kernel.wanted_entry_point(), &fixed)?;
+        let (module, name) = (resolved.module(), resolved.name());
         let refuse = |construct: String, report: String| Error::Unsupported {
             kernel: name.to_owned(),
             device: "the generator of Rust".to_owned(),
@@ -52,15 +52,15 @@ pub fn rust_within(kernel: &Kernel, source: &str, root: &str, bare: bool) -> Res
             report,
         };
         // Those that this entry point uses.
-        let info = resolved.info.get_entry_point(resolved.entry_point);
+        let info = resolved.info().get_entry_point(resolved.entry_point());
         let is_used = |variable: &str| {
-            let mut variables = resolved.module.global_variables.iter();
+            let mut variables = module.global_variables.iter();
             variables.any(|(handle, known)| known.name.as_deref() == Some(variable) && !info[handle].is_empty())
         };
         let pairs = arguments.names.iter().zip(&arguments.variables);
         let (names, variables): (Vec<&str>, Vec<String>) =
             pairs.filter(|(_, name)| is_used(name)).map(|(name, variable)| (name.as_str(), variable.clone())).unzip();
-        let flat = cantus_spmd::flat(&resolved.module, &resolved.info, resolved.entry_point, &variables);
+        let flat = cantus_spmd::flat(module, resolved.info(), resolved.entry_point(), &variables);
         let flat = flat.map_err(|unsupported| {
             let report = unsupported.span.map(|span| parsed.report(span, &unsupported.construct));
             refuse(unsupported.construct.clone(), report.unwrap_or_default())

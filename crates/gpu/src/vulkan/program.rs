@@ -52,16 +52,15 @@ impl VulkanProgram {
         }
         let bindings = reflection.bindings.len() as u64;
         needs::check(&reflection, &shared.info, &[("bindings", bindings, shared.limits.max_per_stage_resources)])?;
-        let parsed = kernel.parsed()?;
+        let resolved = kernel.resolved()?;
         let compile = || {
-            let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
             if has_matrices {
                 let (_, largest) = shared.info.capabilities.subgroup_sizes.unwrap_or((1, 1));
                 let sizes = (reflection.workgroup_size, largest);
-                let checked = shared.matrices.check(&resolved.module, &resolved.info, sizes);
+                let checked = shared.matrices.check(resolved.module(), resolved.info(), sizes);
                 checked.map_err(|construct| unsupported(shared, &reflection, construct))?;
             }
-            Pipeline::new(shared, &reflection, &resolved.module, &resolved.info, false)
+            Pipeline::new(shared, &reflection, resolved.module(), resolved.info(), false)
         };
         let plain = on_deep_stack(shared, &reflection.entry_point, compile)?;
         Ok(Self {
@@ -227,9 +226,8 @@ mod tests {
         support.kernel.f16 = true;
         support.kernel.subgroups = true;
         support.kernel.cooperative_matrix = matrices;
-        let parsed = kernel.parsed().expect("parses");
-        let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides()).expect("resolves");
-        words(spirv_options(&support, api), reflection, (&resolved.module, &resolved.info), false)
+        let resolved = kernel.resolved().expect("resolves");
+        words(spirv_options(&support, api), reflection, (resolved.module(), resolved.info()), false)
     }
 
     /// Operations and operands behind the header.

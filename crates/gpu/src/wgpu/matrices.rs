@@ -43,7 +43,7 @@ pub(super) fn spirv(
 ) -> Result<Vec<u32>, String> {
     use naga::back::spv;
     use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
-    let info = crate::kernel::wgsl::validator(naga::valid::Capabilities::all()).validate(module);
+    let info = crate::kernel::capabilities::validate(module);
     let info = info.map_err(|error| error.emit_to_string(""))?;
     let place = |(group, binding, slot)| {
         let info = spv::BindingInfo { descriptor_set: group, binding: slot, binding_array_size: None };

@@ -10,8 +10,6 @@ use super::shared::Shared;
 use super::texture;
 use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
-#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-use crate::kernel::wgsl::Resolved;
 use crate::kernel::{Access, AddressSpace, Kernel, Reflection};
 use cantus_base::listed::{Listed, Ordered};
 
@@ -403,15 +401,15 @@ fn passed_through(
 /// The kernel as naga's module, overrides in force. wgpu is given no text here: what naga gets wrong is amended in the module.
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
-    let resolved = kernel.parsed()?.resolve(Some(&reflection.entry_point), kernel.overrides())?;
-    let Resolved { module, info, entry_point } = resolved;
+    let resolved = kernel.resolved()?;
+    let (module, info) = (resolved.module(), resolved.info());
     let refused = |construct| needs::unsupported(reflection, &shared.info, construct, String::new());
     if reflection.features.cooperative_matrix {
         let (_, largest) = shared.info.capabilities.subgroup_sizes.unwrap_or((1, 1));
-        shared.matrices.check(&module, &info, (reflection.workgroup_size, largest)).map_err(refused)?;
+        shared.matrices.check(module, info, (reflection.workgroup_size, largest)).map_err(refused)?;
     }
     let backend = shared.device.adapter_info().backend;
-    let shader = amended(backend, module.into_owned(), &info, entry_point);
+    let shader = amended(backend, module.clone(), info, resolved.entry_point());
     if let (wgpu::Backend::Gl, Shader::Module { module, .. }) = (backend, &shader) {
         crate::kernel::amend::check_glsl(module).map_err(refused)?;
     }
@@ -439,10 +437,9 @@ mod tests {
     /// The module that wgpu's own compiler gets, resolved and amended.
     fn module(text: &str) -> naga::Module {
         let kernel = Kernel::from_wgsl(text).expect("is WGSL");
-        let parsed = kernel.parsed().expect("parses");
-        let resolved = parsed.resolve(None, kernel.overrides()).expect("resolves");
-        let (module, entry) = (resolved.module.into_owned(), resolved.entry_point);
-        let Shader::Module { module, .. } = amended(wgpu::Backend::Vulkan, module, &resolved.info, entry) else {
+        let resolved = kernel.resolved().expect("resolves");
+        let (module, entry) = (resolved.module().clone(), resolved.entry_point());
+        let Shader::Module { module, .. } = amended(wgpu::Backend::Vulkan, module, resolved.info(), entry) else {
             panic!("another shader")
         };
         *module
@@ -456,7 +453,7 @@ mod tests {
         for (text, name) in [(small, "small_cooperative_matrices"), (large, "cooperative_matrices")] {
             let module = module(text);
             let allowed = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16;
-            assert!(crate::kernel::wgsl::validator(allowed).validate(&module).is_ok());
+            assert!(crate::kernel::capabilities::validator(allowed).validate(&module).is_ok());
             let words = spirv(&module, name, [(0, 0, 5)].into_iter()).expect("is written");
             // OpDecorate of the binding, in the place that wgpu gave it; Vulkan's memory model; a matrix that others see.
             let has = |wanted: &[u32]| words.windows(wanted.len()).any(|some| some == wanted);

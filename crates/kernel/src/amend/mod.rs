@@ -64,7 +64,7 @@ pub fn settled(
     let mut module = module.clone();
     let is_zeroed = zeroes.is_some_and(|entry_point| zeroed::settle(&mut module, info, entry_point));
     shifts::settle(&mut module);
-    let info = super::wgsl::validator(naga::valid::Capabilities::all()).validate(&module);
+    let info = super::capabilities::validate(&module);
     Some(info.map(|info| Settled { module, info, is_zeroed }).map_err(|error| error.emit_to_string("")))
 }
 

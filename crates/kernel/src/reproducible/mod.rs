@@ -53,7 +53,7 @@ static LIBRARY: LazyLock<Option<Library>> = LazyLock::new(|| {
     let module = naga::front::wgsl::parse_str(&text).ok()?;
     // Packing halves, which is rewritten too.
     let halves = naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    let info = super::wgsl::validator(halves).validate(&module).ok()?;
+    let info = super::capabilities::validator(halves).validate(&module).ok()?;
     let names = module.functions.iter().filter_map(|(handle, function)| Some((function.name.clone()?, handle)));
     let names = names.collect();
     Some(Library { module, info, names })
