@@ -5,7 +5,7 @@ use cantus::Kernel;
 use cantus::kernel::capabilities::{needed, validator};
 use naga::valid::Capabilities;
 
-/// What is no feature: every kernel may use it.
+/// Capabilities that every kernel may use, and that are no feature.
 fn always() -> Capabilities {
     Capabilities::SHADER_FLOAT16_IN_FLOAT32
         | Capabilities::CUBE_ARRAY_TEXTURES

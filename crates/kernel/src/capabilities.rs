@@ -35,7 +35,7 @@ const OPTIONAL: Capabilities = Capabilities::SHADER_FLOAT16
     .union(Capabilities::SHADER_FLOAT32_ATOMIC)
     .union(Capabilities::COOPERATIVE_MATRIX);
 
-/// What naga's validator refuses.
+/// The error of naga's validator.
 #[doc(hidden)]
 pub type Invalid = Box<WithSpan<ValidationError>>;
 

@@ -16,7 +16,7 @@ use crate::error::{self, Result};
 use cantus_base::listed::Listed;
 use cantus_base::texture::Sampler;
 
-/// What was rewritten of a text.
+/// The rewritings of a text.
 #[derive(Clone, Default, PartialEq, Hash)]
 pub(crate) struct Changes {
     /// Its arithmetic is the same on every device.
@@ -97,7 +97,7 @@ pub struct Tabled {
 }
 
 impl Kernel {
-    /// What was rewritten of its text.
+    /// The rewritings of its text.
     fn changes(&self) -> &Changes {
         &self.inner.text.changes
     }

@@ -159,7 +159,7 @@ struct Inner {
     known: Known,
 }
 
-/// What is chosen of a text.
+/// The entry point of a text, and what is set for it.
 #[derive(Clone, Default)]
 struct Choice {
     entry: Option<String>,
@@ -168,12 +168,12 @@ struct Choice {
     ahead: Option<&'static ahead::Compiled>,
 }
 
-/// What follows from text and choice, each found when it is first asked for.
+/// Facts that follow from text and choice, each found when it is first asked for.
 #[derive(Default)]
 struct Known {
     #[cfg(feature = "wgsl")]
     resolved: OnceLock<Result<Resolved>>,
-    /// The same of the text for executors, if that differs.
+    /// The one of the text for executors, if that differs.
     #[cfg(feature = "wgsl")]
     native: OnceLock<Result<Resolved>>,
     reflection: OnceLock<Result<Reflection>>,
@@ -555,7 +555,7 @@ impl Kernel {
         self.inner.known.resolved.get_or_init(resolve).as_ref().map_err(Clone::clone)
     }
 
-    /// Returns the same of the text for devices whose builtins are accurate.
+    /// Returns the entry point of the text for devices whose builtins are accurate.
     #[cfg(feature = "wgsl")]
     fn native_resolved(&self) -> Result<&Resolved> {
         let (text, choice) = (&self.inner.text, &self.inner.choice);

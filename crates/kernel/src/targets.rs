@@ -1,4 +1,4 @@
-//! What devices take of a kernel: demands on a driver, bytecode, source of the C family, Rust that was compiled ahead.
+//! Products of a kernel for devices: demands on a driver, bytecode, source of the C family, Rust that was compiled ahead.
 
 use std::sync::Arc;
 

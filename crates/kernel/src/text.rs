@@ -20,7 +20,7 @@ pub(crate) struct Text {
     pub(crate) wgsl: Arc<str>,
     /// The same kernel for executors whose builtins are accurate; equal to `wgsl` for kernels that come at run time, and for forms.
     pub(crate) native_wgsl: Arc<str>,
-    /// What was rewritten: the module is then not what the text says.
+    /// The rewritings: the module is then not what the text says.
     #[cfg(feature = "wgsl")]
     pub(crate) changes: Changes,
     /// Of `wgsl` alone.

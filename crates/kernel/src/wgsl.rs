@@ -1,7 +1,6 @@
 //! naga's part: a text becomes a `Parsed`, the module with its validation, before an entry point is chosen. `parse` runs the front end and naga; `checked`
 //! amends and validates. The work is done on a thread with a deep stack, and a panic of naga becomes an error that names a declaration.
 
-
 use naga::valid::ModuleInfo;
 use naga::{Handle, Module, Type, TypeInner};
 

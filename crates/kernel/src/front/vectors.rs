@@ -171,7 +171,7 @@ mod tests {
             );
             let tree = parse(&text).unwrap();
             let constants = tree.constants();
-            let found = edits(&tree, &constants).into_iter().map(|edit| edit.text).listed();
+            let found = edits(&tree, &constants, false).into_iter().map(|edit| edit.text).listed();
             assert_eq!(found.last().map(String::as_str), written, "{expression}");
         }
     }
