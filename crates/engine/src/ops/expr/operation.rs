@@ -1,7 +1,7 @@
 //! Operations that take a kernel of their own: what such an operation says of itself, and how it is run.
 //!
 //! # A new operation
-//! 1. A type with the inputs and the parameters, in the area that it belongs to (`ops/tensor`, `ops/nn`, `ops/linalg`, …). A method of `Expr` checks the
+//! 1. A type with the inputs and the parameters, in the area that it belongs to (`ops/tensor`, `ops/linalg`, `ops/fft`). A method of `Expr` checks the
 //!    arguments and records it in a `Deferred`; `tensor_methods!` gives tensors the same method.
 //! 2. `Operation::inputs` and `Operation::run` have no defaults. `run` gets a `Call`: the engine, the shape and dtype of the result, and perhaps the
 //!    `Epilogue`, an expression that may end the kernel.
