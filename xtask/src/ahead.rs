@@ -1,5 +1,7 @@
-//! Writes every shipped kernel as Rust, to be compiled ahead: `native-fastpaths/cpu/src/`.
+//! Writes every shipped kernel as Rust, to be compiled ahead: those of the field (`native-fastpaths/cpu/src/`) and of circuits (`crates/circuits/src/kernels/`),
+//! so that no crate that is shipped needs naga in a build script.
 
+use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,13 +12,20 @@ use crate::prepare::{Generated, Outcome, kernels, stale, write_all};
 
 /// The folder of the kernels that `cantus-field` has.
 const FOLDER: &str = "native-fastpaths/cpu/src";
+/// The crate of circuits, and its module of kernels.
+const CIRCUITS: &str = "crates/circuits";
+const MODULE: &str = "src/kernels";
 
 /// Writes the kernels, and removes those whose shader is gone.
 pub fn write(root: &Path) -> Outcome<String> {
     crate::prepare::write(root)?;
     let message = write_all(&root.join(FOLDER), &generate(root)?)?;
+    let circuits = of_circuits(root)?;
+    if !circuits.is_empty() {
+        write_all(&root.join(CIRCUITS).join(MODULE), &circuits)?;
+    }
     if let Some(file) = of_tests(root)? {
-        std::fs::write(&file.path, &file.bytes)?;
+        fs::write(&file.path, &file.bytes)?;
     }
     Ok(message)
 }
@@ -24,6 +33,7 @@ pub fn write(root: &Path) -> Outcome<String> {
 /// Compares what the shaders give now with what is committed.
 pub fn check(root: &Path) -> Outcome<String> {
     let mut generated = generate(root)?;
+    generated.extend(of_circuits(root)?);
     generated.extend(of_tests(root)?);
     let stale = stale(root, &generated);
     if stale.is_empty() {
@@ -54,11 +64,41 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
     Ok(generated)
 }
 
+/// The kernels of circuits as [`cantus_build::ahead`] gives them to an app, each with its prepared form.
+fn of_circuits(root: &Path) -> Outcome<Vec<Generated>> {
+    let package = root.join(CIRCUITS);
+    // A copy of the shaders alone has none.
+    if !package.is_dir() {
+        return Ok(Vec::new());
+    }
+    let out = tempfile::tempdir()?;
+    // SAFETY: each invocation writes amplitudes of its own, which no other one reads; sums meet at barriers.
+    let written = unsafe { cantus_build::write(&package, &["shaders/*.wgsl"], out.path()) }?;
+    if let [left, ..] = &written.left_to_the_executor[..] {
+        return Err(left.clone().into());
+    }
+    let folder = package.join(MODULE);
+    let mut generated = Vec::new();
+    for entry in fs::read_dir(out.path())? {
+        let entry = entry?;
+        let (name, bytes) = (entry.file_name(), fs::read(entry.path())?);
+        generated.push(if name == "kernels.rs" {
+            let head = "//! The kernels of `shaders/`, compiled ahead by `cargo xtask ahead`: a build script would need naga.\n";
+            let text = format!("{head}{}", String::from_utf8(bytes)?);
+            Generated { path: folder.join("mod.rs"), bytes: formatted(root, &text)? }
+        } else {
+            Generated { path: folder.join(name), bytes }
+        });
+    }
+    generated.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(generated)
+}
+
 /// A kernel that tests have as an app would: [`Kernel::with_ahead`] is given its compiled form.
 fn of_tests(root: &Path) -> Outcome<Option<Generated>> {
     let shader = "benches/kernels/rms_norm.wgsl";
     // A copy of the shaders alone has none.
-    let Ok(text) = std::fs::read_to_string(root.join(shader)) else { return Ok(None) };
+    let Ok(text) = fs::read_to_string(root.join(shader)) else { return Ok(None) };
     let kernel = Kernel::from_named_wgsl("rms_norm.wgsl", &text)?;
     let bytes = formatted(root, &cantus_build::rust(&kernel, shader)?)?;
     Ok(Some(Generated { path: root.join("tests/suite/ahead_rms_norm.rs"), bytes }))
