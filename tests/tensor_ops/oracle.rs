@@ -90,24 +90,36 @@ impl Taps {
     }
 }
 
+/// A convolution of images, tap by tap: each weight times the rows that it meets.
 pub(crate) fn conv2d(x: &ArrayD<f64>, w: &ArrayD<f64>, taps: Taps, groups: usize) -> ArrayD<f64> {
-    let (n, h, width) = (x.shape()[0], x.shape()[2], x.shape()[3]);
+    let (n, channels, h, width) = (x.shape()[0], x.shape()[1], x.shape()[2], x.shape()[3]);
     let (outputs, inputs) = (w.shape()[0], w.shape()[1]);
     let [oh, ow] = taps.output([h, width]);
-    ArrayD::from_shape_fn(IxDyn(&[n, outputs, oh, ow]), |at| {
-        let group = at[1] / (outputs / groups);
-        let mut sum = 0.0;
+    let (x, w) = (x.as_standard_layout(), w.as_standard_layout());
+    let (x, w) = (x.as_slice().unwrap(), w.as_slice().unwrap());
+    let mut sums = vec![0.0; n * outputs * oh * ow];
+    for (number, plane) in sums.chunks_exact_mut((oh * ow).max(1)).enumerate() {
+        let (image, output) = (number / outputs, number % outputs);
+        let first = image * channels + output / (outputs / groups) * inputs;
+        let weights = &w[output * inputs * taps.kernel[0] * taps.kernel[1]..];
         for c in 0..inputs {
             for i in 0..taps.kernel[0] {
                 for j in 0..taps.kernel[1] {
-                    if let (Some(y), Some(z)) = (taps.from(0, at[2], i, h), taps.from(1, at[3], j, width)) {
-                        sum += x[[at[0], group * inputs + c, y, z]] * w[[at[1], c, i, j]];
+                    let weight = weights[(c * taps.kernel[0] + i) * taps.kernel[1] + j];
+                    for (row, sums) in plane.chunks_exact_mut(ow).enumerate() {
+                        let Some(y) = taps.from(0, row, i, h) else { continue };
+                        let line = &x[((first + c) * h + y) * width..][..width];
+                        for (column, sum) in sums.iter_mut().enumerate() {
+                            if let Some(z) = taps.from(1, column, j, width) {
+                                *sum += line[z] * weight;
+                            }
+                        }
                     }
                 }
             }
         }
-        sum
-    })
+    }
+    ArrayD::from_shape_vec(IxDyn(&[n, outputs, oh, ow]), sums).unwrap()
 }
 
 pub(crate) fn pool2d(x: &ArrayD<f64>, taps: Taps, f: impl Fn(&[f64]) -> f64) -> ArrayD<f64> {

@@ -156,7 +156,12 @@ fn rows_of_every_length() {
 fn rows_of_narrow_and_wide_keys() {
     for engine in by_turns() {
         let mut numbers = Numbers::new(690);
-        for length in [50, 700, 5000] {
+        for (number, length) in (0..).zip([50, 700, 5000]) {
+            // A driver compiles a sort for seconds: the quick circle asks it for one length, another one with each turn.
+            let processor = engine.selected().device.backend == "cpu";
+            if !processor && kit::turn::quick() && (number + kit::turn::turn()) % 3 != 0 {
+                continue;
+            }
             for descending in [false, true] {
                 for dtype in [DType::U8, DType::U16, DType::Bool, DType::I8, DType::U32, DType::F32] {
                     let values: Vec<u32> = (0..2 * length)

@@ -68,6 +68,24 @@ fn tests(arguments: &str) -> String {
     format!("cargo test {WORKSPACE} --exclude cantus-zk-tests {arguments}")
 }
 
+/// The libraries without unit tests, and their folders: they are not compiled a second time.
+const WITHOUT_UNIT_TESTS: [(&str, &str); 14] = [
+    ("cantus-build", "crates/build"),
+    ("cantus-cpu-kernels", "native-fastpaths/cpu"),
+    ("cantus-cudarc", "crates/cudarc"),
+    ("cantus-field", "crates/field"),
+    ("cantus-graph", "crates/graph"),
+    ("cantus-group", "crates/group"),
+    ("cantus-monitor", "crates/monitor"),
+    ("cantus-publish", "crates/publish"),
+    ("cantus-shaders", "shaders"),
+    ("cantus-skips", "tests/skips"),
+    ("cantus-translate", "crates/translate"),
+    ("cantus-verify", "crates/verify"),
+    ("cantus-wgpu", "crates/wgpu"),
+    ("cantus-zk", "crates/zk"),
+];
+
 /// The library and what tests it from outside.
 const LIBRARY: &[&str] = &["cantus-tests"];
 
@@ -107,10 +125,11 @@ pub fn circle(circle: Circle, window: bool, turn: u64) -> Vec<Stage> {
     let share = if circle == Circle::Full { "" } else { "CANTUS_TESTS=quick " };
     let beyond = if circle == Circle::Quick { "" } else { " --test=ahead" };
     let named: String = PROGRAMS.iter().map(|(name, ..)| format!(" --test={name}")).collect();
+    let without: String = WITHOUT_UNIT_TESTS.iter().map(|(package, _)| format!(" --exclude {package}")).collect();
     let window = if window { " --test=view" } else { "" };
     let mut stages = vec![
         Stage { needed: true, ..stage("build", 40, &tests(&format!("--no-run --bins{named}{beyond}{window}"))) },
-        stage("unit tests of the library", 10, &tests("--lib --no-fail-fast")),
+        stage("unit tests of the library", 10, &tests(&format!("--lib --no-fail-fast{without}"))),
         stage("unit tests of the programs, generated code is fresh", 15, &tests("--bins --no-fail-fast")),
     ];
     for (name, minutes, arguments, on) in PROGRAMS {
@@ -540,5 +559,41 @@ pub fn list() {
     println!("\nparts of --all, the minutes that each takes on two cores, and the paths whose change calls for it:");
     for part in parts() {
         println!("  {:<18} {:>4}  {}", part.name, part.minutes, part.paths.join(" "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::{WITHOUT_UNIT_TESTS, circle};
+
+    /// Whether a file below a folder has a unit test.
+    fn tests(folder: &Path) -> bool {
+        let entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        entries.iter().any(|path| {
+            if path.is_dir() {
+                tests(path)
+            } else {
+                path.extension().is_some_and(|end| end == "rs")
+                    && std::fs::read_to_string(path).unwrap().contains("#[test]")
+            }
+        })
+    }
+
+    #[test]
+    fn libraries_that_are_left_out_have_no_unit_tests() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (package, folder) in WITHOUT_UNIT_TESTS {
+            let manifest = std::fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
+            assert!(manifest.contains(&format!("name = \"{package}\"")), "{folder} is not {package}");
+            let code = [folder.to_owned(), format!("{folder}/src")].map(|folder| root.join(folder));
+            let code = if code[1].is_dir() { &code[1] } else { &code[0] };
+            assert!(!tests(code), "{folder} has a unit test: take it off the list");
+        }
+        // Another library's folder is not on the list by mistake.
+        assert!(tests(&root.join("crates/kernel/src")));
+        let stages = circle(super::Circle::Quick, false, 0);
+        assert!(stages.iter().any(|stage| stage.command.ends_with("--exclude cantus-zk")));
     }
 }
