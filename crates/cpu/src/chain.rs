@@ -176,6 +176,12 @@ impl Operation for ElementsShape {
     }
 }
 
+/// Whether a function is one of wide words only.
+fn is_wide(op: One) -> bool {
+    let of_halves = matches!(op, One::LowWord | One::OfLowWord | One::OfSingle);
+    of_halves || matches!(op, One::ToSingle | One::SignedToSingle | One::UnsignedToSingle)
+}
+
 /// The type of lanes: float32, bytes, which are numbers modulo 256, or float64.
 pub(super) trait Lane: Copy + Send + Sync {
     /// Lanes of a block.
@@ -184,7 +190,7 @@ pub(super) trait Lane: Copy + Send + Sync {
     /// Returns whether chains of these lanes have a step.
     fn has(step: &Step) -> bool {
         match *step {
-            Step::One(op, _) => !matches!(op, One::LowWord | One::OfLowWord | One::OfSingle | One::ToSingle),
+            Step::One(op, _) => !is_wide(op),
             Step::WideConstant(_) => false,
             _ => true,
         }

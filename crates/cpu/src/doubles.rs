@@ -18,7 +18,7 @@ const ROWS: usize = 96;
 /// Multiplications of a task, at least.
 const TASK: usize = 1 << 17;
 /// Terms of a part, where a small result has many; and parts, at most.
-const PART: usize = 1024;
+const PART: usize = 256;
 const PARTS: usize = 16;
 /// Results that are small.
 const SMALL: usize = 128 * 128;
@@ -489,10 +489,11 @@ unsafe fn block_by<I: Doubles>(
                     for (number, tile) in tile.chunks_exact(wide).take(I::ROWS.min(rows - row)).enumerate() {
                         let to = c.add((first + row + number) * to_next + column);
                         let to = std::slice::from_raw_parts_mut(to, columns);
-                        if adds {
-                            to.iter_mut().zip(tile).for_each(|(to, sum)| *to += sum);
-                        } else {
-                            to.copy_from_slice(&tile[..columns]);
+                        match (adds, columns == wide) {
+                            (true, _) => to.iter_mut().zip(tile).for_each(|(to, sum)| *to += sum),
+                            // As many as the compiler knows: no call.
+                            (false, true) => to.as_mut_ptr().copy_from_nonoverlapping(tile.as_ptr(), wide),
+                            (false, false) => to.copy_from_slice(&tile[..columns]),
                         }
                     }
                 }

@@ -15,6 +15,8 @@ use cantus_base::listed::Listed;
 const TASK: usize = 1 << 15;
 /// Results that a task keeps totals of: they lie in the first cache.
 const BESIDE: usize = 2048;
+/// Results beside each other that a task has at least, if it has all lines.
+const LINE: usize = 256;
 /// Tasks that few results are cut into, at most.
 const PARTS: usize = 64;
 /// Totals that are carried side by side along a row.
@@ -143,6 +145,7 @@ struct Kernel {
 trait Total: Copy {
     fn bits(self) -> Bits;
     fn of_bits(bits: Bits) -> Self;
+    fn is_nan(self) -> bool;
 }
 
 impl Total for i64 {
@@ -151,6 +154,9 @@ impl Total for i64 {
     }
     fn of_bits(bits: Bits) -> Self {
         bits.cast_signed()
+    }
+    fn is_nan(self) -> bool {
+        false
     }
 }
 
@@ -161,6 +167,9 @@ impl Total for u64 {
     fn of_bits(bits: Bits) -> Self {
         bits
     }
+    fn is_nan(self) -> bool {
+        false
+    }
 }
 
 impl Total for f64 {
@@ -169,6 +178,9 @@ impl Total for f64 {
     }
     fn of_bits(bits: Bits) -> Self {
         Self::from_bits(bits)
+    }
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
     }
 }
 
@@ -179,12 +191,16 @@ trait Class {
     const NEUTRAL: Self::Total;
     /// Totals are float64, and depend on the order of elements.
     const FLOAT: bool;
+    /// Totals are the first in an order; NaN comes before all.
+    const ORDER: bool;
     fn widened(element: Self::Element) -> Self::Total;
     fn combine(a: Self::Total, b: Self::Total) -> Self::Total;
+    /// Whether a total comes before another one, of an order's.
+    fn before(a: Self::Total, b: Self::Total) -> bool;
 }
 
 macro_rules! classes {
-    ($($name:ident: |$x:ident: $element:ty| $widened:expr => $total:ty, $neutral:expr, |$a:ident, $b:ident| $combine:expr;)*) => {$(
+    ($($name:ident: |$x:ident: $element:ty| $widened:expr => $total:ty, $neutral:expr, |$a:ident, $b:ident| $combine:expr $(, $before:expr)?;)*) => {$(
         struct $name;
 
         impl Class for $name {
@@ -196,9 +212,18 @@ macro_rules! classes {
             fn widened($x: $element) -> $total {
                 $widened
             }
+            const ORDER: bool = {
+                const BEFORE: &[&str] = &[$(stringify!($before))?];
+                !BEFORE.is_empty()
+            };
             #[inline(always)]
             fn combine($a: $total, $b: $total) -> $total {
                 $combine
+            }
+            #[inline(always)]
+            #[allow(unused_variables, reason = "sums have no order")]
+            fn before($a: $total, $b: $total) -> bool {
+                false $(|| $before)?
             }
         }
 
@@ -248,21 +273,21 @@ classes! {
     ProductI64: |x: i64| x => i64, 1, |a, b| a.wrapping_mul(b);
     ProductF32: |x: f32| f64::from(x) => f64, 1.0, |a, b| a * b;
     ProductF64: |x: f64| x => f64, 1.0, |a, b| a * b;
-    GreatestU8: |x: u8| i64::from(x) => i64, i64::MIN, |a, b| a.max(b);
-    GreatestI8: |x: i8| i64::from(x) => i64, i64::MIN, |a, b| a.max(b);
-    GreatestU16: |x: u16| i64::from(x) => i64, i64::MIN, |a, b| a.max(b);
-    GreatestI16: |x: i16| i64::from(x) => i64, i64::MIN, |a, b| a.max(b);
-    GreatestI64: |x: i64| x => i64, i64::MIN, |a, b| a.max(b);
-    GreatestU64: |x: u64| x => u64, 0, |a, b| a.max(b);
+    GreatestU8: |x: u8| i64::from(x) => i64, i64::MIN, |a, b| a.max(b), a > b;
+    GreatestI8: |x: i8| i64::from(x) => i64, i64::MIN, |a, b| a.max(b), a > b;
+    GreatestU16: |x: u16| i64::from(x) => i64, i64::MIN, |a, b| a.max(b), a > b;
+    GreatestI16: |x: i16| i64::from(x) => i64, i64::MIN, |a, b| a.max(b), a > b;
+    GreatestI64: |x: i64| x => i64, i64::MIN, |a, b| a.max(b), a > b;
+    GreatestU64: |x: u64| x => u64, 0, |a, b| a.max(b), a > b;
     // NaN, once it was met.
-    GreatestF64: |x: f64| x => f64, f64::NEG_INFINITY, |a, b| if a.is_nan() || a > b { a } else { b };
-    LeastU8: |x: u8| i64::from(x) => i64, i64::MAX, |a, b| a.min(b);
-    LeastI8: |x: i8| i64::from(x) => i64, i64::MAX, |a, b| a.min(b);
-    LeastU16: |x: u16| i64::from(x) => i64, i64::MAX, |a, b| a.min(b);
-    LeastI16: |x: i16| i64::from(x) => i64, i64::MAX, |a, b| a.min(b);
-    LeastI64: |x: i64| x => i64, i64::MAX, |a, b| a.min(b);
-    LeastU64: |x: u64| x => u64, u64::MAX, |a, b| a.min(b);
-    LeastF64: |x: f64| x => f64, f64::INFINITY, |a, b| if a.is_nan() || a < b { a } else { b };
+    GreatestF64: |x: f64| x => f64, f64::NEG_INFINITY, |a, b| if a.is_nan() || a > b { a } else { b }, a > b;
+    LeastU8: |x: u8| i64::from(x) => i64, i64::MAX, |a, b| a.min(b), a < b;
+    LeastI8: |x: i8| i64::from(x) => i64, i64::MAX, |a, b| a.min(b), a < b;
+    LeastU16: |x: u16| i64::from(x) => i64, i64::MAX, |a, b| a.min(b), a < b;
+    LeastI16: |x: i16| i64::from(x) => i64, i64::MAX, |a, b| a.min(b), a < b;
+    LeastI64: |x: i64| x => i64, i64::MAX, |a, b| a.min(b), a < b;
+    LeastU64: |x: u64| x => u64, u64::MAX, |a, b| a.min(b), a < b;
+    LeastF64: |x: f64| x => f64, f64::INFINITY, |a, b| if a.is_nan() || a < b { a } else { b }, a < b;
 }
 
 /// The functions of a reduction. Orders of 32 bits are left to the reductions of chains.
@@ -339,7 +364,14 @@ unsafe fn element<C: Class>(from: *const C::Element, place: usize) -> C::Total {
 
 #[inline(always)]
 fn add<C: Class>(total: &mut Bits, value: C::Total) {
-    *total = C::combine(C::Total::of_bits(*total), value).bits();
+    let old = C::Total::of_bits(*total);
+    *total = if C::ORDER {
+        // By bits: a choice would become stores under a mask, which some processors take ten times as long for.
+        let stays = Bits::from(old.is_nan() | C::before(old, value)).wrapping_neg();
+        value.bits() ^ (*total ^ value.bits()) & stays
+    } else {
+        C::combine(old, value).bits()
+    };
 }
 
 /// Combines the second half of the first `2 HALF` lanes with the first one.
@@ -372,6 +404,9 @@ unsafe fn row<C: Class>(from: *const C::Element, count: usize, step: usize) -> C
             }
             return all;
         }
+        if C::ORDER {
+            return first_of_row::<C>(from, count);
+        }
         let mut done = 0;
         while count - done >= LANES {
             let end = count.min(done + STRETCH);
@@ -390,6 +425,33 @@ unsafe fn row<C: Class>(from: *const C::Element, count: usize, step: usize) -> C
         for place in done..count {
             all = C::combine(all, element::<C>(from, place));
         }
+    }
+    all
+}
+
+/// The first of a row of floats in an order, NaN if there is one: lanes choose without asking for it, and remember that they met one.
+///
+/// # Safety
+/// The elements lie there.
+#[inline(always)]
+unsafe fn first_of_row<C: Class>(from: *const C::Element, count: usize) -> C::Total {
+    let (mut lanes, mut met) = ([C::NEUTRAL; LANES], [0; LANES]);
+    let whole = count - count % LANES;
+    for at in (0..whole).step_by(LANES) {
+        for (lane, (best, met)) in lanes.iter_mut().zip(&mut met).enumerate() {
+            // SAFETY: the element lies there (this function's contract).
+            let value = unsafe { element::<C>(from, at + lane) };
+            *best = if C::before(*best, value) { *best } else { value };
+            *met |= if value.is_nan() { Bits::MAX } else { 0 };
+        }
+    }
+    let mut all = if met == [0; LANES] { C::NEUTRAL } else { C::Total::of_bits(f64::NAN.to_bits()) };
+    for best in lanes {
+        all = C::combine(all, best);
+    }
+    for place in whole..count {
+        // SAFETY: the element lies there (this function's contract).
+        all = C::combine(all, unsafe { element::<C>(from, place) });
     }
     all
 }
@@ -465,7 +527,10 @@ fn fold(shape: &FoldShape, kernel: Kernel, x: Floats, y: Floats, limits: &Limits
     let outer: usize = axes.kept.iter().map(|[side, ..]| side).product();
     let count: usize = axes.reduced.iter().map(|[side, _]| side).product();
     let (run, along) = axes.reduced.first().map_or((1, 1), |&[side, step]| (side, step));
-    let wide = if results > 1 && across < along { BESIDE } else { (TASK / count).clamp(1, BESIDE) }.min(results);
+    // Lines of many results are cut into tasks side by side; where that would leave too little of a line, along it, and parts are combined.
+    let beside = TASK / count;
+    let lines = results > 1 && across < along;
+    let wide = if lines && beside < LINE { BESIDE } else { beside.clamp(1, BESIDE) }.min(results);
     let blocks = results.div_ceil(wide);
     let parts = (PARTS / (outer * blocks)).min(count * wide / TASK).max(1);
     let part = count.div_ceil(parts);

@@ -16,8 +16,8 @@ use cantus_base::memory;
 
 /// Elements that are looked up together.
 const LANES: usize = 64;
-/// Elements of a run that is copied one by one.
-const FEW: usize = 16;
+/// Bytes of a run that is copied without a call.
+const FEW: usize = 128;
 /// Elements that a task gathers at least.
 const TASK: usize = 1 << 13;
 
@@ -132,7 +132,7 @@ fn gather_of<T: Copy>(
         axes.split_first().map_or((Axis { side: 1, from: 0, places: 0 }, &[][..]), |(inner, outer)| (*inner, outer));
     let rows: usize = outer.iter().map(|axis| axis.side).product();
     let pieces = inner.side.div_ceil(TASK);
-    let together = (TASK / inner.side).max(1);
+    let together = threads::share(rows * pieces, (TASK / inner.side).max(1));
     let (step, length, signed) = (shape.step, shape.length, shape.signed);
     threads::try_each((rows * pieces).div_ceil(together), |task| {
         limits.begin().check()?;
@@ -141,15 +141,13 @@ fn gather_of<T: Copy>(
             // SAFETY: `sizes` found every element within the bindings, whatever the places are; rows are distinct parts of the result.
             unsafe {
                 let mut to = y.start().cast::<T>().add(first * inner.side);
+                let bytes = inner.side * size_of::<T>();
                 for row in first..end {
                     let word = places.at(shape.places.offset + row * axis.places).cast::<u32>().cast_const().read();
                     let from = shape.from.offset + row * axis.from + place(word, length, signed) * step;
                     let x = x.start().cast::<T>().cast_const().add(from);
-                    if inner.side <= FEW {
-                        // A loop that ends after a few is quicker than a call.
-                        for at in 0..inner.side {
-                            to.add(at).write(x.add(at).read());
-                        }
+                    if bytes <= FEW {
+                        copy_few(x.cast(), to.cast(), bytes);
                     } else {
                         memory::copy(x, to, inner.side);
                     }
@@ -190,6 +188,39 @@ fn gather_of<T: Copy>(
         }
         Ok(())
     })
+}
+
+/// Copies up to [`FEW`] bytes, the last ones of a width together with some of those before.
+///
+/// # Safety
+/// They lie there on both sides, which do not overlap.
+#[inline(always)]
+unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
+    /// # Safety
+    /// As [`copy_few`]; there are at least as many bytes as `W` has.
+    #[inline(always)]
+    unsafe fn by<W: Copy>(from: *const u8, to: *mut u8, bytes: usize) {
+        let (mut at, last) = (0, bytes - size_of::<W>());
+        // SAFETY: `at` and `last` leave room for a `W` (this function's contract).
+        unsafe {
+            while at < last {
+                to.add(at).cast::<W>().write_unaligned(from.add(at).cast::<W>().read_unaligned());
+                at += size_of::<W>();
+            }
+            to.add(last).cast::<W>().write_unaligned(from.add(last).cast::<W>().read_unaligned());
+        }
+    }
+    // SAFETY: the bytes lie there (this function's contract), at least as many as the width has.
+    unsafe {
+        match bytes {
+            16.. => by::<[u64; 2]>(from, to, bytes),
+            8.. => by::<u64>(from, to, bytes),
+            4.. => by::<u32>(from, to, bytes),
+            2.. => by::<u16>(from, to, bytes),
+            1 => by::<u8>(from, to, bytes),
+            0 => {}
+        }
+    }
 }
 
 /// The index that a word stands for. A negative one counts from the end; any that is out of range is held within the axis. Unsigned words have no negative

@@ -128,7 +128,7 @@ pub(super) unsafe trait Columns: Copy + Sync {
     fn place(&self) -> [usize; 3];
 
     /// Packs some columns, at most a tile's, of some terms: the line that sums begin with, if there is one, then a tile's columns for each term,
-    /// zeros in place of those that are not there.
+    /// any numbers in place of those that are not there.
     ///
     /// # Safety
     /// The elements may be read, the processor has the set, and there is room.

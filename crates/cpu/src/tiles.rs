@@ -49,7 +49,7 @@ impl Matrix<*const f32> {
     }
 }
 
-/// Packs `length` values across (rows of a left operand, columns of a right one), at most `N`, for all terms: `N` values for each term, zeros in
+/// Packs `length` values across (rows of a left operand, columns of a right one), at most `N`, for all terms: `N` values for each term, any ones in
 /// place of what is not there. `across` and `along` are the strides.
 ///
 /// # Safety
@@ -83,6 +83,20 @@ unsafe fn pack<const N: usize>(
                     }
                 }
                 first += 16;
+            }
+            // What is not there may be anything, since its results are not kept: whole lines are read as long as they end before the last one does.
+            if across == 1 && length < N && along > 0 {
+                let whole = terms.saturating_sub((N - length).div_ceil(along));
+                while first < whole {
+                    start.add(first * along).copy_to_nonoverlapping(to.add(first * N), N);
+                    first += 1;
+                }
+            }
+            while length == N && first < terms {
+                for i in 0..N {
+                    *to.add(first * N + i) = *start.add(i * across + first * along);
+                }
+                first += 1;
             }
             for term in first..terms {
                 for i in 0..N {

@@ -279,6 +279,10 @@ pub enum One {
     OfSingle,
     /// A float64 rounded to float32, in the low half of a wide word.
     ToSingle,
+    /// An i64 rounded to float32, in the low half of a wide word.
+    SignedToSingle,
+    /// A u64 rounded to float32, in the low half of a wide word.
+    UnsignedToSingle,
 }
 
 /// Functions of two elements, as those of [`crate::ops::Binary`].

@@ -506,7 +506,9 @@ fn one<I: Isa>(op: One, x: &[f32], to: &mut [f32]) {
         One::OfUnsigned => each(x, to, |x| x.to_bits() as f32),
         One::LowByte => each(x, to, |x| (x.to_bits() & 255) as f32),
         // Wide chains alone have halves of words: none is served here.
-        One::LowWord | One::OfLowWord | One::OfSingle | One::ToSingle => to.copy_from_slice(x),
+        One::LowWord | One::OfLowWord | One::OfSingle | One::ToSingle | One::SignedToSingle | One::UnsignedToSingle => {
+            to.copy_from_slice(x)
+        }
     }
 }
 

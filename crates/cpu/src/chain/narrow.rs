@@ -10,7 +10,12 @@ pub(super) fn has(step: &Step, bytes: usize) -> bool {
 
 /// Returns whether a step of 64-bit lanes has such a form.
 pub(super) fn has_wide(step: &Step, bytes: usize) -> bool {
-    has(step, bytes) || bytes == 4 && matches!(step, Step::One(One::ToSingle | One::LowWord, _))
+    has(step, bytes) || bytes == 4 && matches!(step, Step::One(op, _) if writes_words(*op))
+}
+
+/// Whether a function of wide words gives one of 4 bytes.
+fn writes_words(op: One) -> bool {
+    matches!(op, One::ToSingle | One::SignedToSingle | One::UnsignedToSingle | One::LowWord)
 }
 
 fn compares(step: &Step) -> bool {
@@ -81,6 +86,10 @@ unsafe fn of_doubles_by<I>(step: &Step, at: &[*mut f64], count: usize, to: *mut 
     let bytes = || unsafe { std::slice::from_raw_parts_mut(to, count) };
     match *step {
         Step::One(One::ToSingle, x) => each(read(x), words(to), |x| (x as f32).to_bits()),
+        Step::One(One::SignedToSingle, x) => {
+            each(read(x), words(to), |x| (x.to_bits().cast_signed() as f32).to_bits());
+        }
+        Step::One(One::UnsignedToSingle, x) => each(read(x), words(to), |x| (x.to_bits() as f32).to_bits()),
         Step::One(One::LowWord, x) => each(read(x), words(to), |x| x.to_bits() as u32),
         Step::One(One::LowByte, x) => each(read(x), bytes(), |x| x.to_bits() as u8),
         Step::One(_, x) => each(read(x), bytes(), |x| {

@@ -265,6 +265,8 @@ functions_of_one! {
     OfLowWord => |x| word((signed(x) << 32) >> 32);
     OfSingle => |x| f64::from(f32::from_bits(x.to_bits() as u32));
     ToSingle => |x| f64::from_bits((x as f32).to_bits().into());
+    SignedToSingle => |x| f64::from_bits((signed(x) as f32).to_bits().into());
+    UnsignedToSingle => |x| f64::from_bits((x.to_bits() as f32).to_bits().into());
 }
 
 /// Sines of numbers, a number of right angles later. Those of large numbers are repaired by the library's own function, which knows more digits of π.

@@ -272,6 +272,8 @@ impl Steps {
             (U32, I64 | U64) => x,
             (U32, _) => self.wide_cast(x, U64, to)?,
             (F64, F32) => self.add(Step::One(One::ToSingle, x), limits),
+            (I64, F32) => self.add(Step::One(One::SignedToSingle, x), limits),
+            (U64, F32) => self.add(Step::One(One::UnsignedToSingle, x), limits),
             (I64 | U64, I32 | U32) => self.add(Step::One(One::LowWord, x), limits),
             (Bool | I8 | U8, F32 | I32 | U32) => {
                 let between = if to == F32 { F64 } else { I64 };
