@@ -139,7 +139,7 @@ pub fn circle(circle: Circle, window: bool, turn: u64) -> Vec<Stage> {
     }
     stages.push(stage("documentation's code", 10, &tests("--doc --no-fail-fast")));
     if circle != Circle::Quick {
-        stages.extend(beyond_the_circle(turn));
+        stages.extend(beyond_the_circle(turn, circle));
     }
     if !window.is_empty() {
         stages.push(stage("the window", 15, ".ci/view").on(&["cantus-cli"]));
@@ -148,8 +148,12 @@ pub fn circle(circle: Circle, window: bool, turn: u64) -> Vec<Stage> {
 }
 
 /// Returns what `./test --full` adds, and `./test` lists as not run.
-pub fn beyond_the_circle(turn: u64) -> Vec<Stage> {
+pub fn beyond_the_circle(turn: u64, circle: Circle) -> Vec<Stage> {
     let stage = Stage::new;
+    let backends = ["wgpu", "vulkan", "opencl", "cuda", "hip", "pjrt", "ascend", "field"];
+    // In CI every second one, the others with the next turn.
+    let (first, step) = if circle == Circle::Ci { (turn as usize % 2, 2) } else { (0, 1) };
+    let backends: Vec<&str> = backends.into_iter().skip(first).step_by(step).collect();
     let mut stages = vec![
         stage("proofs beside other libraries", 20, &format!("cargo test {WORKSPACE} --test zk"))
             .on(&["cantus-zk-tests"]),
@@ -177,8 +181,11 @@ pub fn beyond_the_circle(turn: u64) -> Vec<Stage> {
         stage(
             "each backend alone",
             12,
-            "for backend in wgpu vulkan opencl cuda hip pjrt ascend field; do cargo clippy --locked --package cantus \
-             --no-default-features --features $backend --lib -- --deny warnings || exit 1; done",
+            &format!(
+                "for backend in {}; do cargo clippy --locked --package cantus --no-default-features \
+                 --features $backend --lib -- --deny warnings || exit 1; done",
+                backends.join(" ")
+            ),
         )
         .on(&["cantus"]),
     ]);
@@ -549,7 +556,7 @@ pub fn list() {
         println!("  {}", stage.name);
     }
     println!("\nwhat --full adds, beside a larger share of the devices:");
-    for stage in beyond_the_circle(0) {
+    for stage in beyond_the_circle(0, Circle::Full) {
         println!("  {}", stage.name);
     }
     println!("\nwhat --faults plants, and the test that must find it:");
