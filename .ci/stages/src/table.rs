@@ -575,7 +575,7 @@ mod tests {
 
     use super::{WITHOUT_UNIT_TESTS, circle};
 
-    /// Whether a file below a folder has a unit test.
+    /// Returns whether a file below a folder has a unit test.
     fn tests(folder: &Path) -> bool {
         let entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.iter().any(|path| {

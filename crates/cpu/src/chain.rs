@@ -176,7 +176,7 @@ impl Operation for ElementsShape {
     }
 }
 
-/// Whether a function is one of wide words only.
+/// Returns whether a function is one of wide words only.
 fn is_wide(op: One) -> bool {
     let of_halves = matches!(op, One::LowWord | One::OfLowWord | One::OfSingle);
     of_halves || matches!(op, One::ToSingle | One::SignedToSingle | One::UnsignedToSingle)

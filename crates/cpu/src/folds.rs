@@ -195,7 +195,7 @@ trait Class {
     const ORDER: bool;
     fn widened(element: Self::Element) -> Self::Total;
     fn combine(a: Self::Total, b: Self::Total) -> Self::Total;
-    /// Whether a total comes before another one, of an order's.
+    /// Returns whether a total comes before another one, of an order's.
     fn before(a: Self::Total, b: Self::Total) -> bool;
 }
 

@@ -13,7 +13,7 @@ pub(super) fn has_wide(step: &Step, bytes: usize) -> bool {
     has(step, bytes) || bytes == 4 && matches!(step, Step::One(op, _) if writes_words(*op))
 }
 
-/// Whether a function of wide words gives one of 4 bytes.
+/// Returns whether a function of wide words gives one of 4 bytes.
 fn writes_words(op: One) -> bool {
     matches!(op, One::ToSingle | One::SignedToSingle | One::UnsignedToSingle | One::LowWord)
 }
