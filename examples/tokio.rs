@@ -46,7 +46,7 @@ pub fn on_tokio<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 fn fault(reason: &str) -> Error {
-    Error::InvalidInput { what: "tokio".to_owned(), reason: reason.to_owned() }
+    Error::invalid("tokio", reason)
 }
 
 /// Five tasks on one engine, and how often another task had its turn meanwhile.

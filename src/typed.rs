@@ -16,6 +16,7 @@ use std::ops::Deref;
 pub use bytemuck;
 use bytemuck::{Pod, Zeroable};
 
+use crate::error::DtypeError;
 use crate::{DType, Element, Engine, Error, Result, Tensor};
 
 /// The element type of a [`TensorOf`]: a scalar, an array of items (WGSL's vectors and matrices), or a structure that `cantus-build` writes.
@@ -175,22 +176,18 @@ impl<T: Item> TensorOf<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when the dtype is another, or an item would be cut.
+    /// [`Error::Dtype`] when the dtype is another, [`Error::Shape`] when an item would be cut.
     pub fn of(tensor: Tensor) -> Result<Self> {
         let wanted: DType = <T::Part as Element>::DTYPE;
-        let fault = |reason: String| Error::InvalidInput { what: format!("the tensor {}", tensor.label()), reason };
+        let what = || format!("the tensor {}", tensor.label());
         if tensor.dtype() != wanted {
-            return Err(fault(format!(
-                "its elements are {}, not {wanted} (cast it, or create it with that type)",
-                tensor.dtype()
-            )));
+            let (found, wanted) = (tensor.dtype().name(), wanted.name());
+            return Err(DtypeError::Mismatch { what: what(), found, wanted }.into());
         }
         if !tensor.len().is_multiple_of(T::PARTS.max(1)) {
-            return Err(fault(format!(
-                "it has {} elements, not a multiple of the {} that an item takes",
-                tensor.len(),
-                T::PARTS
-            )));
+            let (held, each) = (tensor.len(), T::PARTS);
+            let reason = format!("it has {held} elements, not a multiple of the {each} that an item takes");
+            return Err(Error::shape(what(), reason));
         }
         Ok(Self { tensor, items: PhantomData })
     }

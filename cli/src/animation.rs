@@ -26,15 +26,15 @@ impl Format {
     /// The format for a path, by its extension.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for another extension.
+    /// [`Error::InvalidFile`] for another extension.
     pub fn of(path: &Path) -> Result<Self> {
         match output::extension(path).as_str() {
             "gif" => Ok(Self::Gif),
             "png" | "apng" => Ok(Self::Apng),
-            _ => Err(Error::InvalidInput {
-                what: format!("the output {}", path.display()),
-                reason: "its name must end in .gif, or in .png or .apng (an animated PNG)".to_owned(),
-            }),
+            _ => Err(Error::file(
+                format!("the output {}", path.display()),
+                "its name must end in .gif, or in .png or .apng (an animated PNG)",
+            )),
         }
     }
 }
@@ -58,16 +58,16 @@ impl Plan {
     /// Can the format hold it?
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] saying what it cannot hold.
+    /// [`Error::Limit`] saying what it cannot hold.
     pub fn check(self, format: Format) -> Result<()> {
         match format {
             Format::Gif => {
                 self.gif_sides()?;
                 if self.fps > GIF_FPS {
-                    return Err(Error::InvalidSize {
-                        what: format!("{} frames per second", self.fps),
-                        reason: format!("viewers play a GIF at {GIF_FPS} at most (lower --fps, or write a .png)"),
-                    });
+                    return Err(Error::limit(
+                        format!("{} frames per second", self.fps),
+                        format!("viewers play a GIF at {GIF_FPS} at most (lower --fps, or write a .png)"),
+                    ));
                 }
             }
             Format::Apng => {
@@ -80,9 +80,11 @@ impl Plan {
 
     fn gif_sides(self) -> Result<(u16, u16)> {
         let side = |what: &str, side: usize| {
-            u16::try_from(side).ok().filter(|&side| side > 0).ok_or_else(|| Error::InvalidSize {
-                what: format!("the {what} {side}"),
-                reason: format!("a GIF has 1 to {} pixels a side (write a .png instead)", u16::MAX),
+            u16::try_from(side).ok().filter(|&side| side > 0).ok_or_else(|| {
+                Error::limit(
+                    format!("the {what} {side}"),
+                    format!("a GIF has 1 to {} pixels a side (write a .png instead)", u16::MAX),
+                )
             })
         };
         Ok((side("width", self.width)?, side("height", self.height)?))

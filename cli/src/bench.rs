@@ -252,13 +252,13 @@ fn cases<'a>(ops: &'a [Op], arguments: &Arguments) -> Result<Vec<(&'a Op, Size)>
     let chosen: Vec<_> = all.filter(|(op, size)| named(&case_name(op, *size))).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = ops.iter().map(|op| op.name).collect();
-        return Err(Error::InvalidInput {
-            what: format!("--filter \"{}\"", arguments.filters.join("\" --filter \"")),
-            reason: format!(
+        return Err(Error::invalid(
+            format!("--filter \"{}\"", arguments.filters.join("\" --filter \"")),
+            format!(
                 "no case has this in its name (names are like \"field 512x512\"; the operations: {})",
                 names.join(", ")
             ),
-        });
+        ));
     }
     Ok(chosen)
 }

@@ -129,16 +129,14 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 
 fn read(path: &Path) -> Result<Circuit> {
     let bytes = room::read(path)?;
-    let text = String::from_utf8(bytes).map_err(|error| Error::InvalidInput {
-        what: path.display().to_string(),
-        reason: format!("it is no text: {error}"),
-    })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| Error::file(path.display().to_string(), format!("it is no text: {error}")))?;
     Circuit::from_named_qasm(&path.display().to_string(), &text)
 }
 
 /// The values of a circuit's inputs, in its order.
 fn values(circuit: &Circuit, set: &[(String, f64)]) -> Result<Vec<f64>> {
-    let fault = |name: &str, reason: String| Error::InvalidInput { what: format!("--set {name}"), reason };
+    let fault = |name: &str, reason: String| Error::invalid(format!("--set {name}"), reason);
     let names = circuit.parameters();
     if let Some((name, _)) = set.iter().find(|(name, _)| !names.contains(name)) {
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

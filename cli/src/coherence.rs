@@ -63,14 +63,14 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let path = spool.as_ref().map_or(arguments.input.as_path(), tempfile::NamedTempFile::path);
     // Whoever piped a field in knows no file.
     let named = |error: Error| match error {
-        Error::InvalidInput { what, reason } if spool.is_some() => {
-            Error::InvalidInput { what: what.replace(&path.display().to_string(), STDIN), reason }
+        Error::InvalidFile { file, reason } if spool.is_some() => {
+            Error::file(file.replace(&path.display().to_string(), STDIN), reason)
         }
         other => other,
     };
     let field = Npy::open(path).map_err(named)?;
     let name = if spool.is_some() { STDIN.to_owned() } else { arguments.input.display().to_string() };
-    let invalid = |reason: String| Error::InvalidInput { what: name.clone(), reason };
+    let invalid = |reason: String| Error::invalid(name.clone(), reason);
     let (Some(height), &[width]) = (field.rows(), field.row()) else {
         let shape: Vec<u64> = field.rows().into_iter().chain(field.row().iter().map(|&n| n as u64)).collect();
         return Err(invalid(format!("its shape is {shape:?}; a field needs two axes, rows and columns")));

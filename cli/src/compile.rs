@@ -166,10 +166,10 @@ fn of_operation(arguments: &Arguments) -> Result<Vec<u8>> {
     let all = super::bench_ops::ops();
     let Some(op) = all.iter().find(|op| op.name == arguments.kernel) else {
         let names: Vec<&str> = all.iter().map(|op| op.name).collect();
-        return Err(Error::InvalidInput {
-            what: format!("the operation {}", arguments.kernel),
-            reason: format!("--target stablehlo takes one of {}", names.join(", ")),
-        });
+        return Err(Error::invalid(
+            format!("the operation {}", arguments.kernel),
+            format!("--target stablehlo takes one of {}", names.join(", ")),
+        ));
     };
     let engine = Engine::builder().backend("cpu").build()?;
     // Rows come first in a shape, and last in the size of a picture.
@@ -198,10 +198,7 @@ fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
 /// Every language that can be made here, into a folder.
 fn every(kernel: &Kernel, arguments: &Arguments) -> Result<ExitCode> {
     let Some(folder) = &arguments.output else {
-        return Err(Error::InvalidInput {
-            what: "--target all".to_owned(),
-            reason: "it writes several files: name a folder with -o".to_owned(),
-        });
+        return Err(Error::invalid("--target all", "it writes several files: name a folder with -o"));
     };
     std::fs::create_dir_all(folder).map_err(|error| super::output::fault(folder, &error))?;
     let name = kernel.reflection()?.entry_point.clone();
@@ -270,10 +267,10 @@ fn nvrtc(translation: &cantus::translate::Translation, target: Target, arguments
         arguments.arch.as_deref().filter(|arch| arguments.target != Some(Target::All) || arch.starts_with(kind));
     let architecture = given.unwrap_or(default);
     if !architecture.starts_with(kind) {
-        return Err(Error::InvalidInput {
-            what: format!("--arch {architecture}"),
-            reason: format!("{} wants one such as {default}", target.name()),
-        });
+        return Err(Error::invalid(
+            format!("--arch {architecture}"),
+            format!("{} wants one such as {default}", target.name()),
+        ));
     }
     let compiled = cantus::backend::cuda::compile(&translation.source, &translation.entry, architecture)?;
     if !compiled.log.is_empty() {
@@ -296,5 +293,5 @@ fn nvrtc(_: &cantus::translate::Translation, target: Target, _: &Arguments) -> R
 
 #[cfg(not(feature = "cuda"))]
 fn not_built(target: &str, feature: &str) -> Error {
-    Error::InvalidInput { what: format!("--target {target}"), reason: format!("this build has no feature `{feature}`") }
+    Error::invalid(format!("--target {target}"), format!("this build has no feature `{feature}`"))
 }

@@ -53,14 +53,14 @@ pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     };
     let Some(shipped) = kernels.iter().find(|shipped| shipped.name() == name) else {
         let known: Vec<&str> = kernels.iter().map(|shipped| shipped.name()).collect();
-        return Err(Error::InvalidInput {
-            what: format!("the kernel \"{name}\""),
-            reason: format!(
+        return Err(Error::invalid(
+            format!("the kernel \"{name}\""),
+            format!(
                 "there is no shipped kernel of that name{} (there are: {})",
                 parse::closest(name, &known),
                 known.join(", ")
             ),
-        });
+        ));
     };
     if arguments.json {
         return report::print_json(&kernel_json(shipped, true)?);
@@ -82,10 +82,10 @@ fn of_library(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(name) = &arguments.name {
         let known: Vec<&str> = modules.iter().map(|module| module.name).collect();
         let Some(module) = modules.iter().find(|module| module.name == name) else {
-            return Err(Error::InvalidInput {
-                what: format!("the module \"{name}\""),
-                reason: format!("the library has {}{}", known.join(", "), parse::closest(name, &known)),
-            });
+            return Err(Error::invalid(
+                format!("the module \"{name}\""),
+                format!("the library has {}{}", known.join(", "), parse::closest(name, &known)),
+            ));
         };
         if !arguments.json {
             return report::print(module.text);

@@ -56,7 +56,7 @@ use std::process::ExitCode;
 
 use cantus::Error;
 use cantus::config::Fallback;
-use cantus::error::without_remedies;
+use cantus::error::{BindingError, LimitError, OverrideError, without_remedies};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Args, Command as Described, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -150,13 +150,13 @@ struct NotBuilt {
 
 #[allow(dead_code, reason = "with every feature every subcommand is built")]
 fn not_built(subcommand: &str, what: &str, feature: &str) -> Error {
-    Error::InvalidInput {
-        what: format!("cantus {subcommand}"),
-        reason: format!(
+    Error::invalid(
+        format!("cantus {subcommand}"),
+        format!(
             "this program was built without {what} (cargo install --path cli --features {feature} builds it with it, --features full \
              with everything)"
         ),
-    }
+    )
 }
 
 fn main() -> ExitCode {
@@ -253,21 +253,19 @@ fn hint(error: &Error, global: &Global) -> Option<&'static str> {
             Some("another device runs it if no backend is named, or with CANTUS_FALLBACK=always")
         }
         Error::OutOfMemory { .. } => Some("use a smaller size"),
-        Error::InvalidSize { reason, .. } if reason.contains("memory limit") => {
+        Error::Limit(LimitError::MemoryLimit { .. }) => {
             Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit")
         }
         Error::MemoryLimit { .. } => Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit"),
         Error::Stalled { .. } => Some("CANTUS_STALL_MS=MS raises the limit, CANTUS_STALL_MS=0 removes it"),
         Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
         Error::EntryPoint { available, .. } if available.len() > 1 => Some("--entry NAME chooses the entry point"),
-        Error::Override { reason, .. } if reason.contains("no value was set") => {
-            Some("--set NAME=VALUE sets an override")
-        }
+        Error::Override { fault: OverrideError::Unset(_), .. } => Some("--set NAME=VALUE sets an override"),
         // Other faults of a binding are of what was given to it.
-        Error::Binding { reason, .. } if reason.starts_with("nothing was bound") => {
+        Error::Binding { fault: BindingError::Unbound(_), .. } => {
             Some("--in NAME=FILE fills a binding, --out NAME=DTYPE[SHAPE] makes one of zeros")
         }
-        Error::Binding { reason, .. } if reason.contains(" was not set") || reason.starts_with("nothing was set") => {
+        Error::Binding { fault: BindingError::Unset(_), .. } => {
             Some("--set NAME=VALUE or NAME.MEMBER=VALUE sets a uniform")
         }
         _ => None,

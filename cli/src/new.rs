@@ -174,10 +174,10 @@ fn name(folder: &Path) -> Result<&str> {
     if starts && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_') {
         return Ok(name);
     }
-    Err(Error::InvalidInput {
-        what: format!("the name \"{name}\""),
-        reason: "it takes lower-case letters, digits, - and _, a letter first, as in my-app".to_owned(),
-    })
+    Err(Error::invalid(
+        format!("the name \"{name}\""),
+        "it takes lower-case letters, digits, - and _, a letter first, as in my-app",
+    ))
 }
 
 /// The app's dependency on Cantus: a folder that has its sources, else the published package of this version; what `is_named` must be there.
@@ -196,10 +196,10 @@ fn dependency(kind: Kind, folder: Option<&Path>, is_named: bool) -> Result<Strin
             Kind::WgpuTest => format!("{{ path = \"{found}/crates/wgpu\" }}"),
             _ => format!("{{ path = \"{found}\" }}"),
         }),
-        (None, Some(folder)) if is_named => Err(Error::InvalidInput {
-            what: format!("the sources of Cantus in {}", folder.display()),
-            reason: format!("there is no {wanted}; name a checkout with --cantus FOLDER"),
-        }),
+        (None, Some(folder)) if is_named => Err(Error::invalid(
+            format!("the sources of Cantus in {}", folder.display()),
+            format!("there is no {wanted}; name a checkout with --cantus FOLDER"),
+        )),
         (None, _) => Ok(match kind {
             Kind::Page => format!("^{version}"),
             Kind::Python => format!("cantus-compute~={version}"),

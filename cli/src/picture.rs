@@ -40,7 +40,7 @@ impl GridFile {
     /// Starts the file; its extension chooses the format.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for another extension, [`Error::InvalidSize`] for a side that PNG cannot have, [`Error::Io`] when the
+    /// [`Error::InvalidFile`] for another extension, [`Error::Limit`] for a side that PNG cannot have, [`Error::Io`] when the
     /// place is not writable.
     pub fn create(path: &Path, width: usize, height: usize, coloring: Coloring) -> Result<Self> {
         let format = match output::extension(path).as_str() {
@@ -52,19 +52,19 @@ impl GridFile {
             "npy" => Format::Npy,
             _ if path == Path::new("-") => Format::Npy,
             _ => {
-                return Err(Error::InvalidInput {
-                    what: format!("the output {}", path.display()),
-                    reason: "its name must end in .png (a picture) or .npy (the float32 values), or be - (.npy to standard output)".to_owned(),
-                });
+                return Err(Error::file(
+                    format!("the output {}", path.display()),
+                    "its name must end in .png (a picture) or .npy (the float32 values), or be - (.npy to standard output)",
+                ));
             }
         };
         // Before the disk is asked: what no kernel computes needs no room.
         for (name, side) in [("width", width), ("height", height)] {
             if u32::try_from(side).is_err() {
-                return Err(Error::InvalidSize {
-                    what: format!("the {name}"),
-                    reason: format!("{side} exceeds the largest side, {}", u32::MAX),
-                });
+                return Err(Error::limit(
+                    format!("the {name}"),
+                    format!("{side} exceeds the largest side, {}", u32::MAX),
+                ));
             }
         }
         let file = OutputFile::create(path)?;
@@ -165,14 +165,14 @@ pub fn io_error(error: png::EncodingError) -> io::Error {
 /// Refuses a side that PNG cannot have.
 ///
 /// # Errors
-/// [`Error::InvalidSize`].
+/// [`Error::Limit`].
 pub fn png_side(what: &str, side: usize) -> Result<()> {
     let limit = i32::MAX as usize;
     if (1..=limit).contains(&side) {
         return Ok(());
     }
-    Err(Error::InvalidSize {
-        what: format!("the {what} {side}"),
-        reason: format!("a PNG picture has 1 to {limit} pixels a side (write a .npy instead)"),
-    })
+    Err(Error::limit(
+        format!("the {what} {side}"),
+        format!("a PNG picture has 1 to {limit} pixels a side (write a .npy instead)"),
+    ))
 }

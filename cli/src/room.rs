@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use cantus::error::Bytes;
+use cantus::error::LimitError;
 use cantus::memory;
 use cantus::tensor::npy::{self, Array};
 use cantus::{Error, Result};
@@ -27,11 +27,11 @@ pub fn limit(bytes: Option<u64>) {
 /// Returns an error if `what` takes more than the memory limit, or more than this machine has left.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] with both sizes.
+/// [`Error::Limit`] with both sizes.
 pub fn fits(what: &str, bytes: u64) -> Result<()> {
     if let Some(limit) = LIMIT.get().filter(|limit| **limit < bytes) {
-        let reason = format!("it takes {}, above the memory limit of {}", Bytes(bytes), Bytes(*limit));
-        return Err(Error::InvalidSize { what: what.to_owned(), reason });
+        let (what, limit) = (what.to_owned(), *limit);
+        return Err(LimitError::MemoryLimit { what, bytes, limit, remedy: String::new() }.into());
     }
     memory::fits(what, bytes)
 }

@@ -12,5 +12,5 @@ pub type Arguments = Box<cantus_serve::Arguments>;
 pub fn run(_: &Global, arguments: &Arguments) -> Result<ExitCode> {
     cantus_serve::run(arguments, &["serve"])
         .map(|()| ExitCode::SUCCESS)
-        .map_err(|reason| Error::InvalidInput { what: "cantus serve".to_owned(), reason })
+        .map_err(|reason| Error::invalid("cantus serve", reason))
 }

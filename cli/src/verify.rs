@@ -105,10 +105,10 @@ fn items(filter: &str) -> Vec<Item> {
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let items = items(&arguments.filter);
     if items.is_empty() {
-        return Err(Error::InvalidInput {
-            what: format!("the filter \"{}\"", arguments.filter),
-            reason: "no case has this in its name (cantus verify --list prints the names)".to_owned(),
-        });
+        return Err(Error::invalid(
+            format!("the filter \"{}\"", arguments.filter),
+            "no case has this in its name (cantus verify --list prints the names)",
+        ));
     }
     if arguments.list {
         let names: Vec<&str> = items.iter().map(Item::name).collect();
@@ -197,10 +197,7 @@ fn machine(backends: &[BackendSurvey], all: bool) -> Record {
 /// Checks that a report can have this name.
 fn named(path: &Path) -> Result<()> {
     if !matches!(extension(path).as_str(), "json" | "md") && path != Path::new("-") {
-        return Err(Error::InvalidInput {
-            what: format!("the output {}", path.display()),
-            reason: "a report is a .json or .md file".to_owned(),
-        });
+        return Err(Error::file(format!("the output {}", path.display()), "a report is a .json or .md file"));
     }
     Ok(())
 }

@@ -223,10 +223,10 @@ fn elements<F: PrimeField>(engine: &Engine, path: &Path, check: Check) -> Result
     };
     let Some(shape) = shape.filter(|_| array.dtype == DType::U32) else {
         let axis = if F::WORDS == 1 { String::new() } else { format!(" with a last axis of {}", F::WORDS) };
-        return Err(Error::InvalidInput {
-            what: path.display().to_string(),
-            reason: format!("it holds {}{:?}; elements of {} are uint32{axis}", array.dtype, array.shape, F::KIND),
-        });
+        return Err(Error::file(
+            path.display().to_string(),
+            format!("it holds {}{:?}; elements of {} are uint32{axis}", array.dtype, array.shape, F::KIND),
+        ));
     };
     let limbs: Vec<u32> = bytemuck::pod_collect_to_vec(&array.bytes);
     FieldTensor::from_shaped(engine, &FieldTensor::<F>::from_limbs(engine, &limbs, check)?.to_vec()?, shape)
@@ -251,10 +251,10 @@ fn field<F: PrimeField>(engine: &Engine, arguments: &FieldArguments) -> Result<E
     let a = elements::<F>(engine, &arguments.a, Check::Strict)?;
     let takes_two = matches!(arguments.function, Function::Add | Function::Sub | Function::Mul | Function::Dot);
     if takes_two != arguments.b.is_some() {
-        return Err(Error::InvalidInput {
-            what: format!("{:?}", arguments.function).to_lowercase(),
-            reason: if takes_two { "it takes two files" } else { "it takes one file" }.to_owned(),
-        });
+        return Err(Error::invalid(
+            format!("{:?}", arguments.function).to_lowercase(),
+            if takes_two { "it takes two files" } else { "it takes one file" }.to_owned(),
+        ));
     }
     let b = match &arguments.b {
         Some(path) => elements::<F>(engine, path, Check::Strict)?,
@@ -292,10 +292,7 @@ where
         return vectors::<C>(engine, path);
     }
     let (Some(points), Some(scalars)) = (&arguments.points, &arguments.scalars) else {
-        return Err(Error::InvalidInput {
-            what: "cantus zk msm".to_owned(),
-            reason: "give --points and --scalars, or --vectors".to_owned(),
-        });
+        return Err(Error::invalid("cantus zk msm", "give --points and --scalars, or --vectors"));
     };
     let points = PointTensor::<C>::from_bytes(engine, &room::read(points)?, PointEncoding::Eip, Check::Strict)?;
     let scalars = elements::<C::Scalar>(engine, scalars, Check::Strict)?;
@@ -337,10 +334,10 @@ where
 {
     let (each, scalar) = (C::KIND.encoded_bytes(PointEncoding::Eip), 32);
     if input.is_empty() || !input.len().is_multiple_of(each + scalar) {
-        return Err(Error::InvalidInput {
-            what: "the input".to_owned(),
-            reason: format!("it has {} bytes; each term takes {}", input.len(), each + scalar),
-        });
+        return Err(Error::invalid(
+            "the input",
+            format!("it has {} bytes; each term takes {}", input.len(), each + scalar),
+        ));
     }
     let (points, scalars): (Vec<&[u8]>, Vec<&[u8]>) =
         input.chunks(each + scalar).map(|term| term.split_at(each)).unzip();
@@ -353,7 +350,7 @@ fn vectors<C: Curve>(engine: &Engine, path: &Path) -> Result<ExitCode>
 where
     C::Base: Coordinate,
 {
-    let bad = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let bad = |reason: String| Error::file(path.display().to_string(), reason);
     let list: Vec<Vector> = serde_json::from_slice(&room::read(path)?).map_err(|error| bad(error.to_string()))?;
     let bar = Progress::new(list.len() as u64, "cases");
     let mut wrong = Vec::new();

@@ -21,7 +21,7 @@ typedef enum CantusStatus {
   CANTUS_STATUS_OVERRIDE = 3,
   // A binding is missing, unknown or does not fit.
   CANTUS_STATUS_BINDING = 4,
-  // An argument, size, shape, setting or file is not acceptable.
+  // An argument, setting, file or state is not acceptable.
   CANTUS_STATUS_INVALID_INPUT = 5,
   // No device at hand has what the kernel uses.
   CANTUS_STATUS_UNSUPPORTED = 6,
@@ -41,6 +41,14 @@ typedef enum CantusStatus {
   CANTUS_STATUS_CANCELLED = 13,
   // Anything else; a fault of the library itself is among it.
   CANTUS_STATUS_OTHER = 14,
+  // A dtype is wrong.
+  CANTUS_STATUS_DTYPE = 15,
+  // A shape, an axis or a number of elements is wrong.
+  CANTUS_STATUS_SHAPE = 16,
+  // Something is larger than what holds it.
+  CANTUS_STATUS_LIMIT = 17,
+  // An index, a place or a range names nothing.
+  CANTUS_STATUS_INDEX = 18,
 } CantusStatus;
 
 // The texel that a sampler reads beyond the edge.

@@ -38,7 +38,7 @@ pub enum CantusStatus {
     Override = 3,
     /// A binding is missing, unknown or does not fit.
     Binding = 4,
-    /// An argument, size, shape, setting or file is not acceptable.
+    /// An argument, setting, file or state is not acceptable.
     InvalidInput = 5,
     /// No device at hand has what the kernel uses.
     Unsupported = 6,
@@ -58,6 +58,14 @@ pub enum CantusStatus {
     Cancelled = 13,
     /// Anything else; a fault of the library itself is among it.
     Other = 14,
+    /// A dtype is wrong.
+    Dtype = 15,
+    /// A shape, an axis or a number of elements is wrong.
+    Shape = 16,
+    /// Something is larger than what holds it.
+    Limit = 17,
+    /// An index, a place or a range names nothing.
+    Index = 18,
 }
 
 /// The element type of a tensor.
@@ -211,6 +219,10 @@ fn status(error: &CantusError) -> CantusStatus {
         CantusError::EntryPoint { .. } => CantusStatus::EntryPoint,
         CantusError::Override { .. } => CantusStatus::Override,
         CantusError::Binding { .. } => CantusStatus::Binding,
+        CantusError::Dtype { .. } => CantusStatus::Dtype,
+        CantusError::Shape { .. } => CantusStatus::Shape,
+        CantusError::Limit { .. } => CantusStatus::Limit,
+        CantusError::Index { .. } => CantusStatus::Index,
         CantusError::InvalidInput { .. } => CantusStatus::InvalidInput,
         CantusError::Unsupported { .. } => CantusStatus::Unsupported,
         CantusError::OutOfMemory { .. } => CantusStatus::OutOfMemory,
@@ -262,7 +274,7 @@ unsafe fn list<'a, T>(values: *const T, count: usize, what: &str) -> Result<&'a 
         return Err(null(what));
     }
     if !values.is_aligned() || count.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > isize::MAX as usize) {
-        return Err(CantusError::input(format!("{what} is not a list of {count} values")));
+        return Err(CantusError::shape(format!("{what} is not a list of {count} values")));
     }
     // SAFETY: not null, aligned, of a possible size, with `count` initialised values (this function's contract).
     Ok(unsafe { slice::from_raw_parts(values, count) })
@@ -601,7 +613,7 @@ pub unsafe extern "C" fn cantus_texture_read(
         let texture = &unsafe { behind(texture, "the texture") }?.0;
         let held = image_of(texture).byte_len();
         if held != bytes as u64 {
-            return Err(CantusError::input(format!("the texture has {held} bytes, the call says {bytes}")));
+            return Err(CantusError::shape(format!("the texture has {held} bytes, the call says {bytes}")));
         }
         if to.is_null() {
             return Err(null("the pointer to the texels"));

@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cantus::error::LimitError;
+
 /// An error. `text` says it in one sentence, with what to do; reports of kernels follow on lines of their own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, uniffi::Error)]
 pub enum CantusError {
@@ -39,7 +41,31 @@ pub enum CantusError {
         /// The binding's name.
         binding: String,
     },
-    /// An argument, size, shape, setting or file is not acceptable.
+    /// A dtype is wrong.
+    #[error("{text}")]
+    Dtype {
+        /// For a person.
+        text: String,
+    },
+    /// A shape, an axis or a number of elements is wrong.
+    #[error("{text}")]
+    Shape {
+        /// For a person.
+        text: String,
+    },
+    /// Something is larger than what holds it.
+    #[error("{text}")]
+    Limit {
+        /// For a person.
+        text: String,
+    },
+    /// An index, a place or a range names nothing.
+    #[error("{text}")]
+    Index {
+        /// For a person.
+        text: String,
+    },
+    /// An argument, setting, file or state is not acceptable.
     #[error("{text}")]
     InvalidInput {
         /// For a person.
@@ -122,6 +148,11 @@ impl CantusError {
     pub(crate) fn input(text: impl Into<String>) -> Self {
         Self::InvalidInput { text: text.into() }
     }
+
+    /// Creates the error of a size that the bindings themselves refuse.
+    pub(crate) fn shape(text: impl Into<String>) -> Self {
+        Self::Shape { text: text.into() }
+    }
 }
 
 impl From<cantus::Error> for CantusError {
@@ -133,8 +164,15 @@ impl From<cantus::Error> for CantusError {
             E::EntryPoint { available, .. } => Self::EntryPoint { text, available },
             E::Override { name, .. } => Self::Override { text, name },
             E::Binding { kernel, binding, .. } => Self::Binding { text, kernel, binding },
-            E::InvalidSize { .. } | E::InvalidInput { .. } | E::AnotherEngine { .. } => Self::InvalidInput { text },
-            E::Config { .. } | E::Unreadable { .. } | E::StoreOutOfRange { .. } => Self::InvalidInput { text },
+            E::Dtype(_) => Self::Dtype { text },
+            E::Shape(_) => Self::Shape { text },
+            E::Limit(LimitError::Memory { bytes, .. } | LimitError::MemoryLimit { bytes, .. }) => {
+                Self::OutOfMemory { text, bytes }
+            }
+            E::Limit(_) => Self::Limit { text },
+            E::Index(_) | E::StoreOutOfRange { .. } => Self::Index { text },
+            E::InvalidInput { .. } | E::InvalidFile { .. } | E::InvalidState { .. } => Self::InvalidInput { text },
+            E::AnotherEngine { .. } | E::Config { .. } | E::Unreadable { .. } => Self::InvalidInput { text },
             E::Unsupported { construct, .. } => Self::Unsupported { text, construct },
             E::MemoryLimit { requested: bytes, .. } | E::OutOfMemory { bytes, .. } => Self::OutOfMemory { text, bytes },
             E::NoDevice { .. } => Self::NoDevice { text },

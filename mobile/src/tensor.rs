@@ -109,7 +109,7 @@ impl Tensor {
         if bytes.len() as u64 != tensor.byte_len() {
             let text =
                 format!("the tensor {} has {} bytes, {} were given", tensor.label(), tensor.byte_len(), bytes.len());
-            return Err(CantusError::input(text));
+            return Err(CantusError::shape(text));
         }
         off_thread(move || write_bytes(&tensor, &bytes)).await
     }
@@ -141,8 +141,9 @@ pub(crate) fn write_bytes(tensor: &cantus::Tensor, bytes: &[u8]) -> cantus::Resu
 /// A shape as this machine counts.
 pub(crate) fn sides(shape: &[u64]) -> Result<Vec<usize>> {
     let side = |&side: &u64| {
-        usize::try_from(side)
-            .map_err(|_| CantusError::input(format!("the shape {shape:?} passes what this system can address")))
+        usize::try_from(side).map_err(|_| CantusError::Limit {
+            text: format!("the shape {shape:?} passes what this system can address"),
+        })
     };
     shape.iter().map(side).collect()
 }
@@ -169,10 +170,7 @@ impl From<DType> for cantus::DType {
 
 /// The error for a dtype that came to the library after these bindings.
 fn foreign(dtype: cantus::DType) -> cantus::Error {
-    cantus::Error::InvalidInput {
-        what: format!("the dtype {dtype}"),
-        reason: "these bindings have no name for it".into(),
-    }
+    cantus::Error::dtype(format!("the dtype {dtype}"), "these bindings have no name for it")
 }
 
 impl TryFrom<cantus::DType> for DType {

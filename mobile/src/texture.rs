@@ -169,7 +169,7 @@ pub(crate) fn unpadded(image: &TextureDescriptor, bytes: &[u8], pitch: Option<us
     let needed = height.checked_sub(1).and_then(|rows| rows.checked_mul(pitch)?.checked_add(row));
     if pitch < row || needed.is_none_or(|needed| bytes.len() < needed) {
         let text = format!("{} bytes are not {height} rows of {row} bytes with a row pitch of {pitch}", bytes.len());
-        return Err(CantusError::input(text));
+        return Err(CantusError::shape(text));
     }
     let mut texels = Vec::with_capacity(row.saturating_mul(height));
     bytes.chunks(pitch.max(1)).take(height).for_each(|padded| texels.extend(padded.iter().take(row)));

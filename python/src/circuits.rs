@@ -16,15 +16,6 @@ use crate::array::Lazy;
 use crate::engine::Engine;
 use crate::errors::{exception, guarded};
 
-fn value_error(error: cantus::Error) -> PyErr {
-    match error {
-        error @ (cantus::Error::InvalidInput { .. } | cantus::Error::InvalidSize { .. }) => {
-            PyValueError::new_err(error.to_string())
-        }
-        other => exception(other),
-    }
-}
-
 fn precision(double: bool) -> Precision {
     if double { Precision::Double } else { Precision::Single }
 }
@@ -97,7 +88,7 @@ impl Circuit {
     }
 
     fn change(&self, work: impl FnOnce(&mut circuits::Circuit) -> cantus::Result<()>) -> PyResult<()> {
-        guarded(|| work(&mut self.lock().circuit).map_err(value_error))
+        guarded(|| work(&mut self.lock().circuit).map_err(exception))
     }
 }
 
@@ -137,9 +128,9 @@ impl Circuit {
     #[new]
     fn new(qubits: usize, bits: usize) -> PyResult<Self> {
         guarded(|| {
-            let mut circuit = circuits::Circuit::new(qubits).map_err(value_error)?;
+            let mut circuit = circuits::Circuit::new(qubits).map_err(exception)?;
             if bits > 0 {
-                circuit.bit_register("c", bits).map_err(value_error)?;
+                circuit.bit_register("c", bits).map_err(exception)?;
             }
             Ok(Self { built: Mutex::new(Built { circuit, parameters: Vec::new() }) })
         })
@@ -148,7 +139,7 @@ impl Circuit {
     #[staticmethod]
     fn from_qasm(name: &str, text: &str) -> PyResult<Self> {
         guarded(|| {
-            let circuit = circuits::Circuit::from_named_qasm(name, text).map_err(value_error)?;
+            let circuit = circuits::Circuit::from_named_qasm(name, text).map_err(exception)?;
             let parameters = circuit.handles();
             Ok(Self { built: Mutex::new(Built { circuit, parameters }) })
         })
@@ -157,14 +148,14 @@ impl Circuit {
     fn parameter(&self, name: &str) -> PyResult<()> {
         guarded(|| {
             let mut built = self.lock();
-            let parameter = built.circuit.parameter(name).map_err(value_error)?;
+            let parameter = built.circuit.parameter(name).map_err(exception)?;
             built.parameters.push(parameter);
             Ok(())
         })
     }
 
     fn bit_register(&self, name: &str, count: usize) -> PyResult<usize> {
-        guarded(|| self.lock().circuit.bit_register(name, count).map(|range| range.start).map_err(value_error))
+        guarded(|| self.lock().circuit.bit_register(name, count).map(|range| range.start).map_err(exception))
     }
 
     fn gate(&self, name: &str, angles: Parts, qubits: Vec<usize>) -> PyResult<()> {
@@ -174,7 +165,7 @@ impl Circuit {
                 .iter()
                 .map(|parts| angle(parts, &built.circuit, &built.parameters))
                 .collect::<PyResult<Vec<_>>>()?;
-            built.circuit.gate(name, &angles, &qubits).map(drop).map_err(value_error)
+            built.circuit.gate(name, &angles, &qubits).map(drop).map_err(exception)
         })
     }
 
@@ -245,12 +236,12 @@ impl Circuit {
             .depolarising(depolarising.0, depolarising.1)
             .and_then(|noise| noise.amplitude_damping(damping))
             .and_then(|noise| noise.readout(readout.0, readout.1))
-            .map_err(value_error)?;
+            .map_err(exception)?;
         let work = || {
             let shots = circuits::run_noisy(engine, &circuit, &values, &noise, shots, seed)?;
             Ok(shots.counts())
         };
-        guarded(|| py.detach(work).map_err(value_error))
+        guarded(|| py.detach(work).map_err(exception))
     }
 
     /// Computes the amplitudes in an .npy file.
@@ -266,15 +257,14 @@ impl Circuit {
             }
         };
         let work = || streamed(engine, &circuit, &values, precision(double), &path, &mut progress);
-        let done = guarded(|| py.detach(work).map_err(value_error));
+        let done = guarded(|| py.detach(work).map_err(exception));
         stopped.map_or(done, Err)
     }
 
     fn compiled(&self, py: Python<'_>, engine: &Engine, double: bool) -> PyResult<Compiled> {
         let (circuit, engine) = (self.copy(), engine.checked()?);
-        let compiled = guarded(|| {
-            py.detach(|| circuits::Compiled::new(engine, &circuit, precision(double))).map_err(value_error)
-        })?;
+        let compiled =
+            guarded(|| py.detach(|| circuits::Compiled::new(engine, &circuit, precision(double))).map_err(exception))?;
         Ok(Compiled { compiled, engine: engine.clone() })
     }
 }
@@ -288,7 +278,7 @@ pub(crate) struct Compiled {
 
 fn observable(terms: &[(String, f64)]) -> PyResult<circuits::Observable> {
     let terms: Vec<(&str, f64)> = terms.iter().map(|(letters, factor)| (letters.as_str(), *factor)).collect();
-    circuits::Observable::new(&terms).map_err(value_error)
+    circuits::Observable::new(&terms).map_err(exception)
 }
 
 #[pymethods]
@@ -296,28 +286,28 @@ impl Compiled {
     /// The amplitudes for sets of parameters: [sets, 2^qubits].
     fn states(&self, py: Python<'_>, sets: Vec<Vec<f64>>) -> PyResult<Lazy> {
         let sets: Vec<&[f64]> = sets.iter().map(Vec::as_slice).collect();
-        let tensor = guarded(|| py.detach(|| self.compiled.states(&sets)).map_err(value_error))?;
+        let tensor = guarded(|| py.detach(|| self.compiled.states(&sets)).map_err(exception))?;
         Lazy::computed(self.engine.clone(), &tensor)
     }
 
     /// The amplitudes in order, in tensors of equal size.
     fn strips(&self, py: Python<'_>, values: Vec<f64>) -> PyResult<Vec<Lazy>> {
-        let state = guarded(|| py.detach(|| self.compiled.state(&values)).map_err(value_error))?;
+        let state = guarded(|| py.detach(|| self.compiled.state(&values)).map_err(exception))?;
         state.strips().iter().map(|strip| Lazy::computed(self.engine.clone(), strip)).collect()
     }
 
     fn sample(&self, py: Python<'_>, values: Vec<f64>, shots: usize, seed: u64) -> PyResult<Vec<u64>> {
-        guarded(|| py.detach(|| self.compiled.state(&values)?.sample(shots, seed)).map_err(value_error))
+        guarded(|| py.detach(|| self.compiled.state(&values)?.sample(shots, seed)).map_err(exception))
     }
 
     fn expectation(&self, py: Python<'_>, values: Vec<f64>, terms: Vec<(String, f64)>) -> PyResult<f64> {
         let observable = observable(&terms)?;
-        guarded(|| py.detach(|| self.compiled.expectation(&values, &observable)).map_err(value_error))
+        guarded(|| py.detach(|| self.compiled.expectation(&values, &observable)).map_err(exception))
     }
 
     fn gradient(&self, py: Python<'_>, values: Vec<f64>, terms: Vec<(String, f64)>) -> PyResult<(f64, Vec<f64>)> {
         let observable = observable(&terms)?;
-        guarded(|| py.detach(|| self.compiled.gradient(&values, &observable)).map_err(value_error))
+        guarded(|| py.detach(|| self.compiled.gradient(&values, &observable)).map_err(exception))
     }
 
     /// Gates, passes, sweeps, and bytes of the amplitudes.

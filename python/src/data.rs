@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use crate::array::Lazy;
 use crate::engine::Engine;
-use crate::errors::{detached_file, exception, file_exception, guarded};
+use crate::errors::{detached, exception, guarded};
 use crate::wait::wait;
 
 /// A `.safetensors`, `.npz` or `.npy` file whose header was read.
@@ -30,7 +30,7 @@ impl Archive {
             true => unsafe { cantus_data::Archive::map(path) },
             false => cantus_data::Archive::open(path),
         };
-        Ok(Self { archive: detached_file(py, open)? })
+        Ok(Self { archive: detached(py, open)? })
     }
 
     fn names(&self) -> Vec<String> {
@@ -40,7 +40,7 @@ impl Archive {
     fn array(&self, py: Python<'_>, engine: &Engine, name: &str) -> PyResult<Lazy> {
         // The engine is asked first: the file may take a while.
         engine.checked()?;
-        let array = detached_file(py, || self.archive.array(name))?;
+        let array = detached(py, || self.archive.array(name))?;
         created(py, engine, array)
     }
 }
@@ -64,12 +64,12 @@ pub(crate) fn save(
         tensors.push((name, array.tensor(py)?, array.engine().clone()));
     }
     let described = tensors.iter().map(|(name, tensor, _)| (*name, (tensor.dtype(), tensor.shape().to_vec())));
-    let mut file = guarded(|| Writer::create(path, described, &metadata).map_err(file_exception))?;
+    let mut file = guarded(|| Writer::create(path, described, &metadata).map_err(exception))?;
     for (name, tensor, engine) in &tensors {
         let bytes = wait(py, engine, tensor.to_bytes_async())?;
-        detached_file(py, || file.write(name, &bytes))?;
+        detached(py, || file.write(name, &bytes))?;
     }
-    detached_file(py, || file.commit())
+    detached(py, || file.commit())
 }
 
 const SCHEMA: &CStr = c"arrow_schema";

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use cantus::error::LimitError;
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyFileNotFoundError, PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyTypeError,
@@ -48,21 +49,6 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> cantus::R
     guarded(|| py.detach(work).map_err(exception))
 }
 
-/// [`detached`] for work with files.
-pub(crate) fn detached_file<T: Send>(py: Python<'_>, work: impl FnOnce() -> cantus::Result<T> + Send) -> PyResult<T> {
-    guarded(|| py.detach(work).map_err(file_exception))
-}
-
-/// The exception for an error of a file: a broken content, an unknown suffix or a dtype that the format lacks is a wrong value, not a wrong type.
-pub(crate) fn file_exception(error: cantus::Error) -> PyErr {
-    match error {
-        error @ cantus::Error::InvalidInput { .. } => {
-            PyValueError::new_err(cantus::error::without_remedies(&error.to_string()))
-        }
-        error => exception(error),
-    }
-}
-
 /// The exception for an error: its class says what kind it is, its text what to do.
 pub(crate) fn exception(error: cantus::Error) -> PyErr {
     use cantus::Error as E;
@@ -74,9 +60,13 @@ pub(crate) fn exception(error: cantus::Error) -> PyErr {
                 Err(error) => error,
             })
         }
-        E::InvalidSize { .. } | E::AnotherEngine { .. } | E::Config { .. } => PyValueError::new_err(text),
-        E::InvalidInput { .. } => PyTypeError::new_err(text),
-        E::StoreOutOfRange { .. } => PyIndexError::new_err(text),
+        E::Shape(_) | E::InvalidInput { .. } | E::InvalidFile { .. } => PyValueError::new_err(text),
+        E::Limit(LimitError::Memory { .. } | LimitError::MemoryLimit { .. }) => PyMemoryError::new_err(text),
+        E::Limit(_) | E::AnotherEngine { .. } | E::Config { .. } => PyValueError::new_err(text),
+        E::Dtype(_) => PyTypeError::new_err(text),
+        E::Index(_) | E::StoreOutOfRange { .. } => PyIndexError::new_err(text),
+        E::InvalidState { .. } => PyRuntimeError::new_err(text),
+        E::Fault { .. } => Error::new_err(text),
         E::MemoryLimit { .. } | E::OutOfMemory { .. } => PyMemoryError::new_err(text),
         E::Timeout { .. } | E::Stalled { .. } => PyTimeoutError::new_err(text),
         E::Cancelled { .. } => CancelledError::new_err(text),

@@ -14,7 +14,7 @@ use pyo3::types::PyBytes;
 
 use crate::array::Lazy;
 use crate::engine::{Engine, dtype};
-use crate::errors::{file_exception, guarded};
+use crate::errors::{exception, guarded};
 
 /// The longest wait before a look for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
@@ -31,7 +31,7 @@ impl End {
     fn raise(&self, error: PyErr) -> Error {
         let text = error.to_string();
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        Error::InvalidInput { what: "a stream".to_owned(), reason: text }
+        Error::invalid("a stream", text)
     }
 
     fn check(&self) -> cantus::Result<()> {
@@ -40,7 +40,7 @@ impl End {
 
     /// Returns the exception to raise for an error.
     fn exception(&self, error: Error) -> PyErr {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| file_exception(error))
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| exception(error))
     }
 }
 
@@ -227,7 +227,7 @@ impl Stream {
         for source in sources {
             let source: Box<dyn Source> = match source {
                 Given::Path(path) => {
-                    let source = Npy::open(path).map_err(file_exception)?;
+                    let source = Npy::open(path).map_err(exception)?;
                     Box::new(Ending { source, end: end.clone() })
                 }
                 Given::Items(items, name, row) => {

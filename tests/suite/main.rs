@@ -9,6 +9,7 @@ mod cancel;
 mod drivers;
 mod dropped;
 mod embedding;
+mod errors;
 mod fallback;
 mod features;
 mod from_wgpu;

@@ -17,7 +17,7 @@ export class Engine extends FieldEngine {
 
   /**
    * The sum of points of BN254's first group, each times the scalar at its place. A scalar is 32 bytes, big-endian, below the number of points; a
-   * point is x and y, 32 bytes each, and infinity is zeros (EIP-196). Rejects with `InvalidInput` where bytes are not a point, with `InvalidSize` where
+   * point is x and y, 32 bytes each, and infinity is zeros (EIP-196). Rejects with `InvalidInput` where bytes are not a point, with `Shape` where
    * there are not as many of both. Not constant-time: not for secrets that others may observe.
    */
   multiScalarMul(scalars: Uint8Array, points: Uint8Array): Promise<Uint8Array> {

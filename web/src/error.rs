@@ -13,8 +13,13 @@ fn code(error: &Error) -> &'static str {
         Error::Override { .. } => "Override",
         Error::Unsupported { .. } => "Unsupported",
         Error::Binding { .. } => "Binding",
-        Error::InvalidSize { .. } => "InvalidSize",
+        Error::Dtype(_) => "Dtype",
+        Error::Shape(_) => "Shape",
+        Error::Limit(_) => "Limit",
+        Error::Index(_) => "Index",
         Error::InvalidInput { .. } => "InvalidInput",
+        Error::InvalidFile { .. } => "InvalidFile",
+        Error::InvalidState { .. } => "InvalidState",
         Error::MemoryLimit { .. } => "MemoryLimit",
         Error::OutOfMemory { .. } => "OutOfMemory",
         Error::NoDevice { .. } => "NoDevice",
@@ -61,5 +66,5 @@ pub(crate) fn fault(text: &str) -> JsValue {
 
 /// An error of the caller's, in the same form.
 pub(crate) fn invalid(what: &str, reason: &str) -> JsValue {
-    thrown(&Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() })
+    thrown(&Error::invalid(what, reason))
 }

@@ -1,6 +1,6 @@
 //! Tensors: in from typed arrays, out into typed arrays, and the browser's own buffer behind them.
 
-use cantus::{DType, Element, Tensor};
+use cantus::{DType, Element, Error, Tensor};
 use js_sys::{
     BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Promise, Uint8Array,
     Uint8ClampedArray, Uint16Array, Uint32Array,
@@ -84,7 +84,9 @@ impl RawTensor {
             if dtype != tensor.dtype().name() || length != wanted {
                 let reason =
                     format!("it has {length} bytes of {dtype}, the tensor {wanted} of {}", tensor.dtype().name());
-                return Err(invalid("the array to read into", &reason));
+                let what = "the array to read into";
+                let is_own = dtype == tensor.dtype().name();
+                return Err(thrown(&if is_own { Error::shape(what, reason) } else { Error::dtype(what, reason) }));
             }
             let bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
             resized(u64::from(into.length()), &bytes, "the array to read into")?;
@@ -107,7 +109,7 @@ impl RawTensor {
                     tensor.byte_len(),
                     tensor.dtype().name()
                 );
-                return Err(invalid("the picture", &reason));
+                return Err(thrown(&Error::shape("the picture", reason)));
             }
             let mut bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
             let mut range = [low, high];

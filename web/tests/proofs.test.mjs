@@ -33,7 +33,7 @@ for (const mode of MODES) {
     console.log(`    ${found.backend}: ${Math.round(found.time)} ms`);
     assert.equal(found.backend, mode.backend);
     assert.deepEqual([found.x, found.y], [expected.x, expected.y]);
-    assert.deepEqual(found.errors, ["InvalidSize", "InvalidSize", "InvalidInput", "InvalidInput"]);
+    assert.deepEqual(found.errors, ["Shape", "Shape", "InvalidInput", "InvalidInput"]);
     assert.ok(found.none, "no points add up to infinity");
   });
 }

@@ -106,7 +106,7 @@ fn texture<'a>(step: &'a Step, name: &str) -> Option<&'a TextureBinding> {
 pub fn contents_of(file: &JobFile, folder: &Path, names: &[&str], actions: &mut [Action]) -> Result<Vec<First>> {
     let mut given = Vec::new();
     for (buffer, (name, value)) in file.buffers.iter().enumerate() {
-        let fault = |reason: String| Error::InvalidInput { what: format!("the buffer {name}"), reason };
+        let fault = |reason: String| Error::invalid(format!("the buffer {name}"), reason);
         let text = value.as_str().ok_or_else(|| fault("it takes a string, as in \"zeros[256,256]\"".to_owned()))?;
         let use_of = first_use(actions, buffer).ok_or_else(|| fault("no step uses it".to_owned()))?;
         let (step, binding, has_amount) = use_of;
@@ -211,10 +211,7 @@ impl Buffers {
 
     fn held(&self, buffer: usize) -> Result<&Held> {
         let place = self.at.get(buffer).copied().unwrap_or(buffer);
-        self.held.get(place).ok_or_else(|| Error::InvalidInput {
-            what: format!("buffer {buffer}"),
-            reason: "it is not there".to_owned(),
-        })
+        self.held.get(place).ok_or_else(|| Error::invalid(format!("buffer {buffer}"), "it is not there"))
     }
 
     /// Runs a step of a round.

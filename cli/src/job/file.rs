@@ -110,10 +110,7 @@ impl OutputTable {
         <Colormap as clap::ValueEnum>::from_str(name, true).map_err(|_| {
             let all = <Colormap as clap::ValueEnum>::value_variants();
             let names: Vec<String> = all.iter().map(Colormap::to_string).collect();
-            Error::InvalidInput {
-                what: format!("colormap = \"{name}\""),
-                reason: format!("there are {}", names.join(", ")),
-            }
+            Error::invalid(format!("colormap = \"{name}\""), format!("there are {}", names.join(", ")))
         })
     }
 }
@@ -126,7 +123,7 @@ impl JobFile {
     /// Reads the file, or standard input (`-`).
     ///
     /// # Errors
-    /// [`Error::Unreadable`], and [`Error::InvalidInput`] with the line of what isn't understood.
+    /// [`Error::Unreadable`], and [`Error::InvalidFile`] with the line of what isn't understood.
     pub fn read(path: &Path) -> Result<Self> {
         let (text, name) = if path == Path::new("-") {
             (stdin_text()?, "standard input".to_owned())
@@ -134,8 +131,7 @@ impl JobFile {
             let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
             (text, path.display().to_string())
         };
-        toml::from_str(&text)
-            .map_err(|error| Error::InvalidInput { what: name, reason: error.to_string().trim_end().to_owned() })
+        toml::from_str(&text).map_err(|error| Error::file(name, error.to_string().trim_end().to_owned()))
     }
 }
 
@@ -165,9 +161,8 @@ fn number(name: &str, value: &toml::Value) -> Result<String> {
         toml::Value::Array(values) => {
             Ok(values.iter().map(|value| number(name, value)).collect::<Result<Vec<_>>>()?.join(","))
         }
-        other => Err(Error::InvalidInput {
-            what: format!("set {name} = {other}"),
-            reason: "it takes a number, true or false, or a list of them".to_owned(),
-        }),
+        other => {
+            Err(Error::invalid(format!("set {name} = {other}"), "it takes a number, true or false, or a list of them"))
+        }
     }
 }

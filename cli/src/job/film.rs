@@ -41,8 +41,7 @@ impl Film {
     /// # Errors
     /// When it is no picture of one value a pixel, or the encoder has failed.
     pub fn frame(&mut self, array: &Array, colors: Colors) -> Result<()> {
-        let wrong =
-            |reason: String| Error::InvalidInput { what: format!("the output {}", self.path.display()), reason };
+        let wrong = |reason: String| Error::file(format!("the output {}", self.path.display()), reason);
         let [height, width] = *array.shape.as_slice() else {
             return Err(wrong(format!(
                 "a moving picture has rows and columns of one value each, and the shape is {:?} (numbered pictures, as in frame-{{}}.png, hold colours)",
@@ -60,9 +59,8 @@ impl Film {
             let encoder = std::thread::Builder::new().name("film".to_owned()).spawn(move || {
                 let shown = path.display().to_string();
                 animation::write(&path, format, plan, |_, indices| {
-                    *indices = receiver.recv().map_err(|_| Error::InvalidInput {
-                        what: format!("the output {shown}"),
-                        reason: "its encoder stopped before the last frame".to_owned(),
+                    *indices = receiver.recv().map_err(|_| {
+                        Error::state(format!("the output {shown}"), "its encoder stopped before the last frame")
                     })?;
                     Ok(())
                 })
@@ -94,12 +92,9 @@ impl Film {
     fn join(&mut self) -> Result<()> {
         let Some(Running { sender, encoder, .. }) = self.running.take() else { return Ok(()) };
         drop(sender);
-        encoder.join().unwrap_or_else(|_| {
-            Err(Error::InvalidInput {
-                what: format!("the output {}", self.path.display()),
-                reason: "its encoder failed".to_owned(),
-            })
-        })
+        encoder
+            .join()
+            .unwrap_or_else(|_| Err(Error::state(format!("the output {}", self.path.display()), "its encoder failed")))
     }
 }
 

@@ -207,9 +207,7 @@ impl Plan {
         // What came from standard input begins at the current folder: it has no parent.
         let folder = arguments.file.parent().unwrap_or(Path::new(""));
         let rounds = arguments.repeat.unwrap_or(file.repeat);
-        let wrong = |reason: &str| {
-            Err(Error::InvalidInput { what: arguments.file.display().to_string(), reason: reason.to_owned() })
-        };
+        let wrong = |reason: &str| Err(Error::file(arguments.file.display().to_string(), reason));
         if file.steps.is_empty() {
             return wrong("it has no [[step]]");
         }
@@ -231,8 +229,7 @@ impl Plan {
 /// Returns the actions of a step of the file: a kernel, a change of places, or both.
 fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<What>> {
     let mut actions = Vec::new();
-    let wrong =
-        |what: &str, reason: &str| Err(Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() });
+    let wrong = |what: &str, reason: &str| Err(Error::invalid(what, reason));
     if let Some(kernel) = &table.kernel {
         let mut like = None;
         let amount = match (&table.workgroups, &table.invocations) {
@@ -289,9 +286,11 @@ fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<Wh
 
 /// The place of a buffer.
 fn place(names: &[&str], name: &str) -> Result<usize> {
-    names.iter().position(|known| *known == name).ok_or_else(|| Error::InvalidInput {
-        what: format!("the buffer {name}"),
-        reason: format!("[buffers] has no such buffer{}; it has: {}", parse::closest(name, names), names.join(", ")),
+    names.iter().position(|known| *known == name).ok_or_else(|| {
+        Error::invalid(
+            format!("the buffer {name}"),
+            format!("[buffers] has no such buffer{}; it has: {}", parse::closest(name, names), names.join(", ")),
+        )
     })
 }
 
@@ -300,9 +299,7 @@ impl Output {
         let buffer = place(names, &table.buffer)?;
         let colors = Colors { map: table.map()?, range: table.range.map(|[low, high]| (low, high)) };
         table.file = folder.join(&table.file);
-        let wrong = |reason: &str| {
-            Err(Error::InvalidInput { what: format!("the output {}", table.file.display()), reason: reason.to_owned() })
-        };
+        let wrong = |reason: &str| Err(Error::file(format!("the output {}", table.file.display()), reason));
         if colors.range.is_some_and(|(low, high)| !(low < high && (high - low).is_finite())) {
             return wrong("range is two numbers, the first less than the second");
         }
@@ -380,5 +377,5 @@ fn in_step(number: usize, error: Error) -> Error {
     if !error.is_input() {
         return error;
     }
-    Error::InvalidInput { what: format!("step {number}"), reason: error.to_string() }
+    Error::invalid(format!("step {number}"), error.to_string())
 }

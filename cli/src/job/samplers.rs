@@ -25,7 +25,7 @@ pub fn all(reflection: &Reflection, table: &toml::Table) -> Result<Vec<(String, 
 }
 
 fn wrong(name: &str, reason: String) -> Error {
-    Error::InvalidInput { what: format!("sampler {name}"), reason }
+    Error::invalid(format!("sampler {name}"), reason)
 }
 
 fn sampler(binding: &SamplerBinding, value: &Value) -> Result<Sampler> {

@@ -110,7 +110,7 @@ pub fn is_raw(path: &Path) -> bool {
 /// Reads an input other than raw bytes, as numbers of the binding's kind where the file does not say.
 ///
 /// # Errors
-/// [`Error::Unreadable`] and [`Error::InvalidInput`], naming the file.
+/// [`Error::Unreadable`] and [`Error::InvalidFile`], naming the file.
 pub fn read(path: &Path, tensor: Option<&str>, binding: &Binding) -> Result<Array> {
     let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::F32);
     match output::extension(path).as_str() {
@@ -119,13 +119,13 @@ pub fn read(path: &Path, tensor: Option<&str>, binding: &Binding) -> Result<Arra
         "png" | "jpg" | "jpeg" => picture(path, binding, dtype),
         "safetensors" => from_safetensors(path, tensor.unwrap_or(&binding.name)),
         _ if !path.exists() => room::npy(path),
-        other => Err(Error::InvalidInput {
-            what: format!("the input {}", path.display()),
-            reason: format!(
+        other => Err(Error::file(
+            format!("the input {}", path.display()),
+            format!(
                 "\"{other}\" is not a format that can be read: {}",
                 READABLE.map(|known| format!(".{known}")).join(", ")
             ),
-        }),
+        )),
     }
 }
 
@@ -140,14 +140,12 @@ pub fn read_stdin() -> Result<Array> {
 /// Numbers of that shape.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] when they take more bytes than this system can address.
+/// [`Error::Limit`] when they take more bytes than this system can address.
 pub fn make(made: Made, dtype: DType, shape: &[usize]) -> Result<Array> {
     let count = shape.iter().try_fold(1_usize, |product, &side| product.checked_mul(side));
     let count = count.filter(|count| count.checked_mul(dtype.bytes()).is_some_and(|bytes| bytes < isize::MAX as usize));
-    let count = count.ok_or_else(|| Error::InvalidSize {
-        what: format!("{dtype}{shape:?}"),
-        reason: "it exceeds what this system can address".to_owned(),
-    })?;
+    let count =
+        count.ok_or_else(|| Error::limit(format!("{dtype}{shape:?}"), "it exceeds what this system can address"))?;
     let what = format!("{dtype}{shape:?}");
     let bytes = match made {
         Made::Zeros => room::zeros(&what, count * dtype.bytes())?,
@@ -202,10 +200,7 @@ fn word(seed: u64, place: usize) -> u64 {
 fn random_below(what: &str, (seed, below): (u64, u64), dtype: DType, count: usize) -> Result<Vec<u8>> {
     let whole = |bits: u32| {
         if below > 1 << bits {
-            return Err(Error::InvalidInput {
-                what: format!("random:{seed}:{below}"),
-                reason: format!("{dtype} holds no number that large"),
-            });
+            return Err(Error::dtype(format!("random:{seed}:{below}"), format!("{dtype} holds no number that large")));
         }
         Ok((0..count).map(|place| ((u128::from(word(seed, place)) * u128::from(below)) >> 64) as u64))
     };
@@ -242,7 +237,7 @@ fn random(what: &str, seed: u64, dtype: DType, count: usize) -> Result<Vec<u8>> 
 
 /// Rows of numbers, with or without names in the first row. One column is one axis.
 fn csv(path: &Path, dtype: DType) -> Result<Array> {
-    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let invalid = |reason: String| Error::file(path.display().to_string(), reason);
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).comment(Some(b'#')).from_path(path).map_err(
             |error| match error.into_kind() {
@@ -282,7 +277,7 @@ fn picture(path: &Path, binding: &Binding, dtype: DType) -> Result<Array> {
     let parts = if is_vec4(&binding.layout) { 4 } else { 1 };
     if dtype != DType::U32 && !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
         let reason = format!("a picture is floats, or four bytes in a u32; the shader has {}", binding.layout);
-        return Err(Error::InvalidInput { what: path.display().to_string(), reason });
+        return Err(Error::file(path.display().to_string(), reason));
     }
     let Pixels { rgba, width, height } = Pixels::read(path, parts * dtype.bytes())?;
     if dtype == DType::U32 {
@@ -340,7 +335,7 @@ fn from_safetensors(path: &Path, name: &str) -> Result<Array> {
         _ => {
             let hint = parse::closest(name, &names);
             let reason = format!("it has no tensor \"{name}\"{hint} (name one: {}#TENSOR)", path.display());
-            return Err(Error::InvalidInput { what: path.display().to_string(), reason });
+            return Err(Error::file(path.display().to_string(), reason));
         }
     };
     let what = path.display().to_string();
@@ -368,7 +363,7 @@ impl Format {
     /// Returns the format of a path; `-` is a `.npy` on standard output.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for another suffix.
+    /// [`Error::InvalidFile`] for another suffix.
     pub fn of(path: &Path) -> Result<Self> {
         match output::extension(path).as_str() {
             "npy" => Ok(Self::Npy),
@@ -379,12 +374,10 @@ impl Format {
             _ if path == Path::new("-") => Ok(Self::Npy),
             // Devices and pipes have no suffix.
             _ if std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir()) => Ok(Self::Npy),
-            _ => Err(Error::InvalidInput {
-                what: format!("the output {}", path.display()),
-                reason:
-                    "its name must end in .npy, .safetensors, .csv, .png (a picture) or .bin (bytes in WGSL's layout)"
-                        .to_owned(),
-            }),
+            _ => Err(Error::file(
+                format!("the output {}", path.display()),
+                "its name must end in .npy, .safetensors, .csv, .png (a picture) or .bin (bytes in WGSL's layout)",
+            )),
         }
     }
 }
@@ -399,7 +392,7 @@ pub struct Colors {
 /// Writes a result, whose name is the tensor's where the format has names, and completes the file.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] when the format cannot hold it, [`Error::Io`].
+/// [`Error::InvalidFile`] when the format cannot hold it, [`Error::Io`].
 pub fn write(mut file: OutputFile, format: Format, array: &Array, name: &str, colors: Colors) -> Result<()> {
     let shown = file.shown().to_owned();
     let written = match format {
@@ -447,10 +440,10 @@ fn refuse_complex(array: &Array, path: &Path) -> Result<()> {
     if !matches!(array.dtype, DType::Complex64 | DType::Complex128) {
         return Ok(());
     }
-    Err(Error::InvalidInput {
-        what: format!("the output {}", path.display()),
-        reason: format!("{} has two parts, and this format holds numbers of one (write a .npy)", array.dtype),
-    })
+    Err(Error::file(
+        format!("the output {}", path.display()),
+        format!("{} has two parts, and this format holds numbers of one (write a .npy)", array.dtype),
+    ))
 }
 
 /// Numbers that a summary shows.
@@ -493,10 +486,10 @@ fn lines(array: &Array, path: &Path) -> Result<String> {
         [] | [_] => 1,
         [_, columns] => *columns,
         shape => {
-            return Err(Error::InvalidInput {
-                what: format!("the output {}", path.display()),
-                reason: format!("a .csv has one or two axes, and the shape is {shape:?} (write a .npy)"),
-            });
+            return Err(Error::file(
+                format!("the output {}", path.display()),
+                format!("a .csv has one or two axes, and the shape is {shape:?} (write a .npy)"),
+            ));
         }
     };
     Ok(texts(array.dtype, &array.bytes).chunks(columns.max(1)).map(|row| row.join(",") + "\n").collect())
@@ -505,8 +498,7 @@ fn lines(array: &Array, path: &Path) -> Result<String> {
 /// A picture: one value for each pixel through a colour map; three or four from 0 to 1 as they are; `u32` as four bytes, red first, unless a
 /// range says that they are numbers.
 fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
-    let invalid =
-        |reason: String| Error::InvalidInput { what: format!("the output {}", file.shown().display()), reason };
+    let invalid = |reason: String| Error::file(format!("the output {}", file.shown().display()), reason);
     refuse_complex(array, file.shown())?;
     let (height, width, parts) = match *array.shape.as_slice() {
         [height, width] => (height, width, 1),

@@ -197,5 +197,5 @@ pub fn known(reflection: &Reflection) -> String {
 }
 
 pub fn fault(reflection: &Reflection, binding: &str, reason: String) -> Error {
-    Error::Binding { kernel: reflection.entry_point.clone(), binding: binding.to_owned(), reason }
+    Error::Binding { kernel: reflection.entry_point.clone(), binding: binding.to_owned(), fault: reason.into() }
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use cantus::engine::{DispatchBuilder, Value};
+use cantus::error::OverrideError;
 use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection, StorageTextureAccess, TextureBinding};
 use cantus::tensor::npy::Array;
 use cantus::{DType, Engine, Error, Kernel, Result, Sampler, Tensor, Texture};
@@ -99,10 +100,7 @@ impl Job {
             // Known below.
             (None, Some(Invocations::Like(name))) => (Amount::Invocations([1; 3]), Some(name)),
             (None, None) => {
-                return Err(Error::InvalidInput {
-                    what: "the dispatch".to_owned(),
-                    reason: "say how much to run: --workgroups or --invocations".to_owned(),
-                });
+                return Err(Error::invalid("the dispatch", "say how much to run: --workgroups or --invocations"));
             }
         };
         let step = Step::new(kernel, &arguments.set, amount)?;
@@ -286,13 +284,10 @@ impl Job {
     /// The result of that name.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when it was not read back.
+    /// [`Error::InvalidState`] when it was not read back.
     pub fn result<'a>(&self, results: &'a [Array], name: &str) -> Result<&'a Array> {
         let found = self.results().zip(results).find(|(known, _)| *known == name);
-        found.map(|(_, array)| array).ok_or_else(|| Error::InvalidInput {
-            what: format!("-o {name}"),
-            reason: "the binding was not read back".to_owned(),
-        })
+        found.map(|(_, array)| array).ok_or_else(|| Error::state(format!("-o {name}"), "the binding was not read back"))
     }
 
     /// Runs `repeat` times in a row on the engine's device, and reads back. `timed`: each run ends before the next begins.
@@ -474,7 +469,7 @@ impl Step {
     /// that name count as one element each.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for `what` when a side is too long.
+    /// [`Error::Limit`] for `what` when a side is too long.
     pub fn run_for_each(&mut self, binding: &str, mut shape: Vec<usize>, what: &str) -> Result<()> {
         let reflection = &self.reflection;
         let parts = reflection.binding(binding).and_then(|(_, binding)| parts(&binding.layout));
@@ -482,10 +477,8 @@ impl Step {
             shape.pop();
         }
         let axes = reflection.workgroup_size.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
-        let counts = spread(&shape, axes).ok_or_else(|| Error::InvalidSize {
-            what: what.to_owned(),
-            reason: format!("its shape {shape:?} has a side of more than {}", u32::MAX),
-        })?;
+        let counts = spread(&shape, axes)
+            .ok_or_else(|| Error::limit(what, format!("its shape {shape:?} has a side of more than {}", u32::MAX)))?;
         self.amount = Amount::Invocations(counts);
         Ok(())
     }
@@ -533,7 +526,7 @@ impl Source {
     /// take.
     ///
     /// # Errors
-    /// [`Error::Binding`] when it doesn't fit the binding, [`Error::Unreadable`] and [`Error::InvalidInput`] naming the file.
+    /// [`Error::Binding`] when it doesn't fit the binding, [`Error::Unreadable`] and [`Error::InvalidFile`] naming the file.
     pub fn read(step: &Step, earlier: &[Self], name: &str, binding: &str, source: &contents::Source) -> Result<Self> {
         let reflection = &step.reflection;
         let binding = found(step, binding, "the input")?;
@@ -615,10 +608,8 @@ impl Source {
 /// A file that memory does not hold may be read chunk by chunk.
 fn by_chunks(error: Error, input: &contents::Input) -> Error {
     match (error, &input.source) {
-        (Error::InvalidSize { what, reason }, contents::Source::File(path, None))
-            if output::extension(path) == "npy" =>
-        {
-            Error::InvalidSize { what, reason: format!("{reason} (--stream {} reads it in chunks)", input.name) }
+        (Error::Limit(limit), contents::Source::File(path, None)) if output::extension(path) == "npy" => {
+            limit.with_remedy(&format!("--stream {} reads it in chunks", input.name)).into()
         }
         (error, _) => error,
     }
@@ -676,11 +667,11 @@ fn uniform(reflection: &Reflection, Uniform { setting, no_override }: Uniform<'_
     let binding = setting.name.split('.').next().unwrap_or_default();
     if reflection.binding(binding).is_none() {
         let mut uniforms = reflection.bindings.iter().filter(|known| known.space == AddressSpace::Uniform);
-        if let (Some(Error::Override { name, reason }), Some(path)) =
+        if let (Some(Error::Override { name, fault }), Some(path)) =
             (&no_override, uniforms.find_map(|known| member_path(&known.layout, &known.name, &setting.name)))
         {
-            let reason = format!("{reason}; the member of that name is set by --set {path}=…");
-            return Err(Error::Override { name: name.clone(), reason });
+            let fault = format!("{fault}; the member of that name is set by --set {path}=…");
+            return Err(Error::Override { name: name.clone(), fault: OverrideError::Unknown(fault) });
         }
         return Err(no_override.unwrap_or_else(|| {
             fault(

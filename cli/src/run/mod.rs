@@ -184,10 +184,10 @@ fn once(global: &Global, file: &Path, arguments: &Arguments, engine: Option<&Eng
     let summarised = arguments.outputs.is_empty() && !arguments.json && job.written_bytes() <= SUMMARISED;
     job.read_back(&arguments.outputs, arguments.compare.is_some() || summarised)?;
     if arguments.json && arguments.outputs.iter().any(|file| file.path == Path::new("-")) {
-        return Err(Error::InvalidInput {
-            what: "--json with -o NAME=-".to_owned(),
-            reason: "both are for standard output: write one of them to a file".to_owned(),
-        });
+        return Err(Error::invalid(
+            "--json with -o NAME=-",
+            "both are for standard output: write one of them to a file",
+        ));
     }
     let formats = arguments.outputs.iter().map(|file| Format::of(&file.path)).collect::<Result<Vec<_>>>()?;
     let files = arguments.outputs.iter().map(|file| OutputFile::create(&file.path)).collect::<Result<Vec<_>>>()?;
@@ -282,10 +282,10 @@ fn known_features(linked: Option<&Linked>, features: &[String]) -> Result<()> {
     let known: Vec<&str> = linked.map(|linked| linked.features().collect()).unwrap_or_default();
     let Some(unknown) = features.iter().find(|feature| !known.contains(&feature.as_str())) else { return Ok(()) };
     let there = if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
-    Err(Error::InvalidInput {
-        what: format!("--feature {unknown}"),
-        reason: format!("the kernel has no condition of that name{} ({there})", parse::closest(unknown, &known)),
-    })
+    Err(Error::invalid(
+        format!("--feature {unknown}"),
+        format!("the kernel has no condition of that name{} ({there})", parse::closest(unknown, &known)),
+    ))
 }
 
 /// The files that a kernel's file imports from.

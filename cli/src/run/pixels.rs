@@ -26,8 +26,8 @@ impl Pixels {
     /// Reads a picture whose pixels become `wanted` bytes each.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if its header states a size above the memory limit or the machine's memory; [`Error::Unreadable`] and
-    /// [`Error::InvalidInput`], naming the file.
+    /// [`Error::Limit`] if its header states a size above the memory limit or the machine's memory; [`Error::Unreadable`] and
+    /// [`Error::InvalidFile`], naming the file.
     pub fn read(path: &Path, wanted: usize) -> Result<Self> {
         let wanted = wanted.max(4) as u64;
         if output::extension(path) == "png" { png(path, wanted) } else { jpeg(path, wanted) }
@@ -35,7 +35,7 @@ impl Pixels {
 }
 
 fn invalid(path: &Path, reason: String) -> Error {
-    Error::InvalidInput { what: path.display().to_string(), reason }
+    Error::file(path.display().to_string(), reason)
 }
 
 /// Compares the memory that a picture needs with what may be taken. Returns the number of its pixels.

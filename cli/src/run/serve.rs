@@ -142,7 +142,7 @@ pub fn serve(global: &Global) -> Result<()> {
 }
 
 fn fault(reason: impl std::fmt::Display) -> Error {
-    Error::InvalidInput { what: "the request".to_owned(), reason: reason.to_string() }
+    Error::invalid("the request", reason.to_string())
 }
 
 /// The next request; `None` at the end.

@@ -60,10 +60,9 @@ impl ByRows {
             (self.checkpoint.is_some(), "--checkpoint"),
         ];
         match told.into_iter().find(|(told, _)| *told && self.stream.is_empty()) {
-            Some((_, flag)) => Err(Error::InvalidInput {
-                what: flag.to_owned(),
-                reason: "it needs --stream: name the files to read in chunks, as in --stream x,y".to_owned(),
-            }),
+            Some((_, flag)) => {
+                Err(Error::invalid(flag, "it needs --stream: name the files to read in chunks, as in --stream x,y"))
+            }
             None => Ok(!self.stream.is_empty()),
         }
     }
@@ -95,11 +94,10 @@ impl Of {
             "@rows" => Ok(Self::Rows),
             "@before" => Ok(Self::Before),
             "@elements" => Ok(Self::Elements),
-            _ => Err(Error::InvalidInput {
-                what: format!("--set of {text}"),
-                reason: "a chunk has @first (its first row), @rows, @before (rows that overlap) and @elements"
-                    .to_owned(),
-            }),
+            _ => Err(Error::invalid(
+                format!("--set of {text}"),
+                "a chunk has @first (its first row), @rows, @before (rows that overlap) and @elements",
+            )),
         }
     }
 
@@ -209,13 +207,10 @@ impl<'a> Plan<'a> {
         let set = set.collect::<Result<Vec<_>>>()?;
         let (by_chunk, once) = outputs(&job, arguments, &made)?;
         if let (Some(_), Some(first)) = (&rows.checkpoint, once.first()) {
-            return Err(Error::InvalidInput {
-                what: "--checkpoint".to_owned(),
-                reason: format!(
-                    "{} is on the device for all chunks and would be lost (leave one of them out)",
-                    first.name
-                ),
-            });
+            return Err(Error::invalid(
+                "--checkpoint",
+                format!("{} is on the device for all chunks and would be lost (leave one of them out)", first.name),
+            ));
         }
         job.read_back(&once, false)?;
         let row_bytes = |source: &Npy| source.row().iter().product::<usize>() as u64 * source.dtype().bytes() as u64;
@@ -418,9 +413,8 @@ impl Sink for RowsFile {
 
 /// An invocation for each element.
 fn amount(tensor: &Tensor, two_axes: bool) -> Result<Amount> {
-    let counts = spread(tensor.shape(), 1 + usize::from(two_axes)).ok_or_else(|| Error::InvalidSize {
-        what: "a chunk".to_owned(),
-        reason: format!("its invocations exceed {} (make chunks smaller with --chunk-rows)", u32::MAX),
+    let counts = spread(tensor.shape(), 1 + usize::from(two_axes)).ok_or_else(|| {
+        Error::limit("a chunk", format!("its invocations exceed {} (make chunks smaller with --chunk-rows)", u32::MAX))
     })?;
     Ok(Amount::Invocations(counts))
 }

@@ -1,5 +1,6 @@
 //! Textures and samplers of a kernel: pictures and arrays in, pictures and arrays out.
 
+use cantus::error::DtypeError;
 use cantus::kernel::{Reflection, TextureBinding, ViewDimension};
 use cantus::tensor::npy::Array;
 use cantus::{DType, Engine, Error, Result, Sampler, Texture, TextureDescriptor, TextureFormat};
@@ -27,7 +28,7 @@ impl Image {
     /// A picture or an array for a texture of a kernel, with all levels where `mips` says so.
     ///
     /// # Errors
-    /// [`Error::Binding`] when it doesn't fit the texture, [`Error::Unreadable`] and [`Error::InvalidInput`] naming the file.
+    /// [`Error::Binding`] when it doesn't fit the texture, [`Error::Unreadable`] and [`Error::InvalidFile`] naming the file.
     pub fn read(step: &Step, binding: &TextureBinding, input: &Input, mips: bool) -> Result<Self> {
         let fault = |reason: String| step.fault(&input.name, reason);
         let pixels = match &input.source {
@@ -100,9 +101,8 @@ impl Image {
     pub fn on(&self, engine: &Engine) -> Result<Texture> {
         let Some(array) = &self.pixels else {
             let descriptor = TextureDescriptor::for_view(self.view, self.format, &self.sides);
-            let descriptor = descriptor.ok_or_else(|| Error::InvalidInput {
-                what: self.name.clone(),
-                reason: format!("its sides {:?} are not {}", self.sides, self.view.axes()),
+            let descriptor = descriptor.ok_or_else(|| {
+                Error::invalid(self.name.clone(), format!("its sides {:?} are not {}", self.sides, self.view.axes()))
             })?;
             return engine.texture(&descriptor);
         };
@@ -113,14 +113,13 @@ impl Image {
     /// Returns the texels of a texture, as an array of height x width x channels.
     ///
     /// # Errors
-    /// As the library's, and [`Error::InvalidInput`] for texels whose channels share bytes.
+    /// As the library's, and [`Error::Dtype`] for texels whose channels share bytes.
     pub fn array(texture: &Texture) -> Result<Array> {
         let (dtype, mut shape, bytes) = texture.to_pixels().map_err(|error| match error {
             // The channels share bytes.
-            Error::InvalidInput { what, .. } => Error::InvalidInput {
-                what,
-                reason: "its channels share bytes, which no supported file format holds: store rgba16float".to_owned(),
-            },
+            Error::Dtype(DtypeError::Refused { what, .. }) => {
+                Error::dtype(what, "its channels share bytes, which no supported file format holds: store rgba16float")
+            }
             other => other,
         })?;
         if shape.last() == Some(&1) {

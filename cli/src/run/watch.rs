@@ -23,10 +23,10 @@ const LOOK: Duration = Duration::from_millis(150);
 pub fn again_and_again(global: &Global, kernel: &Path, arguments: &Arguments) -> Result<ExitCode> {
     let mut files = files(kernel, arguments);
     if let Some(stream) = files.iter().find(|file| file.as_path() == Path::new("-")) {
-        return Err(Error::InvalidInput {
-            what: "--watch".to_owned(),
-            reason: format!("{} is standard input, which cannot be read again", stream.display()),
-        });
+        return Err(Error::invalid(
+            "--watch",
+            format!("{} is standard input, which cannot be read again", stream.display()),
+        ));
     }
     // A name that is wrong from the start is mended on the command line. Later a file may be gone for a moment: editors replace it.
     if let Some(missing) = files.iter().find(|file| from_nowhere(file)) {

@@ -179,8 +179,5 @@ fn watch(terminal: &mut ratatui::DefaultTerminal, mut state: State, samples: &Re
 }
 
 fn terminal_failed(error: &std::io::Error) -> Error {
-    Error::InvalidInput {
-        what: "cantus top".to_owned(),
-        reason: format!("the terminal cannot be used: {error} (--once prints a table)"),
-    }
+    Error::invalid("cantus top", format!("the terminal cannot be used: {error} (--once prints a table)"))
 }

@@ -157,10 +157,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let config = global.usable_config()?;
     if let Some(folder) = arguments.save_to.as_deref().filter(|folder| !folder.is_dir()) {
-        return Err(Error::InvalidInput {
-            what: format!("--save-to {}", folder.display()),
-            reason: "there is no such folder (create it first)".to_owned(),
-        });
+        return Err(Error::invalid(
+            format!("--save-to {}", folder.display()),
+            "there is no such folder (create it first)",
+        ));
     }
     let kernel = arguments.kernel.clone().map(|path| KernelFile {
         path,
@@ -214,10 +214,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 /// Refuses what no window can mend: a file that isn't there, and with a number of frames, after which nobody is waited for, any error.
 fn check(kernel: &KernelFile, arguments: &Arguments) -> Result<()> {
     if kernel.path == Path::new("-") {
-        return Err(Error::InvalidInput {
-            what: "cantus view -".to_owned(),
-            reason: "a window reads a file again whenever it is saved: name one".to_owned(),
-        });
+        return Err(Error::invalid("cantus view -", "a window reads a file again whenever it is saved: name one"));
     }
     match kernel.load(arguments.size) {
         Err(error) if arguments.frames.is_some() || matches!(error, Error::Unreadable { .. }) => Err(error),

@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn an_error_without_a_place_keeps_its_words() {
-        let error = Error::InvalidInput { what: "a".to_owned(), reason: "b\nc".to_owned() };
+        let error = Error::invalid("a", "b\nc");
         let problem = Problem::new(&error, "");
         assert_eq!((problem.title.as_str(), problem.details.as_str()), ("a: b", "c"));
         assert!(problem.place().is_none());

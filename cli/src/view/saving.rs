@@ -66,10 +66,10 @@ impl Saving {
                 let moment = Moment { time: moment.time + f64::from(frame) * step, ..moment };
                 let Made { tensor, size, pixels } = running.compute(&source, &moment, cancelled)?;
                 if pixels.is_colour() {
-                    return Err(Error::InvalidInput {
-                        what: path.display().to_string(),
-                        reason: "a GIF has one value a pixel, and this kernel writes colours (save a PNG)".to_owned(),
-                    });
+                    return Err(Error::file(
+                        path.display().to_string(),
+                        "a GIF has one value a pixel, and this kernel writes colours (save a PNG)",
+                    ));
                 }
                 let values = contents::numbers(&pixels.array(tensor.to_bytes()?, size)?);
                 let values = values.into_iter().map(|value| value as f32);

@@ -130,7 +130,7 @@ impl Pixels {
     /// A picture's values by rows and columns, whatever axes its tensor has; red first.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when there are more or fewer bytes.
+    /// [`Error::Shape`] when there are more or fewer bytes.
     pub fn array(self, mut bytes: Vec<u8>, size: Size) -> Result<Array> {
         if self == Self::Bgra {
             bytes.chunks_exact_mut(4).for_each(|pixel| pixel.swap(0, 2));
@@ -285,7 +285,7 @@ impl KernelFile {
     }
 
     fn nothing(&self, reason: String) -> Error {
-        Error::InvalidInput { what: format!("nothing of {} can be shown", self.path.display()), reason }
+        Error::file(format!("nothing of {} can be shown", self.path.display()), reason)
     }
 }
 
@@ -387,10 +387,8 @@ impl Running {
             })
             .filter_map(Result::transpose)
             .collect::<Result<Vec<Bound>>>()?;
-        let shown = bound.get(kernel.shown).cloned().ok_or_else(|| Error::InvalidInput {
-            what: "the shown binding".to_owned(),
-            reason: "it has no tensor".to_owned(),
-        })?;
+        let shown =
+            bound.get(kernel.shown).cloned().ok_or_else(|| Error::state("the shown binding", "it has no tensor"))?;
         let more: Vec<(String, Value)> =
             kernel.wired.iter().map(|(path, wire)| (path.clone(), moment.value(*wire))).collect();
         let ready = OnDevice::from(bound);
@@ -456,9 +454,8 @@ fn picture_size(tensor: &Tensor, pixels: Pixels, asked: Size) -> Result<Size> {
             return Ok(Size { width: side, height: side });
         }
     }
-    Err(Error::InvalidInput {
-        what: format!("the shown tensor, {}{:?},", tensor.dtype(), tensor.shape()),
-        reason: "is not a picture: it must have rows and columns (and four parts of each colour), --size many values, or a square number of them"
-            .to_owned(),
-    })
+    Err(Error::invalid(
+        format!("the shown tensor, {}{:?},", tensor.dtype(), tensor.shape()),
+        "is not a picture: it must have rows and columns (and four parts of each colour), --size many values, or a square number of them",
+    ))
 }

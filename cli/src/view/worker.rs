@@ -286,13 +286,10 @@ impl Copies {
         let bytes = values.len() as u64;
         let limit = self.device.limits().max_storage_buffer_binding_size.min(self.device.limits().max_buffer_size);
         if bytes > limit {
-            return Err(Error::InvalidSize {
-                what: format!("a picture of {} x {}", size.width, size.height),
-                reason: format!(
-                    "the window’s device draws at most {} (choose a smaller size)",
-                    cantus::error::Bytes(limit)
-                ),
-            });
+            return Err(Error::limit(
+                format!("a picture of {} x {}", size.width, size.height),
+                format!("the window’s device draws at most {} (choose a smaller size)", cantus::error::Bytes(limit)),
+            ));
         }
         self.buffers.retain(|(buffer, _)| buffer.size() == bytes);
         let free = self.buffers.iter().position(|(_, token)| Arc::strong_count(token) == 1);

@@ -2,7 +2,7 @@
 //! a file that is too large is an error, and never ends the process. It does not know the memory limit of an engine or of the program. And copies, which
 //! take their time wherever both sides lie.
 
-use crate::error::{Bytes, Error, Result};
+use crate::error::{Error, LimitError, Result};
 
 /// Requests below this are not compared with the machine's memory: the question would cost more than the reading.
 const SMALL: u64 = 32 << 20;
@@ -58,7 +58,7 @@ fn group() -> Option<u64> {
 /// Returns an error if this many bytes of `what` exceed the memory that is available.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] with both sizes.
+/// [`LimitError::Memory`] with both sizes.
 pub fn fits(what: &str, bytes: u64) -> Result<()> {
     if bytes < SMALL {
         return Ok(());
@@ -78,19 +78,10 @@ pub fn zeros(what: &str, count: usize) -> Result<Vec<u8>> {
     zeros.ok_or_else(|| too_large(what, count as u64, None))
 }
 
-/// The reason of an allocation that failed.
-const REFUSED: &str = "the system has no memory for that";
-
-/// Returns whether the reason of an [`Error::InvalidSize`] is that the system refused the memory, which it may give another time.
-#[must_use]
-pub fn is_refusal(reason: &str) -> bool {
-    reason.ends_with(REFUSED)
-}
-
 /// Returns an empty vector with room for this many elements of `what`.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] if there is no memory for them.
+/// [`LimitError::Memory`] if there is no memory for them.
 pub fn vec<T>(what: &str, count: usize) -> Result<Vec<T>> {
     let mut room = Vec::new();
     reserve(what, &mut room, count)?;
@@ -118,8 +109,7 @@ pub fn collect<T>(what: &str, count: usize, elements: impl IntoIterator<Item = T
 }
 
 fn too_large(what: &str, bytes: u64, free: Option<u64>) -> Error {
-    let free = free.map_or_else(|| REFUSED.to_owned(), |free| format!("{} of memory are free", Bytes(free)));
-    Error::InvalidSize { what: what.to_owned(), reason: format!("it takes {}, and {free}", Bytes(bytes)) }
+    LimitError::Memory { what: what.to_owned(), bytes, free, remedy: String::new() }.into()
 }
 
 #[cfg(test)]
@@ -155,8 +145,7 @@ mod tests {
         assert_eq!(collect("ones", 3, std::iter::repeat(1)).expect("fits"), [1; 3]);
         assert!(collect("huge", usize::MAX, [1_u64]).is_err());
         // Below the size that is compared with the machine's memory, only the allocator refuses.
-        let Error::InvalidSize { reason, .. } = too_large("it", 1, None) else { panic!("another error") };
-        assert!(is_refusal(&reason) && !is_refusal("it takes 1 GiB, and 7 bytes of memory are free"));
+        assert_eq!(too_large("it", 1, None).to_string(), "it: it takes 1 bytes, and the system has no memory for that");
     }
 
     #[test]

@@ -115,11 +115,11 @@ fn check_total(count: usize, qubits: usize) -> Result<u32> {
         .checked_shl(qubits as u32)
         .filter(|total| *total <= 1 << 30)
         .and_then(|total| u32::try_from(total).ok())
-        .ok_or_else(|| Error::InvalidSize {
-            what: "the states".to_owned(),
-            reason: format!(
-                "{count} of {qubits} qubits are more than the 2^30 amplitudes that kernels number (use fewer)"
-            ),
+        .ok_or_else(|| {
+            Error::limit(
+                "the states",
+                format!("{count} of {qubits} qubits are more than the 2^30 amplitudes that kernels number (use fewer)"),
+            )
         })
 }
 

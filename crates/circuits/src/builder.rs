@@ -123,10 +123,10 @@ impl Circuit {
 
     pub(crate) fn push(&mut self, instruction: Instruction) -> Result<&mut Self> {
         if self.instructions.len() >= MOST_INSTRUCTIONS {
-            return Err(Error::InvalidSize {
-                what: "the circuit".to_owned(),
-                reason: format!("it would have more than {MOST_INSTRUCTIONS} instructions (run it in parts)"),
-            });
+            return Err(Error::limit(
+                "the circuit",
+                format!("it would have more than {MOST_INSTRUCTIONS} instructions (run it in parts)"),
+            ));
         }
         self.instructions.push(instruction);
         Ok(self)
@@ -169,7 +169,7 @@ impl Circuit {
     /// Adds a register `meas` of as many bits as there are qubits, and measures each qubit into its bit.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if there would be more than [`MOST_BITS`].
+    /// [`Error::Limit`] if there would be more than [`MOST_BITS`].
     pub fn measure_all(&mut self) -> Result<&mut Self> {
         let bits = self.bit_register("meas", self.qubits())?;
         for (qubit, bit) in bits.enumerate() {

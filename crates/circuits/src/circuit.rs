@@ -109,7 +109,7 @@ pub struct Circuit {
 }
 
 pub(crate) fn fault(reason: impl Display) -> Error {
-    Error::InvalidInput { what: "the circuit".to_owned(), reason: reason.to_string() }
+    Error::invalid("the circuit", reason.to_string())
 }
 
 pub(crate) fn short(number: usize) -> u32 {
@@ -120,7 +120,7 @@ impl Circuit {
     /// Creates a circuit of qubits, which its register `q` has, without classical bits.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for more than [`MOST_QUBITS`].
+    /// [`Error::Limit`] for more than [`MOST_QUBITS`].
     pub fn new(qubits: usize) -> Result<Self> {
         let mut circuit = Self::default();
         if qubits > 0 {
@@ -132,7 +132,7 @@ impl Circuit {
     /// Adds qubits, and returns their numbers.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if there would be more than [`MOST_QUBITS`].
+    /// [`Error::Limit`] if there would be more than [`MOST_QUBITS`].
     pub fn qubit_register(&mut self, name: &str, count: usize) -> Result<Range<usize>> {
         let range = added(self.qubits, count, MOST_QUBITS, "qubits")?;
         self.qubits = range.end;
@@ -143,7 +143,7 @@ impl Circuit {
     /// Adds classical bits, and returns their numbers.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if there would be more than [`MOST_BITS`].
+    /// [`Error::Limit`] if there would be more than [`MOST_BITS`].
     pub fn bit_register(&mut self, name: &str, count: usize) -> Result<Range<usize>> {
         let range = added(self.bits, count, MOST_BITS, "classical bits")?;
         self.bits = range.end;
@@ -240,17 +240,13 @@ impl Circuit {
         let what = || "the parameters".to_owned();
         if values.len() != self.parameters.len() {
             let names = self.parameters.join(", ");
-            return Err(Error::InvalidInput {
-                what: what(),
-                reason: format!(
-                    "the circuit has {} ({names}), and {} values are given",
-                    self.parameters.len(),
-                    values.len()
-                ),
-            });
+            return Err(Error::invalid(
+                what(),
+                format!("the circuit has {} ({names}), and {} values are given", self.parameters.len(), values.len()),
+            ));
         }
         if values.iter().any(|value| !value.is_finite()) {
-            return Err(Error::InvalidInput { what: what(), reason: "one is not a finite number".to_owned() });
+            return Err(Error::invalid(what(), "one is not a finite number"));
         }
         Ok(())
     }
@@ -259,9 +255,6 @@ impl Circuit {
 fn added(have: usize, count: usize, most: usize, what: &str) -> Result<Range<usize>> {
     match have.checked_add(count) {
         Some(end) if end <= most => Ok(have..end),
-        _ => Err(Error::InvalidSize {
-            what: "the circuit".to_owned(),
-            reason: format!("{have} {what} and {count} more are above the limit of {most}"),
-        }),
+        _ => Err(Error::limit("the circuit", format!("{have} {what} and {count} more are above the limit of {most}"))),
     }
 }

@@ -89,11 +89,10 @@ pub(crate) fn costs(engine: &Engine) -> Costs {
 pub(crate) fn check_final(circuit: &Circuit) -> Result<()> {
     match circuit.is_dynamic() {
         false => Ok(()),
-        true => Err(Error::InvalidInput {
-            what: "the circuit".to_owned(),
-            reason: "it has no one final state, as gates follow measurements, resets or conditions (run it with shots)"
-                .to_owned(),
-        }),
+        true => Err(Error::invalid(
+            "the circuit",
+            "it has no one final state, as gates follow measurements, resets or conditions (run it with shots)",
+        )),
     }
 }
 
@@ -101,7 +100,7 @@ impl Compiled {
     /// Plans a circuit. Its measurements at the end are no part of the state, and are left out.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a state that does not fit the engine's device, [`Error::InvalidInput`] for a circuit without one final state (use
+    /// [`Error::Limit`] for a state that does not fit the engine's device, [`Error::InvalidInput`] for a circuit without one final state (use
     /// [`run`](crate::run)).
     pub fn new(engine: &Engine, circuit: &Circuit, precision: Precision) -> Result<Self> {
         Self::planned(engine, circuit, precision, None)
@@ -158,7 +157,7 @@ impl Compiled {
     /// Returns the final states for sets of parameters: a tensor [sets, 2^qubits] of amplitudes.
     ///
     /// # Errors
-    /// As [`Compiled::state`]; [`Error::InvalidInput`] without sets; [`Error::InvalidSize`] for states that are larger than a binding of the device.
+    /// As [`Compiled::state`]; [`Error::InvalidInput`] without sets; [`Error::Limit`] for states that are larger than a binding of the device.
     pub fn states(&self, sets: &[&[f64]]) -> Result<Tensor> {
         self.check_whole()?;
         by_precision!(self.precision, T => {
@@ -171,14 +170,14 @@ impl Compiled {
     fn check_whole(&self) -> Result<()> {
         match self.split.is_whole() {
             true => Ok(()),
-            false => Err(Error::InvalidSize {
-                what: "the states".to_owned(),
-                reason: format!(
+            false => Err(Error::limit(
+                "the states",
+                format!(
                     "one of {} qubits takes {}, more than a tensor that the device binds (one state at a time is in strips)",
                     self.plan.qubits,
                     crate::bytes(self.figures().state_bytes)
                 ),
-            }),
+            )),
         }
     }
 
@@ -192,10 +191,10 @@ impl Compiled {
     /// The tables for sets of parameters, in a row.
     fn numbers<T: Run>(&self, sets: &[&[f64]]) -> Result<Vec<Complex<T>>> {
         if sets.is_empty() {
-            return Err(Error::InvalidInput {
-                what: "the sets of parameters".to_owned(),
-                reason: "there are none (a circuit without parameters takes one empty set)".to_owned(),
-            });
+            return Err(Error::invalid(
+                "the sets of parameters",
+                "there are none (a circuit without parameters takes one empty set)",
+            ));
         }
         let mut numbers = Vec::with_capacity(sets.len() * self.plan.entries.max(1));
         for set in sets {
@@ -211,7 +210,7 @@ impl Compiled {
     /// Captures the circuit for a number of sets of parameters at once, as a graph that [`Replay::replay`] runs.
     ///
     /// # Errors
-    /// As [`Engine::capture`]; [`Error::InvalidSize`] for states that are larger than a binding of the device.
+    /// As [`Engine::capture`]; [`Error::Limit`] for states that are larger than a binding of the device.
     pub fn capture(&self, sets: usize) -> Result<Replay> {
         self.check_whole()?;
         by_precision!(self.precision, T => {
@@ -275,10 +274,10 @@ impl Replay {
     /// As [`Compiled::states`]; [`Error::InvalidInput`] for another number of sets.
     pub fn replay(&self, sets: &[&[f64]]) -> Result<()> {
         if sets.len() != self.sets {
-            return Err(Error::InvalidInput {
-                what: "the sets of parameters".to_owned(),
-                reason: format!("the circuit was captured for {}, and {} are given", self.sets, sets.len()),
-            });
+            return Err(Error::invalid(
+                "the sets of parameters",
+                format!("the circuit was captured for {}, and {} are given", self.sets, sets.len()),
+            ));
         }
         by_precision!(self.compiled.precision, T => {
             let numbers = self.compiled.numbers::<T>(sets)?;

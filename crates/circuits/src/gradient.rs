@@ -76,10 +76,10 @@ fn derivative(
     let mut passes = vec![(*gate, matrix)];
     let controls = gate.ones | gate.zeros;
     if controls.count_ones() > MOST_CONTROLS {
-        return Err(Error::InvalidInput {
-            what: "the gradient".to_owned(),
-            reason: format!("a gate with a parameter has more than {MOST_CONTROLS} controls"),
-        });
+        return Err(Error::limit(
+            "the gradient",
+            format!("a gate with a parameter has more than {MOST_CONTROLS} controls"),
+        ));
     }
     for place in (0..64_u8).filter(|place| controls >> place & 1 == 1) {
         let keeps_one = gate.ones >> place & 1 == 1;

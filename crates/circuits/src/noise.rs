@@ -28,10 +28,7 @@ pub struct Noise {
 fn probability(value: f64, what: &str) -> Result<f64> {
     match (0.0..=1.0).contains(&value) {
         true => Ok(value),
-        false => Err(Error::InvalidInput {
-            what: "the noise".to_owned(),
-            reason: format!("{what} of {value} is not from 0 to 1"),
-        }),
+        false => Err(Error::invalid("the noise", format!("{what} of {value} is not from 0 to 1"))),
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Observable {
 }
 
 fn fault(reason: String) -> Error {
-    Error::InvalidInput { what: "the observable".to_owned(), reason }
+    Error::invalid("the observable", reason)
 }
 
 impl Observable {

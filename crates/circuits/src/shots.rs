@@ -21,10 +21,10 @@ fn check_shots(circuit: &Circuit, shots: usize) -> Result<()> {
     let most = (MOST_OUTCOMES / circuit.bits().max(1)).min(MOST_SHOTS);
     match shots <= most {
         true => Ok(()),
-        false => Err(Error::InvalidSize {
-            what: "the shots".to_owned(),
-            reason: format!("{shots} are above the limit of {most} (run several times, with other seeds)"),
-        }),
+        false => Err(Error::limit(
+            "the shots",
+            format!("{shots} are above the limit of {most} (run several times, with other seeds)"),
+        )),
     }
 }
 
@@ -33,7 +33,7 @@ fn check_shots(circuit: &Circuit, shots: usize) -> Result<()> {
 /// The same seed gives the same outcomes on each device, unless a draw falls within the rounding of amplitudes.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] for a state that does not fit the engine's device, for more than [`MOST_SHOTS`], and for more than 2^31 bits in all;
+/// [`Error::Limit`] for a state that does not fit the engine's device, for more than [`MOST_SHOTS`], and for more than 2^31 bits in all;
 /// [`Error::InvalidInput`] for parameters that do not fit; those of the device.
 pub fn run(engine: &Engine, circuit: &Circuit, parameters: &[f64], shots: usize, seed: u64) -> Result<Shots> {
     run_noisy(engine, circuit, parameters, &Noise::new(), shots, seed)
@@ -92,15 +92,15 @@ impl State {
     /// the same seed, unless a draw falls within the rounding of amplitudes.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a circuit without one final state, and for one of other qubits; [`Error::InvalidSize`] above [`MOST_SHOTS`], or
+    /// [`Error::InvalidInput`] for a circuit without one final state, and for one of other qubits; [`Error::Limit`] above [`MOST_SHOTS`], or
     /// with more than 2^31 bits in all; those of the device.
     pub fn measured(&self, circuit: &Circuit, shots: usize, seed: u64) -> Result<Shots> {
         check_final(circuit)?;
         if circuit.qubits() != self.qubits() {
-            return Err(Error::InvalidInput {
-                what: "the circuit".to_owned(),
-                reason: format!("it has {} qubits, and the state {}", circuit.qubits(), self.qubits()),
-            });
+            return Err(Error::invalid(
+                "the circuit",
+                format!("it has {} qubits, and the state {}", circuit.qubits(), self.qubits()),
+            ));
         }
         let circuit = &*measured(circuit)?;
         check_shots(circuit, shots)?;

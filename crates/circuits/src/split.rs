@@ -40,7 +40,7 @@ impl Split {
     /// The split of a circuit's state on an engine's device. `most` is for tests: the bits of the largest tensor, where the device has more.
     ///
     /// # Errors
-    /// [`cantus::Error::InvalidSize`] for a state that the device's memory does not hold.
+    /// [`cantus::Error::Limit`] for a state that the device's memory does not hold.
     pub fn fitting(engine: &Engine, circuit: &Circuit, precision: Precision, most: Option<usize>) -> Result<Self> {
         let (device, amplitude) = (&engine.selected().device, precision.bytes());
         let binding = Self::binding(engine);

@@ -53,7 +53,7 @@ impl State {
     /// Reads the amplitudes.
     ///
     /// # Errors
-    /// Those of the device; [`Error::InvalidSize`] where memory does not hold them.
+    /// Those of the device; [`Error::Limit`] where memory does not hold them.
     pub fn to_vec(&self) -> Result<Vec<Complex<f64>>> {
         let mut all = self.room()?;
         self.each(|_, amplitude| {
@@ -79,13 +79,15 @@ impl State {
     /// Memory for as many values as there are amplitudes.
     fn room<V>(&self) -> Result<Vec<V>> {
         let mut all = Vec::new();
-        all.try_reserve_exact(1 << self.qubits()).map_err(|_| Error::InvalidSize {
-            what: "the state".to_owned(),
-            reason: format!(
-                "memory does not hold {} for the values of {} qubits (sample it, or read it strip by strip)",
-                crate::bytes((size_of::<V>() as u64) << self.qubits()),
-                self.qubits()
-            ),
+        all.try_reserve_exact(1 << self.qubits()).map_err(|_| {
+            Error::limit(
+                "the state",
+                format!(
+                    "memory does not hold {} for the values of {} qubits (sample it, or read it strip by strip)",
+                    crate::bytes((size_of::<V>() as u64) << self.qubits()),
+                    self.qubits()
+                ),
+            )
         })?;
         Ok(all)
     }

@@ -64,7 +64,7 @@ impl Stream {
     /// an error of it ends the run.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a circuit without one final state, and for parameters that do not fit; [`Error::Io`]; [`Error::InvalidSize`] for more qubits
+    /// [`Error::InvalidInput`] for a circuit without one final state, and for parameters that do not fit; [`Error::Io`]; [`Error::Limit`] for more qubits
     /// than a file can have; those of the device and of `progress`.
     pub fn run(
         self,

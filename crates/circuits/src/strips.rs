@@ -187,9 +187,7 @@ impl Strips {
         match &self.place {
             Place::Device(strips) => match strips.get(first >> self.split.strip) {
                 Some(strip) => T::read(strip, first & ((1 << self.split.strip) - 1), into),
-                None => {
-                    Err(Error::InvalidInput { what: "the state".to_owned(), reason: format!("no amplitude {first}") })
-                }
+                None => Err(Error::index("the state", format!("no amplitude {first}"))),
             },
             Place::File(file) => file.read(first, into),
         }

@@ -225,10 +225,10 @@ impl<'a> Run<'a> {
         while group.step < self.tail {
             rounds += 1;
             if rounds > MOST_INSTRUCTIONS {
-                return Err(Error::InvalidInput {
-                    what: "the circuit".to_owned(),
-                    reason: format!("a shot runs for more than {MOST_INSTRUCTIONS} steps"),
-                });
+                return Err(Error::limit(
+                    "the circuit",
+                    format!("a shot runs for more than {MOST_INSTRUCTIONS} steps"),
+                ));
             }
             let at = group.step;
             group.step += 1;

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use cantus::backend::DriverMemory;
 use cantus::engine::{Builder, DriverView};
+use cantus::error::DtypeError;
 use cantus::{Element, Engine, Error, Fallback, Result, Tensor};
 pub use cudarc;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError};
@@ -41,7 +42,7 @@ pub fn engine(context: &Arc<CudaContext>) -> Result<Engine> {
 /// Opens an engine with these settings on the device of an app's context.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if the context is not the device's primary one; else as [`Builder::build`].
+/// [`Error::InvalidState`] if the context is not the device's primary one; else as [`Builder::build`].
 pub fn on(context: &Arc<CudaContext>, builder: Builder) -> Result<Engine> {
     if !context.is_primary() {
         return Err(fault("the CUDA context", "it is not the device's primary one, which CudaContext::new gives"));
@@ -54,7 +55,7 @@ pub fn on(context: &Arc<CudaContext>, builder: Builder) -> Result<Engine> {
 /// after the last work that uses the tensor.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if the slice is on another device than the engine, [`Error::InvalidSize`] if the shape takes another number of elements or none,
+/// [`Error::InvalidState`] if the slice is on another device than the engine, [`Error::Shape`] if the shape takes another number of elements or none,
 /// [`Error::Device`] if the driver fails.
 pub fn tensor<T: Element>(engine: &Engine, mut slice: CudaSlice<T>, shape: &[usize]) -> Result<Tensor> {
     // A kernel may write: it waits for what reads the slice, too.
@@ -67,7 +68,7 @@ pub fn tensor<T: Element>(engine: &Engine, mut slice: CudaSlice<T>, shape: &[usi
 /// it is copied within the device. The tensor shares the slice with whoever has it: no work writes to the range while both use it.
 ///
 /// # Errors
-/// As [`tensor`], and [`Error::InvalidSize`] for a range beyond the slice.
+/// As [`tensor`], and [`Error::Index`] for a range beyond the slice.
 pub fn part<T: Element>(
     engine: &Engine,
     slice: &Arc<CudaSlice<T>>,
@@ -77,9 +78,7 @@ pub fn part<T: Element>(
     let what = format!("a CudaSlice<{}> of {} elements", type_name::<T>(), slice.len());
     let own = own_stream(engine, slice.context())?;
     let range = (range.start_bound().cloned(), range.end_bound().cloned());
-    let view = slice
-        .try_slice(range)
-        .ok_or_else(|| Error::InvalidSize { what: what.clone(), reason: "the range is beyond it".to_owned() })?;
+    let view = slice.try_slice(range).ok_or_else(|| Error::index(what.clone(), "the range is beyond it"))?;
     own.join(slice.stream()).map_err(|error| failed(engine, &error))?;
     let bytes = (view.len() * size_of::<T>()) as u64;
     let (address, _accessed) = view.device_ptr(&own);
@@ -117,7 +116,7 @@ pub struct Lent<T> {
 /// the app writes to the slice is in the tensor afterwards.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if the tensor has another dtype, no elements, or is on another device than the stream; [`Error::Device`] if the driver fails; else
+/// [`Error::Dtype`] if the tensor has another dtype, [`Error::InvalidState`] if it has no elements or is on another device than the stream; [`Error::Device`] if the driver fails; else
 /// as [`Tensor::to_bytes`].
 pub fn lend<T: Element>(tensor: &Tensor, stream: &Arc<CudaStream>) -> Result<Lent<T>> {
     let (own, device) = before::<T>(tensor, stream)?;
@@ -140,10 +139,8 @@ pub async fn lend_async<T: Element>(tensor: &Tensor, stream: &Arc<CudaStream>) -
 /// The stream of the tensor's device, and its handle.
 fn before<T: Element>(tensor: &Tensor, stream: &CudaStream) -> Result<(Arc<CudaStream>, usize)> {
     if tensor.dtype() != T::DTYPE {
-        return Err(fault(
-            &format!("the tensor {}", tensor.label()),
-            &format!("it is {}, and a slice of {} was asked for", tensor.dtype(), type_name::<T>()),
-        ));
+        let (found, wanted) = (tensor.dtype().name(), T::DTYPE.name());
+        return Err(DtypeError::Mismatch { what: format!("the tensor {}", tensor.label()), found, wanted }.into());
     }
     let own = own_stream(&tensor.engine(), stream.context())?;
     let handle = own.cu_stream() as usize;
@@ -214,7 +211,7 @@ fn own_stream(engine: &Engine, context: &Arc<CudaContext>) -> Result<Arc<CudaStr
 }
 
 fn fault(what: &str, reason: &str) -> Error {
-    Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() }
+    Error::state(what, reason)
 }
 
 fn failed(engine: &Engine, error: &DriverError) -> Error {

@@ -4,8 +4,8 @@ use std::ptr::NonNull;
 
 use cantus::backend::HostMemory;
 use cantus::ndarray::{Array, Dimension};
-use cantus::tensor::byte_count;
-use cantus::{DType, Element, Engine, Error, Result, Tensor};
+use cantus::tensor::{byte_count, check_bytes};
+use cantus::{DType, Element, Engine, Result, Tensor};
 
 /// An array in memory of the host's, row-major, which it owns: a dtype, a shape and the elements in the machine's byte order.
 #[derive(Debug)]
@@ -19,33 +19,27 @@ impl HostArray {
     /// Creates an array over memory and its owner.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the memory has another size than the shape takes.
+    /// [`cantus::Error::Shape`] if the memory has another size than the shape takes.
     pub fn new(dtype: DType, shape: &[usize], memory: HostMemory) -> Result<Self> {
-        let expected = byte_count(shape, dtype)?;
-        if expected != memory.bytes() {
-            return Err(Error::InvalidSize {
-                what: format!("the shape {shape:?}"),
-                reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
-            });
-        }
+        check_bytes(shape, dtype, memory.bytes())?;
         Ok(Self { dtype, shape: shape.to_vec(), memory })
     }
 
     /// Creates an array of a vector's values, in their memory.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the shape's product is not the number of values.
+    /// [`cantus::Error::Shape`] if the shape's product is not the number of values.
     pub fn from_vec<T: Element + Send + Sync>(values: Vec<T>, shape: &[usize]) -> Result<Self> {
-        fits(T::DTYPE, shape, size_of_val(values.as_slice()))?;
+        check_bytes(shape, T::DTYPE, size_of_val(values.as_slice()) as u64)?;
         Self::of_elements(T::DTYPE, shape, values, 0)
     }
 
     /// Creates an array of bytes in the machine's order, in their memory.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the shape takes another number of bytes.
+    /// [`cantus::Error::Shape`] if the shape takes another number of bytes.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
-        fits(dtype, shape, bytes.len())?;
+        check_bytes(shape, dtype, bytes.len() as u64)?;
         Self::of_elements(dtype, shape, bytes, 0)
     }
 
@@ -63,7 +57,7 @@ impl HostArray {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the system cannot address its bytes.
+    /// [`cantus::Error::Limit`] if the system cannot address its bytes.
     pub fn from_array<T: Element + Send + Sync, D: Dimension>(array: Array<T, D>) -> Result<Self> {
         let shape = array.shape().to_vec();
         let array = if array.is_standard_layout() { array } else { array.as_standard_layout().into_owned() };
@@ -128,16 +122,4 @@ impl HostArray {
         }
         engine.tensor_from_host_memory(self.dtype, &self.shape, self.memory)
     }
-}
-
-/// Refuses values of another size than the shape takes.
-fn fits(dtype: DType, shape: &[usize], held: usize) -> Result<()> {
-    let bytes = byte_count(shape, dtype)?;
-    if bytes == held as u64 {
-        return Ok(());
-    }
-    Err(Error::InvalidSize {
-        what: format!("the shape {shape:?}"),
-        reason: format!("it takes {bytes} bytes of {dtype}, {held} were given"),
-    })
 }

@@ -21,7 +21,7 @@ impl HostArray {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the system cannot address its bytes.
+    /// [`Error::Limit`] if the system cannot address its bytes.
     pub fn from_image<P: Pixel<Subpixel: Element + Send + Sync>>(
         picture: ImageBuffer<P, Vec<P::Subpixel>>,
     ) -> Result<Self> {
@@ -37,7 +37,7 @@ impl HostArray {
 /// Copies a tensor to a picture: `[height, width, parts of a pixel]`, or `[height, width]` where a pixel has one part.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for another shape, and as [`Tensor::to_vec`].
+/// [`Error::Shape`] for another shape, and as [`Tensor::to_vec`].
 #[cfg(not(target_arch = "wasm32"))]
 pub fn to_image<P: Pixel<Subpixel: Element>>(tensor: &Tensor) -> Result<ImageBuffer<P, Vec<P::Subpixel>>> {
     let sides = sides::<P>(tensor.shape())?;
@@ -57,7 +57,7 @@ impl<T: bytemuck::AnyBitPattern + image::Primitive> View<T> {
     /// Makes it a picture in the same memory.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a shape other than those of [`to_image_async`].
+    /// [`Error::Shape`] for a shape other than those of [`to_image_async`].
     pub fn image<P: Pixel<Subpixel = T>>(self) -> Result<ImageBuffer<P, Self>> {
         let sides = sides::<P>(self.shape())?;
         buffer(sides, self)
@@ -68,9 +68,8 @@ fn buffer<P: Pixel, C: std::ops::Deref<Target = [P::Subpixel]>>(
     (height, width): (u32, u32),
     values: C,
 ) -> Result<ImageBuffer<P, C>> {
-    ImageBuffer::from_raw(width, height, values).ok_or_else(|| Error::InvalidInput {
-        what: format!("a picture of {width} by {height} pixels"),
-        reason: "it has fewer values than pixels".to_owned(),
+    ImageBuffer::from_raw(width, height, values).ok_or_else(|| {
+        Error::shape(format!("a picture of {width} by {height} pixels"), "it has fewer values than pixels")
     })
 }
 
@@ -82,8 +81,7 @@ fn sides<P: Pixel>(shape: &[usize]) -> Result<(u32, u32)> {
         _ => None,
     };
     let sides = sides.and_then(|(height, width)| Some((u32::try_from(height).ok()?, u32::try_from(width).ok()?)));
-    sides.ok_or_else(|| Error::InvalidInput {
-        what: format!("the shape {shape:?}"),
-        reason: format!("a picture of such pixels is [height, width, {parts}]"),
+    sides.ok_or_else(|| {
+        Error::shape(format!("the shape {shape:?}"), format!("a picture of such pixels is [height, width, {parts}]"))
     })
 }

@@ -75,7 +75,7 @@ impl Writer {
     /// Starts a file of these arrays, whose format is that of its suffix.
     ///
     /// # Errors
-    /// As [`Writer::new`], and [`Error::InvalidInput`] for another suffix.
+    /// As [`Writer::new`], and [`Error::InvalidFile`] for another suffix.
     pub fn create<N: Into<String>>(
         path: impl AsRef<Path>,
         arrays: impl IntoIterator<Item = (N, (DType, Vec<usize>))>,
@@ -114,7 +114,7 @@ impl<W: Write + Seek> Writer<W> {
     /// Starts a file of these arrays in any writer; `name` is for errors. `metadata` is text, which only `.safetensors` holds.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a name given twice, several arrays in a `.npy`, metadata where the format has none, or a dtype that the format lacks
+    /// [`Error::InvalidFile`] for a name given twice, several arrays in a `.npy`, metadata where the format has none, or a dtype that the format lacks
     /// (complex numbers in `.safetensors`); [`Error::Io`] if it cannot be written.
     pub fn new<N: Into<String>>(
         sink: W,
@@ -136,8 +136,7 @@ impl<W: Write + Seek> Writer<W> {
             };
             left.insert(name, planned);
         }
-        let refused =
-            |reason: &str| Err(Error::InvalidInput { what: path.display().to_string(), reason: reason.to_owned() });
+        let refused = |reason: &str| Err(Error::file(path.display().to_string(), reason));
         if !metadata.is_empty() && !format.has_metadata() {
             return refused("only .safetensors holds text beside its arrays");
         }
@@ -162,25 +161,25 @@ impl<W: Write + Seek> Writer<W> {
     /// Writes an array: its elements in the machine's byte order, row-major. In any order of names.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if no such array is missing from the file, [`Error::InvalidSize`] for another number of bytes than its shape takes,
+    /// [`Error::InvalidFile`] if no such array is missing from the file, [`Error::Shape`] for another number of bytes than its shape takes,
     /// [`Error::Io`].
     pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = &self.path;
         let Some(planned) = self.left.get(name) else {
             let reason = format!("an array \"{name}\" is not missing from it");
-            return Err(Error::InvalidInput { what: path.display().to_string(), reason });
+            return Err(Error::file(path.display().to_string(), reason));
         };
         if planned.bytes != bytes.len() as u64 {
-            return Err(Error::InvalidSize {
-                what: format!("the array \"{name}\" of {}", path.display()),
-                reason: format!(
+            return Err(Error::shape(
+                format!("the array \"{name}\" of {}", path.display()),
+                format!(
                     "{}{:?} takes {} bytes, {} were given",
                     planned.dtype,
                     planned.shape,
                     planned.bytes,
                     bytes.len()
                 ),
-            });
+            ));
         }
         let written = match &mut self.sink {
             #[cfg(feature = "safetensors")]
@@ -201,12 +200,12 @@ impl<W: Write + Seek> Writer<W> {
     /// Completes what was written, and returns the writer.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if an array is missing, [`Error::Io`].
+    /// [`Error::InvalidFile`] if an array is missing, [`Error::Io`].
     pub fn finish(self) -> Result<W> {
         let path = &self.path;
         if let Some(name) = self.left.keys().next() {
             let reason = format!("its array \"{name}\" was not written");
-            return Err(Error::InvalidInput { what: path.display().to_string(), reason });
+            return Err(Error::file(path.display().to_string(), reason));
         }
         match self.sink {
             Sink::Plain(sink, _) => Ok(sink),
@@ -233,7 +232,7 @@ fn unique<N: Into<String>, V>(path: &Path, pairs: impl IntoIterator<Item = (N, V
         let name = name.into();
         if named.contains_key(&name) {
             let reason = format!("two arrays are named \"{name}\"");
-            return Err(Error::InvalidInput { what: path.display().to_string(), reason });
+            return Err(Error::file(path.display().to_string(), reason));
         }
         named.insert(name, value);
     }
@@ -274,7 +273,7 @@ const ALIGNMENT: u64 = 64;
 #[cfg(feature = "safetensors")]
 fn header(path: &Path, arrays: &mut BTreeMap<String, Planned>, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
     const METADATA: &str = "__metadata__";
-    let refused = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let refused = |reason: String| Error::file(path.display().to_string(), reason);
     if arrays.contains_key(METADATA) {
         return Err(refused(format!("a .safetensors holds no array named \"{METADATA}\"")));
     }

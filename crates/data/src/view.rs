@@ -3,8 +3,9 @@
 use std::ops::Deref;
 
 use cantus::engine::HostView;
+use cantus::error::DtypeError;
 use cantus::ndarray::{ArrayView1, ArrayViewD, IxDyn};
-use cantus::{Element, Error, Result, Tensor};
+use cantus::{Element, Result, Tensor};
 
 /// The contents of a tensor as a slice, and as an array of its shape: the tensor's own memory on the CPU, a copy from other devices.
 #[derive(Debug)]
@@ -38,13 +39,11 @@ impl<T: Element + bytemuck::AnyBitPattern> View<T> {
     /// No work that writes to the tensor may be recorded while the view lives: no kernel that binds it for writing, no [`Tensor::write`].
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the tensor has another dtype; else as [`Tensor::to_vec`].
+    /// [`cantus::Error::Dtype`] if the tensor has another dtype; else as [`Tensor::to_vec`].
     pub async unsafe fn of_async(tensor: &Tensor) -> Result<Self> {
         if tensor.dtype() != T::DTYPE {
-            return Err(Error::InvalidInput {
-                what: format!("the tensor {}", tensor.label()),
-                reason: format!("it is {}, and {} was asked for", tensor.dtype(), T::DTYPE),
-            });
+            let what = format!("the tensor {}", tensor.label());
+            return Err(DtypeError::Mismatch { what, found: tensor.dtype().name(), wanted: T::DTYPE.name() }.into());
         }
         let shape = tensor.shape().to_vec();
         let memory = tensor.host_view_async().await?;

@@ -488,7 +488,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// Checks, before anything is recorded, that the device can run this many workgroups of the program.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidSize`] naming the limit.
+    /// [`crate::Error::Limit`] naming the limit.
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()>;
 
     /// Checks, before anything is recorded, that these buffers and uniforms can be bound to the program together.
@@ -577,7 +577,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// its dispatches stops it before it starts. The future must be awaited, or its error is lost.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidInput`] when another device made the recording; otherwise as [`Device::submit`].
+    /// [`crate::Error::InvalidState`] when another device made the recording; otherwise as [`Device::submit`].
     fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
         match CommandList::of(&**recording) {
             Some(list) => self.submit(list.0.clone()),

@@ -122,10 +122,10 @@ impl<B> Pool<B> {
     /// Takes memory for a buffer of a device whose largest buffer has `largest` bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for no bytes, [`Error::OutOfMemory`] for more than the device allows, else as [`Pool::take`].
+    /// [`Error::Shape`] for no bytes, [`Error::OutOfMemory`] for more than the device allows, else as [`Pool::take`].
     pub fn request(&self, device: &str, bytes: u64, largest: u64, what: &str) -> Result<Request<B>> {
         if bytes == 0 {
-            return Err(Error::InvalidSize { what: what.to_owned(), reason: "a buffer cannot be empty".to_owned() });
+            return Err(Error::shape(what, "a buffer cannot be empty"));
         }
         if bytes > largest {
             let what = format!("{what} (one buffer there holds at most {})", Bytes(largest));

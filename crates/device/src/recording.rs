@@ -52,8 +52,5 @@ impl CommandList {
 /// Returns the error for a recording of another device.
 #[doc(hidden)]
 pub fn foreign(device: &DeviceInfo) -> Error {
-    Error::InvalidInput {
-        what: "a replay".to_owned(),
-        reason: format!("the recording was made by another device than {}", device.name),
-    }
+    Error::state("a replay", format!("the recording was made by another device than {}", device.name))
 }

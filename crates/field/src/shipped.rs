@@ -35,7 +35,7 @@ impl ShippedKernel {
     /// The kernel, read from its prepared form once.
     ///
     /// # Errors
-    /// [`crate::error::Error::InvalidInput`] when the prepared or the compiled form is of another version of the library.
+    /// [`crate::error::Error::InvalidFile`] when the prepared or the compiled form is of another version of the library.
     pub fn kernel(&self) -> Result<&Kernel> {
         self.kernel.get_or_init(|| self.read()).as_ref().map_err(Clone::clone)
     }

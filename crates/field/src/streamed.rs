@@ -34,15 +34,16 @@ pub fn coherence(
 ) -> Result<f32> {
     let name = source.name();
     let (dtype, row, rows) = (source.dtype(), source.row().to_vec(), source.rows());
-    let wrong = |reason: String| Error::InvalidInput { what: name.clone(), reason };
     if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
-        return Err(wrong(format!("its elements are {dtype}; a field is of floats (array.astype(\"float32\"))")));
+        let reason = format!("its elements are {dtype}; a field is of floats (array.astype(\"float32\"))");
+        return Err(Error::dtype(name, reason));
     }
     let (&[width], Some(height)) = (row.as_slice(), rows) else {
-        return Err(wrong(format!("its rows are {row:?}; a field has two axes, rows and columns, of a known length")));
+        let reason = format!("its rows are {row:?}; a field has two axes, rows and columns, of a known length");
+        return Err(Error::shape(name, reason));
     };
     if height == 0 {
-        return Err(Error::InvalidSize { what: name, reason: "it has no rows".to_owned() });
+        return Err(Error::shape(name, "it has no rows"));
     }
     let mut coherence = Coherence::new(name, [height, width as u64]);
     let row_bytes = (width as u64).saturating_mul(dtype.bytes() as u64);

@@ -59,18 +59,16 @@ pub(super) trait Owner {
     /// A program as the device's own type.
     fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a Self::Program> {
         let found = (program as &dyn Any).downcast_ref::<Self::Program>().filter(|program| self.compiled(program));
-        found.ok_or_else(|| Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("its program was compiled for another device than {}", self.rules().device),
+        found.ok_or_else(|| {
+            Error::state(label, format!("its program was compiled for another device than {}", self.rules().device))
         })
     }
 
     /// A buffer as the device's own type.
     fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a Self::Buffer> {
         let found = (buffer as &dyn Any).downcast_ref::<Self::Buffer>().filter(|buffer| self.holds(buffer));
-        found.ok_or_else(|| Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!("a buffer of another device than {} was given", self.rules().device),
+        found.ok_or_else(|| {
+            Error::state(what, format!("a buffer of another device than {} was given", self.rules().device))
         })
     }
 
@@ -129,17 +127,16 @@ pub(super) fn range(label: &str, size: u64, offset: u64, bytes: u64, action: &st
     if offset.checked_add(bytes).is_some_and(|end| end <= size) {
         return Ok(());
     }
-    Err(Error::InvalidSize {
-        what: format!("{action} {label}"),
-        reason: format!("{bytes} bytes from byte {offset} on do not lie within its {size} bytes"),
-    })
+    Err(Error::index(
+        format!("{action} {label}"),
+        format!("{bytes} bytes from byte {offset} on do not lie within its {size} bytes"),
+    ))
 }
 
 /// Checks a copy between two buffers, as WebGPU has it.
 fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, bytes: u64) -> Result<()> {
-    let fault = |reason: String| {
-        Err(Error::InvalidSize { what: format!("the copy from {} to {}", source.label, target.label), reason })
-    };
+    let fault =
+        |reason: String| Err(Error::index(format!("the copy from {} to {}", source.label, target.label), reason));
     if source.id == target.id {
         return fault("source and target are the same buffer".to_owned());
     }
@@ -168,10 +165,10 @@ pub(super) fn bindings<'a>(
     facts: impl Fn(&'a dyn Buffer) -> Result<Facts<'a>>,
 ) -> Result<()> {
     if bound.len() != expected.len() {
-        return Err(Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("{} bindings were given, and the kernel has {}", bound.len(), expected.len()),
-        });
+        return Err(Error::invalid(
+            label,
+            format!("{} bindings were given, and the kernel has {}", bound.len(), expected.len()),
+        ));
     }
     let mut binds: Vec<Bind<'_>> = Vec::new();
     for (binding, bound) in expected.iter().zip(bound) {
@@ -190,7 +187,7 @@ pub(super) fn bindings<'a>(
 }
 
 fn fault(binding: &Binding, label: &str, reason: String) -> Error {
-    Error::Binding { kernel: label.to_owned(), binding: binding.name.clone(), reason }
+    Error::Binding { kernel: label.to_owned(), binding: binding.name.clone(), fault: reason.into() }
 }
 
 fn check_contents(binding: &Binding, contents: &[u8], label: &str) -> Result<()> {
@@ -267,12 +264,12 @@ fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
     for (axis, (count, size)) in ["x", "y", "z"].iter().zip(workgroups.iter().zip(sizes)) {
         let invocations = u64::from(*count) * u64::from(size);
         if invocations > 1 << 32 {
-            return Err(Error::InvalidSize {
-                what: format!("the workgroups of {label}"),
-                reason: format!(
+            return Err(Error::limit(
+                format!("the workgroups of {label}"),
+                format!(
                     "{count} workgroups of {size} in {axis} are {invocations} invocations, and a global_invocation_id holds 4294967296 at most: dispatch fewer at a time"
                 ),
-            });
+            ));
         }
     }
     Ok(())
@@ -282,13 +279,13 @@ fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
 #[cfg(feature = "_gpu")]
 pub(super) fn too_many(device: &str, label: &str, workgroups: [u32; 3]) -> Error {
     let total: u128 = workgroups.iter().map(|&count| u128::from(count)).product();
-    Error::InvalidSize {
-        what: format!("the workgroups of {label}"),
-        reason: format!(
+    Error::limit(
+        format!("the workgroups of {label}"),
+        format!(
             "{total} workgroups in all, and {device} runs {} at most in one dispatch: dispatch fewer at a time",
             u32::MAX
         ),
-    }
+    )
 }
 
 /// The same buffers at the same places, and uniforms of the same sizes.

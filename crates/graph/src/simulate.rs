@@ -51,7 +51,7 @@ macro_rules! moved {
 }
 
 fn fault(reason: impl Into<String>) -> Error {
-    Error::InvalidInput { what: "an operation graph".to_owned(), reason: reason.into() }
+    Error::invalid("an operation graph", reason.into())
 }
 
 // Functions of elements are called through pointers, here and below: a copy of each loop per function and dtype would be a tenth of what the library

@@ -81,10 +81,7 @@ impl Group {
     pub fn new(members: impl IntoIterator<Item = Engine>) -> Result<Self> {
         let members: Vec<Engine> = members.into_iter().listed();
         if members.is_empty() {
-            return Err(Error::InvalidInput {
-                what: "a group of devices".to_owned(),
-                reason: "it has no device; name at least one".to_owned(),
-            });
+            return Err(Error::invalid("a group of devices", "it has no device; name at least one"));
         }
         Ok(Self { members, strip_rows: None, speeds: Mutex::default() })
     }
@@ -136,7 +133,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for more elements than can be counted, [`Error::OutOfMemory`] without memory for them; the first failure if every
+    /// [`Error::Limit`] for more elements than can be counted, [`Error::OutOfMemory`] without memory for them; the first failure if every
     /// member failed. A strip of another dtype or length than its rows have is such a failure.
     pub fn generate<T: Element + Send>(
         &self,
@@ -151,7 +148,7 @@ impl Group {
     /// Computes [`Group::generate`] into existing memory. For one result after another, this avoids allocating new pages.
     ///
     /// # Errors
-    /// As [`Group::generate`], and [`Error::InvalidSize`] if `values` has another length. After an error some rows may be written.
+    /// As [`Group::generate`], and [`Error::Shape`] if `values` has another length. After an error some rows may be written.
     pub fn generate_into<T: Element + Send>(
         &self,
         name: &'static str,
@@ -161,7 +158,7 @@ impl Group {
     ) -> Result<Done<()>> {
         let elements = elements(name, &[rows, row])?;
         if values.len() != elements {
-            return Err(size(name, &format!("it has {elements} values, and room for {}", values.len())));
+            return Err(Error::shape(name, format!("it has {elements} values, and room for {}", values.len())));
         }
         self.run(name, (rows, row), values, |_, rows| rows.len() * row, |_, engine, rows| work(engine, rows))
     }
@@ -178,16 +175,17 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the shape is not that of the values or of the results; the first failure if every member failed.
+    /// [`Error::Shape`] if the shape is not that of the values or of the results; the first failure if every member failed.
     pub fn map<T: Element + Send + Sync>(
         &self,
         values: &[T],
         shape: &[usize],
         work: impl Fn(&Tensor) -> Result<Expr> + Sync,
     ) -> Result<Done<Vec<T>>> {
-        let (&rows, row_shape) = shape.split_first().ok_or_else(|| size("a map over rows", "the shape has no axis"))?;
+        let (&rows, row_shape) =
+            shape.split_first().ok_or_else(|| Error::shape("a map over rows", "the shape has no axis"))?;
         if elements("the values", shape)? != values.len() {
-            return Err(size("the values", &format!("there are {}, and the shape is {shape:?}", values.len())));
+            return Err(Error::shape("the values", format!("there are {}, and the shape is {shape:?}", values.len())));
         }
         let row: usize = row_shape.iter().product();
         let work = |engine: &Engine, rows: Range<usize>| {
@@ -196,9 +194,9 @@ impl Group {
             if result.shape() == strip.shape() {
                 Ok(result)
             } else {
-                Err(size(
+                Err(Error::shape(
                     "a strip's result",
-                    &format!("its shape is {:?}, that of the strip {:?}", result.shape(), strip.shape()),
+                    format!("its shape is {:?}, that of the strip {:?}", result.shape(), strip.shape()),
                 ))
             }
         };
@@ -217,7 +215,7 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the shapes do not fit each other or the values; the first failure if every member failed.
+    /// [`Error::Shape`] if the shapes do not fit each other or the values; the first failure if every member failed.
     pub fn matmul(
         &self,
         (a, [rows, inner]): (&[f32], [usize; 2]),
@@ -226,7 +224,7 @@ impl Group {
         let fits = elements("a", &[rows, inner])? == a.len() && elements("b", &[b_rows, columns])? == b.len();
         if !fits || inner != b_rows {
             let shapes = format!("[{rows}, {inner}] of {} values, [{b_rows}, {columns}] of {}", a.len(), b.len());
-            return Err(size("a product", &format!("the shapes do not fit: {shapes}")));
+            return Err(Error::shape("a product", format!("the shapes do not fit: {shapes}")));
         }
         let whole: Vec<Mutex<Option<Tensor>>> = self.members.iter().map(|_| Mutex::default()).listed();
         let work = |member: usize, engine: &Engine, rows: Range<usize>| {
@@ -284,8 +282,7 @@ impl Group {
     /// # Errors
     /// [`Error::InvalidInput`] unless there is one tensor per member, in the members' order, all float32 and of one shape; errors of the devices.
     pub fn all_sum(&self, parts: &[Tensor]) -> Result<Vec<Tensor>> {
-        let fault =
-            |reason: &str| Error::InvalidInput { what: "a sum over devices".to_owned(), reason: reason.to_owned() };
+        let fault = |reason: &str| Error::invalid("a sum over devices", reason);
         if parts.len() != self.members.len() {
             return Err(fault("it takes one tensor of each member"));
         }
@@ -338,7 +335,7 @@ impl Group {
             let wanted = length(owner, &rows);
             let (into, after) = std::mem::take(&mut rest)
                 .split_at_mut_checked(wanted)
-                .ok_or_else(|| size("a strip", "the result is too small for it (this is a fault of the library)"))?;
+                .ok_or_else(|| Error::fault("a strip", "the result is too small for it"))?;
             rest = after;
             strips.push(Strip { rows, into, owner, failed: None });
         }
@@ -356,7 +353,7 @@ impl Group {
         });
         if queue.left() > 0 {
             let failure = parts.into_iter().find_map(|part| part.failure);
-            return Err(failure.unwrap_or_else(|| size(name, "strips were left over (this is a fault of the library)")));
+            return Err(failure.unwrap_or_else(|| Error::fault(name, "strips were left over")));
         }
         let speeds = queue.speeds().into_iter().map(|rows| rows.map(|rows| rows * row as f64));
         let mut known = self.speeds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -428,20 +425,14 @@ impl Group {
 /// [`Error::InvalidInput`] for an index that is not a number.
 pub fn device_name(text: &str) -> Result<(&str, Option<usize>)> {
     let Some((backend, index)) = text.split_once(':') else { return Ok((text, None)) };
-    let wrong = |_| Error::InvalidInput {
-        what: format!("the device \"{text}\""),
-        reason: "the index after the colon is a number, as in cuda:1".to_owned(),
-    };
+    let wrong =
+        |_| Error::invalid(format!("the device \"{text}\""), "the index after the colon is a number, as in cuda:1");
     Ok((backend, Some(index.parse().map_err(wrong)?)))
-}
-
-fn size(what: &str, reason: &str) -> Error {
-    Error::InvalidSize { what: what.to_owned(), reason: reason.to_owned() }
 }
 
 fn elements(what: &str, shape: &[usize]) -> Result<usize> {
     let all = shape.iter().try_fold(1_usize, |all, &side| all.checked_mul(side));
-    all.ok_or_else(|| size(what, &format!("{shape:?} has more elements than can be counted")))
+    all.ok_or_else(|| Error::limit(what, format!("{shape:?} has more elements than can be counted")))
 }
 
 /// The result's memory.
@@ -466,7 +457,7 @@ fn room<T>(elements: usize) -> Result<Vec<T>> {
 fn strip_of<T: Element>(engine: &Engine, values: &[T], rows: &Range<usize>, row: &[usize]) -> Result<Tensor> {
     let length: usize = row.iter().product();
     let strip = values.get(rows.start * length..rows.end * length);
-    let strip = strip.ok_or_else(|| size("a strip", &format!("rows {rows:?} are not in the values")))?;
+    let strip = strip.ok_or_else(|| Error::fault("a strip", format!("rows {rows:?} are not in the values")))?;
     let shape: Vec<usize> = [rows.len()].iter().chain(row).copied().listed();
     engine.tensor_from(strip, &shape)
 }

@@ -202,7 +202,7 @@ fn not_linked(error: cantus_link::Error) -> Error {
             },
         },
         Link::Unreadable { path, reason } => Error::Unreadable { path, reason },
-        other => Error::InvalidInput { what: "a kernel's package".to_owned(), reason: other.to_string() },
+        other => Error::file("a kernel's package", other.to_string()),
     }
 }
 
@@ -299,7 +299,7 @@ impl Kernel {
     /// Links a kernel in a file, as [`Kernel::linked`]. Its package begins at the next `wesl.toml` above the file, else at its folder.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] for files, [`Error::InvalidInput`] for a `wesl.toml`, else as [`Kernel::linked`].
+    /// [`Error::Unreadable`] for files, [`Error::InvalidFile`] for a `wesl.toml`, else as [`Kernel::linked`].
     #[cfg(all(feature = "link", not(target_arch = "wasm32")))]
     pub fn linked_file(linker: &cantus_link::Linker, path: impl AsRef<std::path::Path>) -> Result<Self> {
         Self::from_linked(&linker.link_file(path).map_err(not_linked)?)
@@ -407,8 +407,9 @@ impl Kernel {
             }
             Err(Error::Override {
                 name: name.to_owned(),
-                reason: "this build has no WGSL front end (feature `wgsl`): a prepared kernel keeps its values"
-                    .to_owned(),
+                fault: error::OverrideError::Value(
+                    "this build has no WGSL front end (feature `wgsl`): a prepared kernel keeps its values".to_owned(),
+                ),
             })
         }
     }

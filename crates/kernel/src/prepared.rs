@@ -76,10 +76,9 @@ impl Kernel {
     /// Reads a prepared kernel.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when the bytes are not a prepared kernel of this version.
+    /// [`Error::InvalidFile`] when the bytes are not a prepared kernel of this version.
     pub fn from_prepared(bytes: &[u8]) -> Result<Self> {
-        let fault =
-            |reason: &str| Error::InvalidInput { what: "prepared kernel".to_owned(), reason: reason.to_owned() };
+        let fault = |reason: &str| Error::file("prepared kernel", reason);
         let rest = bytes
             .strip_prefix(&MAGIC)
             .ok_or_else(|| fault("the bytes do not start like one (made by cargo xtask prepare)"))?;
@@ -152,9 +151,8 @@ impl Kernel {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&PREPARED_VERSION.to_le_bytes());
         bytes.extend_from_slice(&[0; 8]);
-        let mut bytes = postcard::to_extend(&prepared, bytes).map_err(|error| Error::InvalidInput {
-            what: format!("the kernel {}", self.name()),
-            reason: format!("it cannot be serialised: {error}"),
+        let mut bytes = postcard::to_extend(&prepared, bytes).map_err(|error| {
+            Error::invalid(format!("the kernel {}", self.name()), format!("it cannot be serialised: {error}"))
         })?;
         seal(&mut bytes);
         Ok(bytes)
@@ -170,10 +168,10 @@ impl Kernel {
         let portable = Self::from_named_wgsl(file, wgsl)?;
         let native = Self::from_named_wgsl(file, native_wgsl)?;
         if portable.reflection()? != native.reflection()? {
-            return Err(Error::InvalidInput {
-                what: format!("the kernel {file}"),
-                reason: "its two texts differ in bindings, overrides or workgroup size".to_owned(),
-            });
+            return Err(Error::invalid(
+                format!("the kernel {file}"),
+                "its two texts differ in bindings, overrides or workgroup size",
+            ));
         }
         let entry = Some(portable.reflection()?.entry_point.clone());
         let text = Text::new(file.into(), wgsl.into(), native_wgsl.into());

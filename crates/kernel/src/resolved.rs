@@ -13,7 +13,7 @@ use naga::{Handle, Module, ShaderStage, Type, TypeInner};
 use super::front::Front;
 use super::textures;
 use super::wgsl::{Parsed, on_deep_stack, override_name, scalar_of_type};
-use crate::error::{Error, Result};
+use crate::error::{Error, OverrideError, Result};
 use crate::reflection::{Access, AddressSpace, Binding, Layout, Member, Override, Reflection, Scalar};
 use crate::spmd;
 #[cfg(feature = "translate")]
@@ -285,7 +285,7 @@ fn override_error(parsed: &Parsed, error: PipelineConstantError) -> Error {
     match error {
         PipelineConstantError::MissingValue(name) => Error::Override {
             name,
-            reason: "it has no default and no value was set (Kernel::with_override)".to_owned(),
+            fault: OverrideError::Unset("it has no default and no value was set (Kernel::with_override)".to_owned()),
         },
         PipelineConstantError::ValidationError(error) => parsed.source.invalid(&error),
         PipelineConstantError::NegativeWorkgroupSize => {
@@ -296,7 +296,7 @@ fn override_error(parsed: &Parsed, error: PipelineConstantError) -> Error {
             });
             Error::Override {
                 name: named.next().unwrap_or_else(|| "of @workgroup_size".to_owned()),
-                reason: "it makes a side of @workgroup_size less than 1".to_owned(),
+                fault: OverrideError::Value("it makes a side of @workgroup_size less than 1".to_owned()),
             }
         }
         other => Error::InvalidWgsl {

@@ -11,7 +11,7 @@ use super::{
     resolved::Resolved,
 };
 use crate::ahead;
-use crate::error::{Error, Result};
+use crate::error::{Error, OverrideError, Result};
 #[cfg(feature = "_cuda_hip")]
 use crate::reflection::{Access, AddressSpace, Binding, Layout, Scalar};
 use crate::spmd;
@@ -107,9 +107,11 @@ impl Kernel {
     /// `compiled` must be the unchanged `KERNEL` of a module that `cantus_build::rust` wrote, because its code trusts the kernel it was generated for.
     /// The kernel must not have a data race: the executor would give some value, but code that rustc compiled has undefined behaviour.
     pub unsafe fn with_ahead(&self, compiled: &'static ahead::Compiled) -> Result<Self> {
-        let fault = |reason: &str| Error::InvalidInput {
-            what: format!("the compiled form of the kernel {}", self.name()),
-            reason: format!("{reason} (generate it again)"),
+        let fault = |reason: &str| {
+            Error::invalid(
+                format!("the compiled form of the kernel {}", self.name()),
+                format!("{reason} (generate it again)"),
+            )
         };
         if compiled.fingerprint != self.fingerprint(compiled.arguments)? {
             return Err(fault("it was generated from another text, entry point or overrides"));
@@ -132,7 +134,7 @@ impl Kernel {
             let known = overrides.iter().find(|known| known.name == *name);
             known.and_then(|known| Some(ahead::word(known.scalar, known.value?))).ok_or_else(|| Error::Override {
                 name: (*name).to_owned(),
-                reason: "the compiled form takes it, and it has no value".to_owned(),
+                fault: OverrideError::Unset("the compiled form takes it, and it has no value".to_owned()),
             })
         };
         names.iter().map(word).try_listed()

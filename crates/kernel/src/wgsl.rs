@@ -12,7 +12,7 @@ use super::front::{self, Attributes, File, Front, Source};
 use super::limit;
 use super::textures;
 use crate::deep_stack::{self, Failure};
-use crate::error::{Error, Result, SourcePlace};
+use crate::error::{Error, OverrideError, Result, SourcePlace};
 use crate::reflection::{Features, MAX_TYPE_DEPTH, Scalar};
 use cantus_base::listed::Listed;
 
@@ -265,7 +265,7 @@ impl Parsed {
     }
 
     pub(crate) fn check_override(&self, name: &str, value: f64) -> Result<()> {
-        let fault = |reason: String| Error::Override { name: name.to_owned(), reason };
+        let error = |fault: OverrideError| Error::Override { name: name.to_owned(), fault };
         let id = name.parse::<u16>().ok();
         let found = self.module.overrides.iter().find(|(_, candidate)| match candidate.id {
             Some(_) => candidate.id == id && override_name(candidate) == name,
@@ -280,7 +280,7 @@ impl Parsed {
             });
             let known: Vec<String> = known.listed();
             let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(fault(format!("the kernel has no such override (it has: {list})")));
+            return Err(error(OverrideError::Unknown(format!("the kernel has no such override (it has: {list})"))));
         };
         let scalar = scalar_of_type(&self.module, found.ty);
         let integral = value.fract() == 0.0;
@@ -297,9 +297,10 @@ impl Parsed {
         }
         let kind = scalar.map_or("its type", Scalar::name);
         if value.is_nan() {
-            return Err(fault(format!("it is a {kind}: give a number, or true or false for a bool")));
+            let reason = format!("it is a {kind}: give a number, or true or false for a bool");
+            return Err(error(OverrideError::Value(reason)));
         }
-        Err(fault(format!("{} is not a value of {kind}", shown(value))))
+        Err(error(OverrideError::Value(format!("{} is not a value of {kind}", shown(value)))))
     }
 
     /// The size of an entry point's workgroup as the text has it, if it was laid out in a row.

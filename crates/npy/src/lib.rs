@@ -8,7 +8,7 @@ use std::path::Path;
 
 use cantus_base::error::{Error, Result};
 use cantus_base::listed::Listed;
-use cantus_base::tensor::{DType, Kind, byte_count, dtype_names};
+use cantus_base::tensor::{DType, Kind, check_bytes, dtype_names};
 use cantus_base::{files, memory};
 
 /// NumPy's own limit on a header: what is longer is not one.
@@ -39,15 +39,9 @@ impl Array {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the number of bytes is not what `shape` needs.
+    /// [`Error::Shape`] if the number of bytes is not what `shape` needs.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
-        let needed = shape.iter().try_fold(dtype.bytes(), |product, &side| product.checked_mul(side));
-        if needed != Some(bytes.len()) {
-            return Err(Error::InvalidInput {
-                what: format!("an array {dtype}{shape:?}"),
-                reason: format!("{} bytes were given, which is not its size", bytes.len()),
-            });
-        }
+        check_bytes(shape, dtype, bytes.len() as u64)?;
         Ok(Self { dtype, shape: shape.to_vec(), bytes })
     }
 }
@@ -55,7 +49,7 @@ impl Array {
 /// Reads a `.npy` file of a supported dtype.
 ///
 /// # Errors
-/// [`Error::Unreadable`] if the file cannot be read; [`Error::InvalidInput`], naming the file, if it is not a `.npy` file, is truncated, continues
+/// [`Error::Unreadable`] if the file cannot be read; [`Error::InvalidFile`], naming the file, if it is not a `.npy` file, is truncated, continues
 /// after its last element, or holds another dtype.
 pub fn read(path: impl AsRef<Path>) -> Result<Array> {
     let path = path.as_ref();
@@ -112,7 +106,7 @@ impl Described {
     /// Reads a header; the elements follow it.
     #[doc(hidden)]
     pub fn read(reader: &mut impl Read, path: &Path) -> Result<Self> {
-        let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+        let invalid = |reason: String| Error::file(path.display().to_string(), reason);
         let header = match read_header(reader) {
             Ok(header) => header,
             Err(HeaderFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -139,7 +133,7 @@ impl Described {
         } else {
             format!("it is longer than its header says: {dtype} {shape} takes {bytes} bytes")
         };
-        Error::InvalidInput { what: path.display().to_string(), reason }
+        Error::file(path.display().to_string(), reason)
     }
 
     /// Puts the bytes of whole elements into the machine's order.
@@ -185,16 +179,10 @@ pub fn read_where(
 /// `bytes` are the elements in the machine's byte order, row-major.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] if `bytes` does not fit the shape, [`Error::Io`] if the file cannot be written.
+/// [`Error::Shape`] if `bytes` does not fit the shape, [`Error::Io`] if the file cannot be written.
 pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
     let path = path.as_ref();
-    let expected = byte_count(shape, dtype)?;
-    if expected != bytes.len() as u64 {
-        return Err(Error::InvalidSize {
-            what: format!("the shape {}", Shape(shape)),
-            reason: format!("it takes {expected} bytes of {dtype}, {} were given", bytes.len()),
-        });
-    }
+    check_bytes(shape, dtype, bytes.len() as u64)?;
     let written = files::write_whole(path, |file| {
         write_header(file, dtype, shape)?;
         file.write_all(bytes)

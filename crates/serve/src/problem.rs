@@ -4,7 +4,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use cantus::Error;
-use cantus::error::without_remedies;
+use cantus::error::{LimitError, without_remedies};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -191,13 +191,19 @@ impl Problem {
                 Self::time_limit(u128::from(*milliseconds))
             }
             Error::OutOfMemory { .. } => Self::unavailable("no device has enough free memory for this now"),
-            Error::InvalidSize { reason, .. } if cantus::memory::is_refusal(reason) => Self::no_memory(),
+            // The system refused it, and may give it another time.
+            Error::Limit(LimitError::Memory { free: None, .. }) => Self::no_memory(),
             Error::EntryPoint { .. }
             | Error::Override { .. }
             | Error::Binding { .. }
-            | Error::InvalidSize { .. }
+            | Error::Dtype(_)
+            | Error::Shape(_)
+            | Error::Limit(_)
+            | Error::Index(_)
             | Error::StoreOutOfRange { .. }
-            | Error::InvalidInput { .. } => {
+            | Error::InvalidInput { .. }
+            | Error::InvalidFile { .. }
+            | Error::InvalidState { .. } => {
                 Self::invalid(without_remedies(&error.to_string()).chars().take(2000).collect::<String>())
             }
             _ => Self::internal(),

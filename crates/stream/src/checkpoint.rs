@@ -72,7 +72,7 @@ impl Checkpoint {
     /// Takes the file for this process.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if another one works on it, [`Error::Io`] if it cannot be written.
+    /// [`Error::InvalidFile`] if another one works on it, [`Error::Io`] if it cannot be written.
     pub(super) fn new((path, every): (PathBuf, Duration)) -> Result<Self> {
         let fault = |error: &std::io::Error| Error::Io {
             action: "cannot write".to_owned(),
@@ -108,7 +108,7 @@ impl Checkpoint {
     /// Checks that the work of an earlier run is that of this one.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with what differs.
+    /// [`Error::InvalidFile`] with what differs.
     pub(super) fn compare(&self, saved: &Identity, own: &Identity) -> Result<()> {
         let differs = if saved.sources != own.sources {
             "it belongs to other sources, or they have changed".to_owned()
@@ -183,5 +183,5 @@ fn again(reason: &str) -> String {
 }
 
 fn invalid(path: &std::path::Path, reason: &str) -> Error {
-    Error::InvalidInput { what: format!("the checkpoint {}", path.display()), reason: reason.to_owned() }
+    Error::file(format!("the checkpoint {}", path.display()), reason)
 }

@@ -145,10 +145,10 @@ impl Feed {
         for source in &sources {
             match (rows, source.rows()) {
                 (Some(rows), Some(others)) if rows != others => {
-                    return Err(Error::InvalidSize {
-                        what: format!("the source {}", source.name()),
-                        reason: format!("it has {others} rows, but another source of the stream has {rows}"),
-                    });
+                    return Err(Error::shape(
+                        format!("the source {}", source.name()),
+                        format!("it has {others} rows, but another source of the stream has {rows}"),
+                    ));
                 }
                 (known, others) => rows = known.or(others),
             }
@@ -189,12 +189,10 @@ impl Feed {
         if self.ended {
             return Ok(None);
         }
-        let piece = self.pieces.recv().unwrap_or_else(|_| {
-            Err(Error::InvalidInput {
-                what: "a source of a stream".to_owned(),
-                reason: "it panicked during a read".to_owned(),
-            })
-        });
+        let piece = self
+            .pieces
+            .recv()
+            .unwrap_or_else(|_| Err(Error::state("a source of a stream", "it panicked during a read")));
         self.ended = !matches!(piece, Ok(Some(_)));
         let Some(Piece { parts, first, rows, before, after, digests }) = piece? else { return Ok(None) };
         self.done = first + rows as u64;
@@ -230,10 +228,10 @@ fn chunk_rows(engine: &Engine, cut: &Cut, row_bytes: usize) -> Result<usize> {
         } else {
             format!("{} rows of {row} each take more than a twelfth of {}", halo + 1, Bytes(memory))
         };
-        return Err(Error::InvalidSize {
-            what: "a stream's chunk".to_owned(),
-            reason: format!("{reason} (raise it with Stream::memory, or give rows that are shorter)"),
-        });
+        return Err(Error::limit(
+            "a stream's chunk",
+            format!("{reason} (raise it with Stream::memory, or give rows that are shorter)"),
+        ));
     }
     let wanted = cut.rows.map_or(preferred / row_bytes as u64, |rows| rows as u64);
     Ok(usize::try_from(wanted.clamp(1, most)).unwrap_or(usize::MAX))
@@ -277,7 +275,7 @@ impl Reading {
     /// Comes to the row `core` of a source, and carries the rows from `begin` on.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the rows before are not those of the earlier run.
+    /// [`Error::InvalidFile`] if the rows before are not those of the earlier run.
     fn resume(&mut self, part: usize, begin: u64, core: u64) -> Result<()> {
         let (source, bytes, carried) = (&mut *self.sources[part], self.sizes[part], &mut self.carried[part]);
         let overlap = usize::try_from(core - begin).unwrap_or(usize::MAX) * bytes;
@@ -309,12 +307,12 @@ impl Reading {
         }
         let expected = compared.and_then(|digests| digests.get(part).copied().flatten());
         if core > 0 && compared.is_some() && expected != Some(hash.value()) {
-            return Err(Error::InvalidInput {
-                what: source.name(),
-                reason: format!(
+            return Err(Error::file(
+                source.name(),
+                format!(
                     "its first {core} rows are not those of the earlier run (remove the checkpoint to start again)"
                 ),
-            });
+            ));
         }
         self.digests.push(compared.map(|_| hash));
         Ok(())
@@ -399,10 +397,10 @@ fn filled(source: &mut dyn Source, into: &mut [u8], row_bytes: usize) -> Result<
         match usize::try_from(source.read(&mut into[rows * row_bytes..])?).unwrap_or(usize::MAX) {
             0 => break,
             read if read > most - rows => {
-                return Err(Error::InvalidSize {
-                    what: format!("the source {}", source.name()),
-                    reason: format!("it reports {read} rows, but there is room for {}", most - rows),
-                });
+                return Err(Error::shape(
+                    format!("the source {}", source.name()),
+                    format!("it reports {read} rows, but there is room for {}", most - rows),
+                ));
             }
             read => rows += read,
         }

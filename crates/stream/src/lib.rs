@@ -229,14 +229,11 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if one row does not fit the memory; [`Error::InvalidInput`] with a checkpoint, because only the caller knows which
+    /// [`Error::Limit`] if one row does not fit the memory; [`Error::InvalidInput`] with a checkpoint, because only the caller knows which
     /// chunks are done.
     pub fn chunks(self) -> Result<Chunks> {
         if self.checkpoint.is_some() {
-            return Err(Error::InvalidInput {
-                what: "a stream's chunks".to_owned(),
-                reason: "a checkpoint needs a map, a fold or a sort".to_owned(),
-            });
+            return Err(Error::invalid("a stream's chunks", "a checkpoint needs a map, a fold or a sort"));
         }
         let mut feed = Feed::new(&self.engine, self.sources, &self.cut)?;
         let ahead = feed.next().transpose();
@@ -272,7 +269,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of the sources, of `work`, of the engine and of the sink; [`Error::InvalidSize`] if `work` returns another number of rows.
+    /// Those of the sources, of `work`, of the engine and of the sink; [`Error::Shape`] if `work` returns another number of rows.
     pub fn map(self, mut work: impl FnMut(&Chunk) -> Result<Expr>, sink: impl Sink) -> Result<()> {
         self.into_sinks("a map", None, |chunk, _| Ok((vec![work(chunk)?], None)), vec![Box::new(sink)])
     }
@@ -300,7 +297,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// As [`Stream::map`]; [`Error::InvalidSize`] if there are more or fewer results than sinks.
+    /// As [`Stream::map`]; [`Error::Shape`] if there are more or fewer results than sinks.
     pub fn map_each(
         self,
         mut work: impl FnMut(&Chunk) -> Result<Vec<Expr>>,

@@ -25,8 +25,8 @@ use crate::ops::Expr;
 /// ```
 ///
 /// # Errors
-/// Those of the sources, of the engine and of the sink; [`Error::InvalidSize`] if the shapes do not fit each other, or if one row of each does not
-/// fit the memory; [`Error::InvalidInput`] if `b` cannot be read again.
+/// Those of the sources, of the engine and of the sink; [`Error::Shape`] if the shapes do not fit each other, [`Error::Limit`] if one row of each does not
+/// fit the memory; [`Error::InvalidState`] if `b` cannot be read again.
 pub fn matmul(
     engine: &Engine,
     a: impl Source + 'static,
@@ -35,8 +35,8 @@ pub fn matmul(
     mut sink: impl Sink,
     mut progress: impl FnMut(Progress),
 ) -> Result<()> {
-    let wrong =
-        |reason: String| Error::InvalidSize { what: format!("the product of {} and {}", a.name(), b.name()), reason };
+    let what = || format!("the product of {} and {}", a.name(), b.name());
+    let wrong = |reason: String| Error::shape(what(), reason);
     let (&[inner], &[columns], Some(known)) = (a.row(), b.row(), b.rows()) else {
         return Err(wrong(format!(
             "rows of {:?} and {:?} are not those of two matrices of known size",
@@ -49,7 +49,7 @@ pub fn matmul(
     }
     let dtype = a.dtype();
     if b.dtype() != dtype {
-        return Err(wrong(format!("the first is {dtype}, the second {} (cast one)", b.dtype())));
+        return Err(Error::dtype(what(), format!("the first is {dtype}, the second {} (cast one)", b.dtype())));
     }
     let limit = engine.memory().limit;
     let memory = memory.or(limit).unwrap_or(1 << 30).min(limit.unwrap_or(u64::MAX));
@@ -57,11 +57,10 @@ pub fn matmul(
     let (a_row, b_row) = (row_bytes(dtype, a.row())? as u64, row_bytes(dtype, b.row())? as u64);
     let panel_rows = memory / 2 / (2 * a_row + 3 * b_row).max(1);
     if panel_rows == 0 {
-        return Err(wrong(format!(
-            "one row of each takes {}, more than the limit of {}",
-            Bytes(a_row + b_row),
-            Bytes(memory)
-        )));
+        return Err(Error::limit(
+            what(),
+            format!("one row of each takes {}, more than the limit of {}", Bytes(a_row + b_row), Bytes(memory)),
+        ));
     }
     let of = a.rows();
     let panel = Cut { memory: Some(u64::MAX), rows: usize::try_from(panel_rows).ok(), ..Cut::default() };

@@ -66,11 +66,10 @@ fn parts(x: &Expr, dtype: DType) -> Result<Vec<Tensor>> {
 fn halves(x: &Expr, dtype: DType) -> Result<Vec<Expr>> {
     Ok(match (dtype.kind(), dtype.bytes()) {
         (Kind::Complex, _) => {
-            return Err(Error::InvalidInput {
-                what: format!("the sum of a stream of {dtype}"),
-                reason: "its elements are complex: fold it with Stream::fold, or stream the parts separately"
-                    .to_owned(),
-            });
+            return Err(Error::dtype(
+                format!("the sum of a stream of {dtype}"),
+                "its elements are complex: fold it with Stream::fold, or stream the parts separately",
+            ));
         }
         (Kind::Float, 2) => vec![x.cast(DType::F32)],
         (Kind::Float, _) => vec![x.clone()],
@@ -261,13 +260,13 @@ impl Stream {
             ([_], _) => "its chunks overlap, so rows would count twice",
             _ => "it has several sources, but this needs one",
         };
-        Err(Error::InvalidInput { what: format!("{what} of a stream"), reason: reason.to_owned() })
+        Err(Error::invalid(format!("{what} of a stream"), reason))
     }
 
     /// Returns the sum of all elements, as [`Summary::sum`].
     ///
     /// # Errors
-    /// Those of the source and of the engine; [`Error::InvalidInput`] for complex elements, chunks that overlap, and several sources.
+    /// Those of the source and of the engine; [`Error::Dtype`] for complex elements, [`Error::InvalidInput`] for chunks that overlap, and several sources.
     pub fn sum(self) -> Result<f64> {
         Ok(self.measure(Wanted { sum: true, moments: false, min: false, max: false })?.sum)
     }
@@ -353,7 +352,7 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of the sources, of the engine and of `work`; [`Error::InvalidSize`] if `work` returns another shape.
+    /// Those of the sources, of the engine and of `work`; [`Error::Shape`] if `work` returns another shape.
     pub fn fold(self, initial: Tensor, mut work: impl FnMut(&Chunk, &Tensor) -> Result<Tensor>) -> Result<Tensor> {
         self.is_named("a fold")?;
         let first = initial.clone();
@@ -363,16 +362,10 @@ impl Stream {
             }
             let next = work(chunk, carry.unwrap_or(&first))?;
             if next.shape() != first.shape() || next.dtype() != first.dtype() {
-                return Err(Error::InvalidSize {
-                    what: "a stream's fold".to_owned(),
-                    reason: format!(
-                        "it made {}{:?} of {}{:?}",
-                        next.dtype(),
-                        next.shape(),
-                        first.dtype(),
-                        first.shape()
-                    ),
-                });
+                return Err(Error::shape(
+                    "a stream's fold",
+                    format!("it made {}{:?} of {}{:?}", next.dtype(), next.shape(), first.dtype(), first.shape()),
+                ));
             }
             Ok((vec![next.clone()], Some(next)))
         };

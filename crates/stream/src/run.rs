@@ -41,10 +41,7 @@ pub(super) fn unpacked<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T
 }
 
 pub(super) fn damaged(reason: &str) -> Error {
-    Error::InvalidInput {
-        what: "the checkpoint".to_owned(),
-        reason: format!("it is damaged: {reason} (remove it to start again)"),
-    }
+    Error::file("the checkpoint", format!("it is damaged: {reason} (remove it to start again)"))
 }
 
 /// The result of a chunk.
@@ -182,13 +179,13 @@ impl Stream {
     /// [`Error::InvalidInput`] with the remedy.
     pub(super) fn is_named(&self, what: &str) -> Result<()> {
         match &self.checkpoint {
-            Some((path, _)) if self.name.is_empty() => Err(Error::InvalidInput {
-                what: format!("the checkpoint {}", path.display()),
-                reason: format!(
+            Some((path, _)) if self.name.is_empty() => Err(Error::file(
+                format!("the checkpoint {}", path.display()),
+                format!(
                     "{what} calls the app's own function, which has no name to know it by (give the work a name that says its settings: \
                      Stream::named, in Python name=)"
                 ),
-            }),
+            )),
             _ => Ok(()),
         }
     }
@@ -206,10 +203,10 @@ impl Stream {
         let work = |chunk: &Chunk, carry: Option<&Tensor>| {
             let (results, carry) = work(chunk, carry)?;
             if results.len() != count {
-                return Err(Error::InvalidSize {
-                    what: "a stream's work".to_owned(),
-                    reason: format!("it made {} results for {count} sinks", results.len()),
-                });
+                return Err(Error::shape(
+                    "a stream's work",
+                    format!("it made {} results for {count} sinks", results.len()),
+                ));
             }
             let rows = results.iter().map(|rows| core(rows, chunk)?.eval()).try_listed()?;
             Ok((rows, carry))
@@ -223,10 +220,8 @@ impl Stream {
 fn core(rows: &Expr, chunk: &Chunk) -> Result<Expr> {
     let shape = rows.shape()?;
     let all = chunk.before() + chunk.rows() + chunk.after();
-    let wrong = |found: String| Error::InvalidSize {
-        what: "a stream's work".to_owned(),
-        reason: format!("it made {found} of a chunk of {} rows", chunk.rows()),
-    };
+    let wrong =
+        |found: String| Error::shape("a stream's work", format!("it made {found} of a chunk of {} rows", chunk.rows()));
     match shape.split_first() {
         Some((&length, _)) if length == chunk.rows() => Ok(rows.clone()),
         Some((&length, row)) if length == all => {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{DtypeError, Error, Result};
 use crate::files::Temporary;
 use crate::fnv::Fnv;
 use crate::npy;
@@ -31,13 +31,11 @@ impl Rows<'_> {
     /// Returns the elements.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if they are of another type.
+    /// [`Error::Dtype`] if they are of another type.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         if T::DTYPE != self.dtype {
-            return Err(Error::InvalidInput {
-                what: "rows of a stream".to_owned(),
-                reason: format!("their elements are {}, not {}", self.dtype, T::DTYPE),
-            });
+            let what = "a stream".to_owned();
+            return Err(DtypeError::Mismatch { what, found: self.dtype.name(), wanted: T::DTYPE.name() }.into());
         }
         let mut values = vec![T::zeroed(); self.bytes.len() / size_of::<T>()];
         match T::bytes_mut(&mut values) {
@@ -79,10 +77,7 @@ pub trait Sink: Send {
     /// [`Error::InvalidInput`] where that cannot be.
     fn resume(&mut self, rows: u64) -> Result<()> {
         let _ = rows;
-        Err(Error::InvalidInput {
-            what: "a checkpoint".to_owned(),
-            reason: "the sink does not persist between runs (write to a stream::NpyFile)".to_owned(),
-        })
+        Err(Error::invalid("a checkpoint", "the sink does not persist between runs (write to a stream::NpyFile)"))
     }
 
     /// All rows were written.
@@ -168,12 +163,12 @@ impl NpyFile {
     }
 
     fn gone(file: PathBuf, rows: u64) -> Error {
-        Error::InvalidInput {
-            what: file.display().to_string(),
-            reason: format!(
+        Error::file(
+            file.display().to_string(),
+            format!(
                 "it is not the file of the earlier run, with at least {rows} rows (remove the checkpoint to start again)"
             ),
-        }
+        )
     }
 
     /// Opens an earlier run's result, cut off after the first `rows` rows.
@@ -218,10 +213,10 @@ impl Sink for NpyFile {
             None => self.begin(rows.dtype, rows.row).map_err(|error| self.fault(&error))?,
         };
         if open.dtype != rows.dtype || open.row != rows.row {
-            return Err(Error::InvalidSize {
-                what: format!("rows {}{:?} for {}", rows.dtype, rows.row, self.path.display()),
-                reason: format!("those before were {}{:?}", open.dtype, open.row),
-            });
+            return Err(Error::shape(
+                format!("rows {}{:?} for {}", rows.dtype, rows.row, self.path.display()),
+                format!("those before were {}{:?}", open.dtype, open.row),
+            ));
         }
         open.file.write_all(rows.bytes).map_err(|error| self.fault(&error))?;
         open.rows += rows.count as u64;

@@ -76,17 +76,16 @@ impl Stream {
     /// ```
     ///
     /// # Errors
-    /// Those of the source, of the engine and of the sink; [`Error::InvalidInput`] for rows that are not single elements, for complex elements, and
+    /// Those of the source, of the engine and of the sink; [`Error::Dtype`] for rows that are not single elements, for complex elements, and
     /// for several sources; [`Error::Io`] if the folder has no space.
     pub fn sort(mut self, folder: &Path, mut sink: impl Sink) -> Result<()> {
         let source = self.only("sorting")?;
         let dtype = source.dtype();
         if !source.row().is_empty() || dtype.kind() == Kind::Complex {
-            return Err(Error::InvalidInput {
-                what: format!("sorting a stream of rows {dtype}{:?}", source.row()),
-                reason: "only single, ordered elements can be sorted (read the source with rows of shape [])"
-                    .to_owned(),
-            });
+            return Err(Error::dtype(
+                format!("sorting a stream of rows {dtype}{:?}", source.row()),
+                "only single, ordered elements can be sorted (read the source with rows of shape [])",
+            ));
         }
         let (memory, progress) = (self.cut.memory.unwrap_or(1 << 30), self.progress.take());
         let mut progress = progress;

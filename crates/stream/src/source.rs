@@ -34,7 +34,7 @@ pub trait Source: Send {
     /// compares them with those that it read before.
     ///
     /// # Errors
-    /// As [`Source::read`]; [`Error::InvalidSize`] when there are fewer.
+    /// As [`Source::read`]; [`Error::Shape`] when there are fewer.
     fn skip(&mut self, rows: u64) -> Result<bool> {
         let _ = rows;
         Ok(false)
@@ -43,12 +43,12 @@ pub trait Source: Send {
     /// Begins anew, for what reads its source several times.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] where that cannot be.
+    /// [`Error::InvalidState`] where that cannot be.
     fn rewind(&mut self) -> Result<()> {
-        Err(Error::InvalidInput {
-            what: self.name(),
-            reason: "it can be read only once, but this reads several times (give a .npy file, or memory)".to_owned(),
-        })
+        Err(Error::state(
+            self.name(),
+            "it can be read only once, but this reads several times (give a .npy file, or memory)",
+        ))
     }
 
     /// A name for errors.
@@ -103,19 +103,15 @@ impl<S: Source + ?Sized> Source for Box<S> {
 /// Bytes of a row.
 pub(super) fn row_bytes(dtype: DType, row: &[usize]) -> Result<usize> {
     match crate::tensor::byte_count(row, dtype)? {
-        0 => Err(Error::InvalidSize {
-            what: format!("rows of {dtype}{row:?}"),
-            reason: "its rows have no elements".to_owned(),
-        }),
-        bytes => usize::try_from(bytes).map_err(|_| Error::InvalidSize {
-            what: format!("rows of {dtype}{row:?}"),
-            reason: "one row exceeds what this system can address".to_owned(),
+        0 => Err(Error::shape(format!("rows of {dtype}{row:?}"), "its rows have no elements")),
+        bytes => usize::try_from(bytes).map_err(|_| {
+            Error::limit(format!("rows of {dtype}{row:?}"), "one row exceeds what this system can address")
         }),
     }
 }
 
 pub(super) fn too_short(name: &str, rows: u64, expected: u64) -> Error {
-    Error::InvalidSize { what: name.to_owned(), reason: format!("it ends after {rows} rows, {expected} were expected") }
+    Error::shape(name, format!("it ends after {rows} rows, {expected} were expected"))
 }
 
 /// The rows of a `.npy` file, along its first axis.
@@ -136,7 +132,7 @@ impl Npy {
     /// Opens a file. An array in Fortran order must have one axis, because its rows are not contiguous.
     ///
     /// # Errors
-    /// As [`crate::npy::read`]; [`Error::InvalidInput`] for Fortran order, [`Error::InvalidSize`] for rows without elements.
+    /// As [`crate::npy::read`]; [`Error::InvalidFile`] for Fortran order, [`Error::Shape`] for rows without elements.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let unreadable = |error: std::io::Error| Error::unreadable(&path, &error);
@@ -148,11 +144,10 @@ impl Npy {
             return Err(described.wrong_length(&path, held.saturating_sub(start)));
         }
         if described.fortran && described.shape.len() > 1 {
-            return Err(Error::InvalidInput {
-                what: path.display().to_string(),
-                reason: "it is in Fortran order, whose rows are not contiguous (save numpy.ascontiguousarray of it)"
-                    .to_owned(),
-            });
+            return Err(Error::file(
+                path.display().to_string(),
+                "it is in Fortran order, whose rows are not contiguous (save numpy.ascontiguousarray of it)",
+            ));
         }
         let (rows, row) = described.shape.split_first().map_or((1, &[][..]), |(&rows, row)| (rows as u64, row));
         let row_bytes = row_bytes(described.dtype, row)?;
@@ -235,14 +230,14 @@ impl<B: AsRef<[u8]> + Send> Bytes<B> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if they are not a whole number of rows.
+    /// [`Error::Shape`] if they are not a whole number of rows.
     pub fn new(bytes: B, dtype: DType, row: &[usize]) -> Result<Self> {
         let (held, row_bytes) = (bytes.as_ref().len(), row_bytes(dtype, row)?);
         if !held.is_multiple_of(row_bytes) {
-            return Err(Error::InvalidSize {
-                what: format!("rows of {dtype}{row:?}"),
-                reason: format!("{held} bytes are not a multiple of a row's {row_bytes}"),
-            });
+            return Err(Error::shape(
+                format!("rows of {dtype}{row:?}"),
+                format!("{held} bytes are not a multiple of a row's {row_bytes}"),
+            ));
         }
         Ok(Self { bytes, dtype, row: row.to_vec(), row_bytes, next: 0 })
     }
@@ -318,7 +313,7 @@ impl<R: Read + Send> Reader<R> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a row without elements.
+    /// [`Error::Shape`] for a row without elements.
     pub fn new(reader: R, dtype: DType, row: &[usize]) -> Result<Self> {
         Ok(Self { reader, dtype, row: row.to_vec(), row_bytes: row_bytes(dtype, row)? })
     }
@@ -350,10 +345,7 @@ impl<R: Read + Send> Source for Reader<R> {
             }
         }
         if !held.is_multiple_of(self.row_bytes) {
-            return Err(Error::InvalidInput {
-                what: self.name(),
-                reason: format!("it ends within a row of {} bytes", self.row_bytes),
-            });
+            return Err(Error::file(self.name(), format!("it ends within a row of {} bytes", self.row_bytes)));
         }
         Ok((held / self.row_bytes) as u64)
     }
@@ -387,7 +379,7 @@ impl<T: Element, I: Iterator<Item = Vec<T>> + Send> Items<T, I> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a row without elements.
+    /// [`Error::Shape`] for a row without elements.
     pub fn new(items: I, row: &[usize]) -> Result<Self> {
         Ok(Self { items, row: row.to_vec(), row_bytes: row_bytes(T::DTYPE, row)?, begun: Vec::new(), read: 0 })
     }
@@ -414,14 +406,10 @@ impl<T: Element + Send, I: Iterator<Item = Vec<T>> + Send> Source for Items<T, I
                 let Some(item) = self.items.next() else { break };
                 let bytes = size_of_val(item.as_slice());
                 if !bytes.is_multiple_of(self.row_bytes) {
-                    return Err(Error::InvalidSize {
-                        what: self.name(),
-                        reason: format!(
-                            "an item has {} elements, not a multiple of a row of {:?}",
-                            item.len(),
-                            self.row
-                        ),
-                    });
+                    return Err(Error::shape(
+                        self.name(),
+                        format!("an item has {} elements, not a multiple of a row of {:?}", item.len(), self.row),
+                    ));
                 }
                 (self.begun, self.read) = (item, 0);
                 continue;
@@ -472,7 +460,7 @@ impl<T: Element + bytemuck::Pod, F: FnMut(u64, &mut [T]) + Send> Generated<T, F>
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a row without elements.
+    /// [`Error::Shape`] for a row without elements.
     pub fn new(rows: u64, row: &[usize], fill: F) -> Result<Self> {
         let row_bytes = row_bytes(T::DTYPE, row)?;
         Ok(Self { fill, row: row.to_vec(), rows, row_bytes, next: 0, _element: std::marker::PhantomData })

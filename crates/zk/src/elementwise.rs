@@ -22,10 +22,8 @@ const STRETCH: usize = 64 * 16;
 
 /// A count for a kernel.
 pub(super) fn word(count: usize) -> Result<u32> {
-    u32::try_from(count).map_err(|_| Error::InvalidSize {
-        what: format!("{count} elements"),
-        reason: "a kernel counts up to 2^32 (use several tensors)".to_owned(),
-    })
+    u32::try_from(count)
+        .map_err(|_| Error::limit(format!("{count} elements"), "a kernel counts up to 2^32 (use several tensors)"))
 }
 
 /// A tensor of no elements needs no kernel.
@@ -80,7 +78,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// Returns the sums of two tensors' elements. The shapes are the same, or one tensor has a single element, which serves all.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for other shapes, else as [`crate::engine::DispatchBuilder::run_async`].
+    /// [`Error::Shape`] for other shapes, else as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn add_async(&self, other: &Self) -> Result<Self> {
         self.map(Elementwise::Add, other).await
     }
@@ -145,13 +143,10 @@ impl<F: PrimeField> FieldTensor<F> {
     /// Returns the sums along the last axis.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a tensor without axes, else as [`crate::engine::DispatchBuilder::run_async`].
+    /// [`Error::Shape`] for a tensor without axes, else as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn sum_rows_async(&self) -> Result<Self> {
         let Some((&length, rows)) = self.shape().split_last() else {
-            return Err(Error::InvalidSize {
-                what: "sums of rows of a single element".to_owned(),
-                reason: "there is no axis to sum along".to_owned(),
-            });
+            return Err(Error::shape("sums of rows of a single element", "there is no axis to sum along"));
         };
         self.rows_sum(None, [rows.iter().product(), length], rows).await
     }
@@ -159,7 +154,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// Returns the sum of the products of two tensors of one shape: a tensor of shape `[]`.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for different shapes, else as [`crate::engine::DispatchBuilder::run_async`].
+    /// [`Error::Shape`] for different shapes, else as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn dot_async(&self, other: &Self) -> Result<Self> {
         if self.shape() != other.shape() {
             return Err(mismatch(self, other, "field_dot"));
@@ -273,10 +268,10 @@ async fn by_exponent(
 }
 
 fn mismatch<F: PrimeField>(a: &FieldTensor<F>, b: &FieldTensor<F>, what: &str) -> Error {
-    Error::InvalidSize {
-        what: format!("{what} of {:?} and {:?}", a.shape(), b.shape()),
-        reason: "both have one shape, or one of them a single element".to_owned(),
-    }
+    Error::shape(
+        format!("{what} of {:?} and {:?}", a.shape(), b.shape()),
+        "both have one shape, or one of them a single element",
+    )
 }
 
 /// The shape of what comes of two, and the steps through them.

@@ -187,13 +187,13 @@ impl MerkleTree {
     /// Over the digests of the leaves, whose number is a power of two.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for other numbers of leaves, else as [`hash_async`].
+    /// [`Error::Shape`] for other numbers of leaves, else as [`hash_async`].
     pub async fn new_async(engine: &Engine, function: HashFunction, leaves: &[&[u8]]) -> Result<Self> {
         if !leaves.len().is_power_of_two() {
-            return Err(Error::InvalidSize {
-                what: format!("a tree of {} leaves", leaves.len()),
-                reason: "their number must be a power of two (add leaves)".to_owned(),
-            });
+            return Err(Error::shape(
+                format!("a tree of {} leaves", leaves.len()),
+                "their number must be a power of two (add leaves)",
+            ));
         }
         let mut levels = vec![hash_async(engine, function, leaves).await?];
         while let Some(last) = levels.last().filter(|last| last.len() > 8) {
@@ -217,7 +217,7 @@ impl MerkleTree {
     /// Returns the siblings from a leaf up to the root.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if there is no such leaf, else as [`Tensor::to_vec_async`].
+    /// [`Error::Index`] if there is no such leaf, else as [`Tensor::to_vec_async`].
     pub async fn path_async(&self, leaf: usize) -> Result<Vec<[u8; 32]>> {
         let mut path = Vec::new();
         let mut at = leaf;
@@ -253,7 +253,7 @@ impl MerkleTree {
 }
 
 fn absent(leaf: usize) -> Error {
-    Error::InvalidSize { what: format!("leaf {leaf}"), reason: "the tree has no such leaf".to_owned() }
+    Error::index(format!("leaf {leaf}"), "the tree has no such leaf")
 }
 
 /// The blocking forms.

@@ -47,7 +47,7 @@ const BUCKET_COST: f64 = 4.0;
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidSize`] unless there is one scalar per point, else as [`crate::engine::DispatchBuilder::run_async`].
+/// [`Error::Shape`] unless there is one scalar per point, else as [`crate::engine::DispatchBuilder::run_async`].
 #[cfg(not(target_arch = "wasm32"))]
 pub fn multi_scalar_mul<C: Curve>(scalars: &FieldTensor<C::Scalar>, points: &PointTensor<C>) -> Result<Affine<C>> {
     crate::engine::blocking::block_on(multi_scalar_mul_async(scalars, points))
@@ -68,7 +68,7 @@ pub fn multi_scalar_mul_rows<C: Curve>(
 /// `multi_scalar_mul`, for async code and the web.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] unless there is one scalar per point, else as [`crate::engine::DispatchBuilder::run_async`].
+/// [`Error::Shape`] unless there is one scalar per point, else as [`crate::engine::DispatchBuilder::run_async`].
 pub async fn multi_scalar_mul_async<C: Curve>(
     scalars: &FieldTensor<C::Scalar>,
     points: &PointTensor<C>,
@@ -99,10 +99,7 @@ pub async fn multi_scalar_mul_rows_async<C: Curve>(
 }
 
 fn mismatch(shape: &[usize], points: usize) -> Error {
-    Error::InvalidSize {
-        what: format!("scalars of shape {shape:?} for {points} points"),
-        reason: "each point needs one scalar".to_owned(),
-    }
+    Error::shape(format!("scalars of shape {shape:?} for {points} points"), "each point needs one scalar")
 }
 
 /// The sum with the scalars from `first` on.
@@ -179,10 +176,7 @@ async fn bindable(tensor: &Tensor, [first, count, words]: [usize; 3], limit: u64
 }
 
 fn one_point<C: Curve>(words: &[u32]) -> Result<Affine<C>> {
-    points_of(words).into_iter().next().ok_or_else(|| Error::InvalidSize {
-        what: "the sum of multiples".to_owned(),
-        reason: "it has no coordinates (this is a fault of the library)".to_owned(),
-    })
+    points_of(words).into_iter().next().ok_or_else(|| Error::fault("the sum of multiples", "it has no coordinates"))
 }
 
 /// Terms that are summed together.

@@ -19,7 +19,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// [`two_adicity`]: crate::FieldKind::two_adicity
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for other lengths, else as [`crate::engine::DispatchBuilder::run_async`].
+    /// [`Error::Shape`] for other lengths, else as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn ntt_async(&self) -> Result<Self> {
         self.transformed(false, F::ONE).await
     }
@@ -53,13 +53,13 @@ impl<F: PrimeField> FieldTensor<F> {
         let log = length.checked_ilog2().unwrap_or(0);
         let root = F::root_of_unity(log).filter(|_| length.is_power_of_two());
         let Some(root) = root else {
-            return Err(Error::InvalidSize {
-                what: format!("a transform of {length} elements of {}", F::KIND),
-                reason: format!("lengths are powers of two up to 2^{}", F::KIND.two_adicity()),
-            });
+            return Err(Error::shape(
+                format!("a transform of {length} elements of {}", F::KIND),
+                format!("lengths are powers of two up to 2^{}", F::KIND.two_adicity()),
+            ));
         };
         let Some(unshift) = shift.inverse() else {
-            return Err(Error::InvalidInput { what: "the shift of a coset".to_owned(), reason: "it is 0".to_owned() });
+            return Err(Error::invalid("the shift of a coset", "it is 0"));
         };
         if self.is_empty() || (length == 1 && !self.is_empty()) {
             return Ok(self.clone());

@@ -128,7 +128,7 @@ impl<C: Curve> PointTensor<C> {
     /// Points as bytes, one after the other.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when they are no whole number of points; [`Error::InvalidInput`] with the place of the first bytes that are not a point, is
+    /// [`Error::Shape`] when they are no whole number of points; [`Error::InvalidInput`] with the place of the first bytes that are not a point, is
     /// not on the curve, or (unless [`Check::Trusted`]) not in the group; else as [`Engine::tensor_async`].
     pub async fn from_bytes_async(engine: &Engine, bytes: &[u8], encoding: PointEncoding, check: Check) -> Result<Self>
     where
@@ -136,10 +136,10 @@ impl<C: Curve> PointTensor<C> {
     {
         let each = C::KIND.encoded_bytes(encoding);
         if !bytes.len().is_multiple_of(each) {
-            return Err(Error::InvalidSize {
-                what: format!("{} bytes of points of {}", bytes.len(), C::KIND.name()),
-                reason: format!("a point takes {each}"),
-            });
+            return Err(Error::shape(
+                format!("{} bytes of points of {}", bytes.len(), C::KIND.name()),
+                format!("a point takes {each}"),
+            ));
         }
         let mut points = Vec::with_capacity(bytes.len() / each);
         for (place, bytes) in bytes.chunks_exact(each).enumerate() {
@@ -193,7 +193,7 @@ impl<C: Curve> PointTensor<C> {
     /// Returns the sums, point by point.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the numbers of points differ, else as [`crate::engine::DispatchBuilder::run_async`].
+    /// [`Error::Shape`] when the numbers of points differ, else as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn add_async(&self, other: &Self) -> Result<Self> {
         self.map(PointFunction::Add, Some(&other.tensor)).await
     }
@@ -220,10 +220,10 @@ impl<C: Curve> PointTensor<C> {
     /// As [`PointTensor::add_async`].
     pub async fn scale_async(&self, scalars: &FieldTensor<C::Scalar>) -> Result<Self> {
         if scalars.shape().len() != 1 {
-            return Err(Error::InvalidSize {
-                what: format!("scalars of shape {:?}", scalars.shape()),
-                reason: "points are scaled by a list of scalars".to_owned(),
-            });
+            return Err(Error::shape(
+                format!("scalars of shape {:?}", scalars.shape()),
+                "points are scaled by a list of scalars",
+            ));
         }
         self.map(PointFunction::Scale, Some(scalars.tensor())).await
     }
@@ -231,10 +231,10 @@ impl<C: Curve> PointTensor<C> {
     async fn map(&self, function: PointFunction, other: Option<&Tensor>) -> Result<Self> {
         let (engine, count) = (self.tensor.engine(), self.len());
         if let Some(other) = other.filter(|other| other.shape().first() != Some(&count)) {
-            return Err(Error::InvalidSize {
-                what: format!("{} of {count} points and {:?}", function.name(), other.shape().first()),
-                reason: "there is one for each".to_owned(),
-            });
+            return Err(Error::shape(
+                format!("{} of {count} points and {:?}", function.name(), other.shape().first()),
+                "there is one for each",
+            ));
         }
         if count == 0 {
             return Ok(self.clone());
@@ -330,7 +330,7 @@ pub(super) fn points_of<C: Curve>(words: &[u32]) -> Vec<Affine<C>> {
 }
 
 fn wrong<C: Curve>(place: usize, reason: &str) -> Error {
-    Error::InvalidInput { what: format!("point {place} of {}", C::KIND.name()), reason: reason.to_owned() }
+    Error::invalid(format!("point {place} of {}", C::KIND.name()), reason)
 }
 
 fn check_points<C: Curve>(points: &[Affine<C>]) -> Result<()> {

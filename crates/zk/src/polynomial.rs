@@ -9,14 +9,14 @@ fn flat<F: PrimeField>(tensor: &FieldTensor<F>, what: &str) -> Result<()> {
     if tensor.shape().len() == 1 {
         return Ok(());
     }
-    Err(Error::InvalidSize { what: format!("{what} of shape {:?}", tensor.shape()), reason: "it is a list".to_owned() })
+    Err(Error::shape(format!("{what} of shape {:?}", tensor.shape()), "it is a list"))
 }
 
 impl<F: PrimeField> FieldTensor<F> {
     /// Returns the polynomial's value at `x`; the list of coefficients has the constant first, and no coefficients make 0.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a tensor that is not a list, otherwise as [`FieldTensor::dot_async`].
+    /// [`Error::Shape`] for a tensor that is not a list, otherwise as [`FieldTensor::dot_async`].
     pub async fn evaluate_async(&self, x: F) -> Result<F> {
         flat(self, "a polynomial")?;
         let powers = Self::from_elements_async(&self.tensor().engine(), &powers(x, F::ONE, self.len())).await?;
@@ -26,7 +26,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// Returns the quotient by X - x and the remainder, which is the value at x. Each coefficient needs the one above it, so this runs on the host.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a tensor that is not a list, otherwise as [`FieldTensor::to_vec_async`].
+    /// [`Error::Shape`] for a tensor that is not a list, otherwise as [`FieldTensor::to_vec_async`].
     pub async fn divide_by_root_async(&self, x: F) -> Result<(Self, F)> {
         flat(self, "a polynomial")?;
         let mut quotient = self.to_vec_async().await?;
@@ -43,10 +43,7 @@ impl<F: PrimeField> FieldTensor<F> {
         flat(self, "a table")?;
         let half = self.len() / 2;
         if half == 0 || !self.len().is_multiple_of(2) {
-            return Err(Error::InvalidSize {
-                what: format!("a table of {} values", self.len()),
-                reason: "a variable takes two halves".to_owned(),
-            });
+            return Err(Error::shape(format!("a table of {} values", self.len()), "a variable takes two halves"));
         }
         let part = |from: usize| self.tensor().slice(&[from..from + half, 0..F::WORDS]);
         Ok([Self::of(part(0).eval_async().await?), Self::of(part(half).eval_async().await?)])
@@ -55,7 +52,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// Returns a multilinear table with its first variable (which tells the halves apart) set to `r`: half as long.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a table of odd length, else as [`FieldTensor::add_async`].
+    /// [`Error::Shape`] for a table of odd length, else as [`FieldTensor::add_async`].
     pub async fn fold_async(&self, r: F) -> Result<Self> {
         let [low, high] = self.halves().await?;
         let r = Self::from_elements_async(&self.tensor().engine(), &[r]).await?;
@@ -67,18 +64,18 @@ impl<F: PrimeField> FieldTensor<F> {
 /// 0, 1, …, up to the number of tables. [`FieldTensor::fold_async`] ends the round.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] for no tables, or tables of different or odd lengths; else as [`FieldTensor::add_async`].
+/// [`Error::Shape`] for no tables, or tables of different or odd lengths; else as [`FieldTensor::add_async`].
 pub async fn sumcheck_round_async<F: PrimeField>(tables: &[&FieldTensor<F>]) -> Result<Vec<F>> {
     let Some(first) = tables.first() else {
-        return Err(Error::InvalidSize { what: "sumcheck".to_owned(), reason: "there is no table".to_owned() });
+        return Err(Error::shape("sumcheck", "there is no table"));
     };
     let mut lines = Vec::with_capacity(tables.len());
     for table in tables {
         if table.shape() != first.shape() {
-            return Err(Error::InvalidSize {
-                what: format!("tables of shapes {:?} and {:?}", first.shape(), table.shape()),
-                reason: "they are of the same variables".to_owned(),
-            });
+            return Err(Error::shape(
+                format!("tables of shapes {:?} and {:?}", first.shape(), table.shape()),
+                "they are of the same variables",
+            ));
         }
         let [low, high] = table.halves().await?;
         let step = high.sub_async(&low).await?;

@@ -12,9 +12,11 @@ use cantus_base::listed::Listed;
 const FRAME: (&str, &str) = ("poseidon2", cantus_shaders::zk::POSEIDON2);
 
 fn instance<F: PrimeField>(width: usize) -> Result<Poseidon2<F>> {
-    Poseidon2::standard(width).ok_or_else(|| Error::InvalidInput {
-        what: format!("Poseidon2 of {width} elements of {}", F::KIND),
-        reason: "there are instances for 16 and 24 of BabyBear and KoalaBear, and for 3 of BN254's scalars".to_owned(),
+    Poseidon2::standard(width).ok_or_else(|| {
+        Error::invalid(
+            format!("Poseidon2 of {width} elements of {}", F::KIND),
+            "there are instances for 16 and 24 of BabyBear and KoalaBear, and for 3 of BN254's scalars",
+        )
     })
 }
 
@@ -33,7 +35,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// time take the places of the state's first. Rows of one length alone can be told apart.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a rate or an output that exceeds the width, else as [`FieldTensor::poseidon2_async`].
+    /// [`Error::Shape`] for a rate or an output that exceeds the width, else as [`FieldTensor::poseidon2_async`].
     pub async fn poseidon2_hash_async(&self, width: usize, rate: usize, out: usize) -> Result<Self> {
         self.absorbed(width, rate, out).await
     }
@@ -42,7 +44,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// (Plonky3's `TruncatedPermutation`). The number of rows is a power of two.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for other numbers of rows, or two digests that exceed the width; else as [`FieldTensor::poseidon2_async`].
+    /// [`Error::Shape`] for other numbers of rows, or two digests that exceed the width; else as [`FieldTensor::poseidon2_async`].
     pub async fn poseidon2_root_async(&self, width: usize) -> Result<Vec<F>> {
         let &[rows, out] = self.shape() else { return Err(shape_error(self.shape())) };
         if !rows.is_power_of_two() || 2 * out > width {
@@ -60,10 +62,10 @@ impl<F: PrimeField> FieldTensor<F> {
         let poseidon = instance::<F>(width)?;
         let Some((&length, lead)) = self.shape().split_last() else { return Err(shape_error(self.shape())) };
         if rate == 0 || rate > width || out > width {
-            return Err(Error::InvalidSize {
-                what: format!("a sponge of rate {rate} with {out} elements of output"),
-                reason: format!("the permutation is of {width}"),
-            });
+            return Err(Error::shape(
+                format!("a sponge of rate {rate} with {out} elements of output"),
+                format!("the permutation is of {width}"),
+            ));
         }
         let (engine, rows) = (self.tensor().engine(), lead.iter().product::<usize>());
         let words: Vec<usize> = lead.iter().copied().chain([out, F::WORDS]).listed();
@@ -105,10 +107,10 @@ impl<F: PrimeField> FieldTensor<F> {
 }
 
 fn shape_error(shape: &[usize]) -> Error {
-    Error::InvalidSize {
-        what: format!("Poseidon2 over a tensor of shape {shape:?}"),
-        reason: "it takes rows; a tree takes a power of two of them, two of which fit the permutation".to_owned(),
-    }
+    Error::shape(
+        format!("Poseidon2 over a tensor of shape {shape:?}"),
+        "it takes rows; a tree takes a power of two of them, two of which fit the permutation",
+    )
 }
 
 /// The blocking forms.

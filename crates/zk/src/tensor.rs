@@ -47,13 +47,13 @@ impl<F: Field> FieldTensor<F> {
     /// Returns the elements in row-major order.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the shape's product is not the number of elements, else as [`Engine::tensor_async`].
+    /// [`Error::Shape`] when the shape's product is not the number of elements, else as [`Engine::tensor_async`].
     pub async fn from_shaped_async(engine: &Engine, elements: &[F], shape: &[usize]) -> Result<Self> {
         if shape.iter().try_fold(1_usize, |product, &side| product.checked_mul(side)) != Some(elements.len()) {
-            return Err(Error::InvalidSize {
-                what: format!("the shape {shape:?}"),
-                reason: format!("{} elements were given", elements.len()),
-            });
+            return Err(Error::shape(
+                format!("the shape {shape:?}"),
+                format!("{} elements were given", elements.len()),
+            ));
         }
         let shape: Vec<usize> = shape.iter().copied().chain([F::WORDS]).listed();
         let tensor = engine.tensor_from_bytes_async(DType::U32, &shape, bytemuck::cast_slice(elements)).await?;
@@ -71,7 +71,7 @@ impl<F: Field> FieldTensor<F> {
     /// Returns the values in 32-bit limbs, the least significant first, [`Field::WORDS`] for an element.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when they are no whole number of elements; [`Error::InvalidInput`] with the place of the first value that is not
+    /// [`Error::Shape`] when they are no whole number of elements; [`Error::InvalidInput`] with the place of the first value that is not
     /// below the modulus ([`Check::Strict`]); else as [`Engine::tensor_async`].
     pub async fn from_limbs_async(engine: &Engine, limbs: &[u32], check: Check) -> Result<Self>
     where
@@ -187,7 +187,7 @@ impl<F: Field> FieldTensor<F> {
     /// Returns the same elements in another shape: a copy.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the number of elements is another, else as [`Engine::tensor_async`].
+    /// [`Error::Shape`] when the number of elements is another, else as [`Engine::tensor_async`].
     pub async fn reshape_async(&self, shape: &[usize]) -> Result<Self> {
         let whole: Vec<usize> = shape.iter().copied().chain([F::WORDS]).listed();
         Ok(Self::of(self.tensor.reshape(&whole).eval_async().await?))
@@ -310,15 +310,15 @@ fn elements_of<F: Field>(words: &[u32]) -> Result<Vec<F>> {
 }
 
 fn ragged<F: Field>(count: usize, what: &str, each: usize) -> Error {
-    Error::InvalidSize {
-        what: format!("{count} {what} of {}", F::KIND),
-        reason: format!("an element takes {} (give whole elements)", each * F::WORDS),
-    }
+    Error::shape(
+        format!("{count} {what} of {}", F::KIND),
+        format!("an element takes {} (give whole elements)", each * F::WORDS),
+    )
 }
 
 fn unreduced<F: Field>(place: usize) -> Error {
-    Error::InvalidInput {
-        what: format!("element {place} of {}", F::KIND),
-        reason: "it is not below the modulus (Check::Reduce takes it modulo the order)".to_owned(),
-    }
+    Error::invalid(
+        format!("element {place} of {}", F::KIND),
+        "it is not below the modulus (Check::Reduce takes it modulo the order)",
+    )
 }

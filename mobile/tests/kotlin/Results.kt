@@ -106,7 +106,7 @@ suspend fun results(backend: String, kernels: File, scratch: File) {
     try {
         photo.writeBytes(ByteArray(100), 64u)
         throw IllegalStateException("a texture took a cut picture")
-    } catch (error: CantusException.InvalidInput) {
+    } catch (error: CantusException.Shape) {
         need("row pitch of 64" in error.text) { error.text }
     }
 
@@ -118,8 +118,8 @@ suspend fun results(backend: String, kernels: File, scratch: File) {
     val binding = refused<CantusException.Binding>("binding", { it.text }) { engine.dispatch(saxpyOf(mapOf("x" to x), 1000uL)) }
     need(binding.kernel == "saxpy" && binding.binding == "y") { "$binding" }
     refused<CantusException.InvalidInput>("empty", { it.text }) { engine.dispatch(saxpyOf(mapOf("x" to x, "y" to y), 0uL)) }
-    refused<CantusException.InvalidInput>("shape", { it.text }) { engine.tensorFromBytes(DType.F32, listOf(3uL), ByteArray(8)) }
-    refused<CantusException.InvalidInput>("picture", { it.text }) { engine.texture(ImageSize("r8unorm", 0u, 5u)) }
+    refused<CantusException.Shape>("shape", { it.text }) { engine.tensorFromBytes(DType.F32, listOf(3uL), ByteArray(8)) }
+    refused<CantusException.Shape>("picture", { it.text }) { engine.texture(ImageSize("r8unorm", 0u, 5u)) }
     refused<CantusException.Binding>("texture", { it.text }) {
         engine.dispatch(Dispatch(shrink, emptyMap(), amount = amount, textures = mapOf("image" to photo, "small" to photo)))
     }
@@ -156,7 +156,8 @@ suspend fun written(engine: Engine) {
     for (work in listOf<suspend () -> Unit>({ tensor.writeBytes(ByteArray(8)) }, { tensor.write(listOf(1.0f, 2.0f, 3.0f)) }, { tensor.read() })) {
         try {
             work()
-        } catch (error: CantusException.InvalidInput) {
+        } catch (error: CantusException) {
+            need(error is CantusException.Shape || error is CantusException.Dtype) { "$error" }
             continue
         }
         throw IllegalStateException("a tensor took or gave what it is not")

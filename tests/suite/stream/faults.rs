@@ -37,7 +37,7 @@ struct Failing<S> {
 impl<S: Sink> Sink for Failing<S> {
     fn write(&mut self, rows: Rows<'_>) -> Result<()> {
         if rows.first <= self.at && self.at < rows.first + rows.count as u64 {
-            return Err(Error::InvalidInput { what: "the sink".to_owned(), reason: "it was told to fail".to_owned() });
+            return Err(Error::invalid("the sink", "it was told to fail"));
         }
         self.sink.write(rows)
     }

@@ -253,14 +253,12 @@ impl DType {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for an integer with a float or a complex number, and for u64 with a signed integer.
+    /// [`Error::Dtype`] for an integer with a float or a complex number, and for u64 with a signed integer.
     pub fn promoted(self, other: Self) -> Result<Self> {
         use Kind::{Bool, Complex, Float, Signed, Unsigned};
         let wider = if self.bytes() >= other.bytes() { self } else { other };
-        let none = |reason: &str| Error::InvalidInput {
-            what: format!("{self} and {other} together"),
-            reason: format!("{reason} (cast one of them)"),
-        };
+        let none =
+            |reason: &str| Error::dtype(format!("{self} and {other} together"), format!("{reason} (cast one of them)"));
         Ok(match (self.kind(), other.kind()) {
             _ if self == other => self,
             (Bool, _) => other,
@@ -303,10 +301,11 @@ impl FromStr for DType {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| Error::InvalidInput {
-            what: format!("dtype \"{text}\""),
-            reason: format!("it is not one of {}", names()),
-        })
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|dtype| dtype.name() == text)
+            .ok_or_else(|| Error::invalid(format!("dtype \"{text}\""), format!("it is not one of {}", names())))
     }
 }
 

@@ -210,13 +210,13 @@ impl TextureDescriptor {
     /// Checks that there is such a texture.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] names the side, the levels or the samples.
+    /// [`Error::Shape`] names the side, the levels or the samples.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         let fault = |reason: String| {
             let [width, height, depth] = self.size;
             let what = format!("a texture of {width} x {height} x {depth} {}", self.format);
-            Err(Error::InvalidSize { what, reason })
+            Err(Error::shape(what, reason))
         };
         let [width, height, depth] = self.size;
         if self.size.contains(&0) {

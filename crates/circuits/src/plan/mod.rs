@@ -207,11 +207,11 @@ pub(crate) fn check_qubits(circuit: &Circuit, amplitude: u64, most: u64) -> Resu
         Some(bytes) => crate::bytes(bytes),
         None => format!("2^{} bytes", qubits as u64 + u64::from(amplitude.ilog2())),
     };
-    Err(Error::InvalidSize {
-        what: "the circuit".to_owned(),
-        reason: format!(
+    Err(Error::limit(
+        "the circuit",
+        format!(
             "the amplitudes of {qubits} qubits take {takes}, and a state vector may have {} here (use fewer qubits, or stream them through a file)",
             crate::bytes(most)
         ),
-    })
+    ))
 }

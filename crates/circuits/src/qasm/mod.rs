@@ -13,6 +13,7 @@ mod token;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use cantus::error::LimitError;
 use cantus::{Error, Result};
 
 use crate::angle::Angle;
@@ -178,7 +179,7 @@ impl Circuit {
     /// assignments that depend on measurements, measurements whose outcome is not kept, and files to include other than the standard libraries.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] with the line: for text that is not OpenQASM, constructs that are not taken, and programs above the limits of qubits, bits, instructions and
+    /// [`Error::InvalidFile`] with the line: for text that is not OpenQASM, constructs that are not taken, and programs above the limits of qubits, bits, instructions and
     /// steps.
     pub fn from_qasm(text: &str) -> Result<Self> {
         Self::from_named_qasm("OpenQASM", text)
@@ -226,7 +227,7 @@ fn error(name: &str, text: &str, at: usize, reason: &str) -> Error {
     let line = before.matches('\n').count() + 1;
     let shown = text.lines().nth(line - 1).unwrap_or("").trim();
     let shown: String = shown.chars().take(80).collect();
-    Error::InvalidInput { what: format!("{name}, line {line}"), reason: format!("{reason}\n  {shown}") }
+    Error::file(format!("{name}, line {line}"), format!("{reason}\n  {shown}"))
 }
 
 /// A reason without its place, which is that of the last word.
@@ -373,7 +374,7 @@ impl<'a> Parser<'a> {
 /// A reason without its variant.
 fn reason(error: Error) -> String {
     match error {
-        Error::InvalidInput { reason, .. } | Error::InvalidSize { reason, .. } => reason,
+        Error::InvalidInput { reason, .. } | Error::Limit(LimitError::Beyond { reason, .. }) => reason,
         other => other.to_string(),
     }
 }

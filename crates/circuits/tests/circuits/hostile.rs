@@ -61,7 +61,7 @@ fn too_many_qubits_are_refused_with_what_they_take() {
             {
                 let error = error.expect("an error");
                 assert!(
-                    matches!(error, Error::InvalidSize { .. }) && error.to_string().contains(takes),
+                    matches!(error, Error::Limit(_)) && error.to_string().contains(takes),
                     "{name}: {error}"
                 );
             }

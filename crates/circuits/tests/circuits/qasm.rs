@@ -189,7 +189,7 @@ fn the_syntax_is_that_of_the_language() {
         "qubit[3] q; x q[0::1];",
     ] {
         let error = Circuit::from_qasm(text).expect_err(text);
-        assert!(matches!(error, cantus::Error::InvalidInput { .. }), "{text}: {error}");
+        assert!(matches!(error, cantus::Error::InvalidFile { .. }), "{text}: {error}");
     }
     for text in [
         "gate g(a, b,) p, q, { rx(a,) p; U(b, a, 0x1_f,) q; } qubit[2] r; g(1, 2,) r[0], r[1],;",

@@ -47,7 +47,7 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for another suffix.
+    /// [`Error::InvalidFile`] for another suffix.
     pub fn of(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let suffix = path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default();
@@ -129,7 +129,7 @@ impl Archive {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] if the file cannot be read; [`Error::InvalidInput`], naming the file, if its suffix is unknown, or if it is not such a file,
+    /// [`Error::Unreadable`] if the file cannot be read; [`Error::InvalidFile`], naming the file, if its suffix is unknown, or if it is not such a file,
     /// is truncated, or overlaps itself.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -216,7 +216,7 @@ impl<R: Read + Seek> Archive<R> {
     /// Reads an array.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`], naming the file, if there is no such array, it has no dtype here, or it is damaged; [`Error::Unreadable`].
+    /// [`Error::InvalidFile`], naming the file, if there is no such array, it has no dtype here, or it is damaged; [`Error::Unreadable`].
     pub fn array(&self, name: &str) -> Result<HostArray> {
         let entry = self.entries.get(name).ok_or_else(|| self.missing(name))?;
         let dtype = *entry.dtype.as_ref().map_err(|theirs| {
@@ -303,7 +303,7 @@ impl<R: Read + Seek> Archive<R> {
 }
 
 fn fault(path: &Path, reason: String) -> Error {
-    Error::InvalidInput { what: path.display().to_string(), reason }
+    Error::file(path.display().to_string(), reason)
 }
 
 #[cfg(feature = "map")]

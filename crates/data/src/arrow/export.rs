@@ -40,7 +40,7 @@ struct Named {
 /// The consumer takes an array to be constant: record no work that writes to the tensor while the array lives.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for bf16 and complex numbers, which Arrow lacks; else as [`Tensor::to_bytes_async`].
+/// [`Error::Dtype`] for bf16 and complex numbers, which Arrow lacks; else as [`Tensor::to_bytes_async`].
 pub async fn export_async(tensor: &Tensor) -> Result<(ArrowArray, ArrowSchema)> {
     let format = format(tensor)?;
     let held = match tensor.dtype() {
@@ -83,7 +83,7 @@ pub fn export(tensor: &Tensor) -> Result<(ArrowArray, ArrowSchema)> {
 
 fn format(tensor: &Tensor) -> Result<&'static str> {
     let dtype = tensor.dtype();
-    let refused = |reason: String| Error::InvalidInput { what: format!("the tensor {}", tensor.label()), reason };
+    let refused = |reason: String| Error::dtype(format!("the tensor {}", tensor.label()), reason);
     if tensor.shape().len() > MOST_NESTED {
         return Err(refused(format!("it has more than {MOST_NESTED} axes, which become nested lists in Arrow")));
     }

@@ -23,7 +23,8 @@ const RELEASED: &str = "it was released, or used before";
 /// tensor in it lives; so no kernel may bind that tensor for writing unless nobody else reads the memory.
 ///
 /// # Errors
-/// [`Error::InvalidInput`], naming the column, for nulls, for a type that is not of numbers or booleans, and for structures that contradict themselves.
+/// [`Error::Dtype`], naming the column, for a type that is not of numbers or booleans; [`Error::InvalidInput`] for nulls and for structures that contradict
+/// themselves; [`Error::InvalidState`] if it was released.
 pub unsafe fn array(array: ArrowArray, schema: &ArrowSchema) -> Result<HostArray> {
     let owner = Arc::new(array);
     // SAFETY: both structures are valid, `schema` describes the array, and its memory is not written to (this function's contract).
@@ -103,10 +104,10 @@ impl ArrowArrayStream {
     /// The stream is valid, or released.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if it was released, or fails.
+    /// [`Error::InvalidState`] if it was released, [`Error::InvalidInput`] if it fails.
     pub unsafe fn schema(&mut self) -> Result<ArrowSchema> {
         let Some(get_schema) = self.get_schema.filter(|_| !self.is_released()) else {
-            return Err(fault("the stream", RELEASED));
+            return Err(Error::state("the stream", RELEASED));
         };
         let mut schema = ArrowSchema::empty();
         // SAFETY: the stream is valid, and fills what it is given.
@@ -149,7 +150,7 @@ fn failed(stream: &mut ArrowArrayStream, code: i32) -> Error {
 unsafe fn columns_of(owner: &Arc<ArrowArray>, schema: &ArrowSchema) -> Result<Vec<(String, HostArray)>> {
     // Who moves a structure out leaves pointers behind.
     if owner.is_released() || schema.is_released() {
-        return Err(fault("the Arrow array", RELEASED));
+        return Err(Error::state("the Arrow array", RELEASED));
     }
     // SAFETY: the schema is valid (this function's contract).
     if !unsafe { schema.is_structure() } {
@@ -196,7 +197,7 @@ unsafe fn column(
     // Through the lists to their elements.
     let dtype = loop {
         if array.is_released() || schema.is_released() {
-            return Err(invalid(RELEASED));
+            return Err(Error::state(what, RELEASED));
         }
         if !array.dictionary.is_null() || !schema.dictionary.is_null() {
             return Err(invalid("it is encoded by a dictionary (decode it first)"));
@@ -212,7 +213,7 @@ unsafe fn column(
         let format = unsafe { text(schema.format) }.ok_or_else(|| invalid("it has no type"))?;
         let Some(side) = format.strip_prefix("+w:") else {
             let dtype = FORMATS.iter().find(|(known, _)| *known == format).map(|(_, dtype)| *dtype);
-            break dtype.ok_or_else(|| invalid(&refusal(&format)))?;
+            break dtype.ok_or_else(|| Error::dtype(what.as_str(), refusal(&format)))?;
         };
         let side: usize = side.parse().map_err(|_| invalid("the size of its lists is not a number"))?;
         if array.n_children != 1 || schema.n_children != 1 || shape.len() > MOST_NESTED {
@@ -321,7 +322,7 @@ unsafe fn label(schema: &ArrowSchema) -> String {
 }
 
 fn fault(what: &str, reason: &str) -> Error {
-    Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() }
+    Error::invalid(what, reason)
 }
 
 /// Why a type is refused, and the way out.

@@ -130,10 +130,10 @@ impl Shared {
         if !pending {
             return Ok(());
         }
-        Err(Error::InvalidInput {
-            what: format!("the tensor {}", tensor.label()),
-            reason: "a replay computes it, not the capture of the graph (read it after a replay)".to_owned(),
-        })
+        Err(Error::state(
+            format!("the tensor {}", tensor.label()),
+            "a replay computes it, not the capture of the graph (read it after a replay)",
+        ))
     }
 }
 
@@ -237,7 +237,7 @@ impl<T> Graph<T> {
     /// Writes the parameters and starts the captured work, without waiting for its end.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] and [`Error::InvalidSize`] for parameters that do not fit their tensors, [`Error::Binding`] for uniforms that the graph
+    /// [`Error::InvalidInput`] and [`Error::Shape`] for parameters that do not fit their tensors, [`Error::Binding`] for uniforms that the graph
     /// does not have, and what the device reports.
     pub async fn replay_async(&self, params: &GraphInputs<'_>) -> Result<()> {
         for (tensor, bytes, dtype) in &params.writes {
@@ -273,13 +273,13 @@ impl<T> Graph<T> {
         let held = || self.used.iter().filter_map(|used| Some((used.tensor.upgrade()?, &used.state)));
         for (tensor, state) in held() {
             if !Arc::ptr_eq(&tensor.tracker.state(), state) {
-                return Err(Error::InvalidInput {
-                    what: "a graph".to_owned(),
-                    reason: format!(
+                return Err(Error::state(
+                    "a graph",
+                    format!(
                         "the tensor {} was moved to another device after it was captured (capture it again)",
                         state.label()
                     ),
-                });
+                ));
             }
         }
         held().for_each(|(tensor, _)| tensor.tracker.note_written());
@@ -298,7 +298,7 @@ impl<T> Graph<T> {
             let fault = |reason: String| Error::Binding {
                 kernel: kernel.label().to_string(),
                 binding: name.to_owned(),
-                reason,
+                fault: reason.into(),
             };
             let reflection = kernel.reflection()?;
             let Some((place, binding)) = reflection.binding(name) else {
@@ -381,7 +381,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// What `body` answers; [`Error::InvalidInput`] inside of another capture, or when the work is on several devices; what the device
+    /// What `body` answers; [`Error::InvalidState`] inside of another capture, or when the work is on several devices; what the device
     /// reports when it records.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn capture<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<Graph<T>> {
@@ -408,10 +408,7 @@ impl Engine {
         if self.shared().current_capture().is_none() {
             return Ok(Arc::default());
         }
-        Err(Error::InvalidInput {
-            what: "a capture".to_owned(),
-            reason: "another capture of the engine is in progress (end that one first)".to_owned(),
-        })
+        Err(Error::state("a capture", "another capture of the engine is in progress (end that one first)"))
     }
 
     async fn finish_capture<T>(&self, captured: &Captured, outputs: T) -> Result<Graph<T>> {
@@ -426,14 +423,14 @@ impl Engine {
         if let Some(first) = &slot
             && let Some((other, ..)) = steps.iter().find(|(slot, ..)| !Arc::ptr_eq(slot, first))
         {
-            return Err(Error::InvalidInput {
-                what: "a graph".to_owned(),
-                reason: format!(
+            return Err(Error::state(
+                "a graph",
+                format!(
                     "its work is on {} and on {}, but a graph runs on one device (create its inputs there)",
                     first.name(),
                     other.name()
                 ),
-            });
+            ));
         }
         let (mut commands, effects): (Vec<Command>, Vec<Effect>) =
             steps.into_iter().map(|(_, command, effect)| (command, effect)).unzip();

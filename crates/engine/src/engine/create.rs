@@ -29,7 +29,7 @@ impl Engine {
     /// Creates a tensor of host values in row-major order.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the shape's product is not the number of values, else as [`Engine::tensor_async`].
+    /// [`Error::Shape`] when the shape's product is not the number of values, else as [`Engine::tensor_async`].
     pub async fn tensor_from_async<T: Element>(&self, values: &[T], shape: &[usize]) -> Result<Tensor> {
         self.tensor_from_bytes_async(T::DTYPE, shape, bytemuck::cast_slice(values)).await
     }
@@ -47,14 +47,14 @@ impl Engine {
         Box::pin(async move {
             let expected = byte_count(shape, dtype)?;
             if expected != bytes.len() as u64 {
-                return Err(Error::InvalidSize {
-                    what: format!("the shape {shape:?}"),
-                    reason: format!(
+                return Err(Error::shape(
+                    format!("the shape {shape:?}"),
+                    format!(
                         "it takes {} {dtype} values, {} were given",
                         expected / dtype.bytes() as u64,
                         bytes.len() / dtype.bytes()
                     ),
-                });
+                ));
             }
             let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
             let slot = self.shared.place(work).await;
@@ -125,7 +125,7 @@ impl Engine {
     /// in errors.
     ///
     /// # Errors
-    /// [`Error::AnotherEngine`] if `near` belongs to another engine, [`Error::InvalidSize`] for a shape of more bytes than can be counted,
+    /// [`Error::AnotherEngine`] if `near` belongs to another engine, [`Error::Limit`] for a shape of more bytes than can be counted,
     /// [`Error::MemoryLimit`], [`Error::OutOfMemory`], or the device's failure when no other device takes it.
     pub fn output_async<'a>(
         &'a self,
@@ -156,7 +156,7 @@ impl Engine {
     /// bind the tensor whole ([`Limits::storage_binding_bytes`](crate::backend::Limits::storage_binding_bytes)). `label` names the copy in errors.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for another dtype, [`Error::InvalidSize`] if the tensor ends before the copy does, else as [`Engine::output_async`]
+    /// [`Error::Dtype`] for another dtype, [`Error::Index`] if the tensor ends before the copy does, else as [`Engine::output_async`]
     /// and [`Tensor::read_at_async`].
     #[cfg(feature = "wgsl")]
     pub fn words_async<'a>(
@@ -169,17 +169,17 @@ impl Engine {
         Box::pin(async move {
             self.check_own(tensor)?;
             if tensor.dtype() != DType::U32 {
-                return Err(Error::InvalidInput {
-                    what: format!("words of the tensor {} of {}", tensor.label(), tensor.dtype()),
-                    reason: "only tensors of u32 have words (make one of u32)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("words of the tensor {} of {}", tensor.label(), tensor.dtype()),
+                    "only tensors of u32 have words (make one of u32)",
+                ));
             }
             let count = byte_count(shape, DType::U32)? / DType::U32.bytes() as u64;
             if (tensor.len() as u64).checked_sub(count).is_none_or(|last| first as u64 > last) {
-                return Err(Error::InvalidSize {
-                    what: format!("{count} words from {first} on"),
-                    reason: format!("the tensor {} has {}", tensor.label(), tensor.len()),
-                });
+                return Err(Error::index(
+                    format!("{count} words from {first} on"),
+                    format!("the tensor {} has {}", tensor.label(), tensor.len()),
+                ));
             }
             let part = self.output_async(Some(tensor), DType::U32, shape, label).await?;
             if self.shared.copy_words(tensor, first, &part)? {

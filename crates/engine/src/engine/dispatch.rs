@@ -43,7 +43,7 @@ use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot};
 use crate::backend::native::{ProductShape, Stated};
 use crate::backend::{Bound, CancelFlag, Command, Dispatch, Program};
-use crate::error::{Error, Result};
+use crate::error::{BindingError, Error, Result};
 #[cfg(feature = "wgsl")]
 use crate::kernel::SamplerBinding;
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
@@ -343,7 +343,7 @@ impl<'a> DispatchBuilder<'a> {
     /// by [`Engine::flush`].
     ///
     /// # Errors
-    /// [`Error::Binding`] for bindings that are missing, unknown or do not fit; [`Error::InvalidSize`] for empty or too large
+    /// [`Error::Binding`] for bindings that are missing, unknown or do not fit; [`Error::InvalidInput`] for empty, [`Error::Limit`] for too large
     /// dispatches; [`Error::Unsupported`], [`Error::OutOfMemory`] or [`Error::Device`] when no device takes it.
     pub fn run_async(self) -> BoxFuture<'a, Result<()>> {
         Box::pin(self.recorded())
@@ -526,7 +526,7 @@ impl<'a> DispatchBuilder<'a> {
         Err(Error::Binding {
             kernel: reflection.entry_point.clone(),
             binding: (*name).to_owned(),
-            reason: format!("the entry point uses no such binding (it uses: {list})"),
+            fault: BindingError::Unknown(format!("the entry point uses no such binding (it uses: {list})")),
         })
     }
 
@@ -536,28 +536,29 @@ impl<'a> DispatchBuilder<'a> {
         if self.engine.shared().reproducible && reflection.binding(Kernel::ZERO).is_some() {
             self.settings.push((Kernel::ZERO, Setting::Member("", Value::from(0_u32))));
         }
-        let fault = |binding: &str, reason: String| Error::Binding {
+        let fault = |binding: &str, fault: BindingError| Error::Binding {
             kernel: reflection.entry_point.clone(),
             binding: binding.to_owned(),
-            reason,
+            fault,
         };
         self.check_names(reflection)?;
         let mut arguments = Vec::with_capacity(reflection.bindings.len());
         for binding in &reflection.bindings {
-            let argument = argument(binding, &self.settings).map_err(|reason| fault(&binding.name, reason))?;
+            let argument = argument(binding, &self.settings).map_err(|wrong| fault(&binding.name, wrong))?;
             if let Argument::Tensor(tensor, _) = &argument {
                 if !Arc::ptr_eq(&tensor.inner.engine, self.engine.shared()) {
                     return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
                 }
                 let raw =
                     self.settings.iter().any(|(name, set)| *name == binding.name && matches!(set, Setting::Raw(_)));
-                check_fit(binding, tensor, raw).map_err(|reason| fault(&binding.name, reason))?;
+                check_fit(binding, tensor, raw).map_err(|reason| fault(&binding.name, reason.into()))?;
                 if let Some(other) = aliased(&arguments, tensor, binding) {
                     return Err(fault(
                         &binding.name,
                         format!(
                             "the same tensor is bound to \"{other}\", and one of the two is written (copy it first)"
-                        ),
+                        )
+                        .into(),
                     ));
                 }
             }
@@ -592,7 +593,7 @@ fn own(
     let missing = |name: &str| Error::Binding {
         kernel: reflection.entry_point.clone(),
         binding: name.to_owned(),
-        reason: "nothing was bound".to_owned(),
+        fault: BindingError::Unbound("nothing was bound".to_owned()),
     };
     for binding in &reflection.textures {
         let Some(Setting::Texture(texture)) = find(&binding.name) else { return Err(missing(&binding.name)) };
@@ -618,21 +619,21 @@ fn open<'a>(block: &'a mut Option<UniformBlock>, binding: &Binding) -> Result<&'
     })
 }
 
-fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Result<Argument<'a>, String> {
+fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Result<Argument<'a>, BindingError> {
     let mut block: Option<UniformBlock> = None;
     let mut bound: Option<&'a Tensor> = None;
     for (_, setting) in settings.iter().filter(|(name, _)| *name == binding.name) {
         if bound.is_some() {
-            return Err("a tensor is bound to it, and it is set or bound again".to_owned());
+            return Err("a tensor is bound to it, and it is set or bound again".to_owned().into());
         }
         match setting {
             Setting::Tensor(tensor) | Setting::Raw(tensor) => bound = Some(tensor),
             #[cfg(feature = "wgsl")]
             Setting::Texture(_) | Setting::Sampler(_) => {
-                return Err(format!("its type is {}: bind a tensor to it", binding.layout));
+                return Err(format!("its type is {}: bind a tensor to it", binding.layout).into());
             }
             _ if binding.space == AddressSpace::Storage => {
-                return Err("it is a storage binding: bind a tensor to it".to_owned());
+                return Err("it is a storage binding: bind a tensor to it".to_owned().into());
             }
             Setting::Member(path, value) => {
                 open(&mut block, binding)?.set(&binding.layout, path, value)?;
@@ -644,15 +645,17 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
     }
     match (bound, block) {
         (Some(tensor), None) => Ok(Argument::Tensor(tensor, binding)),
-        (Some(_), Some(_)) => Err("a tensor is bound to it, and it is set by value as well (remove one)".to_owned()),
+        (Some(_), Some(_)) => {
+            Err("a tensor is bound to it, and it is set by value as well (remove one)".to_owned().into())
+        }
         (None, Some(block)) => block
             .into_bytes(&binding.name, &binding.layout)
             .map(Argument::Uniform)
-            .map_err(|path| format!("\"{path}\" was not set")),
+            .map_err(|path| BindingError::Unset(format!("\"{path}\" was not set"))),
         (None, None) if binding.space == AddressSpace::Uniform => {
-            Err(format!("nothing was set; it is a uniform {}", binding.layout))
+            Err(BindingError::Unset(format!("nothing was set; it is a uniform {}", binding.layout)))
         }
-        (None, None) => Err(format!("nothing was bound; its type is {}", binding.layout)),
+        (None, None) => Err(BindingError::Unbound(format!("nothing was bound; its type is {}", binding.layout))),
     }
 }
 
@@ -704,10 +707,11 @@ fn aliased<'a>(earlier: &[Argument<'a>], tensor: &Tensor, binding: &Binding) -> 
 }
 
 fn workgroups(amount: &Amount, reflection: &Reflection) -> Result<[u32; 3]> {
-    let fault =
-        |reason: String| Error::InvalidSize { what: format!("the dispatch of {}", reflection.entry_point), reason };
+    let what = || format!("the dispatch of {}", reflection.entry_point);
     let counts = match amount {
-        Amount::Unset => return Err(fault("say how much to run: .workgroups(..) or .invocations(..)".to_owned())),
+        Amount::Unset => {
+            return Err(Error::invalid(what(), "say how much to run: .workgroups(..) or .invocations(..)"));
+        }
         Amount::Workgroups(extent) => extent.0,
         Amount::Invocations(extent) => {
             let mut counts = [0; 3];
@@ -722,16 +726,18 @@ fn workgroups(amount: &Amount, reflection: &Reflection) -> Result<[u32; 3]> {
     let mut workgroups = [0; 3];
     for axis in 0..3 {
         if counts[axis] == 0 {
-            return Err(fault(format!("it is empty: {counts:?} workgroups (every axis must be at least 1)")));
+            let reason = format!("it is empty: {counts:?} workgroups (every axis must be at least 1)");
+            return Err(Error::invalid(what(), reason));
         }
         // An invocation's id is a u32.
         let largest = (1_u64 << 32) / u64::from(reflection.workgroup_size[axis].max(1));
         workgroups[axis] =
             u32::try_from(counts[axis]).ok().filter(|&count| u64::from(count) <= largest).ok_or_else(|| {
-                fault(format!(
+                let reason = format!(
                     "{} workgroups of {} on one axis exceed 2^32 invocations (use several axes, or several dispatches)",
                     counts[axis], reflection.workgroup_size[axis]
-                ))
+                );
+                Error::limit(what(), reason)
             })?;
     }
     Ok(workgroups)
@@ -851,7 +857,7 @@ impl Plan<'_> {
                     if !Arc::ptr_eq(&own, slot) {
                         let reason =
                             format!("it is on {}, and another of the app's textures on {}", own.name(), slot.name());
-                        return Err(Error::InvalidInput { what: texture.label().to_owned(), reason });
+                        return Err(Error::invalid(texture.label().to_owned(), reason));
                     }
                     effect.add(state, *writes);
                     *bytes += texture.byte_len();
@@ -863,10 +869,7 @@ impl Plan<'_> {
                         return Ok(Err(tensor.label().to_owned()));
                     }
                     let Some(buffer) = buffer else {
-                        return Err(Error::InvalidSize {
-                            what: format!("the tensor {}", tensor.label()),
-                            reason: "it is empty".to_owned(),
-                        });
+                        return Err(Error::shape(format!("the tensor {}", tensor.label()), "it is empty"));
                     };
                     effect.add(state, binding.access == Access::ReadWrite);
                     let whole = binding.layout.whole_bytes(tensor.byte_len().next_multiple_of(4));

@@ -11,7 +11,7 @@ use super::tracker::Place;
 use super::{Engine, Slot};
 use crate::backend::{Buffer, DriverMemory};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, byte_count};
+use crate::tensor::{DType, byte_count, check_bytes};
 
 /// A device by its driver's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Engine {
     /// it while the tensor lives; a kernel that binds the tensor for writing writes there.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the memory has another size than the shape takes, [`Error::InvalidInput`] on other devices, else as
+    /// [`Error::Shape`] when the memory has another size than the shape takes, [`Error::InvalidState`] on other devices, else as
     /// [`Engine::tensor_async`].
     pub fn tensor_from_driver_memory_async<'a>(
         &'a self,
@@ -128,22 +128,19 @@ impl Engine {
         memory: DriverMemory,
     ) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let expected = byte_count(shape, dtype)?;
+            check_bytes(shape, dtype, memory.bytes())?;
             let label = super::create::unnamed(dtype, shape);
-            if expected != memory.bytes() || expected == 0 {
-                return Err(Error::InvalidSize {
-                    what: format!("the shape {shape:?}"),
-                    reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
-                });
+            if memory.bytes() == 0 {
+                return Err(Error::shape(format!("the shape {shape:?}"), "it has no elements"));
             }
             self.shared.spoil_trace();
             let slot = self.shared.primary();
             let device = slot.device().clone();
             let Some(sharing) = device.sharing() else {
-                return Err(Error::InvalidInput {
-                    what: label.to_string(),
-                    reason: format!("{} cannot import a driver's memory: copy it to the host", device.info().name),
-                });
+                return Err(Error::state(
+                    label.to_string(),
+                    format!("{} cannot import a driver's memory: copy it to the host", device.info().name),
+                ));
             };
             let buffer = sharing.import(memory, &label).await?;
             Ok(self.tensor_over(slot, buffer, (label, dtype, shape)))
@@ -168,7 +165,7 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a shape without elements and a buffer that is too small; [`Error::InvalidInput`] when the engine shares no wgpu device,
+    /// [`Error::Shape`] for a shape without elements and a buffer that is too small; [`Error::InvalidState`] when the engine shares no wgpu device,
     /// the buffer is another device's, or it lacks a usage; [`Error::DeviceLost`]. A buffer of another `wgpu::Instance` cannot be told from the engine's,
     /// and must not be given.
     #[cfg(feature = "wgpu")]
@@ -183,7 +180,7 @@ impl Engine {
             let label = super::create::unnamed(dtype, shape);
             if bytes == 0 {
                 let reason = "it has no elements: a tensor in a buffer has at least one".to_owned();
-                return Err(Error::InvalidSize { what: format!("the shape {shape:?}"), reason });
+                return Err(Error::shape(format!("the shape {shape:?}"), reason));
             }
             self.shared.spoil_trace();
             let slot = self.shared.primary();
@@ -239,7 +236,7 @@ impl Engine {
     /// A tensor that moves to another device of the engine leaves the memory.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for a shape without elements or one whose bytes are no multiple of 4, [`Error::InvalidInput`] when the selected device
+    /// [`Error::Shape`] for a shape without elements or one whose bytes are no multiple of 4, [`Error::InvalidState`] when the selected device
     /// is not CUDA's or HIP's, or when the wgpu device is not Vulkan's, is another card (by its UUID), or exports no memory; else as
     /// [`Engine::tensor_async`].
     #[cfg(all(feature = "wgpu", feature = "vulkan", target_os = "linux"))]
@@ -254,19 +251,16 @@ impl Engine {
             if bytes == 0 || !bytes.is_multiple_of(4) {
                 let reason =
                     format!("it has {bytes} bytes of {dtype}; shared memory takes a multiple of 4, at least 4");
-                return Err(Error::InvalidSize { what: format!("the shape {shape:?}"), reason });
+                return Err(Error::shape(format!("the shape {shape:?}"), reason));
             }
             self.shared.spoil_trace();
             let slot = self.shared.primary();
             let own = slot.device().clone();
             let Some(sharing) = own.sharing() else {
-                return Err(Error::InvalidInput {
-                    what: "the engine's device".to_owned(),
-                    reason: format!(
-                        "{} is not a device of CUDA or HIP, which share memory with Vulkan",
-                        own.info().name
-                    ),
-                });
+                return Err(Error::state(
+                    "the engine's device",
+                    format!("{} is not a device of CUDA or HIP, which share memory with Vulkan", own.info().name),
+                ));
             };
             let label = super::create::unnamed(dtype, shape);
             let Some(card) = own.info().identity.uuid else {
@@ -274,7 +268,7 @@ impl Engine {
                     "{} does not tell its UUID, by which the wgpu device is compared: copy tensors",
                     own.info().name
                 );
-                return Err(Error::InvalidInput { what: "the engine's device".to_owned(), reason });
+                return Err(Error::state("the engine's device", reason));
             };
             let exported = crate::backend::wgpu::export(device, bytes, &label, card).await?;
             let fd = std::os::fd::IntoRawFd::into_raw_fd(exported.fd);

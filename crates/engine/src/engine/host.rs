@@ -9,8 +9,8 @@ use super::tensor::Tensor;
 use super::tracker::Place;
 use super::{Engine, Slot};
 use crate::backend::{Buffer, HostMemory};
-use crate::error::{Error, Result};
-use crate::tensor::{DType, byte_count};
+use crate::error::Result;
+use crate::tensor::{DType, check_bytes};
 
 /// The memory of a tensor that lies on the host, contiguous and row-major. It is kept as long as this is.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl Engine {
     /// the tensor lives; a kernel that binds the tensor for writing writes there.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the memory has another size than the shape takes, else as [`Engine::tensor_async`].
+    /// [`Error::Shape`] when the memory has another size than the shape takes, else as [`Engine::tensor_async`].
     pub fn tensor_from_host_memory_async<'a>(
         &'a self,
         dtype: DType,
@@ -94,13 +94,7 @@ impl Engine {
         memory: HostMemory,
     ) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let expected = byte_count(shape, dtype)?;
-            if expected != memory.bytes() {
-                return Err(Error::InvalidSize {
-                    what: format!("the shape {shape:?}"),
-                    reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
-                });
-            }
+            check_bytes(shape, dtype, memory.bytes())?;
             self.shared.spoil_trace();
             let slot: Arc<Slot> = self.shared.primary();
             match slot.device().adopt(memory) {

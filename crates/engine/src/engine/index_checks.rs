@@ -11,7 +11,7 @@ use super::memory_state::MemoryState;
 use super::slot::Slot;
 use super::tensor::Tensor;
 use crate::backend::Buffer;
-use crate::error::{Error, Result};
+use crate::error::{Error, IndexError, Result};
 
 /// An axis, and which operation looks indices up there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,14 +40,9 @@ impl Axis {
             true => (i64::from(greatest.wrapping_sub(self.length as u32).cast_signed()), -(self.length as i64)),
             false => (i64::from(greatest), 0),
         };
-        let (operation, axis) = (self.operation, self.axis);
-        Some(Error::InvalidInput {
-            what: format!("an index of {operation}"),
-            reason: format!(
-                "index {index} is out of range on axis {axis}, whose indices are {least} to {}",
-                length - 1
-            ),
-        })
+        let most = length.cast_signed() - 1;
+        let operation = self.operation.to_string();
+        Some(IndexError::Element { operation, index, axis: self.axis, least, most }.into())
     }
 }
 

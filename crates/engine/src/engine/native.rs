@@ -136,10 +136,10 @@ impl Engine {
         label: &str,
     ) -> Result<Option<Vec<Tensor>>> {
         if operation.results() != likes.len() {
-            return Err(Error::InvalidInput {
-                what: format!("the native operation {label}"),
-                reason: format!("it has {} results, and {} are described", operation.results(), likes.len()),
-            });
+            return Err(Error::invalid(
+                format!("the native operation {label}"),
+                format!("it has {} results, and {} are described", operation.results(), likes.len()),
+            ));
         }
         let shared = self.shared();
         let (span, flops) = (shared.profiler.begin(), operation.flops());

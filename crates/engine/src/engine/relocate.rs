@@ -34,11 +34,10 @@ impl Moves {
 }
 
 pub(super) fn contended(tensor: &str) -> Error {
-    Error::InvalidInput {
-        what: format!("the tensor {tensor}"),
-        reason: "other threads keep writing it or moving it between devices (let one device do the work, or one thread at a time)"
-            .to_owned(),
-    }
+    Error::state(
+        format!("the tensor {tensor}"),
+        "other threads keep writing it or moving it between devices (let one device do the work, or one thread at a time)",
+    )
 }
 
 /// Brings a tensor to a device, contents and all. The original stays where it is until the copy is complete.
@@ -125,11 +124,10 @@ impl Tensor {
             let target = shared.find(device).await?;
             let place = self.live_place()?;
             if shared.current_capture().is_some() {
-                return Err(Error::InvalidInput {
-                    what: format!("a copy of the tensor {}", self.label()),
-                    reason: "a graph runs on one device and does not copy between them (copy before the capture)"
-                        .to_owned(),
-                });
+                return Err(Error::state(
+                    format!("a copy of the tensor {}", self.label()),
+                    "a graph runs on one device and does not copy between them (copy before the capture)",
+                ));
             }
             let buffer = copied(shared, self, &place, &target).await?;
             let label = self.shared_label().clone();

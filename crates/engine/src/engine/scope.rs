@@ -24,11 +24,10 @@ impl Scope {
     /// Releases what was made in it and is not kept.
     fn end(&self, kept: &[Arc<Inner>]) {
         let made = std::mem::take(&mut *self.made());
-        let cause = Arc::new(Error::InvalidInput {
-            what: "a tensor".to_owned(),
-            reason: "it was a temporary of a memory scope that has ended (return it from the scope to keep it)"
-                .to_owned(),
-        });
+        let cause = Arc::new(Error::state(
+            "a tensor",
+            "it was a temporary of a memory scope that has ended (return it from the scope to keep it)",
+        ));
         for tensor in made.iter().filter_map(Weak::upgrade) {
             if !kept.iter().any(|kept| Arc::ptr_eq(kept, &tensor)) {
                 tensor.tracker.release(&cause);

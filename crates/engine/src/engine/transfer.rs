@@ -10,7 +10,7 @@ use super::relocate::{ATTEMPTS, contended};
 use super::slot::upload;
 use super::tensor::Tensor;
 use super::tracker::Place;
-use crate::error::{Error, Result};
+use crate::error::{DtypeError, Error, Result};
 use crate::tensor::{DType, Element};
 
 impl Tensor {
@@ -29,7 +29,7 @@ impl Tensor {
     /// Copies the contents to the host as elements, after all work recorded so far.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] when `T` is not the tensor's dtype, else as [`Tensor::to_bytes_async`].
+    /// [`Error::Dtype`] when `T` is not the tensor's dtype, else as [`Tensor::to_bytes_async`].
     pub async fn to_vec_async<T: Element>(&self) -> Result<Vec<T>> {
         self.expect_dtype(T::DTYPE)?;
         let mut values = self.host_room()?;
@@ -40,7 +40,7 @@ impl Tensor {
     /// Copies the contents into memory of the caller's, after all work recorded so far.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the slice has another number of elements, else as [`Tensor::to_vec_async`].
+    /// [`Error::Shape`] when the slice has another number of elements, else as [`Tensor::to_vec_async`].
     pub async fn read_into_async<T: Element>(&self, into: &mut [T]) -> Result<()> {
         self.check_write(T::DTYPE, size_of_val(into))?;
         self.read_elements(0, into).await
@@ -49,7 +49,7 @@ impl Tensor {
     /// Copies the elements from `first` on, in row-major order, as many as `into` has.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when there are fewer, else as [`Tensor::to_vec_async`].
+    /// [`Error::Shape`] when there are fewer, else as [`Tensor::to_vec_async`].
     pub async fn read_at_async<T: Element>(&self, first: usize, into: &mut [T]) -> Result<()> {
         let offset = self.check_range(T::DTYPE, first, into.len())?;
         self.read_elements(offset, into).await
@@ -58,7 +58,7 @@ impl Tensor {
     /// Returns the only element.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when there are none or several, else as [`Tensor::to_vec_async`].
+    /// [`Error::Shape`] when there are none or several, else as [`Tensor::to_vec_async`].
     pub async fn item_async<T: Element>(&self) -> Result<T> {
         let mut value = [T::zeroed()];
         self.expect_dtype(T::DTYPE)?;
@@ -74,7 +74,7 @@ impl Tensor {
     /// where one still reads them. Dropped half-way, it may have written a part.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the number of elements differs, [`Error::InvalidInput`] when the dtype does. Where the device fails, the
+    /// [`Error::Shape`] when the number of elements differs, [`Error::Dtype`] when the dtype does. Where the device fails, the
     /// contents are lost.
     pub async fn write_async<T: Element>(&self, values: &[T]) -> Result<()> {
         let bytes = bytemuck::cast_slice(values);
@@ -85,7 +85,7 @@ impl Tensor {
     /// Overwrites the elements from `first` on, in row-major order, as many as `values` has, after all work recorded so far.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when there are fewer, [`Error::InvalidInput`] when the dtype differs.
+    /// [`Error::Shape`] when there are fewer, [`Error::Dtype`] when the dtype differs.
     pub async fn write_at_async<T: Element>(&self, first: usize, values: &[T]) -> Result<()> {
         let offset = self.check_range(T::DTYPE, first, values.len())?;
         self.write_bytes(offset, bytemuck::cast_slice(values)).await
@@ -103,7 +103,7 @@ impl Tensor {
     /// Copies the contents into an `ndarray` array or view of the same shape and of any layout.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the shapes differ, else as [`Tensor::to_vec_async`].
+    /// [`Error::Shape`] when the shapes differ, else as [`Tensor::to_vec_async`].
     pub async fn read_into_array_async<T: Element, S, D>(&self, into: &mut ndarray::ArrayBase<S, D>) -> Result<()>
     where
         S: ndarray::DataMut<Elem = T>,
@@ -233,17 +233,15 @@ impl Tensor {
     }
 
     fn wrong_size(&self, reason: String) -> Error {
-        Error::InvalidSize { what: format!("the tensor {}", self.label()), reason }
+        Error::shape(format!("the tensor {}", self.label()), reason)
     }
 
     fn expect_dtype(&self, dtype: DType) -> Result<()> {
         if dtype == self.dtype() {
             return Ok(());
         }
-        Err(Error::InvalidInput {
-            what: format!("the tensor {}", self.label()),
-            reason: format!("its elements are {}, not {dtype}", self.dtype()),
-        })
+        let what = format!("the tensor {}", self.label());
+        Err(DtypeError::Mismatch { what, found: self.dtype().name(), wanted: dtype.name() }.into())
     }
 
     /// Zeros of the contents' size.

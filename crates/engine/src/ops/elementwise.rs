@@ -106,10 +106,7 @@ impl Function {
 
     fn refusal(&self, dtype: DType) -> Error {
         let dtypes: Vec<String> = self.dtypes().map(|dtype| dtype.to_string()).listed();
-        Error::InvalidInput {
-            what: format!("{} of {dtype}", self.name),
-            reason: format!("it is for {} (cast first)", dtypes.join(", ")),
-        }
+        Error::dtype(format!("{} of {dtype}", self.name), format!("it is for {} (cast first)", dtypes.join(", ")))
     }
 }
 

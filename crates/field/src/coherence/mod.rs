@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use crate::engine::{Engine, Extent, Tensor, Value};
-use crate::error::{Error, Result};
+use crate::error::{DtypeError, Error, Result};
 use crate::shipped::{COHERENCE_MOMENTS, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
 use crate::tensor::DType;
 
@@ -37,29 +37,24 @@ impl<'a> Sheet<'a> {
     pub(crate) fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
         let what = || format!("the coherence of the tensor {}", values.label());
         if values.dtype() != DType::F32 {
-            return Err(Error::InvalidInput {
-                what: what(),
-                reason: format!("its elements must be f32, they are {}", values.dtype()),
-            });
+            let (found, wanted) = (values.dtype().name(), DType::F32.name());
+            return Err(DtypeError::Mismatch { what: what(), found, wanted }.into());
         }
         let &[height, width] = values.shape() else {
-            return Err(Error::InvalidSize {
-                what: what(),
-                reason: format!("it must have two axes (rows, columns), its shape is {:?}", values.shape()),
-            });
+            return Err(Error::shape(
+                what(),
+                format!("it must have two axes (rows, columns), its shape is {:?}", values.shape()),
+            ));
         };
         if width == 0 || height == 0 {
-            return Err(Error::InvalidSize {
-                what: what(),
-                reason: format!("both sides must be at least 1, its shape is {:?}", values.shape()),
-            });
+            return Err(Error::shape(
+                what(),
+                format!("both sides must be at least 1, its shape is {:?}", values.shape()),
+            ));
         }
         let sizes = (u32::try_from(width), u32::try_from(height), u32::try_from(values.len()));
         let (Ok(width), Ok(height), Ok(count)) = sizes else {
-            return Err(Error::InvalidSize {
-                what: what(),
-                reason: format!("it has {} values; the limit is {}", values.len(), u32::MAX),
-            });
+            return Err(Error::limit(what(), format!("it has {} values; the limit is {}", values.len(), u32::MAX)));
         };
         Ok(Self { engine: engine.clone(), values, width, height, count })
     }
@@ -162,7 +157,7 @@ impl<'a> Sheet<'a> {
 const TOO_FAR: &str = "its values differ by more than float32 can hold (scale them down)";
 
 fn fault(what: &str, reason: &str) -> Error {
-    Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() }
+    Error::invalid(what, reason)
 }
 
 /// Mean and sum of squared distances from it, of that many values, and their largest magnitude.
@@ -296,8 +291,8 @@ impl Centre {
 /// coherence 1. Absolute error below 2e-5 on every device.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for another dtype than f32, and for values that are NaN, infinite, or too far apart for float32;
-/// [`Error::InvalidSize`] unless the tensor has two axes and 1 to 2³²-1 values.
+/// [`Error::Dtype`] for another dtype than f32; [`Error::InvalidInput`] for values that are NaN, infinite, or too far apart for float32;
+/// [`Error::Shape`] unless the tensor has two axes and 1 to 2³²-1 values.
 pub async fn coherence_async(engine: &Engine, field: &Tensor) -> Result<f32> {
     let sheet = Sheet::checked(engine, field)?;
     let size = [sheet.height, sheet.width].map(u64::from);

@@ -69,10 +69,7 @@ impl Frequency {
         if hertz.is_finite() && hertz > 0.0 {
             return Ok(hertz);
         }
-        Err(Error::InvalidInput {
-            what: format!("the frequency {hertz}"),
-            reason: "it must be a positive finite number of Hz".to_owned(),
-        })
+        Err(Error::invalid(format!("the frequency {hertz}"), "it must be a positive finite number of Hz"))
     }
 }
 
@@ -88,10 +85,10 @@ impl FromStr for Frequency {
             Ok(hertz) if hertz.is_finite() && hertz > 0.0 => Ok(Self::Hertz(hertz)),
             _ => {
                 let names: Vec<String> = Self::names().map(|(name, hertz)| format!("{name} ({hertz})")).listed();
-                Err(Error::InvalidInput {
-                    what: format!("the frequency \"{text}\""),
-                    reason: format!("it is neither a positive number of Hz nor one of {}", names.join(", ")),
-                })
+                Err(Error::invalid(
+                    format!("the frequency \"{text}\""),
+                    format!("it is neither a positive number of Hz nor one of {}", names.join(", ")),
+                ))
             }
         }
     }

@@ -35,7 +35,7 @@ pub trait GroupField {
     /// Computes [`GroupField::field`] into existing memory. For one field after another, this avoids allocating new pages.
     ///
     /// # Errors
-    /// As [`GroupField::field`], and [`crate::error::Error::InvalidSize`] if `values` has another length. After an error some rows may be written.
+    /// As [`GroupField::field`], and [`crate::error::Error::Shape`] if `values` has another length. After an error some rows may be written.
     fn field_into(&self, params: &FieldParams, values: &mut [f32]) -> Result<Done<()>>;
 }
 

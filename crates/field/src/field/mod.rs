@@ -88,15 +88,11 @@ struct Part {
 impl Part {
     fn whole(width: usize, height: usize) -> Result<Self> {
         let side = |name: &str, side: usize| match u32::try_from(side) {
-            Ok(0) => Err(Error::InvalidSize {
-                what: format!("the {name}"),
-                reason: "it is 0; it must be at least 1".to_owned(),
-            }),
+            Ok(0) => Err(Error::shape(format!("the {name}"), "it is 0; it must be at least 1")),
             Ok(side) => Ok(side),
-            Err(_) => Err(Error::InvalidSize {
-                what: format!("the {name}"),
-                reason: format!("{side} exceeds the largest side, {}", u32::MAX),
-            }),
+            Err(_) => {
+                Err(Error::limit(format!("the {name}"), format!("{side} exceeds the largest side, {}", u32::MAX)))
+            }
         };
         let (width, height) = (side("width", width)?, side("height", height)?);
         Ok(Self { width, height, first_row: 0, rows: height, first_column: 0, columns: width })
@@ -113,10 +109,7 @@ impl Part {
             let found = (u32::try_from(range.start), u32::try_from(range.end));
             match found {
                 (Ok(start), Ok(end)) if start < end && end <= side => Ok((start, end - start)),
-                _ => Err(Error::InvalidSize {
-                    what: format!("the range {range:?} of {name}"),
-                    reason: format!("it must overlap 0..{side}"),
-                }),
+                _ => Err(Error::shape(format!("the range {range:?} of {name}"), format!("it must overlap 0..{side}"))),
             }
         };
         let (first_row, rows) = checked("rows", rows, self.height)?;
@@ -139,10 +132,7 @@ impl Wave {
     fn field(params: &FieldParams) -> Result<Self> {
         let hertz = params.frequency.checked()?;
         if !params.time.is_finite() {
-            return Err(Error::InvalidInput {
-                what: format!("the time {}", params.time),
-                reason: "it must be finite".to_owned(),
-            });
+            return Err(Error::invalid(format!("the time {}", params.time), "it must be finite"));
         }
         let turns = (PHI_PHI * params.time / TAU).round();
         let phase = PHI_PHI * params.time - turns * TAU;
@@ -232,10 +222,7 @@ impl Wave {
         let most_rows = (budget / columns).clamp(1, u64::from(grid.rows));
         let rows = match tile_rows {
             Some(0) => {
-                return Err(Error::InvalidSize {
-                    what: "the tile height".to_owned(),
-                    reason: "it is 0; it must be at least 1".to_owned(),
-                });
+                return Err(Error::shape("the tile height", "it is 0; it must be at least 1"));
             }
             Some(rows) => (rows as u64).min(most_rows),
             None => most_rows,
@@ -280,14 +267,10 @@ impl Wave {
 fn fits(engine: &Engine, part: Part, tiled: &str) -> Result<()> {
     let bytes = part.len().saturating_mul(4);
     let refuse = |limit: u64, what: &str, remedy: &str| {
-        Err(Error::InvalidSize {
-            what: format!("a grid of {} x {}", part.width, part.height),
-            reason: format!(
-                "the result would take {}; {what} {} ({remedy}use ops::{tiled})",
-                Bytes(bytes),
-                Bytes(limit)
-            ),
-        })
+        Err(Error::limit(
+            format!("a grid of {} x {}", part.width, part.height),
+            format!("the result would take {}; {what} {} ({remedy}use ops::{tiled})", Bytes(bytes), Bytes(limit)),
+        ))
     };
     if let Some(limit) = engine.memory().limit.filter(|&limit| bytes > limit) {
         return refuse(limit, "the memory limit is", "raise it with Builder::memory_limit, or ");
@@ -316,7 +299,7 @@ fn tile_elements(engine: &Engine) -> u64 {
 /// Returns a `[height, width]` float32 tensor on the engine's device.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] if a side is zero or the result does not fit (see [`field_tiles_async`]); [`Error::InvalidInput`] for a
+/// [`Error::Shape`] if a side is zero, [`Error::Limit`] if the result does not fit (see [`field_tiles_async`]); [`Error::InvalidInput`] for a
 /// frequency that is not positive and finite or a time that is not finite.
 pub async fn field_async(engine: &Engine, params: &FieldParams) -> Result<Tensor> {
     Wave::field(params)?.whole(engine, params.width, params.height, "field_tiles").await
@@ -325,7 +308,7 @@ pub async fn field_async(engine: &Engine, params: &FieldParams) -> Result<Tensor
 /// Returns the rows and columns of [`field_async`] that the ranges name: a `[rows, columns]` tensor. The grid may be larger than any memory.
 ///
 /// # Errors
-/// As [`field_async`], and [`Error::InvalidSize`] for ranges that are empty or reach beyond the grid.
+/// As [`field_async`], and [`Error::Shape`] for ranges that are empty or reach beyond the grid.
 pub async fn field_part_async(
     engine: &Engine,
     params: &FieldParams,
@@ -380,7 +363,7 @@ pub async fn field_tiles_async(
 /// Returns a `[height, width]` float32 tensor on the engine's device.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] if a side is zero or the result does not fit (see [`phi_pattern_tiles_async`]).
+/// [`Error::Shape`] if a side is zero, [`Error::Limit`] if the result does not fit (see [`phi_pattern_tiles_async`]).
 pub async fn phi_pattern_async(engine: &Engine, width: usize, height: usize) -> Result<Tensor> {
     Wave::Phi.whole(engine, width, height, "phi_pattern_tiles").await
 }

@@ -20,10 +20,10 @@ pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled>
     } else if architecture.starts_with("sm_") {
         TO_CUBIN.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions, i32::MAX))
     } else {
-        return Err(Error::InvalidInput {
-            what: format!("the architecture \"{architecture}\""),
-            reason: "PTX wants one such as compute_75, machine code one such as sm_90".to_owned(),
-        });
+        return Err(Error::invalid(
+            format!("the architecture \"{architecture}\""),
+            "PTX wants one such as compute_75, machine code one such as sm_90",
+        ));
     };
     let compiler = compiler.as_ref().map_err(|reason| Error::Io {
         action: "cannot load".to_owned(),

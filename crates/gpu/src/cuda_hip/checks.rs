@@ -47,9 +47,11 @@ impl Shared {
             return Ok(None);
         }
         let plan = fold::plan(counts, self.info.capabilities.limits.workgroups_per_dimension);
-        plan.map(Some).ok_or_else(|| Error::InvalidSize {
-            what: format!("the workgroups of {label}"),
-            reason: format!("{counts:?} are too many for one dispatch on {}: dispatch fewer at a time", self.info.name),
+        plan.map(Some).ok_or_else(|| {
+            Error::limit(
+                format!("the workgroups of {label}"),
+                format!("{counts:?} are too many for one dispatch on {}: dispatch fewer at a time", self.info.name),
+            )
         })
     }
 }

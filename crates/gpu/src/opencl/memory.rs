@@ -27,10 +27,7 @@ impl Buffer for OpenClBuffer {
 
 impl OpenClBuffer {
     pub(super) fn block(&self) -> Result<&Block> {
-        self.block.as_ref().ok_or_else(|| Error::InvalidInput {
-            what: self.label.to_string(),
-            reason: "its buffer was released".to_owned(),
-        })
+        self.block.as_ref().ok_or_else(|| Error::state(self.label.to_string(), "its buffer was released"))
     }
 
     pub(super) fn id(&self) -> u64 {

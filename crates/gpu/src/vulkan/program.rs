@@ -83,13 +83,13 @@ impl VulkanProgram {
         let all = self.reflection.bindings.len() as u64 + 1;
         let limits = &self.shared.info.capabilities.limits;
         if uniforms > limits.uniform_bindings.into() || all > self.shared.limits.max_per_stage_resources.into() {
-            return Err(Error::InvalidSize {
-                what: format!("the workgroups of {}", self.name),
-                reason: format!(
+            return Err(Error::limit(
+                format!("the workgroups of {}", self.name),
+                format!(
                     "they exceed {} in one dimension, and the kernel leaves no uniform binding free on {} to fold them: dispatch fewer at a time",
                     limits.workgroups_per_dimension, self.shared.info.name
                 ),
-            });
+            ));
         }
         on_deep_stack(&self.shared, &self.name, || {
             let (module, info) = crate::kernel::fold::fold(&self.kernel, FOLD_GROUP, 0)?.into_parts();

@@ -13,15 +13,15 @@ use crate::error::{Error, Result};
 /// Makes a buffer of the app's known to a device that shares the app's. Its [`Buffer::bytes`] are those given, from its beginning.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] for a device that is not the app's, a buffer of another device, and a buffer without the usages that a tensor needs;
-/// [`Error::InvalidSize`] for a buffer that is smaller.
+/// [`Error::InvalidState`] for a device that is not the app's, a buffer of another device, and a buffer without the usages that a tensor needs;
+/// [`Error::Shape`] for a buffer that is smaller.
 pub async fn import_buffer(
     device: &dyn Device,
     buffer: wgpu::Buffer,
     bytes: u64,
     label: &str,
 ) -> Result<Arc<dyn Buffer>> {
-    let refused = |reason: String| Error::InvalidInput { what: "the wgpu buffer".to_owned(), reason };
+    let refused = |reason: String| Error::state("the wgpu buffer", reason);
     let shared = of_the_app(device).map_err(refused)?;
     if !buffer.usage().contains(NEEDED) {
         let reason = format!(
@@ -33,7 +33,7 @@ pub async fn import_buffer(
     // Kernels see whole words.
     if padded(bytes) > buffer.size() {
         let reason = format!("its {} bytes are less than the {} of {label}", buffer.size(), padded(bytes));
-        return Err(Error::InvalidSize { what: "the wgpu buffer".to_owned(), reason });
+        return Err(Error::shape("the wgpu buffer", reason));
     }
     let barrier = wgpu::wgt::BufferTransition { buffer: &buffer, state: wgpu::BufferUses::COPY_SRC };
     let other = recorded(shared, |encoder| encoder.transition_resources(std::iter::once(barrier), std::iter::empty()));

@@ -59,7 +59,11 @@ impl Owner for Shared {
                     .contains(wgpu::BufferUsages::UNIFORM)
             {
                 let reason = "the app's buffer has no usage UNIFORM (name it when you create the buffer)".to_owned();
-                return Err(Error::Binding { kernel: label.to_owned(), binding: binding.name.clone(), reason });
+                return Err(Error::Binding {
+                    kernel: label.to_owned(),
+                    binding: binding.name.clone(),
+                    fault: reason.into(),
+                });
             }
         }
         super::image::check_bound(self, reflection, label, rest)
@@ -78,10 +82,10 @@ pub(super) fn check_copy(source: &WgpuBuffer, target: &WgpuBuffer, bytes: u64) -
     if whole {
         return Ok(());
     }
-    Err(Error::InvalidInput {
-        what: format!("the copy from {} to {}", source.label, target.label),
-        reason: "a texture of the app's is copied whole, from or to a buffer".to_owned(),
-    })
+    Err(Error::invalid(
+        format!("the copy from {} to {}", source.label, target.label),
+        "a texture of the app's is copied whole, from or to a buffer",
+    ))
 }
 
 /// The pipeline, grid and uniform of a dispatch that must be folded.

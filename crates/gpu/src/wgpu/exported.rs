@@ -53,7 +53,7 @@ impl Drop for Raw<'_> {
 /// devices share no semaphore: wait for the one that writes before the other reads, and the reverse.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] for 0 bytes; [`Error::InvalidInput`] when the device's API is not Vulkan, it is another card, or its driver exports no
+/// [`Error::Shape`] for 0 bytes; [`Error::InvalidState`] when the device's API is not Vulkan, it is another card, or its driver exports no
 /// memory; [`Error::OutOfMemory`]; [`Error::Device`] when the driver fails.
 pub async fn export(device: &wgpu::Device, bytes: u64, label: &str, card: [u8; 16]) -> Result<Exported> {
     let (exported, caught) = allocate(device, (bytes, label), card)?;
@@ -64,7 +64,7 @@ pub async fn export(device: &wgpu::Device, bytes: u64, label: &str, card: [u8; 1
 }
 
 fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) -> Result<(Exported, Caught)> {
-    let refused = |reason: String| Error::InvalidInput { what: "the wgpu device".to_owned(), reason };
+    let refused = |reason: String| Error::state("the wgpu device", reason);
     let fault = |error: vk::Result| match error {
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
             Error::OutOfMemory { device: device.adapter_info().name, what: label.to_owned(), bytes }
@@ -73,7 +73,7 @@ fn allocate(device: &wgpu::Device, (bytes, label): (u64, &str), card: [u8; 16]) 
     };
     if bytes == 0 {
         let reason = "0 bytes: shared memory has at least one".to_owned();
-        return Err(Error::InvalidSize { what: label.to_owned(), reason });
+        return Err(Error::shape(label, reason));
     }
     // SAFETY: nothing that is wgpu's is destroyed through it.
     let hal = unsafe { device.as_hal::<vulkan::Api>() };

@@ -132,13 +132,14 @@ impl Image {
 pub(super) fn check_bound(shared: &Shared, reflection: &Reflection, label: &str, bound: &[Bound]) -> Result<()> {
     let expected = reflection.textures.len() + reflection.samplers.len();
     if bound.len() != expected {
-        return Err(Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("{} textures and samplers were given, and the kernel has {expected}", bound.len()),
-        });
+        return Err(Error::invalid(
+            label,
+            format!("{} textures and samplers were given, and the kernel has {expected}", bound.len()),
+        ));
     }
-    let fault =
-        |name: &str, reason: String| Err(Error::Binding { kernel: label.to_owned(), binding: name.to_owned(), reason });
+    let fault = |name: &str, reason: String| {
+        Err(Error::Binding { kernel: label.to_owned(), binding: name.to_owned(), fault: reason.into() })
+    };
     let mut views: Vec<(&WgpuView, bool, &str)> = Vec::new();
     for (texture, bound) in reflection.textures.iter().zip(bound) {
         let view = match bound {

@@ -20,7 +20,7 @@ use cantus_base::texture::TextureFormat;
 /// # Errors
 /// [`Error::InvalidInput`] for a device that is not the app's, a texture of another device, and a format that Cantus doesn't have.
 pub async fn import_texture(device: &dyn Device, texture: wgpu::Texture, label: &str) -> Result<Arc<dyn Buffer>> {
-    let refused = |reason: String| Error::InvalidInput { what: "the wgpu texture".to_owned(), reason };
+    let refused = |reason: String| Error::invalid("the wgpu texture", reason);
     let shared = of_the_app(device).map_err(refused)?;
     if texture_format(texture.format()).is_none() {
         let format = format!("{:?}", texture.format()).to_lowercase();
@@ -46,10 +46,7 @@ impl WgpuDevice {
         let buffer = self.shared.own_buffer(texture, "a texture")?;
         match &buffer.memory {
             Memory::Image(image) => Ok(image),
-            Memory::Buffer(..) => Err(Error::InvalidInput {
-                what: buffer.label.to_string(),
-                reason: "it is a buffer, not a texture".to_owned(),
-            }),
+            Memory::Buffer(..) => Err(Error::state(buffer.label.to_string(), "it is a buffer, not a texture")),
         }
     }
 }
@@ -141,7 +138,7 @@ impl Textures for WgpuDevice {
         self.shared.check_alive()?;
         let label = &self.shared.own_buffer(texture, "a texture")?.label;
         let texture = &self.image(texture)?.texture;
-        let refused = |reason: String| Err(Error::InvalidInput { what: label.to_string(), reason });
+        let refused = |reason: String| Err(Error::invalid(label.to_string(), reason));
         if texture.sample_count() > 1 {
             return refused("wgpu copies no texture of several samples (resolve it in a render pass)".to_owned());
         }

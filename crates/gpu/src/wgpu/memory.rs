@@ -89,12 +89,14 @@ impl WgpuBuffer {
     /// # Errors
     /// [`Error::InvalidInput`] for a texture, which is copied whole.
     pub(super) fn plain(&self, what: &str) -> Result<&RawBuffer> {
-        self.raw().ok_or_else(|| Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!(
-                "{} is a texture of the app's, not a buffer (copy its texels: Texture::copied_texels)",
-                self.label
-            ),
+        self.raw().ok_or_else(|| {
+            Error::state(
+                what,
+                format!(
+                    "{} is a texture of the app's, not a buffer (copy its texels: Texture::copied_texels)",
+                    self.label
+                ),
+            )
         })
     }
 }

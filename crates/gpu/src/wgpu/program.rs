@@ -140,13 +140,10 @@ impl WgpuProgram {
 
     #[cfg(feature = "wgsl")]
     fn fold(&self) -> Result<Pipeline> {
-        let place = fold_place(&self.shared, &self.reflection).ok_or_else(|| Error::InvalidSize {
-            what: format!("the workgroups of {}", self.name),
-            reason: format!(
+        let place = fold_place(&self.shared, &self.reflection).ok_or_else(|| Error::limit(format!("the workgroups of {}", self.name), format!(
                 "they exceed {} in one dimension, and the kernel leaves no uniform binding free on {} to fold them: dispatch fewer at a time",
                 self.shared.limits.max_compute_workgroups_per_dimension, self.shared.info.name
-            ),
-        })?;
+            )))?;
         let folded = crate::kernel::fold::fold(&self.kernel, place.0, place.1)?;
         #[cfg(target_arch = "wasm32")]
         let shader = Shader::Text { wgsl: folded.to_wgsl()?, constants: Vec::new() };
@@ -164,13 +161,13 @@ impl WgpuProgram {
 
     #[cfg(not(feature = "wgsl"))]
     fn fold(&self) -> Result<Pipeline> {
-        Err(Error::InvalidSize {
-            what: format!("the workgroups of {}", self.name),
-            reason: format!(
+        Err(Error::limit(
+            format!("the workgroups of {}", self.name),
+            format!(
                 "they exceed {} in one dimension; folding them needs the feature `wgsl`, which this build lacks: dispatch fewer at a time",
                 self.shared.limits.max_compute_workgroups_per_dimension
             ),
-        })
+        ))
     }
 }
 

@@ -214,8 +214,6 @@ fn copy_out(staging: &wgpu::Buffer, skip: usize, into: &mut [u8]) -> bool {
 }
 
 fn to_usize(bytes: u64) -> Result<usize> {
-    usize::try_from(bytes).map_err(|_| Error::InvalidSize {
-        what: "a transfer".to_owned(),
-        reason: format!("{bytes} bytes do not fit into this machine's address space"),
-    })
+    usize::try_from(bytes)
+        .map_err(|_| Error::limit("a transfer", format!("{bytes} bytes do not fit into this machine's address space")))
 }

@@ -110,10 +110,7 @@ impl<T: Target> Device for ValueDevice<T> {
             let size = usize::try_from(padded(target.bytes())).unwrap_or(usize::MAX);
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
             let Some(end) = start.checked_add(data.len()).filter(|end| *end <= size) else {
-                return Err(Error::InvalidInput {
-                    what: target.label.to_string(),
-                    reason: "a write goes beyond its end".to_owned(),
-                });
+                return Err(Error::index(target.label.to_string(), "a write goes beyond its end"));
             };
             let whole = start == 0 && data.len() as u64 >= target.bytes();
             let mut bytes = if whole { vec![0; size] } else { target.contents().await? };
@@ -132,10 +129,7 @@ impl<T: Target> Device for ValueDevice<T> {
             let bytes = source.contents().await?;
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
             let part = start.checked_add(into.len()).and_then(|end| bytes.get(start..end));
-            let part = part.ok_or_else(|| Error::InvalidInput {
-                what: source.label.to_string(),
-                reason: "a read goes beyond its end".to_owned(),
-            })?;
+            let part = part.ok_or_else(|| Error::index(source.label.to_string(), "a read goes beyond its end"))?;
             into.copy_from_slice(part);
             Ok(())
         })

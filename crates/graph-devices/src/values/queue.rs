@@ -26,10 +26,9 @@ impl<T: Target> Shared<T> {
     /// A buffer as one of this device's.
     pub(super) fn own<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a ValueBuffer<T>> {
         let found = (buffer as &dyn Any).downcast_ref::<ValueBuffer<T>>();
-        found.filter(|buffer| std::ptr::eq(&raw const *buffer.shared, self)).ok_or_else(|| Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!("its memory is on another device than {}", self.info.name),
-        })
+        found
+            .filter(|buffer| std::ptr::eq(&raw const *buffer.shared, self))
+            .ok_or_else(|| Error::state(what, format!("its memory is on another device than {}", self.info.name)))
     }
 
     /// Starts all commands; those that fail are named, the others run.
@@ -54,9 +53,8 @@ impl<T: Target> Shared<T> {
     pub(super) fn resolve<'a>(&self, dispatch: &'a Dispatch) -> Result<Resolved<'a, T>> {
         let label = &*dispatch.label;
         let found = (&*dispatch.program as &dyn Any).downcast_ref::<Compiled<T>>();
-        let program = found.filter(|program| program.is_of(self)).ok_or_else(|| Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("its program was compiled for another device than {}", self.info.name),
+        let program = found.filter(|program| program.is_of(self)).ok_or_else(|| {
+            Error::state(label, format!("its program was compiled for another device than {}", self.info.name))
         })?;
         let mut buffers = Vec::new();
         for bound in &dispatch.bindings {
@@ -64,10 +62,7 @@ impl<T: Target> Shared<T> {
                 Bound::Buffer { buffer, offset: 0, .. } => buffers.push((buffer, self.own(&**buffer, label)?)),
                 // Values are whole: a part of one would be another value.
                 _ => {
-                    return Err(Error::InvalidInput {
-                        what: label.to_owned(),
-                        reason: "a graph binds whole tensors".to_owned(),
-                    });
+                    return Err(Error::invalid(label, "a graph binds whole tensors"));
                 }
             }
         }
@@ -76,7 +71,7 @@ impl<T: Target> Shared<T> {
             output => {
                 let (takes, are) = (program.inputs.len() + 1, buffers.len() + usize::from(output.is_some()));
                 let reason = format!("it takes {takes} bindings, there are {are}");
-                Err(Error::InvalidInput { what: label.to_owned(), reason })
+                Err(Error::invalid(label, reason))
             }
         }
     }
@@ -110,8 +105,7 @@ impl<T: Target> Shared<T> {
         let (source, target) = (self.own(source, "a copy")?, self.own(target, "a copy")?);
         let (taken, mut whole) = (source.now()?, target.now()?);
         let part = |start: u64| usize::try_from(start).ok().zip(usize::try_from(start + bytes).ok());
-        let outside =
-            || Error::InvalidInput { what: "a copy".to_owned(), reason: "it goes beyond the memory's end".to_owned() };
+        let outside = || Error::index("a copy", "it goes beyond the memory's end");
         let from = part(from).and_then(|(start, end)| taken.get(start..end)).ok_or_else(outside)?;
         let to = part(to).and_then(|(start, end)| whole.get_mut(start..end)).ok_or_else(outside)?;
         to.copy_from_slice(from);

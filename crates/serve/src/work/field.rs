@@ -248,10 +248,9 @@ fn run_typed<F: PrimeField>(
     works
         .iter()
         .map(|work| {
-            let (own, after) = rest.split_at_checked(limbs_of(&work.a).len()).ok_or_else(|| Error::InvalidSize {
-                what: "the result of several requests".to_owned(),
-                reason: "it is shorter than they are".to_owned(),
-            })?;
+            let (own, after) = rest
+                .split_at_checked(limbs_of(&work.a).len())
+                .ok_or_else(|| Error::shape("the result of several requests", "it is shorter than they are"))?;
             rest = after;
             output::<F>(field, own)
         })

@@ -146,7 +146,7 @@ fn poseidon2_typed<F: PrimeField>(engine: &Engine, work: &Poseidon2Work) -> cant
     let x = FieldTensor::<F>::from_limbs(engine, limbs_of(&work.a), Check::Strict)?;
     let rows = x.len() / columns.max(1);
     let x = pollster::block_on(x.reshape_async(&[rows, columns]))?;
-    let missing = || Error::InvalidInput { what: "/rate".to_owned(), reason: "hash takes rate and out".to_owned() };
+    let missing = || Error::invalid("/rate", "hash takes rate and out");
     let (limbs, length) = match (work.function, work.rate, work.out) {
         (Poseidon2Function::Permute, ..) => (x.poseidon2()?.to_limbs()?, width),
         (Poseidon2Function::Hash, Some(rate), Some(out)) => {

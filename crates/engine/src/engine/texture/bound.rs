@@ -8,7 +8,7 @@ use super::Texture;
 use crate::backend::{TextureAccess, TextureView};
 use crate::engine::Tensor;
 use crate::engine::dispatch::Setting;
-use crate::error::{Error, Result};
+use crate::error::{BindingError, Error, Result};
 use crate::kernel::textures::{Forms, TextureForm};
 use crate::kernel::{Kernel, Reflection};
 use cantus_base::listed::Listed;
@@ -87,7 +87,7 @@ impl Textured {
             match texture.check_copy(writes) {
                 Err(Error::InvalidInput { reason: lacking, .. }) => {
                     let reason = format!("{reason}; a copy in its place: {lacking}");
-                    return Err(Error::Binding { kernel, binding, reason });
+                    return Err(Error::Binding { kernel, binding, fault: reason.into() });
                 }
                 checked => checked?,
             }
@@ -174,8 +174,9 @@ struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    fn fault(&self, binding: &str, reason: String) -> Error {
-        Error::Binding { kernel: self.reflection.entry_point.clone(), binding: binding.to_owned(), reason }
+    fn fault(&self, binding: &str, fault: impl Into<BindingError>) -> Error {
+        let kernel = self.reflection.entry_point.clone();
+        Error::Binding { kernel, binding: binding.to_owned(), fault: fault.into() }
     }
 
     /// Returns the one setting of a variable, and its place.
@@ -183,7 +184,7 @@ impl<'a> Given<'a> {
         let mut all = self.settings.iter().enumerate().filter(|(_, (known, _))| *known == name);
         match (all.next(), all.next()) {
             (Some((at, (_, setting))), None) => Ok((at, setting)),
-            (None, _) => Err(self.fault(name, format!("nothing was bound; it is a {kind}"))),
+            (None, _) => Err(self.fault(name, BindingError::Unbound(format!("nothing was bound; it is a {kind}")))),
             _ => Err(self.fault(name, "it is bound twice".to_owned())),
         }
     }

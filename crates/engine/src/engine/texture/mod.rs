@@ -36,7 +36,7 @@ mod own;
 use super::{Engine, Tensor};
 use crate::backend::BoxFuture;
 use crate::backend::DeviceInfo;
-use crate::error::{Error, Result};
+use crate::error::{DtypeError, Error, Result};
 use crate::kernel::Kernel;
 use crate::tensor::{DType, Element};
 pub use bound::Resource;
@@ -145,7 +145,7 @@ impl Engine {
     /// Creates a texture of zeros.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for an impossible size; else as [`Engine::zeros_async`].
+    /// [`Error::Shape`] for an impossible size; else as [`Engine::zeros_async`].
     pub fn texture_async<'a>(&'a self, descriptor: &'a TextureDescriptor) -> BoxFuture<'a, Result<Texture>> {
         Box::pin(async move {
             descriptor.check()?;
@@ -158,7 +158,7 @@ impl Engine {
     /// Creates a texture from the texels of all levels, in the order of image files: by level, layer, row from the top, and texel, without padding.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] for an impossible size, and if the number of bytes differs from [`TextureDescriptor::byte_len`]; else as
+    /// [`Error::Shape`] for an impossible size, and if the number of bytes differs from [`TextureDescriptor::byte_len`]; else as
     /// [`Engine::tensor_async`].
     pub fn texture_from_bytes_async<'a>(
         &'a self,
@@ -179,7 +179,7 @@ impl Engine {
     /// channels: `u8` for `rgba8unorm`, `f32` for `r32float`. If the format has four channels and the array three, alpha is 1.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the format or the shape does not match; else as [`Engine::texture_from_bytes_async`].
+    /// [`Error::Dtype`] and [`Error::Shape`] if the format or the shape does not match; else as [`Engine::texture_from_bytes_async`].
     pub async fn texture_from_array_async<T: Element, S, D>(
         &self,
         array: &ndarray::ArrayBase<S, D>,
@@ -221,23 +221,22 @@ impl Engine {
         format: TextureFormat,
     ) -> BoxFuture<'a, Result<Texture>> {
         Box::pin(async move {
-            let fault = |reason: String| Error::InvalidInput { what: format!("the image {dtype}{shape:?}"), reason };
-            let (sides, channels) =
-                view.sides_and_channels(shape).ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
+            let what = || format!("the image {dtype}{shape:?}");
+            let unfit = || Error::shape(what(), format!("its shape is not {}", view.axes()));
+            let (sides, channels) = view.sides_and_channels(shape).ok_or_else(unfit)?;
             if format.channel_dtype() != Some(dtype) {
                 let wanted = format.channel_dtype().map_or_else(
                     || "bytes that hold several channels (texture_from_bytes)".to_owned(),
                     |dtype| format!("elements of {dtype}"),
                 );
-                return Err(fault(format!("{format} takes {wanted}")));
+                return Err(Error::dtype(what(), format!("{format} takes {wanted}")));
             }
             let wanted = format.channels() as usize;
             let is_colour = channels == 3 && wanted == 4;
             if channels != wanted && !is_colour {
-                return Err(fault(format!("{format} has {wanted} channels")));
+                return Err(Error::shape(what(), format!("{format} has {wanted} channels")));
             }
-            let descriptor = TextureDescriptor::for_view(view, format, sides)
-                .ok_or_else(|| fault(format!("its shape is not {}", view.axes())))?;
+            let descriptor = TextureDescriptor::for_view(view, format, sides).ok_or_else(unfit)?;
             descriptor.check()?;
             self.texture_from_bytes_async(&descriptor, &format.texels_of(bytes, channels)).await
         })
@@ -245,10 +244,7 @@ impl Engine {
 }
 
 fn wrong_length(expected: u64, given: usize) -> Error {
-    Error::InvalidSize {
-        what: "the bytes of a texture".to_owned(),
-        reason: format!("it takes {expected} bytes, {given} were given"),
-    }
+    Error::shape("the bytes of a texture", format!("it takes {expected} bytes, {given} were given"))
 }
 
 macro_rules! blocking {
@@ -361,13 +357,13 @@ impl Texture {
     /// Returns a view of one level of this view.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if there is no such level.
+    /// [`Error::Index`] if there is no such level.
     pub fn level(&self, level: u32) -> Result<Self> {
         if level >= self.view.levels {
-            return Err(Error::InvalidInput {
-                what: format!("level {level}"),
-                reason: format!("the texture has {} levels, from 0", self.view.levels),
-            });
+            return Err(Error::index(
+                format!("level {level}"),
+                format!("the texture has {} levels, from 0", self.view.levels),
+            ));
         }
         let view = View { level: self.view.level + level, levels: 1, ..self.view };
         Ok(Self { view, ..self.clone() })
@@ -376,19 +372,19 @@ impl Texture {
     /// Returns a view of `count` layers from `first` on.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if there are no such layers.
+    /// [`Error::Index`] if there are no such layers.
     pub fn layers(&self, first: u32, count: u32) -> Result<Self> {
         let is_block = self.descriptor.dimension == TextureDimension::D3;
         let end = first.checked_add(count).filter(|&end| count > 0 && end <= self.view.layers && !is_block);
         if end.is_none() {
-            return Err(Error::InvalidInput {
-                what: format!("{count} layers from {first}"),
-                reason: if is_block {
+            return Err(Error::index(
+                format!("{count} layers from {first}"),
+                if is_block {
                     "a block of texels has no layers".to_owned()
                 } else {
                     format!("the texture has {} layers, from 0", self.view.layers)
                 },
-            });
+            ));
         }
         let view = View { layer: self.view.layer + first, layers: count, ..self.view };
         Ok(Self { view, ..self.clone() })
@@ -424,7 +420,7 @@ impl Texture {
     /// `Queue::write_texture` costs less.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if the number of bytes differs; else as [`Tensor::write_at_async`].
+    /// [`Error::Shape`] if the number of bytes differs; else as [`Tensor::write_at_async`].
     pub fn write_async<'a>(&'a self, bytes: &'a [u8]) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let (start, count) = self.level_words(0);
@@ -446,33 +442,29 @@ impl Texture {
     /// Returns the texels of the view's first level as an array: height x width x channels, preceded by the layers (or slices) if there are several.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the format's channels are not of that dtype; else as [`Texture::to_bytes_async`].
+    /// [`Error::Dtype`] if the format's channels are not of that dtype; else as [`Texture::to_bytes_async`].
     pub async fn to_array_async<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
         let format = self.descriptor.format;
         if let Some(dtype) = format.channel_dtype().filter(|&dtype| dtype != T::DTYPE) {
-            return Err(Error::InvalidInput {
-                what: format!("a texture of {format}"),
-                reason: format!("its channels are {dtype}, not {}", T::DTYPE),
-            });
+            let what = format!("a texture of {format}");
+            return Err(DtypeError::Mismatch { what, found: dtype.name(), wanted: T::DTYPE.name() }.into());
         }
         let (_, shape, bytes) = self.to_pixels_async().await?;
         let mut values = vec![T::zeroed(); bytes.len() / T::DTYPE.bytes()];
         T::decode(&mut values, &bytes);
-        ndarray::ArrayD::from_shape_vec(shape, values)
-            .map_err(|error| Error::InvalidSize { what: "a texture".to_owned(), reason: error.to_string() })
+        ndarray::ArrayD::from_shape_vec(shape, values).map_err(|error| Error::shape("a texture", error.to_string()))
     }
 
     /// Returns the dtype, the shape and the bytes of the array that [`Texture::to_array_async`] returns, red first;
     /// [`Engine::texture_from_pixels_async`] takes them.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if the channels share bytes; else as [`Texture::to_bytes_async`].
+    /// [`Error::Dtype`] if the channels share bytes; else as [`Texture::to_bytes_async`].
     pub fn to_pixels_async(&self) -> BoxFuture<'_, Result<Pixels>> {
         Box::pin(async move {
             let format = self.descriptor.format;
-            let dtype = format.channel_dtype().ok_or_else(|| Error::InvalidInput {
-                what: format!("a texture of {format}"),
-                reason: "its channels share bytes: take its bytes (to_bytes)".to_owned(),
+            let dtype = format.channel_dtype().ok_or_else(|| {
+                Error::dtype(format!("a texture of {format}"), "its channels share bytes: take its bytes (to_bytes)")
             })?;
             let mut bytes = self.to_bytes_async().await?;
             format.swap_red(&mut bytes);
@@ -557,7 +549,7 @@ impl Texture {
     /// `textureSampleLevel` reads when an image is drawn small. Colours of sRGB are averaged as light.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for integers, depths and `rgb9e5ufloat`, and for textures without two dimensions and one sample; else as
+    /// [`Error::Dtype`] for integers, depths and `rgb9e5ufloat`, and for textures without two dimensions and one sample; else as
     /// [`Engine::texture_async`] and [`DispatchBuilder::run_async`](super::DispatchBuilder::run_async).
     pub fn with_all_levels_async(&self) -> BoxFuture<'_, Result<Self>> {
         Box::pin(async move {
@@ -568,10 +560,10 @@ impl Texture {
                 && self.descriptor.dimension == TextureDimension::D2
                 && self.descriptor.samples == 1;
             if !is_mean {
-                return Err(Error::InvalidInput {
-                    what: format!("the levels of a texture of {format}"),
-                    reason: "levels are means of texels, for images of floats or normalized integers".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("the levels of a texture of {format}"),
+                    "levels are means of texels, for images of floats or normalized integers",
+                ));
             }
             let engine = self.engine();
             let [width, height, layers] = self.size();

@@ -68,10 +68,7 @@ impl From<View> for TextureView {
 }
 
 fn word(number: u64) -> Result<u32> {
-    u32::try_from(number).map_err(|_| Error::InvalidSize {
-        what: "a copy of a texture".to_owned(),
-        reason: "it has more than 2^32 words".to_owned(),
-    })
+    u32::try_from(number).map_err(|_| Error::limit("a copy of a texture", "it has more than 2^32 words"))
 }
 
 impl Texture {
@@ -85,7 +82,7 @@ impl Texture {
     }
 
     fn unusable(&self, reason: String) -> Error {
-        Error::InvalidInput { what: self.texels.label().to_owned(), reason }
+        Error::invalid(self.texels.label().to_owned(), reason)
     }
 
     fn own<T>(&self, ask: impl FnOnce(&dyn Textures, &dyn Buffer) -> T) -> Result<T> {
@@ -244,7 +241,7 @@ impl crate::engine::Engine {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when the engine shares no wgpu device or the texture is another device's, and for formats that are compressed, of video, or
-    /// have a stencil or 24 bits of depth; [`Error::InvalidSize`] beyond the limits of [`TextureDescriptor`]; [`Error::DeviceLost`]. A texture of another
+    /// have a stencil or 24 bits of depth; [`Error::Shape`] beyond the limits of [`TextureDescriptor`]; [`Error::DeviceLost`]. A texture of another
     /// `wgpu::Instance` cannot be told from the engine's, and must not be given.
     pub fn texture_from_wgpu_async<'a>(&'a self, texture: &'a wgpu::Texture) -> BoxFuture<'a, Result<Texture>> {
         Box::pin(async move {
@@ -285,10 +282,7 @@ impl crate::engine::Engine {
                     Err(error) => refusal = refusal.or(Some(error)),
                 }
             }
-            Err(refusal.unwrap_or_else(|| Error::InvalidInput {
-                what: "the wgpu texture".to_owned(),
-                reason: "the engine has no device".to_owned(),
-            }))
+            Err(refusal.unwrap_or_else(|| Error::state("the wgpu texture", "the engine has no device")))
         })
     }
 

@@ -328,7 +328,7 @@ impl Answer {
     async fn ask(&self, slot: &Slot) -> Result<Option<String>> {
         match self.run(slot).await {
             Ok(words) => Ok(self.compare(&words)),
-            Err(error @ (Error::Unsupported { .. } | Error::InvalidSize { .. })) => {
+            Err(error @ (Error::Unsupported { .. } | Error::Limit(_))) => {
                 // On one line without quotes, as the file of what is remembered has it.
                 let reason = error.to_string();
                 let reason = reason.lines().next().unwrap_or_default().replace(['"', '\\'], "'");

@@ -284,10 +284,10 @@ fn held_by(typed: &Arc<Typed>) -> u32 {
 }
 
 fn lost() -> Error {
-    Error::InvalidInput {
-        what: "the result of an operation".to_owned(),
-        reason: "it was lost, and its inputs were dropped since: compute it again from the beginning".to_owned(),
-    }
+    Error::state(
+        "the result of an operation",
+        "it was lost, and its inputs were dropped since: compute it again from the beginning",
+    )
 }
 
 impl Drop for Deferred {

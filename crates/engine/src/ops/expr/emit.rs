@@ -255,10 +255,8 @@ impl Emitter<'_> {
         let binding = match &view.source {
             Source::Indices => None,
             source => {
-                let tensor = source.tensor().ok_or_else(|| Error::InvalidInput {
-                    what: "an expression".to_owned(),
-                    reason: "a part of it is not computed yet (this is a fault of the library)".to_owned(),
-                })?;
+                let tensor =
+                    source.tensor().ok_or_else(|| Error::fault("an expression", "a part of it is not computed yet"))?;
                 let tensors = &mut self.writer.tensors;
                 let known = tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner));
                 Some(known.unwrap_or_else(|| {
@@ -424,8 +422,8 @@ pub(in crate::ops) fn word(value: usize) -> Result<u32> {
 }
 
 pub(in crate::ops) fn too_large(value: usize) -> Error {
-    Error::InvalidSize {
-        what: "an operation".to_owned(),
-        reason: format!("{value} elements, or strides between them, exceed 32 bits: use smaller parts"),
-    }
+    Error::limit(
+        "an operation",
+        format!("{value} elements, or strides between them, exceed 32 bits: use smaller parts"),
+    )
 }

@@ -631,15 +631,15 @@ impl Expr {
                 .limits()
                 .is_none_or(|(low, high)| value.fract() == 0.0 && (low..=high).contains(&(value as i128)));
             if !fits {
-                return Err(Error::InvalidInput {
-                    what: format!("the number {value}"),
-                    reason: match typed.dtype.limits() {
+                return Err(Error::invalid(
+                    format!("the number {value}"),
+                    match typed.dtype.limits() {
                         Some((low, high)) => {
                             format!("it is not a value of {} (a whole number from {low} to {high})", typed.dtype)
                         }
                         None => format!("it is no {}", typed.dtype),
                     },
-                });
+                ));
             }
             let bits = typed.dtype.float_bits(value).and_then(|bits| typed.dtype.half(u16::try_from(bits).ok()?));
             Ok(Typed::new(Node::Constant(bits.map_or(value, f64::from)), Vec::new(), typed.dtype))
@@ -669,10 +669,10 @@ impl Expr {
         self.derived(|condition| {
             let (a, b) = (self.beside(&a)?, self.beside(&b)?);
             if !is_mask(condition.dtype) {
-                return Err(Error::InvalidInput {
-                    what: format!("a selection by {}", condition.dtype),
-                    reason: "the condition must be bool or u32 (compare, or cast)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("a selection by {}", condition.dtype),
+                    "the condition must be bool or u32 (compare, or cast)",
+                ));
             }
             let (a, b) = self.promoted(&a, &b, "a selection")?;
             let shape = shape::broadcast(&shape::broadcast(&condition.shape, &a.shape)?, &b.shape)?;
@@ -706,10 +706,7 @@ impl Expr {
     pub fn lerp(&self, end: impl Into<Operand>, weight: impl Into<Operand>) -> Self {
         let checked = self.derived(|typed| match typed.dtype.kind() {
             Kind::Float => Ok(typed.clone()),
-            _ => Err(Error::InvalidInput {
-                what: format!("lerp of {}", typed.dtype),
-                reason: "it needs floats (cast first)".to_owned(),
-            }),
+            _ => Err(Error::dtype(format!("lerp of {}", typed.dtype), "it needs floats (cast first)")),
         });
         let (end, weight) = (end.into().beside(&checked), weight.into().beside(&checked));
         let way = end.binary(Binary::Sub, &checked);
@@ -751,14 +748,14 @@ impl Expr {
         let dtype = a.dtype.promoted(b.dtype)?;
         let features = self.engine.selected().device.capabilities.features;
         if ![a.dtype, b.dtype].contains(&dtype) && !supported(dtype, features) {
-            return Err(Error::InvalidInput {
-                what: format!("{what} of {} and {}", a.dtype, b.dtype),
-                reason: format!(
+            return Err(Error::dtype(
+                format!("{what} of {} and {}", a.dtype, b.dtype),
+                format!(
                     "the result is {dtype}, which {} does not have: cast one to the other's dtype, as in .cast(DType::{:?})",
                     self.engine.selected().device.name,
                     a.dtype
                 ),
-            });
+            ));
         }
         Ok((a.rounded().cast(dtype), b.rounded().cast(dtype)))
     }
@@ -775,10 +772,7 @@ impl Expr {
     pub fn clamp(&self, low: f64, high: f64) -> Self {
         if low > high || low.is_nan() || high.is_nan() {
             return self.derived(|_| {
-                Err(Error::InvalidInput {
-                    what: format!("clamp to {low}..={high}"),
-                    reason: "the lower limit must not exceed the upper".to_owned(),
-                })
+                Err(Error::invalid(format!("clamp to {low}..={high}"), "the lower limit must not exceed the upper"))
             });
         }
         let (low, high) = (self.constant(low), self.constant(high));

@@ -631,10 +631,7 @@ pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result
         Box::pin(async {
             let last = evaluate::together(engine, group).await?;
             // There are some.
-            last.ok_or_else(|| Error::InvalidInput {
-                what: "a group of values".to_owned(),
-                reason: "it is empty (this is a fault of the library)".to_owned(),
-            })
+            last.ok_or_else(|| Error::fault("a group of values", "it is empty"))
         })
     };
     let mut key = Key::with_room();

@@ -2,7 +2,7 @@
 //! Strides are in elements, never negative, and 0 where an axis repeats. `collapse` joins axes for all views at once, so one view that does not allow it
 //! keeps the axes apart for the others too.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ShapeError};
 use cantus_base::listed::Listed;
 
 /// The shape that two shapes broadcast to, by NumPy's rule: aligned at the last axis, lengths equal or 1.
@@ -14,12 +14,10 @@ pub(in crate::ops) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> 
             (x, y) if x == y => Ok(x),
             (1, y) => Ok(y),
             (x, 1) => Ok(x),
-            (x, y) => Err(Error::InvalidSize {
-                what: format!("the shapes {a:?} and {b:?}"),
-                reason: format!(
-                    "they do not broadcast: {x} and {y} at axis {axis} (lengths must be equal, or one of them 1)"
-                ),
-            }),
+            (x, y) => {
+                let (left, right) = (a.to_vec(), b.to_vec());
+                Err(ShapeError::Broadcast { left, right, axis, lengths: [x, y] }.into())
+            }
         })
         .try_listed()
 }
@@ -27,15 +25,15 @@ pub(in crate::ops) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> 
 /// The number of elements of a shape.
 ///
 /// # Errors
-/// [`Error::InvalidSize`] where a machine word does not hold it, or the product of its sides that are not 0.
+/// [`Error::Limit`] where a machine word does not hold it, or the product of its sides that are not 0.
 pub(in crate::ops) fn count(shape: &[usize]) -> Result<usize> {
     let filled = shape.iter().filter(|&&side| side != 0).try_fold(1_usize, |product, &side| product.checked_mul(side));
     match filled {
         Some(filled) => Ok(if shape.contains(&0) { 0 } else { filled }),
-        None => Err(Error::InvalidSize {
-            what: format!("the shape {shape:?}"),
-            reason: format!("it has more than {} elements: use smaller parts", usize::MAX),
-        }),
+        None => Err(Error::limit(
+            format!("the shape {shape:?}"),
+            format!("it has more than {} elements: use smaller parts", usize::MAX),
+        )),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::methods::tensor_methods;
 use super::node::{Expr, Node, Source, Typed, View};
 use super::shape::{self, broadcast_strides, contiguous};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ShapeError};
 use cantus_base::listed::Listed;
 
 /// A change of strides and offset by a view.
@@ -240,10 +240,7 @@ pub(in crate::ops) fn with_last(typed: &Arc<Typed>, axis: usize) -> Arc<Typed> {
 /// An axis, counted from the end where it is negative.
 pub(in crate::ops) fn axis_of(axis: isize, rank: usize) -> Result<usize> {
     let place = if axis < 0 { axis + rank.cast_signed() } else { axis };
-    usize::try_from(place).ok().filter(|&place| place < rank).ok_or_else(|| Error::InvalidSize {
-        what: format!("axis {axis}"),
-        reason: format!("there are {rank} axes (0 to {}, or -1 to -{rank} from the end)", rank.saturating_sub(1)),
-    })
+    usize::try_from(place).ok().filter(|&place| place < rank).ok_or_else(|| ShapeError::Axis { axis, rank }.into())
 }
 
 /// Distinct axes; all of them for an empty list.
@@ -255,10 +252,7 @@ pub(in crate::ops) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>>
     for &axis in axes {
         let place = axis_of(axis, rank)?;
         if places.contains(&place) {
-            return Err(Error::InvalidSize {
-                what: format!("the axes {axes:?}"),
-                reason: "one occurs twice".to_owned(),
-            });
+            return Err(Error::shape(format!("the axes {axes:?}"), "one occurs twice"));
         }
         places.push(place);
     }
@@ -279,10 +273,10 @@ impl Expr {
     pub fn broadcast_to(&self, shape: &[usize]) -> Self {
         self.derived(|typed| {
             if shape::broadcast(&typed.shape, shape)? != shape {
-                return Err(Error::InvalidSize {
-                    what: format!("the shape {:?}", typed.shape),
-                    reason: format!("it does not broadcast to {shape:?}"),
-                });
+                return Err(Error::shape(
+                    format!("the shape {:?}", typed.shape),
+                    format!("it does not broadcast to {shape:?}"),
+                ));
             }
             Ok(broadcast_to(typed, shape))
         })
@@ -300,14 +294,10 @@ impl Expr {
     pub fn reshape(&self, shape: &[usize]) -> Self {
         self.derived(|typed| {
             if shape::count(shape)? != typed.count() {
-                return Err(Error::InvalidSize {
-                    what: format!("the shape {shape:?}"),
-                    reason: format!(
-                        "{:?} has {} elements, and a reshape keeps their number",
-                        typed.shape,
-                        typed.count()
-                    ),
-                });
+                return Err(Error::shape(
+                    format!("the shape {shape:?}"),
+                    format!("{:?} has {} elements, and a reshape keeps their number", typed.shape, typed.count()),
+                ));
             }
             Ok(reshaped(typed, shape))
         })
@@ -329,10 +319,10 @@ impl Expr {
             let mut sorted = order.clone();
             sorted.sort_unstable();
             if sorted != (0..rank).listed() {
-                return Err(Error::InvalidSize {
-                    what: format!("the axes {axes:?}"),
-                    reason: format!("each of the {rank} axes must occur exactly once"),
-                });
+                return Err(Error::shape(
+                    format!("the axes {axes:?}"),
+                    format!("each of the {rank} axes must occur exactly once"),
+                ));
             }
             Ok(permuted(typed, &order))
         })
@@ -351,10 +341,10 @@ impl Expr {
         self.derived(|typed| {
             let rank = typed.shape.len();
             if rank < 2 {
-                return Err(Error::InvalidSize {
-                    what: format!("the shape {:?}", typed.shape),
-                    reason: "a transpose needs at least two axes".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("the shape {:?}", typed.shape),
+                    "a transpose needs at least two axes",
+                ));
             }
             let mut order: Vec<usize> = (0..rank).listed();
             order.swap(rank - 2, rank - 1);
@@ -386,7 +376,7 @@ impl Expr {
     #[must_use]
     pub fn slice_steps(&self, ranges: &[Range<usize>], steps: &[usize]) -> Self {
         self.derived(|typed| {
-            let fault = |reason: String| Error::InvalidSize { what: format!("the slice {ranges:?}"), reason };
+            let fault = |reason: String| Error::shape(format!("the slice {ranges:?}"), reason);
             if ranges.len() > typed.shape.len() || ranges.len() != steps.len() {
                 return Err(fault(format!("{:?} has {} axes", typed.shape, typed.shape.len())));
             }
@@ -441,10 +431,7 @@ impl Expr {
             let place = axis_of(axis, typed.shape.len())?;
             let mut shape = typed.shape.clone();
             if shape.remove(place) != 1 {
-                return Err(Error::InvalidSize {
-                    what: format!("axis {axis} of {:?}", typed.shape),
-                    reason: "its length is not 1".to_owned(),
-                });
+                return Err(Error::shape(format!("axis {axis} of {:?}", typed.shape), "its length is not 1"));
             }
             Ok(reshaped(typed, &shape))
         })

@@ -53,10 +53,7 @@ impl Expr {
         float(other, "a convolution")?;
         self.beside(other)?;
         let (a, b) = (self.shape()?, other.shape()?);
-        let fault = |reason: &str| Error::InvalidSize {
-            what: format!("the convolution of {a:?} and {b:?}"),
-            reason: reason.to_owned(),
-        };
+        let fault = |reason: &str| Error::shape(format!("the convolution of {a:?} and {b:?}"), reason);
         let ([of_a @ .., n], [of_b @ .., m]) = (a, b) else { return Err(fault("both need at least one axis")) };
         let (n, m) = (*n, *m);
         if n == 0 || m == 0 {

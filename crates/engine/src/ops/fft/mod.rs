@@ -24,10 +24,7 @@ const LONGEST: usize = 1 << 29;
 fn float(expr: &Expr, what: &str) -> Result<()> {
     match expr.dtype()? {
         DType::F32 => Ok(()),
-        dtype => Err(Error::InvalidInput {
-            what: format!("{what} of {dtype}"),
-            reason: "it is for f32 (cast first)".to_owned(),
-        }),
+        dtype => Err(Error::dtype(format!("{what} of {dtype}"), "it is for f32 (cast first)")),
     }
 }
 
@@ -36,10 +33,10 @@ fn complex_axes(expr: &Expr, what: &str) -> Result<usize> {
     float(expr, what)?;
     match expr.shape()? {
         [axes @ .., 2] => Ok(axes.len()),
-        shape => Err(Error::InvalidSize {
-            what: format!("{what} of the shape {shape:?}"),
-            reason: "the last axis has two elements, the real and the imaginary part (real numbers: rfft)".to_owned(),
-        }),
+        shape => Err(Error::shape(
+            format!("{what} of the shape {shape:?}"),
+            "the last axis has two elements, the real and the imaginary part (real numbers: rfft)",
+        )),
     }
 }
 
@@ -47,10 +44,7 @@ fn length_checked(length: usize, what: &str) -> Result<()> {
     if (1..=LONGEST).contains(&length) {
         return Ok(());
     }
-    Err(Error::InvalidSize {
-        what: format!("{what} of {length} numbers"),
-        reason: format!("it takes 1 to {LONGEST} of them"),
-    })
+    Err(Error::shape(format!("{what} of {length} numbers"), format!("it takes 1 to {LONGEST} of them")))
 }
 
 /// Complex numbers with an axis moved behind the others, before their parts; or back.
@@ -260,10 +254,10 @@ impl Expr {
             length_checked(length, "irfft")?;
             let half = length / 2;
             if shape[axis] != half + 1 {
-                return Err(Error::InvalidSize {
-                    what: format!("irfft of {shape:?} to {length} numbers"),
-                    reason: format!("axis {axis} must have {} complex numbers", half + 1),
-                });
+                return Err(Error::shape(
+                    format!("irfft of {shape:?} to {length} numbers"),
+                    format!("axis {axis} must have {} complex numbers", half + 1),
+                ));
             }
             let rows = moved(self, axis, false);
             let of = rows.shape()?.to_vec();
@@ -323,10 +317,7 @@ impl Expr {
         let result = self.shape().and_then(|shape| {
             let axes = axes_of(axes, shape.len())?;
             let Some((&last, others)) = axes.split_last() else {
-                return Err(Error::InvalidSize {
-                    what: "rfftn of a number".to_owned(),
-                    reason: "it has no axis".to_owned(),
-                });
+                return Err(Error::shape("rfftn of a number", "it has no axis"));
             };
             let first = self.rfft(last.cast_signed());
             Ok(others.iter().rev().fold(first, |result, &axis| result.transformed(axis.cast_signed(), false)))
@@ -348,10 +339,7 @@ impl Expr {
         let result = complex_axes(self, "irfftn").and_then(|rank| {
             let axes = axes_of(axes, rank)?;
             let Some((&last, others)) = axes.split_last() else {
-                return Err(Error::InvalidSize {
-                    what: "irfftn of a number".to_owned(),
-                    reason: "it has no axis".to_owned(),
-                });
+                return Err(Error::shape("irfftn of a number", "it has no axis"));
             };
             let all = others.iter().fold(self.clone(), |result, &axis| result.transformed(axis.cast_signed(), true));
             Ok(all.irfft(length, last.cast_signed()))

@@ -64,10 +64,10 @@ impl Values {
             DType::I32 => Self::Signed(cast::<i32>(bytes).map(i64::from).collect()),
             DType::U32 => Self::Unsigned(cast::<u32>(bytes).map(u64::from).collect()),
             _ => {
-                return Err(Error::InvalidInput {
-                    what: format!("an operation of the host's on {dtype}"),
-                    reason: "it needs numbers of at least 32 bits (cast first)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("an operation of the host's on {dtype}"),
+                    "it needs numbers of at least 32 bits (cast first)",
+                ));
             }
         })
     }
@@ -179,7 +179,7 @@ impl Operation for Host {
 /// Computes on a thread of its own: who waits for it may be asked to go on before it ends.
 #[cfg(not(target_arch = "wasm32"))]
 async fn aside(compute: Arc<Compute>, values: Vec<Values>) -> Result<Values> {
-    let failed = |reason: String| Error::InvalidInput { what: "an operation of the host's".to_owned(), reason };
+    let failed = |reason: String| Error::invalid("an operation of the host's", reason);
     let (done, found) = futures_channel::oneshot::channel();
     let dropped = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = dropped.clone();

@@ -98,10 +98,10 @@ pub(super) fn contract(a: Term, b: Term, keep: impl Fn(Label) -> bool) -> Result
     let b = b.reduced(|label| keep(label) || of_a.contains(&label));
     let (dtype, other) = (a.expr.dtype()?, b.expr.dtype()?);
     if dtype != other {
-        return Err(Error::InvalidInput {
-            what: format!("a product of {dtype} and {other}"),
-            reason: "both must have the same dtype (cast first)".to_owned(),
-        });
+        return Err(Error::dtype(
+            format!("a product of {dtype} and {other}"),
+            "both must have the same dtype (cast first)",
+        ));
     }
     let (mut batch, mut summed, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for &label in &a.labels {

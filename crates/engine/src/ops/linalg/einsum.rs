@@ -23,7 +23,7 @@ struct Equation {
 }
 
 fn fault(equation: &str, reason: String) -> Error {
-    Error::InvalidInput { what: format!("the equation {equation:?}"), reason }
+    Error::invalid(format!("the equation {equation:?}"), reason)
 }
 
 /// The names in one part of an equation; those of an ellipsis stand for `more` axes.

@@ -110,10 +110,10 @@ fn solved_by_host(a: &Expr, b: &Expr) -> Result<Expr> {
     let sides_of_b = shape_of_matrices(&b, "the right side of solve")?;
     let (rank, n) = (shape.len(), shape[shape.len() - 1]);
     if sides_of_b[sides_of_b.len() - 2] != n {
-        return Err(Error::InvalidSize {
-            what: format!("solve of {shape:?} with the right side {right:?}"),
-            reason: format!("the right side must have {n} rows"),
-        });
+        return Err(Error::shape(
+            format!("solve of {shape:?} with the right side {right:?}"),
+            format!("the right side must have {n} rows"),
+        ));
     }
     let (left, right) = a.promoted(&a.state.clone()?, &a.beside(&b)?, "solve")?;
     let batch = broadcast(&shape[..rank - 2], &sides_of_b[..sides_of_b.len() - 2])?;

@@ -32,10 +32,7 @@ const BLOCK: usize = 32;
 /// The shape of float32 matrices.
 fn matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
     if expr.dtype()? != DType::F32 {
-        return Err(Error::InvalidInput {
-            what: format!("{what} of {}", expr.dtype()?),
-            reason: "it is for f32 (cast first)".to_owned(),
-        });
+        return Err(Error::dtype(format!("{what} of {}", expr.dtype()?), "it is for f32 (cast first)"));
     }
     shape_of_matrices(expr, what)
 }
@@ -44,10 +41,7 @@ fn matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
 fn shape_of_matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
     let shape = expr.shape()?;
     if shape.len() < 2 {
-        return Err(Error::InvalidSize {
-            what: format!("{what} of the shape {shape:?}"),
-            reason: "it needs matrices: at least two axes".to_owned(),
-        });
+        return Err(Error::shape(format!("{what} of the shape {shape:?}"), "it needs matrices: at least two axes"));
     }
     Ok(shape.to_vec())
 }
@@ -75,9 +69,8 @@ fn by_host(a: &Expr, which: Factorisation, what: &str) -> Result<Option<Vec<Expr
 
 /// The only part, or both, of what the host computed.
 fn parts<const N: usize>(found: Vec<Expr>) -> Result<[Expr; N]> {
-    found.try_into().map_err(|found: Vec<Expr>| Error::InvalidInput {
-        what: format!("{} parts of a factorisation", found.len()),
-        reason: format!("there are {N} (this is a fault of the library)"),
+    found.try_into().map_err(|found: Vec<Expr>| {
+        Error::fault(format!("{} parts of a factorisation", found.len()), format!("there are {N}"))
     })
 }
 
@@ -86,10 +79,10 @@ fn square(expr: &Expr, what: &str) -> Result<Vec<usize>> {
     let shape = expr.shape()?;
     match *shape {
         [.., rows, columns] if rows == columns => Ok(shape.to_vec()),
-        _ => Err(Error::InvalidSize {
-            what: format!("{what} of the shape {shape:?}"),
-            reason: "it needs square matrices: the last two axes must have equal lengths".to_owned(),
-        }),
+        _ => Err(Error::shape(
+            format!("{what} of the shape {shape:?}"),
+            "it needs square matrices: the last two axes must have equal lengths",
+        )),
     }
 }
 

@@ -38,10 +38,10 @@ impl Expr {
         for &(one, two) in axes {
             let (x, y) = (axis_of(one, a.len())?, axis_of(two, b.len())?);
             if a[x] != b[y] || gone.contains(&left[x]) || right[y] != name(a.len() + y) {
-                return Err(Error::InvalidSize {
-                    what: format!("tensordot of {a:?} and {b:?} over {axes:?}"),
-                    reason: "the axes of a pair must have equal lengths, and each axis may occur once".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("tensordot of {a:?} and {b:?} over {axes:?}"),
+                    "the axes of a pair must have equal lengths, and each axis may occur once",
+                ));
             }
             gone.push(left[x]);
             right[y] = left[x];

@@ -110,7 +110,7 @@ impl Csr {
         places: &[u32],
         values: &[f32],
     ) -> Result<Self> {
-        let fault = |reason: String| Error::InvalidInput { what: "a sparse matrix".to_owned(), reason };
+        let fault = |reason: String| Error::invalid("a sparse matrix", reason);
         let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else {
             return Err(fault("it needs one start more than it has rows".to_owned()));
         };
@@ -173,14 +173,14 @@ impl Csr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] unless there is one float32 for each entry, and the first mistake in the recorded expressions.
+    /// [`Error::Shape`] unless there is one float32 for each entry, and the first mistake in the recorded expressions.
     pub fn with_values(&self, values: impl Into<Expr>) -> Result<Self> {
         let values = values.into();
         if values.shape()? != self.columns.shape() || values.dtype()? != DType::F32 {
-            return Err(Error::InvalidSize {
-                what: format!("values of {} {:?}", values.dtype()?, values.shape()?),
-                reason: format!("there are {} entries, of f32", self.columns.len()),
-            });
+            return Err(Error::shape(
+                format!("values of {} {:?}", values.dtype()?, values.shape()?),
+                format!("there are {} entries, of f32", self.columns.len()),
+            ));
         }
         Ok(Self { values, ..self.clone() })
     }
@@ -207,16 +207,16 @@ impl Csr {
         let is_vector = shape.len() == 1;
         let matrix = if is_vector { dense.expand(-1) } else { dense.clone() };
         let &[height, width] = &matrices(&matrix, "a product with a sparse matrix")?[..] else {
-            return Err(Error::InvalidSize {
-                what: format!("a product of a sparse matrix with the shape {shape:?}"),
-                reason: "it must have one or two axes".to_owned(),
-            });
+            return Err(Error::shape(
+                format!("a product of a sparse matrix with the shape {shape:?}"),
+                "it must have one or two axes",
+            ));
         };
         if height != columns {
-            return Err(Error::InvalidSize {
-                what: format!("the product of a sparse matrix {:?} and {shape:?}", self.shape),
-                reason: format!("the left has {columns} columns, the right {height} rows: the numbers must be equal"),
-            });
+            return Err(Error::shape(
+                format!("the product of a sparse matrix {:?} and {shape:?}", self.shape),
+                format!("the left has {columns} columns, the right {height} rows: the numbers must be equal"),
+            ));
         }
         let of = |tensor: &Tensor| matrix.beside(&tensor.expr());
         let made = matrix.derived(|typed| {

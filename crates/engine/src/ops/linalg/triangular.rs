@@ -63,10 +63,10 @@ pub(super) fn aligned(a: &Expr, b: &Expr, what: &str) -> Result<(Expr, Expr, boo
     let sides_of_b = b.shape()?.to_vec();
     let (rank, n) = (shape.len(), shape[shape.len() - 1]);
     if sides_of_b[sides_of_b.len() - 2] != n {
-        return Err(Error::InvalidSize {
-            what: format!("{what} of {shape:?} with the right side {right:?}"),
-            reason: format!("the right side must have {n} rows"),
-        });
+        return Err(Error::shape(
+            format!("{what} of {shape:?} with the right side {right:?}"),
+            format!("the right side must have {n} rows"),
+        ));
     }
     a.beside(&b)?;
     let batch = broadcast(&shape[..rank - 2], &sides_of_b[..sides_of_b.len() - 2])?;

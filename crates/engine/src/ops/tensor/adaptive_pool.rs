@@ -45,10 +45,10 @@ impl Expr {
             let typed = self.state.as_ref().map_err(Clone::clone)?;
             let [_, _, height, width] = images(typed, "adaptive pooling")?;
             if size.contains(&0) || height == 0 || width == 0 {
-                return Err(Error::InvalidSize {
-                    what: format!("adaptive pooling of {:?} to {size:?}", typed.shape),
-                    reason: "images and results must have at least one row and one column".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("adaptive pooling of {:?} to {size:?}", typed.shape),
+                    "images and results must have at least one row and one column",
+                ));
             }
             // The kernel counts places times parts.
             [(height, size[0]), (width, size[1])]

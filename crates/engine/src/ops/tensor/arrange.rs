@@ -50,10 +50,8 @@ impl Expr {
         if let Ok(shape) = self.shape()
             && let Some(other) = others.iter().filter_map(|other| other.shape().ok()).find(|other| *other != shape)
         {
-            return self.failed(&Error::InvalidSize {
-                what: format!("a stack of {shape:?} and {other:?}"),
-                reason: "the shapes must be equal".to_owned(),
-            });
+            return self
+                .failed(&Error::shape(format!("a stack of {shape:?} and {other:?}"), "the shapes must be equal"));
         }
         let others: Vec<Self> = others.iter().map(|other| other.expand(axis)).listed();
         self.expand(axis).concat(&others, axis)
@@ -82,13 +80,10 @@ impl Expr {
                 self.derived(|typed| {
                     let axis = axis_of(axis, typed.shape.len())?;
                     if from != typed.shape[axis] {
-                        return Err(Error::InvalidSize {
-                            what: format!("a split into {lengths:?}"),
-                            reason: format!(
-                                "they add up to {from}, but axis {axis} has {} elements",
-                                typed.shape[axis]
-                            ),
-                        });
+                        return Err(Error::shape(
+                            format!("a split into {lengths:?}"),
+                            format!("they add up to {from}, but axis {axis} has {} elements", typed.shape[axis]),
+                        ));
                     }
                     let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).listed();
                     ranges[axis] = start..end;
@@ -153,10 +148,8 @@ impl Expr {
     pub fn roll(&self, shifts: &[isize], axes: &[isize]) -> Self {
         let mut result = self.clone();
         if shifts.len() != axes.len() {
-            return self.failed(&Error::InvalidSize {
-                what: format!("a roll by {shifts:?} along {axes:?}"),
-                reason: "it needs one shift per axis".to_owned(),
-            });
+            return self
+                .failed(&Error::shape(format!("a roll by {shifts:?} along {axes:?}"), "it needs one shift per axis"));
         }
         for (&shift, &axis) in shifts.iter().zip(axes) {
             let (axis, length) = match result.side(axis) {
@@ -225,10 +218,10 @@ impl Expr {
     pub fn one_hot(&self, classes: usize, dtype: DType) -> Self {
         let checked = self.derived(|typed| match is_whole(typed.dtype) {
             true => Ok(typed.clone()),
-            false => Err(Error::InvalidInput {
-                what: format!("one_hot of {}", typed.dtype),
-                reason: "it needs i32, u32 or narrower integers (cast first)".to_owned(),
-            }),
+            false => Err(Error::dtype(
+                format!("one_hot of {}", typed.dtype),
+                "it needs i32, u32 or narrower integers (cast first)",
+            )),
         });
         // As u32 a negative index is beyond every class.
         let class = Self::made(&self.engine, || places(&[classes]));
@@ -280,10 +273,7 @@ impl Expr {
     fn matrices(&self, what: &str) -> Result<Vec<usize>> {
         let shape = self.shape()?.to_vec();
         if shape.len() < 2 {
-            return Err(Error::InvalidSize {
-                what: format!("{what} of the shape {shape:?}"),
-                reason: "it needs at least two axes".to_owned(),
-            });
+            return Err(Error::shape(format!("{what} of the shape {shape:?}"), "it needs at least two axes"));
         }
         Ok(shape)
     }
@@ -347,10 +337,10 @@ impl Expr {
             if let Ok(shape) = side.shape()
                 && shape.len() != 1
             {
-                return self.failed(&Error::InvalidSize {
-                    what: format!("an outer product of the shape {shape:?}"),
-                    reason: "both sides must have one axis".to_owned(),
-                });
+                return self.failed(&Error::shape(
+                    format!("an outer product of the shape {shape:?}"),
+                    "both sides must have one axis",
+                ));
             }
         }
         self.expand(-1).binary(Binary::Mul, other)
@@ -371,10 +361,10 @@ impl Expr {
             let axis = axis_of(axis, typed.shape.len())?;
             let room = typed.shape[axis].checked_sub(size).filter(|_| step > 0 && size > 0);
             let Some(room) = room else {
-                return Err(Error::InvalidSize {
-                    what: format!("windows of {size} by steps of {step} along axis {axis} of {:?}", typed.shape),
-                    reason: "size and step must be at least 1, and a window must fit".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("windows of {size} by steps of {step} along axis {axis} of {:?}", typed.shape),
+                    "size and step must be at least 1, and a window must fit",
+                ));
             };
             Ok(windowed(typed, axis, [room / step + 1, step], [size, 1]))
         })
@@ -416,10 +406,7 @@ pub fn meshgrid(axes: &[Expr]) -> Vec<Expr> {
         .iter()
         .map(|axis| match axis.shape()? {
             [side] => Ok(*side),
-            shape => Err(Error::InvalidSize {
-                what: format!("an axis of a grid of the shape {shape:?}"),
-                reason: "it must have one axis".to_owned(),
-            }),
+            shape => Err(Error::shape(format!("an axis of a grid of the shape {shape:?}"), "it must have one axis")),
         })
         .try_listed();
     axes.iter()

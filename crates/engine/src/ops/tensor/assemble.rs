@@ -176,19 +176,18 @@ impl Expr {
                 let other = self.beside(other)?;
                 let alike = other.shape.len() == rank && (0..rank).all(|at| at == axis || other.shape[at] == shape[at]);
                 if !alike || other.dtype != first.dtype {
-                    return Err(Error::InvalidSize {
-                        what: format!(
-                            "concat of {} {:?} and {} {:?}",
-                            first.dtype, first.shape, other.dtype, other.shape
-                        ),
-                        reason: format!("the dtypes must be equal, and the shapes except along axis {axis}"),
-                    });
+                    return Err(Error::shape(
+                        format!("concat of {} {:?} and {} {:?}", first.dtype, first.shape, other.dtype, other.shape),
+                        format!("the dtypes must be equal, and the shapes except along axis {axis}"),
+                    ));
                 }
                 let mut at = vec![0; rank];
                 at[axis] = shape[axis];
-                shape[axis] = shape[axis].checked_add(other.shape[axis]).ok_or_else(|| Error::InvalidSize {
-                    what: format!("concat of {:?} and {:?}", first.shape, other.shape),
-                    reason: "it is too large to count".to_owned(),
+                shape[axis] = shape[axis].checked_add(other.shape[axis]).ok_or_else(|| {
+                    Error::limit(
+                        format!("concat of {:?} and {:?}", first.shape, other.shape),
+                        "it is too large to count",
+                    )
                 })?;
                 parts.push((other, at));
             }

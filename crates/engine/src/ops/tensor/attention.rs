@@ -293,10 +293,7 @@ impl Expr {
 
     fn attended(&self, key: &Self, value: &Self, attention: &Attention) -> Result<Self> {
         let (q, k, v) = (self.shape()?, key.shape()?, value.shape()?);
-        let fault = |reason: &str| Error::InvalidSize {
-            what: format!("attention of {q:?} to {k:?} with values {v:?}"),
-            reason: reason.to_owned(),
-        };
+        let fault = |reason: &str| Error::shape(format!("attention of {q:?} to {k:?} with values {v:?}"), reason);
         let (&[ref batch @ .., heads, queries, depth], &[ref of_key @ .., groups, keys, of_depth]) = (q, k) else {
             return Err(fault("it needs at least three axes: heads, positions, elements"));
         };
@@ -319,10 +316,10 @@ impl Expr {
         }
         let dtypes = [self.dtype()?, key.dtype()?, value.dtype()?];
         if dtypes.iter().any(|dtype| !is_float(*dtype) || *dtype != dtypes[0]) {
-            return Err(Error::InvalidInput {
-                what: format!("attention of {} to {} with values of {}", dtypes[0], dtypes[1], dtypes[2]),
-                reason: "all must be f32, f16 or bf16 (cast first)".to_owned(),
-            });
+            return Err(Error::dtype(
+                format!("attention of {} to {} with values of {}", dtypes[0], dtypes[1], dtypes[2]),
+                "all must be f32, f16 or bf16 (cast first)",
+            ));
         }
         let with = |sides: &[usize]| [batch, sides].concat();
         let mask = match &attention.mask {

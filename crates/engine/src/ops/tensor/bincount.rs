@@ -143,10 +143,10 @@ impl Expr {
     pub fn bincount(&self, bins: usize) -> Self {
         self.derived(|typed| {
             if !is_whole(typed.dtype) {
-                return Err(Error::InvalidInput {
-                    what: format!("bincount of {}", typed.dtype),
-                    reason: "it needs i32, u32 or narrower integers (cast first, or take a histogram)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("bincount of {}", typed.dtype),
+                    "it needs i32, u32 or narrower integers (cast first, or take a histogram)",
+                ));
             }
             if typed.shape.contains(&0) || bins == 0 {
                 return Ok(Typed::filled(0.0, &[bins], DType::U32));
@@ -170,10 +170,10 @@ impl Expr {
     pub fn histogram(&self, bins: usize, low: f64, high: f64) -> Self {
         let limits = || {
             if bins == 0 || !(low < high && (high - low).is_finite()) {
-                return Err(Error::InvalidInput {
-                    what: format!("a histogram of {bins} parts of {low}..={high}"),
-                    reason: "it needs at least one bin, and a range that is not empty".to_owned(),
-                });
+                return Err(Error::invalid(
+                    format!("a histogram of {bins} parts of {low}..={high}"),
+                    "it needs at least one bin, and a range that is not empty",
+                ));
             }
             self.shape().map(|shape| shape.iter().product::<usize>())
         };

@@ -185,7 +185,7 @@ impl Expr {
         weight.axes_are(N + 2, &format!("the weights of {what}"))?;
         let Spread { stride, padding, dilation, output_padding } = sizes;
         let (x, w) = (self.shape()?, weight.shape()?);
-        let fault = |reason: String| Error::InvalidSize { what: format!("{what} of {x:?} with weights {w:?}"), reason };
+        let fault = |reason: String| Error::shape(format!("{what} of {x:?} with weights {w:?}"), reason);
         if groups == 0 || x[1] % groups != 0 || w[0] != x[1] {
             return Err(fault(format!(
                 "{groups} groups of {} channels were given, but the weights are for {}",
@@ -233,10 +233,7 @@ impl Expr {
         if shape.len() == rank {
             return Ok(());
         }
-        Err(Error::InvalidSize {
-            what: what.to_owned(),
-            reason: format!("it needs {rank} axes, but the shape is {shape:?}"),
-        })
+        Err(Error::shape(what, format!("it needs {rank} axes, but the shape is {shape:?}")))
     }
 }
 

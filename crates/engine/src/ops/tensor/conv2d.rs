@@ -138,15 +138,13 @@ impl Expr {
             let w = self.beside(&weight)?;
             let [n, c, h, width] = images(x, "conv2d")?;
             let [outputs, per_group, kh, kw] = images(&w, "the weights of conv2d")?;
-            let fault = |reason: String| Error::InvalidSize {
-                what: format!("conv2d of {:?} with weights {:?}", x.shape, w.shape),
-                reason,
-            };
+            let fault =
+                |reason: String| Error::shape(format!("conv2d of {:?} with weights {:?}", x.shape, w.shape), reason);
             if x.dtype != w.dtype {
-                return Err(Error::InvalidInput {
-                    what: format!("conv2d of {} with weights {}", x.dtype, w.dtype),
-                    reason: "both must be f32, or both f16 (cast first)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("conv2d of {} with weights {}", x.dtype, w.dtype),
+                    "both must be f32, or both f16 (cast first)",
+                ));
             }
             if groups == 0 || c % groups != 0 || outputs % groups != 0 {
                 return Err(fault(format!("{groups} groups do not divide {c} and {outputs} channels")));

@@ -13,10 +13,10 @@ use crate::tensor::{DType, Kind};
 pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
     match shape::count(shape).map(u32::try_from)? {
         Ok(_) => Ok(Typed::of(Source::Indices, shape, DType::U32)),
-        Err(_) => Err(Error::InvalidSize {
-            what: format!("the shape {shape:?}"),
-            reason: "it has more elements than 32 bits count: use smaller parts".to_owned(),
-        }),
+        Err(_) => Err(Error::limit(
+            format!("the shape {shape:?}"),
+            "it has more elements than 32 bits count: use smaller parts",
+        )),
     }
 }
 
@@ -51,16 +51,13 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
     let count = ((stop - start) / step).ceil();
     let checked = Expr::made(engine, || {
         if !count.is_finite() || step == 0.0 || count > f64::from(u32::MAX) {
-            return Err(Error::InvalidSize {
-                what: format!("arange from {start} to {stop} by {step}"),
-                reason: "its length must fit into 32 bits, and the step must not be 0".to_owned(),
-            });
+            return Err(Error::limit(
+                format!("arange from {start} to {stop} by {step}"),
+                "its length must fit into 32 bits, and the step must not be 0",
+            ));
         }
         if dtype == DType::Bool {
-            return Err(Error::InvalidInput {
-                what: "arange of bool".to_owned(),
-                reason: "it needs numbers (cast the result)".to_owned(),
-            });
+            return Err(Error::dtype("arange of bool", "it needs numbers (cast the result)"));
         }
         places(&[count.max(0.0) as usize])
     });
@@ -80,10 +77,7 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
     let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
     let checked = Expr::made(engine, || {
         if dtype.kind() != Kind::Float {
-            return Err(Error::InvalidInput {
-                what: format!("linspace of {dtype}"),
-                reason: "it needs floats (use arange)".to_owned(),
-            });
+            return Err(Error::dtype(format!("linspace of {dtype}"), "it needs floats (use arange)"));
         }
         places(&[count])
     });

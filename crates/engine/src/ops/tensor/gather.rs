@@ -24,7 +24,7 @@ use crate::tensor::DType;
 
 impl Expr {
     /// Returns the elements at the indices, an i32 or u32 tensor, along an axis; the shape of the indices replaces the axis. Negative indices count from
-    /// the end. The device checks the indices: if one is out of range, reading a result computed from it returns [`Error::InvalidInput`], in captures
+    /// the end. The device checks the indices: if one is out of range, reading a result computed from it returns [`Error::Index`], in captures
     /// too. Devices that run operation graphs take the nearest element instead.
     ///
     /// ```
@@ -76,10 +76,10 @@ impl Expr {
         let table = table.into();
         match table.shape() {
             Ok([_, _]) => self.of(Ok(table.taken(&table.within(self, 0, "embedding"), 0))),
-            Ok(shape) => self.failed(&Error::InvalidSize {
-                what: format!("embedding from the shape {shape:?}"),
-                reason: "a table needs two axes: words, and the vector of each".to_owned(),
-            }),
+            Ok(shape) => self.failed(&Error::shape(
+                format!("embedding from the shape {shape:?}"),
+                "a table needs two axes: words, and the vector of each",
+            )),
             Err(error) => self.failed(&error),
         }
     }
@@ -108,10 +108,10 @@ impl Expr {
             let mut from = typed.shape.clone();
             from[axis] = 1;
             if index.shape.len() != rank {
-                return Err(Error::InvalidSize {
-                    what: format!("gather by {:?} from {:?}", index.shape, typed.shape),
-                    reason: "the index must have the same number of axes".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("gather by {:?} from {:?}", index.shape, typed.shape),
+                    "the index must have the same number of axes",
+                ));
             }
             let shape = broadcast(&from, &index.shape)?;
             let to = shape.clone();
@@ -230,17 +230,14 @@ fn gathered(
     spread: impl Fn(&[usize]) -> Vec<usize>,
 ) -> Result<Arc<Typed>> {
     if !is_whole(index.dtype) {
-        return Err(Error::InvalidInput {
-            what: format!("an index of {}", index.dtype),
-            reason: "it must be i32, u32 or a narrower integer (cast it)".to_owned(),
-        });
+        return Err(Error::dtype(
+            format!("an index of {}", index.dtype),
+            "it must be i32, u32 or a narrower integer (cast it)",
+        ));
     }
     let length = typed.shape[axis];
     if length == 0 && !shape.contains(&0) {
-        return Err(Error::InvalidSize {
-            what: format!("axis {axis} of {:?}", typed.shape),
-            reason: "it is empty".to_owned(),
-        });
+        return Err(Error::shape(format!("axis {axis} of {:?}", typed.shape), "it is empty"));
     }
     // The source must be in memory.
     let source = match &typed.node {

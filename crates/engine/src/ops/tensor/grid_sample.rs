@@ -116,24 +116,19 @@ impl Expr {
         self.derived(|typed| {
             let grid = self.beside(&grid)?;
             let [n, c, h, w] = images(typed, "grid_sample")?;
-            let fault = |reason: &str| Error::InvalidSize {
-                what: format!("grid_sample of {:?} by {:?}", typed.shape, grid.shape),
-                reason: reason.to_owned(),
-            };
+            let fault =
+                |reason: &str| Error::shape(format!("grid_sample of {:?} by {:?}", typed.shape, grid.shape), reason);
             let &[batch, rows, columns, 2] = &grid.shape[..] else {
                 return Err(fault("the grid must have the shape (images, height, width, 2)"));
             };
             if grid.dtype != DType::F32 {
-                return Err(Error::InvalidInput {
-                    what: format!("grid_sample by a grid of {}", grid.dtype),
-                    reason: "the grid must be f32 (cast it)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("grid_sample by a grid of {}", grid.dtype),
+                    "the grid must be f32 (cast it)",
+                ));
             }
             if matches!(by, Interpolation::BilinearAntialiased | Interpolation::BicubicAntialiased) {
-                return Err(Error::InvalidInput {
-                    what: format!("grid_sample by {by:?}"),
-                    reason: "it takes Nearest, Bilinear and Bicubic".to_owned(),
-                });
+                return Err(Error::invalid(format!("grid_sample by {by:?}"), "it takes Nearest, Bilinear and Bicubic"));
             }
             if batch != n || h == 0 || w == 0 || h.max(w) > 1_000_000 {
                 return Err(fault("each image needs a grid, and must have 1 to 10^6 rows and columns"));

@@ -54,8 +54,7 @@ impl Window {
 
     /// Height and width of the result: floor((size + 2 padding - dilation (window - 1) - 1) / stride) + 1.
     pub(super) fn output(&self, input: [usize; 2], kernel: [usize; 2]) -> Result<[usize; 2]> {
-        let fault =
-            |reason: String| Error::InvalidSize { what: format!("a window of {kernel:?} over {input:?}"), reason };
+        let fault = |reason: String| Error::shape(format!("a window of {kernel:?} over {input:?}"), reason);
         if kernel.contains(&0) || self.stride.contains(&0) || self.dilation.contains(&0) {
             return Err(fault("the window, its stride and its dilation must be at least 1".to_owned()));
         }
@@ -100,12 +99,9 @@ pub(super) const AXES: [(&str, Range<usize>); 4] =
 
 /// The sides of images, checked.
 pub(super) fn images(typed: &Typed, what: &str) -> Result<[usize; 4]> {
-    let fault = |reason: String| Error::InvalidSize { what: what.to_owned(), reason };
+    let fault = |reason: String| Error::shape(what, reason);
     if !is_float(typed.dtype) {
-        return Err(Error::InvalidInput {
-            what: format!("{what} of {}", typed.dtype),
-            reason: "it needs floats (cast first)".to_owned(),
-        });
+        return Err(Error::dtype(format!("{what} of {}", typed.dtype), "it needs floats (cast first)"));
     }
     <[usize; 4]>::try_from(&typed.shape[..]).map_err(|_| {
         fault(format!("it needs four axes (images, channels, height, width), but the shape is {:?}", typed.shape))

@@ -190,10 +190,10 @@ impl Expr {
         self.derived(|typed| {
             let sides = images(typed, "interpolate")?;
             if size.contains(&0) || sides[2..].contains(&0) {
-                return Err(Error::InvalidSize {
-                    what: format!("interpolate of {:?} to {size:?}", typed.shape),
-                    reason: "images must have at least one row and one column".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("interpolate of {:?} to {size:?}", typed.shape),
+                    "images must have at least one row and one column",
+                ));
             }
             let images = typed.widened();
             let mut shape = images.shape.clone();

@@ -55,13 +55,13 @@ impl KeyValueCache {
     /// Creates an empty cache for heads of this shape (…, key heads), with the given numbers of elements of a key and of a value, and room for `capacity`.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if there is no head or no element, and the errors of allocating a tensor.
+    /// [`Error::Shape`] if there is no head or no element, and the errors of allocating a tensor.
     pub async fn new_async(engine: &Engine, heads: &[usize], widths: [usize; 2], capacity: usize) -> Result<Self> {
         if heads.is_empty() || heads.contains(&0) || widths.contains(&0) {
-            return Err(Error::InvalidSize {
-                what: format!("a cache for heads of the shape {heads:?} and {widths:?} elements"),
-                reason: "it needs at least one axis, one head and one element".to_owned(),
-            });
+            return Err(Error::shape(
+                format!("a cache for heads of the shape {heads:?} and {widths:?} elements"),
+                "it needs at least one axis, one head and one element",
+            ));
         }
         let shape = |width: usize| [heads, &[capacity.max(1), width]].concat();
         Ok(Self {
@@ -85,17 +85,17 @@ impl KeyValueCache {
     /// Appends keys (…, key heads, positions, elements) and the same number of values. If that fails, the cache stays as it was.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] if shapes do not match the cache, [`Error::InvalidInput`] for dtypes other than float32, the first error in the
+    /// [`Error::Shape`] if shapes do not match the cache, [`Error::Dtype`] for dtypes other than float32, the first error in the
     /// recorded expressions, and the errors of [`Expr::eval_async`].
     pub async fn append_async(&mut self, keys: impl Into<Expr>, values: impl Into<Expr>) -> Result<()> {
         let (keys, values) = (keys.into(), values.into());
         let (new_keys, new_values) = (self.checked(&keys, &self.keys)?, self.checked(&values, &self.values)?);
         let count = |typed: &Typed| typed.shape[typed.shape.len() - 2];
         if count(&new_keys) != count(&new_values) {
-            return Err(Error::InvalidSize {
-                what: format!("keys {:?} and values {:?}", new_keys.shape, new_values.shape),
-                reason: "both must have the same number of positions".to_owned(),
-            });
+            return Err(Error::shape(
+                format!("keys {:?} and values {:?}", new_keys.shape, new_values.shape),
+                "both must have the same number of positions",
+            ));
         }
         if new_keys.shape.contains(&0) {
             return Ok(());
@@ -132,17 +132,14 @@ impl KeyValueCache {
         let (shape, own) = (&typed.shape, cache.shape());
         let rank = own.len();
         if typed.dtype != DType::F32 {
-            return Err(Error::InvalidInput {
-                what: format!("keys or values of {}", typed.dtype),
-                reason: "the cache holds f32 (cast first)".to_owned(),
-            });
+            return Err(Error::dtype(format!("keys or values of {}", typed.dtype), "the cache holds f32 (cast first)"));
         }
         let fits = shape.len() == rank && (0..rank).all(|axis| axis == rank - 2 || shape[axis] == own[axis]);
         if !fits {
-            return Err(Error::InvalidSize {
-                what: format!("keys or values {shape:?}"),
-                reason: format!("the cache has {own:?}: all axes must be equal except the last but one"),
-            });
+            return Err(Error::shape(
+                format!("keys or values {shape:?}"),
+                format!("the cache has {own:?}: all axes must be equal except the last but one"),
+            ));
         }
         Ok(typed)
     }

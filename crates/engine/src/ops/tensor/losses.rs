@@ -47,10 +47,8 @@ impl Expr {
     #[must_use]
     pub fn huber_loss(&self, target: impl Into<Self>, delta: f64) -> Self {
         if delta.is_nan() || delta <= 0.0 {
-            return self.failed(&Error::InvalidInput {
-                what: format!("huber_loss with a delta of {delta}"),
-                reason: "it is a positive number".to_owned(),
-            });
+            return self
+                .failed(&Error::invalid(format!("huber_loss with a delta of {delta}"), "it is a positive number"));
         }
         self.loss(&target.into(), "huber_loss", |x, target| {
             let distance = x.binary(Binary::Sub, target).abs();
@@ -131,10 +129,10 @@ impl Expr {
             let (x, t) = (self.shape()?, target.shape()?);
             let expected: Vec<usize> = x.iter().take(1).chain(x.iter().skip(2)).copied().listed();
             if x.len() < 2 || t != expected {
-                return Err(Error::InvalidSize {
-                    what: format!("a loss of {x:?} with targets {t:?}"),
-                    reason: "classes must be the second axis, and targets must have the other axes".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("a loss of {x:?} with targets {t:?}"),
+                    "classes must be the second axis, and targets must have the other axes",
+                ));
             }
             Ok(())
         };
@@ -169,10 +167,10 @@ impl Expr {
         let checked = self.derived(|typed| {
             let other = self.beside(&target)?;
             if typed.shape != other.shape {
-                return Err(Error::InvalidSize {
-                    what: format!("{what} of {:?} with targets {:?}", typed.shape, other.shape),
-                    reason: "the shapes must be equal".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("{what} of {:?} with targets {:?}", typed.shape, other.shape),
+                    "the shapes must be equal",
+                ));
             }
             Ok(typed.clone())
         });

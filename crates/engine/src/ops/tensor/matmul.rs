@@ -319,15 +319,12 @@ fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut
 
 /// Two operands as matrices that have a product: a vector on the left is a row, one on the right a column.
 fn matrices(a: &Arc<Typed>, b: &Arc<Typed>) -> Result<[Arc<Typed>; 2]> {
-    let fault = |reason: String| Error::InvalidSize {
-        what: format!("the matrix product of {:?} and {:?}", a.shape, b.shape),
-        reason,
-    };
+    let fault = |reason: String| Error::shape(format!("the matrix product of {:?} and {:?}", a.shape, b.shape), reason);
     if a.dtype != b.dtype || a.dtype == DType::Bool {
-        return Err(Error::InvalidInput {
-            what: format!("the matrix product of {} and {}", a.dtype, b.dtype),
-            reason: "both must be numbers of the same dtype (cast first)".to_owned(),
-        });
+        return Err(Error::dtype(
+            format!("the matrix product of {} and {}", a.dtype, b.dtype),
+            "both must be numbers of the same dtype (cast first)",
+        ));
     }
     let left = match a.shape[..] {
         [] => return Err(fault("both need at least one axis".to_owned())),

@@ -21,10 +21,10 @@ impl Expr {
         let normalised = self.channels("group_norm").and_then(|channels| {
             let shape = self.shape()?;
             if groups == 0 || channels % groups != 0 {
-                return Err(Error::InvalidSize {
-                    what: format!("group_norm of {shape:?}"),
-                    reason: format!("{groups} groups do not divide {channels} channels"),
-                });
+                return Err(Error::shape(
+                    format!("group_norm of {shape:?}"),
+                    format!("{groups} groups do not divide {channels} channels"),
+                ));
             }
             let rest = shape[1..].iter().product::<usize>() / groups;
             Ok(self.reshape(&[shape[0], groups, rest]).normalised(eps).reshape(shape))
@@ -91,10 +91,10 @@ impl Expr {
     fn by_channel(&self, numbers: &Self, what: &str) -> Result<Self> {
         let channels = self.channels(what)?;
         if numbers.shape()? != [channels] {
-            return Err(Error::InvalidSize {
-                what: format!("{what} by numbers of the shape {:?}", numbers.shape()?),
-                reason: format!("each of the {channels} channels needs one number"),
-            });
+            return Err(Error::shape(
+                format!("{what} by numbers of the shape {:?}", numbers.shape()?),
+                format!("each of the {channels} channels needs one number"),
+            ));
         }
         let mut shape = vec![1; self.shape()?.len() - 1];
         shape[0] = channels;
@@ -104,10 +104,10 @@ impl Expr {
     fn channels(&self, what: &str) -> Result<usize> {
         match self.shape()? {
             [_, channels, ..] => Ok(*channels),
-            shape => Err(Error::InvalidSize {
-                what: format!("{what} of the shape {shape:?}"),
-                reason: "the first two axes must be images and channels".to_owned(),
-            }),
+            shape => Err(Error::shape(
+                format!("{what} of the shape {shape:?}"),
+                "the first two axes must be images and channels",
+            )),
         }
     }
 }

@@ -58,12 +58,10 @@ impl Expr {
                 continue;
             }
             if before + after == side {
-                return self.failed(&Error::InvalidSize {
-                    what: format!("a padding of {widths:?}"),
-                    reason: format!(
-                        "axis {axis} is empty: pad it with a number, because there is nothing to mirror or repeat"
-                    ),
-                });
+                return self.failed(&Error::shape(
+                    format!("a padding of {widths:?}"),
+                    format!("axis {axis} is empty: pad it with a number, because there is nothing to mirror or repeat"),
+                ));
             }
             result = result.picked(axis, side, |place, length| {
                 let place = place.cast(crate::DType::I32).binary(Binary::Sub, before as f64);
@@ -83,14 +81,14 @@ impl Expr {
 
     fn padded_shape(&self, widths: &[(usize, usize)]) -> Result<Vec<usize>> {
         let shape = self.shape()?;
-        let fault = |reason: String| Error::InvalidSize { what: format!("a padding of {widths:?}"), reason };
+        let what = || format!("a padding of {widths:?}");
         if widths.len() != shape.len() {
-            return Err(fault(format!("it needs a pair for each of the {} axes", shape.len())));
+            return Err(Error::shape(what(), format!("it needs a pair for each of the {} axes", shape.len())));
         }
         let sides = shape.iter().zip(widths);
         let padded: Option<Vec<usize>> =
             sides.map(|(side, (before, after))| side.checked_add(*before)?.checked_add(*after)).try_listed();
-        padded.ok_or_else(|| fault("it is too large to count".to_owned()))
+        padded.ok_or_else(|| Error::limit(what(), "it is too large to count"))
     }
 
     /// Pads with a number.
@@ -133,9 +131,11 @@ impl Expr {
     #[must_use]
     pub fn pad_same(&self, kernel: &[usize], stride: &[usize], dilation: &[usize]) -> Self {
         let result = self.shape().and_then(|shape| {
-            let fault = |reason: &str| Error::InvalidSize {
-                what: format!("padding of {shape:?} for a window of {kernel:?} by {stride:?}, dilated by {dilation:?}"),
-                reason: reason.to_owned(),
+            let fault = |reason: &str| {
+                Error::shape(
+                    format!("padding of {shape:?} for a window of {kernel:?} by {stride:?}, dilated by {dilation:?}"),
+                    reason,
+                )
             };
             let axes = kernel.len();
             if stride.len() != axes || dilation.len() != axes || axes > shape.len() {

@@ -115,12 +115,9 @@ impl Expr {
             let output = window.output([h, w], kernel)?;
             for axis in 0..2 {
                 if window.padding[axis] * 2 > kernel[axis] {
-                    return Err(Error::InvalidSize {
-                        what: format!("a padding of {:?}", window.padding),
-                        reason: format!(
+                    return Err(Error::shape(format!("a padding of {:?}", window.padding), format!(
                             "it may be at most half of the window {kernel:?}; beyond that a window would hold only padding"
-                        ),
-                    });
+                        )));
                 }
             }
             let shape = vec![n, c, output[0], output[1]];

@@ -33,10 +33,7 @@ impl Expr {
     pub fn quantile(&self, q: f64, axis: Option<isize>, keep: bool) -> Self {
         self.in_float(|x| {
             if !(0.0..=1.0).contains(&q) {
-                return Err(Error::InvalidInput {
-                    what: format!("the quantile {q}"),
-                    reason: "it must be a number from 0 to 1".to_owned(),
-                });
+                return Err(Error::invalid(format!("the quantile {q}"), "it must be a number from 0 to 1"));
             }
             let axes: Vec<isize> = axis.into_iter().listed();
             let (count, shape) = (x.reduced_count(&axes)?, x.reduced_shape(&axes, keep)?);
@@ -45,10 +42,7 @@ impl Expr {
                 None => (x.reshape(&[count]), 0),
             };
             if count == 0 {
-                return Err(Error::InvalidSize {
-                    what: format!("a quantile of {:?}", x.shape()?),
-                    reason: "there is no element".to_owned(),
-                });
+                return Err(Error::shape(format!("a quantile of {:?}", x.shape()?), "there is no element"));
             }
             let sorted = x.sort(axis, false);
             let at = |place: usize| sorted.at(axis, place);

@@ -383,10 +383,10 @@ impl Expr {
             let (input, shape) = arranged(typed, &axes, keep);
             let dtype = if fold.finds() { DType::U32 } else { typed.dtype.computed() };
             if reduced == 0 && !matches!(fold, Fold::Sum | Fold::Prod) && !shape.contains(&0) {
-                return Err(Error::InvalidSize {
-                    what: format!("{fold:?} over the axes {axes:?} of {:?}", typed.shape),
-                    reason: "an empty axis has no greatest or least element".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("{fold:?} over the axes {axes:?} of {:?}", typed.shape),
+                    "an empty axis has no greatest or least element",
+                ));
             }
             if reduced == 0 || shape.contains(&0) {
                 let value = if fold == Fold::Prod { 1.0 } else { 0.0 };

@@ -36,9 +36,7 @@ impl Expr {
         let positions = positions.into();
         self.in_float(|x| {
             let shape = x.shape()?;
-            let fault = |reason: &str| {
-                Err(Error::InvalidSize { what: format!("rope of {shape:?}"), reason: reason.to_owned() })
-            };
+            let fault = |reason: &str| Err(Error::shape(format!("rope of {shape:?}"), reason));
             let [.., vectors, width] = *shape else {
                 return fault("it needs at least two axes: vectors and their elements");
             };
@@ -83,10 +81,10 @@ impl Expr {
     pub fn dropout(&self, p: f64, seed: u64) -> Self {
         let checked = self.derived(|typed| match (is_float(typed.dtype), (0.0..1.0).contains(&p)) {
             (true, true) => Ok(typed.clone()),
-            _ => Err(Error::InvalidInput {
-                what: format!("dropout of {} with a probability of {p}", typed.dtype),
-                reason: "it needs floats, and a probability from 0 to below 1".to_owned(),
-            }),
+            _ => Err(Error::invalid(
+                format!("dropout of {} with a probability of {p}", typed.dtype),
+                "it needs floats, and a probability from 0 to below 1",
+            )),
         });
         let shape = match checked.shape() {
             Ok(shape) => shape.to_vec(),

@@ -153,16 +153,10 @@ impl Expr {
     pub(super) fn rows(&self, rows: &Rows, axis: isize) -> Self {
         self.derived(|typed| {
             if !is_float(typed.dtype) {
-                return Err(Error::InvalidInput {
-                    what: format!("{} of {}", rows.name, typed.dtype),
-                    reason: "it needs floats (cast first)".to_owned(),
-                });
+                return Err(Error::dtype(format!("{} of {}", rows.name, typed.dtype), "it needs floats (cast first)"));
             }
             if rows.eps.is_nan() || rows.eps.is_infinite() || rows.eps < 0.0 {
-                return Err(Error::InvalidInput {
-                    what: format!("eps {}", rows.eps),
-                    reason: "it must not be negative".to_owned(),
-                });
+                return Err(Error::invalid(format!("eps {}", rows.eps), "it must not be negative"));
             }
             along_last(typed, axis, |input| {
                 let shape = input.shape.clone();

@@ -305,19 +305,17 @@ fn scattered(
     by: Option<Binary>,
 ) -> Result<Arc<Typed>> {
     if into.dtype != values.dtype || !is_whole(index.dtype) {
-        return Err(Error::InvalidInput {
-            what: format!("a scatter of {} to {} by an index of {}", values.dtype, into.dtype, index.dtype),
-            reason:
-                "elements and values must have the same dtype, and the index must be i32, u32 or narrower (cast them)"
-                    .to_owned(),
-        });
+        return Err(Error::dtype(
+            format!("a scatter of {} to {} by an index of {}", values.dtype, into.dtype, index.dtype),
+            "elements and values must have the same dtype, and the index must be i32, u32 or narrower (cast them)",
+        ));
     }
     let rank = into.shape.len();
-    let fault = || Error::InvalidSize {
-        what: format!("a scatter of {:?} to {:?} by {:?} along axis {axis}", values.shape, into.shape, index.shape),
-        reason:
-            "the index must have the same number of axes, and both must broadcast to the whole except along that axis"
-                .to_owned(),
+    let fault = || {
+        Error::shape(
+            format!("a scatter of {:?} to {:?} by {:?} along axis {axis}", values.shape, into.shape, index.shape),
+            "the index must have the same number of axes, and both must broadcast to the whole except along that axis",
+        )
     };
     if index.shape.len() != rank {
         return Err(fault());
@@ -483,17 +481,17 @@ impl Expr {
         self.derived(|typed| {
             let values = self.beside(&values)?;
             if values.dtype != typed.dtype {
-                return Err(Error::InvalidInput {
-                    what: format!("values of {} in a tensor of {}", values.dtype, typed.dtype),
-                    reason: "both must have the same dtype (cast one of them)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("values of {} in a tensor of {}", values.dtype, typed.dtype),
+                    "both must have the same dtype (cast one of them)",
+                ));
             }
             let shape = part.shape()?;
             if broadcast(&values.shape, shape)? != shape {
-                return Err(Error::InvalidSize {
-                    what: format!("values of the shape {:?}", values.shape),
-                    reason: format!("they do not broadcast to the part's shape {shape:?}"),
-                });
+                return Err(Error::shape(
+                    format!("values of the shape {:?}", values.shape),
+                    format!("they do not broadcast to the part's shape {shape:?}"),
+                ));
             }
             let rank = typed.shape.len();
             let mut at: Vec<usize> = ranges.iter().map(|range| range.start).listed();
@@ -518,10 +516,7 @@ impl Expr {
             let (index, values) = (self.beside(index)?, self.beside(values)?);
             let axis = axis_of(axis, typed.shape.len())?;
             let [count] = index.shape[..] else {
-                return Err(Error::InvalidSize {
-                    what: format!("an index of the shape {:?}", index.shape),
-                    reason: "it must have one axis".to_owned(),
-                });
+                return Err(Error::shape(format!("an index of the shape {:?}", index.shape), "it must have one axis"));
             };
             let mut shape = vec![1; typed.shape.len()];
             shape[axis] = count;

@@ -106,16 +106,16 @@ impl Expr {
             let values = self.beside(&values)?;
             let (Some((&length, rows)), Some((&count, of))) = (sorted.shape.split_last(), values.shape.split_last())
             else {
-                return Err(Error::InvalidSize {
-                    what: format!("searchsorted of {:?} in {:?}", values.shape, sorted.shape),
-                    reason: "both need at least one axis".to_owned(),
-                });
+                return Err(Error::shape(
+                    format!("searchsorted of {:?} in {:?}", values.shape, sorted.shape),
+                    "both need at least one axis",
+                ));
             };
             if sorted.dtype != values.dtype {
-                return Err(Error::InvalidInput {
-                    what: format!("searchsorted of {} in {}", values.dtype, sorted.dtype),
-                    reason: "both must have the same dtype (cast one of them)".to_owned(),
-                });
+                return Err(Error::dtype(
+                    format!("searchsorted of {} in {}", values.dtype, sorted.dtype),
+                    "both must have the same dtype (cast one of them)",
+                ));
             }
             if !host::is_wide(values.dtype) {
                 order(values.dtype)?;

@@ -41,10 +41,7 @@ const PARTS: usize = 64;
 pub(super) fn order(dtype: DType) -> Result<String> {
     match dtype.computed() {
         DType::F32 | DType::I32 | DType::U32 => Ok(format!("{}_order", family(dtype))),
-        _ => Err(Error::InvalidInput {
-            what: format!("an order of {dtype}"),
-            reason: "complex numbers have no order".to_owned(),
-        }),
+        _ => Err(Error::dtype(format!("an order of {dtype}"), "complex numbers have no order")),
     }
 }
 
@@ -354,10 +351,10 @@ impl Expr {
         let places = settled.derived(|typed| {
             let axis = axis_of(axis, typed.shape.len())?;
             if k > typed.shape[axis] {
-                return Err(Error::InvalidSize {
-                    what: format!("the {k} best of {:?} along axis {axis}", typed.shape),
-                    reason: format!("there are {} elements", typed.shape[axis]),
-                });
+                return Err(Error::shape(
+                    format!("the {k} best of {:?} along axis {axis}", typed.shape),
+                    format!("there are {} elements", typed.shape[axis]),
+                ));
             }
             if host::is_wide(typed.dtype) {
                 let all = with_last(&host::argsort(&to_last(typed, axis), largest), axis);

@@ -79,10 +79,7 @@ impl Expr {
             let magnitude = x.abs();
             Ok(match p {
                 _ if p.is_nan() => {
-                    return Err(Error::InvalidInput {
-                        what: "a norm of order NaN".to_owned(),
-                        reason: "the order must be a number or infinity".to_owned(),
-                    });
+                    return Err(Error::invalid("a norm of order NaN", "the order must be a number or infinity"));
                 }
                 0.0 => x.not_equal(0.0).cast(x.real_magnitude().dtype()?).sum(axes, keep),
                 1.0 => magnitude.sum(axes, keep),

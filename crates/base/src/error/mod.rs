@@ -1,6 +1,10 @@
-//! The one public error type. Each variant says what failed and what to do about it. Every crate returns it, and nothing outside tests panics. Variants
-//! tell causes apart for callers (`is_device_fault` decides whether the engine tries the next device, `is_input` what the program exits with); reasons are
-//! sentences for people and not meant to be compared.
+//! The one public error type. Each variant says what failed and what to do about it. Every crate returns it, and nothing outside tests panics. Variants, and
+//! the narrow enums in them (`kinds`), tell causes apart for callers: `is_device_fault` decides whether the engine tries the next device, `is_input` what the
+//! program exits with. Reasons are sentences for people; no code compares them (`tests/suite/errors.rs`).
+
+mod kinds;
+
+pub use kinds::{BindingError, DtypeError, IndexError, LimitError, OverrideError, ShapeError};
 
 use crate::listed::Listed;
 use std::sync::Arc;
@@ -33,12 +37,13 @@ pub enum Error {
         available: Vec<String>,
     },
     /// An override constant that does not exist, or a value that it cannot take.
-    #[error("the override \"{name}\" cannot be set: {reason}")]
+    #[error("the override \"{name}\" cannot be set: {fault}")]
     Override {
         /// The override's name.
         name: String,
         /// Why, and which overrides exist.
-        reason: String,
+        #[source]
+        fault: OverrideError,
     },
     /// The kernel uses something that this device or executor does not have.
     #[error("the kernel {kernel} cannot run on {device}: {construct}{}", on_new_line(.report))]
@@ -53,29 +58,58 @@ pub enum Error {
         report: String,
     },
     /// A binding was left out, is unknown, or does not fit what was bound to it.
-    #[error("the kernel {kernel}, binding \"{binding}\": {reason}")]
+    #[error("the kernel {kernel}, binding \"{binding}\": {fault}")]
     Binding {
         /// The kernel's name.
         kernel: String,
         /// The binding's name.
         binding: String,
         /// The mismatch, and what is expected.
-        reason: String,
+        #[source]
+        fault: BindingError,
     },
-    /// A size, shape or count is out of range.
-    #[error("{what}: {reason}")]
-    InvalidSize {
-        /// The thing that has the size.
-        what: String,
-        /// The size, the range, and what to do.
-        reason: String,
-    },
-    /// An argument or a file's content is not acceptable.
+    /// A dtype is wrong.
+    #[error("{0}")]
+    Dtype(#[from] DtypeError),
+    /// A shape, an axis or a number of elements is wrong.
+    #[error("{0}")]
+    Shape(#[from] ShapeError),
+    /// Something is larger than what holds it.
+    #[error("{0}")]
+    Limit(#[from] LimitError),
+    /// An index, a place or a range names nothing.
+    #[error("{0}")]
+    Index(#[from] IndexError),
+    /// An argument is not acceptable: its value, whatever its dtype and shape.
     #[error("{what}: {reason}")]
     InvalidInput {
-        /// The argument or file.
+        /// The argument.
         what: String,
         /// Why, and what is expected.
+        reason: String,
+    },
+    /// A file is damaged, is of another format than its name says, or cannot hold what is written to it.
+    #[error("{file}: {reason}")]
+    InvalidFile {
+        /// The file, or what was read from it.
+        file: String,
+        /// Why, and what is expected.
+        reason: String,
+    },
+    /// Something is in a state, or on a device, in which this cannot be done with it.
+    #[error("{what}: {reason}")]
+    InvalidState {
+        /// The thing.
+        what: String,
+        /// Its state, and what to do.
+        reason: String,
+    },
+    /// The library contradicts itself: a defect, to be reported.
+    #[error("{what}: {reason} (this is a fault of the library)")]
+    Fault {
+        /// The place.
+        what: String,
+        /// The contradiction.
         reason: String,
     },
     /// The engine's own memory limit would be exceeded.
@@ -245,6 +279,42 @@ impl SourcePlace {
     }
 }
 
+/// Constructors for errors that are a thing and a sentence about it.
+macro_rules! of_sentences {
+    ($($(#[$doc:meta])* $name:ident = |$what:ident, $reason:ident| $error:expr;)*) => {
+        impl Error {
+            $(
+                $(#[$doc])*
+                #[cold]
+                #[must_use]
+                pub fn $name(what: impl Into<String>, reason: impl Into<String>) -> Self {
+                    let ($what, $reason) = (what.into(), reason.into());
+                    $error
+                }
+            )*
+        }
+    };
+}
+
+of_sentences! {
+    /// Returns [`DtypeError::Refused`].
+    dtype = |what, reason| DtypeError::Refused { what, reason }.into();
+    /// Returns [`ShapeError::Unfit`].
+    shape = |what, reason| ShapeError::Unfit { what, reason }.into();
+    /// Returns [`LimitError::Beyond`].
+    limit = |what, reason| LimitError::Beyond { what, reason }.into();
+    /// Returns [`IndexError::Beyond`].
+    index = |what, reason| IndexError::Beyond { what, reason }.into();
+    /// Returns [`Error::InvalidInput`].
+    invalid = |what, reason| Self::InvalidInput { what, reason };
+    /// Returns [`Error::InvalidFile`].
+    file = |file, reason| Self::InvalidFile { file, reason };
+    /// Returns [`Error::InvalidState`].
+    state = |what, reason| Self::InvalidState { what, reason };
+    /// Returns [`Error::Fault`].
+    fault = |what, reason| Self::Fault { what, reason };
+}
+
 impl Error {
     /// Returns the place of the error in the kernel's text, if known.
     #[must_use]
@@ -264,14 +334,20 @@ impl Error {
             | Self::EntryPoint { .. }
             | Self::Override { .. }
             | Self::Binding { .. }
-            | Self::InvalidSize { .. }
+            | Self::Dtype(_)
+            | Self::Shape(_)
+            | Self::Limit(_)
+            | Self::Index(_)
             | Self::InvalidInput { .. }
+            | Self::InvalidFile { .. }
+            | Self::InvalidState { .. }
             | Self::AnotherEngine { .. }
             | Self::Config { .. }
             | Self::StoreOutOfRange { .. }
             | Self::Unreadable { .. } => true,
             Self::TensorLost { cause, .. } => cause.is_input(),
             Self::Unsupported { .. }
+            | Self::Fault { .. }
             | Self::MemoryLimit { .. }
             | Self::OutOfMemory { .. }
             | Self::NoDevice { .. }
