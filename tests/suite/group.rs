@@ -229,7 +229,10 @@ fn misuse_is_refused() {
     assert!(Group::open(&["nothing"]).is_err());
     let group = Group::new([cpu(), cpu()]).unwrap();
     for (width, height) in [(0, 3), (3, 0), (usize::MAX, 2)] {
-        assert!(matches!(group.field(&params(width, height)), Err(Error::Shape(_) | Error::Limit(_))), "{width} x {height}");
+        assert!(
+            matches!(group.field(&params(width, height)), Err(Error::Shape(_) | Error::Limit(_))),
+            "{width} x {height}"
+        );
     }
     assert!(matches!(group.field_into(&params(3, 3), &mut [0.0; 8]), Err(Error::Shape(_))));
     assert!(matches!(group.map(&[1.0_f32; 5], &[2, 3], |x| Ok(x.expr())), Err(Error::Shape(_))));

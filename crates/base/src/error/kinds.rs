@@ -1,4 +1,4 @@
-//! What is wrong with what a caller gave: narrow enums, one for each area, so that a program tells a wrong dtype, a wrong shape and a limit apart without
+//! Errors about what a caller gave: narrow enums, one for each area, so that a program tells a wrong dtype, a wrong shape and a limit apart without
 //! reading English. Cases that occur in many places carry their numbers; the last variant of an enum is a sentence.
 
 use super::Bytes;
@@ -88,7 +88,7 @@ pub enum LimitError {
         bytes: u64,
         /// The limit in bytes.
         limit: u64,
-        /// What to do, or empty.
+        /// The remedy, or empty.
         remedy: String,
     },
     /// Input takes more memory than the system gives.
@@ -100,7 +100,7 @@ pub enum LimitError {
         bytes: u64,
         /// The bytes that are free; `None` if the system refused them, which it may give another time.
         free: Option<u64>,
-        /// What to do, or empty.
+        /// The remedy, or empty.
         remedy: String,
     },
     /// A size is beyond what a device, a format or the library holds.
@@ -154,7 +154,7 @@ pub enum IndexError {
     },
 }
 
-/// What is wrong with a binding.
+/// A fault of a binding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindingError {
@@ -167,7 +167,7 @@ pub enum BindingError {
     /// The entry point has no such binding.
     #[error("{0}")]
     Unknown(String),
-    /// What was bound does not fit.
+    /// The tensor or value that was bound does not fit.
     #[error("{0}")]
     Unfit(String),
 }
@@ -178,7 +178,7 @@ impl From<String> for BindingError {
     }
 }
 
-/// What is wrong with an override constant.
+/// A fault of an override constant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OverrideError {

@@ -60,10 +60,7 @@ fn too_many_qubits_are_refused_with_what_they_take() {
                 [Compiled::new(&engine, &circuit, Precision::Single).err(), run(&engine, &circuit, &[], 1, 0).err()]
             {
                 let error = error.expect("an error");
-                assert!(
-                    matches!(error, Error::Limit(_)) && error.to_string().contains(takes),
-                    "{name}: {error}"
-                );
+                assert!(matches!(error, Error::Limit(_)) && error.to_string().contains(takes), "{name}: {error}");
             }
         }
     }

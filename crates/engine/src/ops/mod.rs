@@ -7,6 +7,8 @@ mod expr;
 #[cfg(feature = "wgsl")]
 mod fft;
 #[cfg(feature = "wgsl")]
+mod frame;
+#[cfg(feature = "wgsl")]
 mod host;
 #[cfg(feature = "wgsl")]
 mod linalg;

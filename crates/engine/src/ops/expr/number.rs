@@ -2,6 +2,7 @@
 //! `elementwise` has the functions themselves. Three types belong to a dtype: the one of the tensor, the one that the binding stores, and the one that a
 //! kernel computes in. They coincide for 32-bit numbers only.
 
+use crate::ops::frame::Frame;
 use crate::tensor::{DType, Kind};
 
 /// The WGSL type in which elements of a dtype are computed.
@@ -80,7 +81,7 @@ fn bits(dtype: DType) -> &'static str {
 }
 
 const HALVES: &str = cantus_shaders::tensor::ELEMENTWISE_HALVES;
-const PACKED: &str = cantus_shaders::tensor::ELEMENTWISE_PACKED;
+const PACKED: Frame<1> = Frame::new(cantus_shaders::tensor::ELEMENTWISE_PACKED, ["// REST"]);
 
 /// The kernel around `element(i)` for a dtype of which a word holds several.
 pub(in crate::ops) fn packed_frame(dtype: DType) -> String {
@@ -95,7 +96,7 @@ pub(in crate::ops) fn packed_frame(dtype: DType) -> String {
         "\nconst EACH = {each}u;\n\nfn bits(value: {}) -> u32 {{\n    return {};\n}}\n\n{}",
         scalar(dtype),
         bits(dtype),
-        PACKED.replace("    // REST\n", &rest)
+        PACKED.filled([Some(rest.trim_start())])
     )
 }
 

@@ -3,11 +3,12 @@
 //! unroll loops over registers.
 
 use super::tile;
+use crate::ops::frame::Frame;
 use cantus_base::listed::Listed;
 use std::f64::consts::TAU;
 use std::fmt::Write as _;
 
-const FRAME: &str = cantus_shaders::tensor::FFT;
+const FRAME: Frame<3> = Frame::new(cantus_shaders::tensor::FFT, ["// LOAD", "// BUTTERFLY", "// STORE"]);
 pub(super) const ROOT: &str = cantus_shaders::tensor::UNIT_ROOT;
 
 /// The greatest prime that has a pass.
@@ -88,7 +89,7 @@ pub(super) fn pass(radix: usize, is_first: bool) -> String {
         8 => eight(["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"], "z"),
         _ => odd(radix),
     };
-    let frame = FRAME.replace("// LOAD\n", &load).replace("// BUTTERFLY\n", &butterfly).replace("// STORE\n", &store);
+    let frame = FRAME.filled([Some(&load), Some(&butterfly), Some(&store)]);
     format!("\nconst RADIX = {radix}u;\n\n{ROOT}{frame}")
 }
 

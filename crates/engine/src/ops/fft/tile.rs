@@ -6,9 +6,10 @@ use std::f64::consts::TAU;
 use std::fmt::Write as _;
 
 use super::butterfly::{ROOT, eight, four};
+use crate::ops::frame::Frame;
 use cantus_base::listed::Listed;
 
-const FRAME: &str = cantus_shaders::tensor::FFT_TILE;
+const FRAME: Frame<1> = Frame::new(cantus_shaders::tensor::FFT_TILE, ["// STEPS"]);
 /// Numbers that an invocation holds.
 const EACH: usize = 16;
 /// The exponents of the greatest radix of the only pass over a row, and of one of several. The columns of the latter then lie side by side in 32 bytes.
@@ -62,7 +63,7 @@ impl Tile {
     pub(super) fn text(self) -> String {
         let Self { points, columns, .. } = self;
         let lanes = points * columns / EACH;
-        let frame = FRAME.replace("    // STEPS\n", &self.steps());
+        let frame = FRAME.filled([Some(self.steps().trim_start())]);
         format!("\nconst POINTS = {points}u;\nconst COLUMNS = {columns}u;\nconst LANES = {lanes}u;\n\n{ROOT}{frame}")
     }
 

@@ -11,6 +11,7 @@ use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::replay::KeyWords;
+use crate::ops::frame::Frame;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -78,6 +79,6 @@ pub(super) fn unpacked(packed: &Expr, from: usize, [rows, columns]: [usize; 2]) 
 }
 
 /// A frame with as many invocations as its matrices need.
-pub(super) fn lanes_for(frame: &str, elements: usize) -> String {
-    if elements <= 512 { frame.replace("const LANES = 256u;", "const LANES = 64u;") } else { frame.to_owned() }
+pub(super) fn lanes_for(frame: &Frame<1>, elements: usize) -> String {
+    frame.filled([(elements <= 512).then_some("64u")])
 }

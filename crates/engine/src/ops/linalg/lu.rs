@@ -16,12 +16,13 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::broadcast_to;
+use crate::ops::frame::Frame;
 use crate::ops::host::{Factorisation, factorised};
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-const FRAME: &str = cantus_shaders::tensor::LU_PANEL;
+const FRAME: Frame<1> = Frame::new(cantus_shaders::tensor::LU_PANEL, ["LANES"]);
 
 /// L and U in one, the row that came to each place, and the sign of that order.
 struct Factors {
@@ -42,7 +43,7 @@ fn factored(a: &Expr) -> Result<Factors> {
     if n <= BLOCK {
         let kernel = MatrixKernel {
             name: "lu_panel",
-            frame: lanes_for(FRAME, m * n),
+            frame: lanes_for(&FRAME, m * n),
             words: vec![word(m)?, word(n)?],
             inputs: vec![("element", a.state.clone()?)],
             workgroups: [product(batch), 1, 1],

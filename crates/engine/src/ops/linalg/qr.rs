@@ -8,11 +8,12 @@ use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::word;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::product;
+use crate::ops::frame::Frame;
 use crate::ops::host::Factorisation;
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
 
-const FRAME: &str = cantus_shaders::tensor::QR_PANEL;
+const FRAME: Frame<1> = Frame::new(cantus_shaders::tensor::QR_PANEL, ["LANES"]);
 
 /// The vectors of the reflections, what joins them, and R.
 struct Reflections {
@@ -33,7 +34,7 @@ fn factored(a: &Expr) -> Result<Reflections> {
     if n <= BLOCK {
         let kernel = MatrixKernel {
             name: "qr_panel",
-            frame: lanes_for(FRAME, m * n),
+            frame: lanes_for(&FRAME, m * n),
             words: vec![word(m)?, word(n)?],
             inputs: vec![("element", a.state.clone()?)],
             workgroups: [product(batch), 1, 1],

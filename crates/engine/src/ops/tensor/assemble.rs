@@ -18,10 +18,11 @@ use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{broadcast_strides, contiguous};
 use crate::ops::expr::view::axis_of;
+use crate::ops::frame::Frame;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-const ASSEMBLE: &str = cantus_shaders::tensor::ASSEMBLE;
+const ASSEMBLE: Frame<1> = Frame::new(cantus_shaders::tensor::ASSEMBLE, ["// PARTS"]);
 
 /// The parts of a tensor: expressions, and the first index of each along every axis.
 struct Assemble {
@@ -137,7 +138,7 @@ async fn place_all(engine: &Engine, parts: &[(Arc<Typed>, &[usize])], target: &T
             "    if i < {count} {{\n        y[place{number}(i)] = element{number}(i);\n        return;\n    }}\n    i -= {count};\n"
         );
     }
-    let body = format!("\n{}", ASSEMBLE.replace("    // PARTS\n", &statements));
+    let body = format!("\n{}", ASSEMBLE.filled([Some(statements.trim_start())]));
     let count: usize = parts.iter().map(|(part, _)| part.count()).sum();
     let workgroups = [count.div_ceil(256), 1, 1];
     let output = stored(target.dtype());

@@ -1,11 +1,12 @@
 //! Normalisation by mean and deviation.
 
-use super::rows::{Frame, Rows};
+use super::rows::Rows;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
+use crate::ops::frame::Frame;
 
-const LAYER_NORM: &str = cantus_shaders::tensor::LAYER_NORM;
+const LAYER_NORM: Frame<1> = Frame::new(cantus_shaders::tensor::LAYER_NORM, ["LANES"]);
 
 impl Expr {
     /// Returns (x - mean) / sqrt(variance + eps) along the last axis, times `gain`, plus `bias` (Ba, Kiros and Hinton, 2016).
@@ -24,7 +25,8 @@ impl Expr {
 
     /// (x - mean) / sqrt(variance + eps) along the last axis.
     pub(super) fn normalised(&self, eps: f32) -> Self {
-        self.rows(&Rows { name: "layer_norm", frame: Frame { text: LAYER_NORM, on: None }, eps }, -1)
+        let frame = |lanes: Option<&str>| LAYER_NORM.filled([lanes]);
+        self.rows(&Rows { name: "layer_norm", frame, is_logarithm: false, eps }, -1)
     }
 }
 

@@ -22,13 +22,18 @@ use crate::ops::expr::operation::{Call, Composed, Epilogue, Operation, looped};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{broadcast, contiguous, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
+use crate::ops::frame::Frame;
 use crate::ops::host;
 use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-const MATMUL: &str = cantus_shaders::tensor::MATMUL;
-const MATMUL_COOPERATIVE: &str = cantus_shaders::tensor::MATMUL_COOPERATIVE;
+const MATMUL: Frame<8> = Frame::new(
+    cantus_shaders::tensor::MATMUL,
+    ["SIDE", "DEPTH", "PARTS", "A_ALONG_K", "B_ALONG_COLUMNS", "// SUMS", "// STEP", "// STORE"],
+);
+const MATMUL_COOPERATIVE: Frame<2> =
+    Frame::new(cantus_shaders::tensor::MATMUL_COOPERATIVE, ["A_ALONG_K", "B_ALONG_COLUMNS"]);
 /// Rows and columns of its tile.
 const COOPERATIVE_TILE: usize = 64;
 
@@ -95,7 +100,7 @@ fn unwidened(typed: Arc<Typed>) -> Arc<Typed> {
 }
 
 /// The tiled kernel for invocations with `parts` x `parts` blocks of 4 x 4 values: WGSL's compilers do not unroll loops over registers.
-fn tiled([side, depth, parts]: [usize; 3]) -> String {
+fn tiled([side, depth, parts]: [usize; 3], [a, b]: [Option<&str>; 2]) -> String {
     let (mut sums, mut step, mut store) = (String::new(), String::new(), String::new());
     let line = |text: &mut String, line: String| *text += &format!("{line}\n");
     for part in 0..parts {
@@ -113,28 +118,19 @@ fn tiled([side, depth, parts]: [usize; 3]) -> String {
             line(&mut store, format!("store_row(batch, to_row + {row}u, to_column + {column}u, {sum});"));
         }
     }
-    MATMUL
-        .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
-        .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;"))
-        .replace("const PARTS = 1u;", &format!("const PARTS = {parts}u;"))
-        .replace("// SUMS\n", &sums)
-        .replace("// STEP\n", &step)
-        .replace("// STORE\n", &store)
+    let [side, depth, parts] = [side, depth, parts].map(|count| format!("{count}u"));
+    let sizes = [&side, &depth, &parts].map(|size| Some(size.as_str()));
+    let [side, depth, parts] = sizes;
+    MATMUL.filled([side, depth, parts, a, b, Some(&sums), Some(&step), Some(&store)])
 }
 
-/// The kernel for operands of which some are transposed, and for other numbers than f32.
-fn suited(mut frame: String, [a_transposed, b_transposed]: [bool; 2], number: &str) -> String {
-    if a_transposed {
-        frame = frame.replace("const A_ALONG_K = true;", "const A_ALONG_K = false;");
+/// The kernel for other numbers than f32.
+fn of_numbers(frame: String, number: &str) -> String {
+    if number == "f32" {
+        return frame;
     }
-    if b_transposed {
-        frame = frame.replace("const B_ALONG_COLUMNS = true;", "const B_ALONG_COLUMNS = false;");
-    }
-    if number != "f32" {
-        let (vector, zero) = (format!("vec4{}", &number[..1]), format!("return {number}()"));
-        frame = frame.replace("vec4f", &vector).replace("return 0.0", &zero).replace("f32", number);
-    }
-    frame
+    let (vector, zero) = (format!("vec4{}", &number[..1]), format!("return {number}()"));
+    frame.replace("vec4f", &vector).replace("return 0.0", &zero).replace("f32", number)
 }
 
 /// The device's native product, if it has one. Narrow operands that it does not multiply as they are get widened once.
@@ -227,11 +223,13 @@ impl Matmul {
             DType::U32 => "u32",
             _ => "f32",
         };
+        // Those that are transposed are read along the other axis.
+        let along = transposed.map(|transposed| transposed.then_some("false"));
         let frame = match cooperative {
-            true => MATMUL_COOPERATIVE.to_owned(),
-            false => tiled([side, usize::from(depth), parts]),
+            true => MATMUL_COOPERATIVE.filled(along),
+            false => tiled([side, usize::from(depth), parts], along),
         };
-        let text = suited(frame, transposed, number);
+        let text = of_numbers(frame, number);
         let body = format!(
             "{enabled}\nfn store(batch: u32, row: u32, column: u32, value: {number}) {{\n    \
              y[(batch * words[0].x + row) * words[0].y + column] = {value};\n}}\n\n{text}"

@@ -16,9 +16,10 @@ use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
+use crate::ops::frame::Frame;
 use crate::tensor::DType;
 
-const POOL2D: &str = cantus_shaders::tensor::POOL2D;
+const POOL2D: Frame<1> = Frame::new(cantus_shaders::tensor::POOL2D, ["MEAN"]);
 
 struct Pool2d {
     input: Arc<Typed>,
@@ -65,10 +66,7 @@ impl Pool2d {
         let mut writer = Writer::new(&words(sizes.as_flattened())?);
         writer.function("load_x", &x, &x.shape, &AXES, None)?;
         let (text, dtype) = store(&mut writer, call)?;
-        let body = match shape.mean {
-            Some(_) => text + &POOL2D.replace("const MEAN = false;", "const MEAN = true;"),
-            None => text + POOL2D,
-        };
+        let body = text + &POOL2D.filled([shape.mean.map(|_| "true")]);
         let output = call.output(&writer, dtype, "pool2d").await?;
         let workgroups = [(height * width).div_ceil(64), channels, images];
         let rounds = looped(shape.kernel[0], looped(shape.kernel[1], 0));

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::fold::folded;
-use super::rows::for_length;
+use super::rows::lanes_for;
 use super::sort::number;
 use crate::backend::BoxFuture;
 #[cfg(feature = "graph")]
@@ -25,13 +25,14 @@ use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
+use crate::ops::frame::Frame;
 use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::{DType, Kind};
 use cantus_base::listed::Listed;
 
 /// Elements of a row from which on it takes workgroups of 1024 on the CPU.
 const LONG: usize = 1 << 14;
-const ROWS: &str = cantus_shaders::tensor::REDUCE_ROWS;
+const ROWS: Frame<1> = Frame::new(cantus_shaders::tensor::REDUCE_ROWS, ["LANES"]);
 const COLUMNS: &str = cantus_shaders::tensor::REDUCE_COLUMNS;
 
 /// The function that combines elements in a reduction.
@@ -86,14 +87,14 @@ const HALF_EMPTY: usize = 256;
 
 /// Returns the frame of a workgroup for each part of a row.
 fn frame(machine: Machine, part: usize) -> String {
-    match machine {
+    ROWS.filled([match machine {
         // The processor reads long runs faster than many short ones, of 4 KiB than of 1.
-        Machine::Cpu if part >= LONG => ROWS.replace("const LANES = 256u;", "const LANES = 1024u;"),
+        Machine::Cpu if part >= LONG => Some("1024u"),
         // Software GPUs spend their time on barriers.
-        Machine::Lanes => for_length(ROWS, part, machine),
-        _ if part <= HALF_EMPTY => ROWS.replace("const LANES = 256u;", "const LANES = 64u;"),
-        _ => ROWS.to_owned(),
-    }
+        Machine::Lanes => lanes_for(part, machine),
+        _ if part <= HALF_EMPTY => Some("64u"),
+        _ => None,
+    }])
 }
 
 /// The parts into which a reduction is cut.

@@ -1,11 +1,12 @@
 //! Normalisation by the root of the mean square.
 
-use super::rows::{Frame, Rows};
+use super::rows::Rows;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
+use crate::ops::frame::Frame;
 
-const RMS_NORM: &str = cantus_shaders::tensor::RMS_NORM;
+const RMS_NORM: Frame<1> = Frame::new(cantus_shaders::tensor::RMS_NORM, ["LANES"]);
 
 impl Expr {
     /// Returns x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
@@ -19,8 +20,8 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn rms_norm(&self, gain: impl Into<Self>, eps: f32) -> Self {
-        self.rows(&Rows { name: "rms_norm", frame: Frame { text: RMS_NORM, on: None }, eps }, -1)
-            .binary(Binary::Mul, gain.into())
+        let frame = |lanes: Option<&str>| RMS_NORM.filled([lanes]);
+        self.rows(&Rows { name: "rms_norm", frame, is_logarithm: false, eps }, -1).binary(Binary::Mul, gain.into())
     }
 }
 

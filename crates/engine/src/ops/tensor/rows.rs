@@ -23,31 +23,27 @@ use crate::ops::expr::view::along_last;
 use crate::ops::tune::Machine;
 use crate::tensor::DType;
 
-/// A frame's text, and which of its switches is on.
-#[derive(Clone, Copy)]
-pub(super) struct Frame {
-    pub(super) text: &'static str,
-    pub(super) on: Option<&'static str>,
-}
-
 /// A frame that makes a row of a row: the last axis.
 #[derive(Clone)]
 pub(super) struct Rows {
     /// The frame's name.
     pub(super) name: &'static str,
-    /// The frame's text. Given: `element(row, place)`, `store(row, place, value)`, `words[0]` = (rows, length of a row, bits of eps).
-    pub(super) frame: Frame,
+    /// The frame's text, with that number of invocations for a row. Given: `element(row, place)`, `store(row, place, value)`, `words[0]` = (rows, length of a
+    /// row, bits of eps).
+    pub(super) frame: fn(lanes: Option<&str>) -> String,
+    /// The logarithm of softmax.
+    pub(super) is_logarithm: bool,
     pub(super) eps: f32,
 }
 
 impl Rows {
     /// The frame as a function that devices may compute natively.
     fn function(&self) -> Option<RowFunction> {
-        Some(match (self.name, self.frame.on) {
-            ("softmax", None) => RowFunction::Softmax,
-            ("softmax", Some(LOGARITHM)) => RowFunction::LogSoftmax,
-            ("layer_norm", None) => RowFunction::LayerNorm(self.eps.to_bits()),
-            ("rms_norm", None) => RowFunction::RmsNorm(self.eps.to_bits()),
+        Some(match (self.name, self.is_logarithm) {
+            ("softmax", false) => RowFunction::Softmax,
+            ("softmax", true) => RowFunction::LogSoftmax,
+            ("layer_norm", false) => RowFunction::LayerNorm(self.eps.to_bits()),
+            ("rms_norm", false) => RowFunction::RmsNorm(self.eps.to_bits()),
             _ => return None,
         })
     }
@@ -68,7 +64,7 @@ impl Operation for RowsOf {
     }
 
     fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.rows.name, self.rows.frame.on, self.rows.eps.to_bits()).hash(words);
+        (self.rows.name, self.rows.is_logarithm, self.rows.eps.to_bits()).hash(words);
         true
     }
 
@@ -78,7 +74,7 @@ impl Operation for RowsOf {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let Rows { name, frame, eps } = &self.rows;
+            let Rows { name, frame, eps, .. } = &self.rows;
             if let Some(function) = self.rows.function() {
                 let after = call.epilogue.map(|epilogue| (epilogue.typed, epilogue.of));
                 let input = lowered(&self.input);
@@ -92,7 +88,6 @@ impl Operation for RowsOf {
                     return call.followed(rows).await;
                 }
             }
-            let frame = frame.on.map_or_else(|| frame.text.to_owned(), |switch| enabled(frame.text, switch));
             let input = call.slim(&self.input).await?;
             let rank = input.shape.len();
             let length = input.shape[rank - 1];
@@ -103,7 +98,7 @@ impl Operation for RowsOf {
             writer.function("element", &input, &input.shape, &groups, None)?;
             let (value, dtype) = call.finished(&mut writer, "value", &groups)?;
             let machine = call.engine.shared().machine(writer.tensors().first());
-            let frame = for_length(&frame, length, machine);
+            let frame = frame(lanes_for(length, machine));
             let body = format!(
                 "\nfn store(row: u32, place: u32, value: f32) {{ y[row * words[0].y + place] = {value}; }}\n\n{frame}"
             );
@@ -124,28 +119,14 @@ impl Operation for RowsOf {
     }
 }
 
-/// The switch of softmax.
-pub(super) const LOGARITHM: &str = "LOGARITHM";
-
-/// A frame with one of its switches on.
-fn enabled(frame: &str, switch: &str) -> String {
-    frame.replace(&format!("const {switch} = false;"), &format!("const {switch} = true;"))
-}
-
-/// A frame with as many invocations for a row as its length and the kind of device ask for: a short row keeps few of them busy, and what imitates a GPU
-/// spends its time on barriers, which it takes invocation by invocation.
-pub(super) fn for_length(frame: &str, length: usize, machine: Machine) -> String {
-    let lanes = match (machine, length) {
-        (Machine::Lanes, ..=1024) => 16,
-        (Machine::Lanes, ..=8192) | (Machine::Discrete | Machine::Matrices | Machine::Gpu, ..=1024) => 64,
-        _ => return frame.to_owned(),
-    };
-    for lines in ["const LANES = 256u;", "const LANES = 64u;"] {
-        if frame.contains(lines) {
-            return frame.replace(lines, &format!("const LANES = {lanes}u;"));
-        }
+/// The invocations for a row of that length, if the frame's own number does not suit the kind of device: a short row keeps few of them busy, and what
+/// imitates a GPU spends its time on barriers, which it takes invocation by invocation.
+pub(super) fn lanes_for(length: usize, machine: Machine) -> Option<&'static str> {
+    match (machine, length) {
+        (Machine::Lanes, ..=1024) => Some("16u"),
+        (Machine::Lanes, ..=8192) | (Machine::Discrete | Machine::Matrices | Machine::Gpu, ..=1024) => Some("64u"),
+        _ => None,
     }
-    frame.to_owned()
 }
 
 impl Expr {

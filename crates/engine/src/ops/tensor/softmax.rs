@@ -1,10 +1,11 @@
 //! Softmax and its logarithm.
 
-use super::rows::{Frame, LOGARITHM, Rows};
+use super::rows::Rows;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
+use crate::ops::frame::Frame;
 
-const SOFTMAX: &str = cantus_shaders::tensor::SOFTMAX;
+const SOFTMAX: Frame<2> = Frame::new(cantus_shaders::tensor::SOFTMAX, ["LANES", "LOGARITHM"]);
 
 impl Expr {
     /// Returns e^x divided by the sum of e^x along an axis.
@@ -18,7 +19,8 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn softmax(&self, axis: isize) -> Self {
-        self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: None }, eps: 0.0 }, axis)
+        let frame = |lanes: Option<&str>| SOFTMAX.filled([lanes, None]);
+        self.rows(&Rows { name: "softmax", frame, is_logarithm: false, eps: 0.0 }, axis)
     }
 
     /// Returns the logarithm of [`Expr::softmax`], more accurately than by taking it afterwards.
@@ -31,7 +33,8 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn log_softmax(&self, axis: isize) -> Self {
-        self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: Some(LOGARITHM) }, eps: 0.0 }, axis)
+        let frame = |lanes: Option<&str>| SOFTMAX.filled([lanes, Some("true")]);
+        self.rows(&Rows { name: "softmax", frame, is_logarithm: true, eps: 0.0 }, axis)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::digits::{Keys, LONGEST};
 use super::order::Order;
-use super::rows::for_length;
+use super::rows::lanes_for;
 use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, Number, SortShape};
 use crate::engine::{Engine, Tensor};
@@ -22,11 +22,12 @@ use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::{contiguous, product};
 use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
+use crate::ops::frame::Frame;
 use crate::ops::host;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
-const FIRST: &str = cantus_shaders::tensor::FIRST_OF_ROWS;
+const FIRST: Frame<1> = Frame::new(cantus_shaders::tensor::FIRST_OF_ROWS, ["LANES"]);
 /// The greatest number of elements per row that are found without sorting: each invocation keeps its own.
 const FEW: usize = 16;
 /// A slice from the start of sorted rows is found without sorting them if it asks for at most `MOST_BEGUN` elements of a row, and for at most one in
@@ -70,7 +71,7 @@ impl Sort {
         shape: &[usize],
     ) -> Result<Tensor> {
         let near = writer.tensors().first().cloned();
-        let frame = for_length(FIRST, length.div_ceil(parts), engine.shared().machine(near.as_ref()));
+        let frame = FIRST.filled([lanes_for(length.div_ceil(parts), engine.shared().machine(near.as_ref()))]);
         let body = format!("{functions}\nconst KEEP = {}u;\n{frame}", self.keep);
         let found = engine.output_async(near.as_ref(), DType::U32, shape, "topk").await?;
         let workgroups = [parts, rows, 1];
