@@ -233,7 +233,7 @@ impl Engine {
     /// An f32 tensor of values in row-major order.
     ///
     /// # Errors
-    /// `InvalidInput` when the shape's product is not the number of values.
+    /// `Shape` when the shape's product is not the number of values.
     pub async fn tensor(&self, values: Vec<f32>, shape: Vec<u64>) -> Result<Arc<Tensor>> {
         let (engine, shape) = (self.inner.clone(), sides(&shape)?);
         Ok(Tensor::shared(off_thread(move || engine.tensor_from(&values, &shape)).await?))
@@ -279,8 +279,8 @@ impl Engine {
     /// by `finish`.
     ///
     /// # Errors
-    /// `Binding` for bindings that are missing, unknown or do not fit; `InvalidInput` for empty or too large dispatches; `Unsupported`,
-    /// `OutOfMemory` or `Device` when no device takes it.
+    /// `Binding` for bindings that are missing, unknown or do not fit; `InvalidInput` for empty, `Limit` for too large
+    /// dispatches; `Unsupported`, `OutOfMemory` or `Device` when no device takes it.
     pub async fn dispatch(&self, dispatch: Dispatch) -> Result<()> {
         let engine = self.inner.clone();
         off_thread(move || run(&engine, &dispatch)).await

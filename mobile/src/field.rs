@@ -57,7 +57,7 @@ impl Engine {
     /// The damped spiral wave: an f32 tensor of shape `[height, width]`, with values from -1 to 1.
     ///
     /// # Errors
-    /// `InvalidInput` for a side of 0, a frequency that is not positive and finite, or a time that is not finite.
+    /// `Shape` for a side of 0; `InvalidInput` for a frequency that is not positive and finite, or a time that is not finite.
     pub async fn field(&self, params: FieldParams) -> Result<Arc<Tensor>> {
         let engine = self.inner.clone();
         Ok(Tensor::shared(off_thread(move || cantus::ops::field::field(&engine, &params.into())).await?))
@@ -66,7 +66,7 @@ impl Engine {
     /// The golden-ratio spiral: an f32 tensor of shape `[height, width]`.
     ///
     /// # Errors
-    /// `InvalidInput` for a side of 0.
+    /// `Shape` for a side of 0.
     pub async fn phi_pattern(&self, grid: Grid) -> Result<Arc<Tensor>> {
         let engine = self.inner.clone();
         let (width, height) = (grid.width as usize, grid.height as usize);
@@ -76,7 +76,7 @@ impl Engine {
     /// Returns how strongly the values of a field agree with their upper and left neighbours, from 0 to 1.
     ///
     /// # Errors
-    /// `InvalidInput` unless it is an f32 tensor of two axes with finite values.
+    /// `Dtype` unless it is f32, `Shape` unless it has two axes, `InvalidInput` unless its values are finite.
     pub async fn coherence(&self, field: Arc<Tensor>) -> Result<f32> {
         let engine = self.inner.clone();
         off_thread(move || cantus::ops::coherence(&engine, &field.inner)).await

@@ -40,7 +40,7 @@ impl Tensor {
     /// The element type.
     ///
     /// # Errors
-    /// `InvalidInput` for one that these bindings do not name: none that they can make.
+    /// `Dtype` for one that these bindings do not name: none that they can make.
     pub fn dtype(&self) -> Result<DType> {
         self.inner.dtype().try_into()
     }
@@ -58,7 +58,7 @@ impl Tensor {
     /// The elements, after all work recorded so far.
     ///
     /// # Errors
-    /// `InvalidInput` when they are not f32, `TensorLost` when earlier work that wrote them failed.
+    /// `Dtype` when they are not f32, `TensorLost` when earlier work that wrote them failed.
     pub async fn read(&self) -> Result<Vec<f32>> {
         let tensor = self.inner.clone();
         off_thread(move || tensor.to_vec()).await
@@ -94,7 +94,7 @@ impl Tensor {
     /// Overwrites all elements, after all work recorded so far.
     ///
     /// # Errors
-    /// `InvalidInput` when the number of elements differs or they are not f32.
+    /// `Shape` when the number of elements differs, `Dtype` when they are not f32.
     pub async fn write(&self, values: Vec<f32>) -> Result<()> {
         let tensor = self.inner.clone();
         off_thread(move || tensor.write(&values)).await
@@ -103,7 +103,7 @@ impl Tensor {
     /// Overwrites all elements of any dtype from bytes, little-endian, row-major.
     ///
     /// # Errors
-    /// `InvalidInput` when the number of bytes differs.
+    /// `Shape` when the number of bytes differs.
     pub async fn write_bytes(&self, bytes: Vec<u8>) -> Result<()> {
         let tensor = self.inner.clone();
         if bytes.len() as u64 != tensor.byte_len() {

@@ -73,7 +73,7 @@ impl Engine {
     /// An image of zeros.
     ///
     /// # Errors
-    /// `InvalidInput` for an impossible size or an unknown format.
+    /// `Shape` for an impossible size, `InvalidInput` for an unknown format.
     pub async fn texture(&self, size: ImageSize) -> Result<Arc<Texture>> {
         let (engine, descriptor) = (self.inner.clone(), described(&size.format, size.width, size.height)?);
         Ok(Texture::shared(off_thread(move || engine.texture(&descriptor)).await?))
@@ -83,7 +83,7 @@ impl Engine {
     /// camera's buffer has it; `null` where rows have no padding. The last row's padding may be left out.
     ///
     /// # Errors
-    /// `InvalidInput` for an impossible size or an unknown format, and when the number of bytes does not fit.
+    /// `InvalidInput` for an unknown format; `Shape` for an impossible size, and when the number of bytes does not fit.
     #[uniffi::method(default(row_pitch = None))]
     pub async fn texture_from_bytes(
         &self,
@@ -127,7 +127,7 @@ impl Texture {
     /// Overwrites the largest level: the next picture of a camera. The arguments are those of `texture_from_bytes`.
     ///
     /// # Errors
-    /// `InvalidInput` when the number of bytes does not fit.
+    /// `Shape` when the number of bytes does not fit.
     #[uniffi::method(default(row_pitch = None))]
     pub async fn write_bytes(&self, bytes: Vec<u8>, row_pitch: Option<u32>) -> Result<()> {
         let texture = self.inner.clone();
@@ -139,7 +139,7 @@ impl Texture {
     /// The image with all levels of detail.
     ///
     /// # Errors
-    /// `InvalidInput` for formats of integers and depths.
+    /// `Dtype` for formats of integers and depths.
     pub async fn with_all_levels(&self) -> Result<Arc<Self>> {
         let texture = self.inner.clone();
         Ok(Self::shared(off_thread(move || texture.with_all_levels()).await?))
