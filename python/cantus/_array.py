@@ -687,7 +687,7 @@ def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Array:
         if y >= 0 or kind is float or x._kind[0] != "u":
             try:
                 return wrap(x._x.binary_number(op, y, reflected), x._device)
-            except TypeError as error:
+            except ValueError as error:
                 raise OverflowError(str(error)) from None
     if kind in (int, float, complex, bool):
         if kind is int and op in _ORDERED and x.dtype.kind in "iu" and not _holds(y, x.dtype):

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cantus::DType;
 use cantus::ops::{Binary, Unary};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple, PyType};
@@ -258,7 +258,9 @@ impl Handle {
         match own.number_by(op, number, reflected) {
             Ok(x) => self.made(py, extension, x).map(Some),
             // Python says it as Python does.
-            Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(None),
+            Err(error) if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyValueError>(py) => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
