@@ -163,7 +163,7 @@ fn rows_of_narrow_and_wide_keys() {
                 for dtype in [DType::U8, DType::U16, DType::Bool, DType::I8, DType::U32, DType::F32] {
                     // A driver compiles a sort for seconds: the quick circle asks it for a few, others with each turn.
                     number += 1;
-                    if !processor && kit::turn::quick() && number % 7 != 0 {
+                    if !processor && kit::turn::quick() && !number.is_multiple_of(7) {
                         continue;
                     }
                     let values: Vec<u32> = (0..2 * length)
