@@ -410,9 +410,9 @@ pub fn parts() -> Vec<Part> {
             minutes: 25.0,
             paths: &["crates/hal/", "crates/spmd/", "crates/wgpu/"],
             stages: vec![stage(
-                "scenes of Vello's and the tests of Dynamis, on the CPU as a wgpu device",
+                "scenes of Vello's and the tests of CubeCL, on the CPU as a wgpu device",
                 120,
-                ".ci/part strangers vello physics",
+                ".ci/part strangers vello cubecl",
             )],
         },
         // CI has a quick build's modules, which say nothing of a release's sizes.

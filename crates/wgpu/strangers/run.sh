@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Programs of others that compute with wgpu, on the CPU device of Cantus and on llvmpipe (or whichever Vulkan device there is), in the same run:
 #
-#     crates/wgpu/strangers/run.sh [vello | physics]...
+#     crates/wgpu/strangers/run.sh [vello | cubecl | physics]...
 #
-# None knows of Cantus: each is built with the wgpu-core of patch.sh, and CANTUS_WGPU=1 decides. `vello` paints scenes, which are compared. `physics` is the
-# tests that Dynamis carries, on each device. Ends with 1 if anything of ours failed.
+# None knows of Cantus: each is built with the wgpu-core of patch.sh, and CANTUS_WGPU=1 decides. `vello` paints scenes, which are compared. `cubecl` and
+# `physics` are the tests that CubeCL and Dynamis carry, on each device. Ends with 1 if anything of ours failed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
 work=${CARGO_TARGET_DIR:-$root/target}/strangers
 export CARGO_TARGET_DIR=$work/target
 mkdir -p "$work"
-[ $# != 0 ] || set -- vello physics
+[ $# != 0 ] || set -- vello cubecl physics
 failed=0
 
 # The patched wgpu-core, anew: cantus-hal may have changed.
@@ -87,6 +87,12 @@ for name in "$@"; do
     echo "## $name"
     case $name in
     vello) computed "$name" ;;
+    cubecl)
+        published cubecl-wgpu 0.11.3
+        renewed cubecl-wgpu
+        # LLVM ends llvmpipe's process at 64-bit integers whose bits are reversed.
+        both tested "$work/cubecl-wgpu" --lib -- --skip test_reverse_bits
+        ;;
     physics)
         published dynamis-world 0.7.0
         renewed dynamis-world
