@@ -43,6 +43,7 @@ mod inputs;
 mod narrow;
 pub(super) mod pairs;
 mod precise;
+mod quotients;
 mod walk;
 mod wide;
 

@@ -318,6 +318,13 @@ pub enum Two {
     SignedMax,
     UnsignedMin,
     UnsignedMax,
+    /// Of words: the quotient rounded down, and the remainder with the divisor's sign. By 0 as by 1, as those below.
+    SignedQuotient,
+    SignedRemainder,
+    /// The remainder of words with the dividend's sign.
+    SignedRest,
+    UnsignedQuotient,
+    UnsignedRemainder,
     /// Truths as float32, as those below.
     WordEq,
     WordNe,

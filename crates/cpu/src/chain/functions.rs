@@ -6,6 +6,7 @@
 // A coefficient is written with the digits that name its f32; some start like a well-known constant.
 #![allow(clippy::excessive_precision, clippy::approx_constant, reason = "they are those of the WGSL")]
 
+use super::quotients::{self, Signed, Unsigned};
 use crate::backend::native::{Combination, Number, One, Step, Two};
 use crate::forms::forms;
 use crate::spmd::math::{self, Isa};
@@ -559,6 +560,15 @@ fn two<I: Isa>(op: Two, xs: [&[f32]; 2], to: &mut [f32]) {
         Two::SignedMax => pairs(xs, to, |a, b| word(signed(a).max(signed(b)))),
         Two::UnsignedMin => pairs(xs, to, |a, b| f32::from_bits(a.to_bits().min(b.to_bits()))),
         Two::UnsignedMax => pairs(xs, to, |a, b| f32::from_bits(a.to_bits().max(b.to_bits()))),
+        Two::SignedQuotient => pairs(xs, to, |a, b| word(quotients::signed(Signed::Quotient, signed(a), signed(b)))),
+        Two::SignedRemainder => pairs(xs, to, |a, b| word(quotients::signed(Signed::Remainder, signed(a), signed(b)))),
+        Two::SignedRest => pairs(xs, to, |a, b| word(quotients::signed(Signed::Rest, signed(a), signed(b)))),
+        Two::UnsignedQuotient => {
+            pairs(xs, to, |a, b| f32::from_bits(quotients::unsigned(Unsigned::Quotient, a.to_bits(), b.to_bits())));
+        }
+        Two::UnsignedRemainder => {
+            pairs(xs, to, |a, b| f32::from_bits(quotients::unsigned(Unsigned::Remainder, a.to_bits(), b.to_bits())));
+        }
         Two::WordEq => pairs(xs, to, |a, b| truth(signed(a) == signed(b))),
         Two::WordNe => pairs(xs, to, |a, b| truth(signed(a) != signed(b))),
         Two::SignedLt => pairs(xs, to, |a, b| truth(signed(a) < signed(b))),

@@ -1,6 +1,7 @@
 //! Chains of 64-bit lanes: float64, and words of 64 bits in the same registers. `functions` has the 32-bit forms of each step. A chain with a step that
 //! is missing here (`Lane::has`), such as a power, runs as a kernel.
 
+use super::quotients::{self, Signed, Unsigned};
 use super::{BLOCK, Lane, Plan, SHORT, narrow, pairs, precise};
 use crate::backend::native::{One, Step, Two};
 use crate::forms::forms;
@@ -310,6 +311,11 @@ fn two(op: Two, xs: [&[f64]; 2], to: &mut [f64]) {
         Two::SignedMax => both(xs, to, |a, b| word(signed(a).max(signed(b)))),
         Two::UnsignedMin => both(xs, to, |a, b| f64::from_bits(a.to_bits().min(b.to_bits()))),
         Two::UnsignedMax => both(xs, to, |a, b| f64::from_bits(a.to_bits().max(b.to_bits()))),
+        Two::SignedQuotient => quotients::long(Signed::Quotient, xs, to),
+        Two::SignedRemainder => quotients::long(Signed::Remainder, xs, to),
+        Two::SignedRest => quotients::long(Signed::Rest, xs, to),
+        Two::UnsignedQuotient => quotients::unsigned_long(Unsigned::Quotient, xs, to),
+        Two::UnsignedRemainder => quotients::unsigned_long(Unsigned::Remainder, xs, to),
         Two::WordEq => both(xs, to, |a, b| truth(signed(a) == signed(b))),
         Two::WordNe => both(xs, to, |a, b| truth(signed(a) != signed(b))),
         Two::SignedLt => both(xs, to, |a, b| truth(signed(a) < signed(b))),

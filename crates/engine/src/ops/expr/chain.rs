@@ -363,6 +363,9 @@ fn two_of_words(op: Binary, signed: bool) -> Option<Two> {
         Binary::BitwiseXor => Two::WordXor,
         Binary::Min => by_sign([Two::SignedMin, Two::UnsignedMin]),
         Binary::Max => by_sign([Two::SignedMax, Two::UnsignedMax]),
+        Binary::FloorDivide => by_sign([Two::SignedQuotient, Two::UnsignedQuotient]),
+        Binary::Remainder => by_sign([Two::SignedRemainder, Two::UnsignedRemainder]),
+        Binary::Fmod => by_sign([Two::SignedRest, Two::UnsignedRemainder]),
         Binary::Eq => Two::WordEq,
         Binary::Ne => Two::WordNe,
         // `a > b` is `b < a`.
