@@ -191,3 +191,25 @@ fn parts_and_masks() {
         }
     }
 }
+
+/// A part of many blocks, which several threads write: what stays around it must not come over it, whichever is first.
+#[test]
+fn written_parts_are_not_overtaken() {
+    const COUNT: usize = 40_001;
+    for engine in by_turns() {
+        let (x, part) = (engine.tensor(&[1_i32; COUNT]).unwrap(), engine.tensor(&[2_i32; COUNT - 3]).unwrap());
+        let rounds = if engine.selected().device.backend == "cpu" { 1000 } else { 20 };
+        for round in 0..rounds {
+            let got = x
+                .expr()
+                .slice_scatter(std::slice::from_ref(&(1..COUNT - 2)), &part)
+                .eval()
+                .unwrap()
+                .to_vec::<i32>()
+                .unwrap();
+            let wrong =
+                got.iter().enumerate().find(|&(at, &is)| is != if (1..COUNT - 2).contains(&at) { 2 } else { 1 });
+            assert_eq!(wrong, None, "round {round} on {}", name(engine));
+        }
+    }
+}

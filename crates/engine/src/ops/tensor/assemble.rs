@@ -1,5 +1,5 @@
-//! Tensors put together from parts. One kernel writes as many parts to their places as it can bind. `concat`, `stack` and `pad` record it. Parts must not
-//! overlap, and together they fill the result, which begins unspecified. The CPU copies all parts in one native operation; elsewhere types narrower than a
+//! Tensors put together from parts. One kernel writes as many parts to their places as it can bind. `concat`, `stack`, `pad` and `slice_scatter` record it.
+//! Parts must not overlap, since nothing orders their writes. Together they fill the result, or another tensor of its shape lies under them. The CPU copies all parts in one native operation; elsewhere types narrower than a
 //! word are assembled in a wide one, since kernels store whole words.
 
 use std::hash::Hash;
@@ -27,6 +27,35 @@ const ASSEMBLE: Frame<1> = Frame::new(cantus_shaders::tensor::ASSEMBLE, ["// PAR
 /// The parts of a tensor: expressions, and the first index of each along every axis.
 struct Assemble {
     parts: Vec<(Arc<Typed>, Vec<usize>)>,
+    /// The elements around the one part, of the tensor's shape.
+    under: Option<Arc<Typed>>,
+}
+
+/// The space around a box within a shape, as boxes that do not overlap: the first index of each along every axis, and its lengths.
+fn around(at: &[usize], sides: &[usize], shape: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
+    let (mut boxes, mut from, mut lengths) = (Vec::new(), vec![0; shape.len()], shape.to_vec());
+    for axis in 0..shape.len() {
+        let end = at[axis] + sides[axis];
+        for (begin, length) in [(0, at[axis]), (end, shape[axis] - end)] {
+            if length > 0 {
+                (from[axis], lengths[axis]) = (begin, length);
+                boxes.push((from.clone(), lengths.clone()));
+            }
+        }
+        (from[axis], lengths[axis]) = (at[axis], sides[axis]);
+    }
+    boxes
+}
+
+/// A view of a tensor that has a part; the part is computed if it is not such a view.
+async fn located(engine: &Engine, part: &Arc<Typed>) -> Result<(View, Tensor)> {
+    if let Node::Read(view) = &part.node
+        && let Some(tensor) = view.source.tensor()
+    {
+        return Ok((view.clone(), tensor));
+    }
+    let tensor = compute(engine, part).await?;
+    Ok((View { source: Source::Tensor(tensor.clone()), offset: 0, strides: contiguous(&part.shape) }, tensor))
 }
 
 impl Operation for Assemble {
@@ -35,10 +64,11 @@ impl Operation for Assemble {
     }
 
     fn inputs(&self) -> Vec<&Arc<Typed>> {
-        self.parts.iter().map(|(part, _)| part).listed()
+        self.under.iter().chain(self.parts.iter().map(|(part, _)| part)).listed()
     }
 
     fn parameters(&self, words: &mut KeyWords) -> bool {
+        self.under.is_some().hash(words);
         self.parts.iter().map(|(_, place)| place).listed().hash(words);
         true
     }
@@ -58,21 +88,19 @@ impl Assemble {
             return Ok(None);
         }
         let (mut parts, mut tensors) = (Vec::new(), Vec::new());
+        if let Some(under) = &self.under {
+            let (view, tensor) = located(call.engine, under).await?;
+            let strides = broadcast_strides(&under.shape, &view.strides, &under.shape);
+            let whole = || vec![(vec![0; shape.len()], shape.to_vec())];
+            let part = self.parts.first().filter(|(part, _)| !part.shape.contains(&0));
+            for (from, sides) in part.map_or_else(whole, |(part, at)| around(at, &part.shape, shape)) {
+                let offset = view.offset + from.iter().zip(&strides).map(|(from, stride)| from * stride).sum::<usize>();
+                parts.push((CopyShape::new(&sides, &strides, offset).of_bytes(bytes), from));
+                tensors.push(tensor.clone());
+            }
+        }
         for (part, at) in self.parts.iter().filter(|(part, _)| !part.shape.contains(&0)) {
-            let known = match &part.node {
-                Node::Read(view) => view.source.tensor().map(|tensor| (view.clone(), tensor)),
-                _ => None,
-            };
-            let (view, tensor) = match known {
-                Some(known) => known,
-                None => {
-                    let tensor = compute(call.engine, part).await?;
-                    (
-                        View { source: Source::Tensor(tensor.clone()), offset: 0, strides: contiguous(&part.shape) },
-                        tensor,
-                    )
-                }
-            };
+            let (view, tensor) = located(call.engine, part).await?;
             let strides = broadcast_strides(&part.shape, &view.strides, &part.shape);
             parts.push((CopyShape::new(&part.shape, &strides, view.offset).of_bytes(bytes), at.clone()));
             tensors.push(tensor);
@@ -89,16 +117,25 @@ impl Assemble {
         if call.of.dtype.is_packed() {
             // Elements that share a word go through words.
             let parts = self.parts.iter().map(|(part, at)| (part.widened(), at.clone())).listed();
-            let whole = Typed::deferred(Self { parts }, call.of.shape.clone(), call.of.dtype.computed());
+            let under = self.under.as_ref().map(|under| under.widened());
+            let whole = Typed::deferred(Self { parts, under }, call.of.shape.clone(), call.of.dtype.computed());
             return compute(call.engine, &whole.narrowed(call.of.dtype)).await;
         }
         let mut parts: Vec<(Arc<Typed>, &[usize])> = Vec::new();
         for (part, at) in self.parts.iter().filter(|(part, _)| !part.shape.contains(&0)) {
             parts.push((call.slim(part).await?, at));
         }
+        let under = match &self.under {
+            Some(under) if !under.shape.contains(&0) => Some(call.slim(under).await?),
+            _ => None,
+        };
         let mut inputs = Vec::new();
-        parts.iter().for_each(|(part, _)| tensors(part, &mut inputs));
+        under.iter().chain(parts.iter().map(|(part, _)| part)).for_each(|part| tensors(part, &mut inputs));
         let output = call.engine.output_async(inputs.first(), call.of.dtype, &call.of.shape, "assemble").await?;
+        if let Some(under) = under {
+            // All of it, by a kernel before the part's: one expression, which its pieces would not be.
+            place_all(call.engine, &[(under, &vec![0; call.of.shape.len()])], &output).await?;
+        }
         let mut rest = &parts[..];
         while let Some((first, _)) = rest.first() {
             let mut bound = Vec::new();
@@ -154,7 +191,13 @@ pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], targ
 
 /// An assembly of any dtype.
 pub(super) fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
-    Typed::deferred(Assemble { parts }, shape, dtype)
+    Typed::deferred(Assemble { parts, under: None }, shape, dtype)
+}
+
+/// A tensor of any dtype with a part in it, whose first index this is.
+pub(super) fn assembled_over(under: &Arc<Typed>, part: Arc<Typed>, at: Vec<usize>) -> Arc<Typed> {
+    let assemble = Assemble { parts: vec![(part, at)], under: Some(under.clone()) };
+    Typed::deferred(assemble, under.shape.clone(), under.dtype)
 }
 
 impl Expr {
@@ -199,4 +242,28 @@ impl Expr {
 
 tensor_methods! {
     fn concat(others: &[Expr], axis: isize);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::around;
+
+    #[test]
+    fn what_is_around_a_box_is_covered_once() {
+        let shape = [3, 4, 2];
+        let sides = |side: usize| (0..=side).flat_map(move |from| (from..=side).map(move |to| (from, to - from)));
+        for (a, b) in sides(3).flat_map(|a| sides(4).map(move |b| (a, b))) {
+            for c in sides(2) {
+                let (at, lengths) = ([a.0, b.0, c.0], [a.1, b.1, c.1]);
+                let mut times = [[[0; 2]; 4]; 3];
+                let own = (at.to_vec(), lengths.to_vec());
+                for (from, lengths) in around(&at, &lengths, &shape).into_iter().chain([own]) {
+                    for (i, j) in (0..lengths[0]).flat_map(|i| (0..lengths[1]).map(move |j| (i, j))) {
+                        (0..lengths[2]).for_each(|k| times[from[0] + i][from[1] + j][from[2] + k] += 1);
+                    }
+                }
+                assert!(times.iter().flatten().flatten().all(|&times| times == 1), "{at:?} {lengths:?}: {times:?}");
+            }
+        }
+    }
 }

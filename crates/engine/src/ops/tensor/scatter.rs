@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::assemble::assembled;
+use super::assemble::assembled_over;
 use super::sort::sort_below;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScatterShape};
@@ -496,8 +496,7 @@ impl Expr {
             let rank = typed.shape.len();
             let mut at: Vec<usize> = ranges.iter().map(|range| range.start).listed();
             at.resize(rank, 0);
-            let parts = vec![(typed.clone(), vec![0; rank]), (broadcast_to(&values, shape), at)];
-            Ok(assembled(parts, typed.shape.clone(), typed.dtype))
+            Ok(assembled_over(typed, broadcast_to(&values, shape), at))
         })
     }
 
