@@ -88,8 +88,8 @@ fn float_power(a: f32, b: f32) -> f32 {
 fn power_sign(a: f32, b: f32, magnitude: f32) -> f32 {
     if b == 0.0 || a == 1.0 { return 1.0; }
     if float_unordered(a) || float_unordered(b) { return float_nan(); }
-    if a >= 0.0 { return magnitude; }
-    if floor(b) != b { return select(float_nan(), magnitude, float_is_infinite(a) != 0u); }
+    if (bitcast<u32>(a) >> 31u) == 0u { return magnitude; }
+    if floor(b) != b { return select(float_nan(), magnitude, a == 0.0 || float_is_infinite(a) != 0u); }
     // Beyond 2^24 every float is even.
     let odd = (abs(b) < 16777216.0) && (i32(b) & 1) != 0;
     return select(magnitude, -magnitude, odd);
@@ -289,7 +289,7 @@ fn float_expm1(x: f32) -> f32 {
     var p = ((2.7557319e-6 * x + 2.4801587e-5) * x + 1.9841270e-4) * x + 1.3888889e-3;
     p = ((p * x + 8.3333333e-3) * x + 4.1666667e-2) * x + 0.16666667;
     let near = x + x * x * (p * x + 0.5);
-    return select(float_exp(x) - 1.0, near, abs(x) < 0.5);
+    return select(float_exp(x) - 1.0, select(near, x, x == 0.0), abs(x) < 0.5);
 }
 
 fn float_sinh(x: f32) -> f32 {
@@ -497,7 +497,7 @@ fn float_floor_divide(x: f32, y: f32) -> f32 {
     let rest = float_rest(x, y);
     let turned = rest != 0.0 && (rest < 0.0) != (y < 0.0);
     let quotient = round((x - rest) / y) - select(0.0, 1.0, turned);
-    return select(quotient, x / y, y == 0.0);
+    return select(select(quotient, float_with_sign(quotient, x / y), quotient == 0.0), x / y, y == 0.0);
 }
 
 // By the quotient: some drivers' own rest of negative numbers has the other sign.

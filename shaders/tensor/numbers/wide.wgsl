@@ -114,7 +114,7 @@ fn double_floor_divide(x: f64, y: f64) -> f64 {
     let rest = double_rest(x, y);
     let turned = rest != 0.0lf && (rest < 0.0lf) != (y < 0.0lf);
     let quotient = round((x - rest) / y) - select(0.0lf, 1.0lf, turned);
-    return select(quotient, x / y, y == 0.0lf);
+    return select(select(quotient, double_with_sign(quotient, x / y), quotient == 0.0lf), x / y, y == 0.0lf);
 }
 
 fn long_rest(x: i64, y: i64) -> i64 {

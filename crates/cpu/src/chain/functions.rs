@@ -699,6 +699,7 @@ fn expm1<I: Isa>(x: f32) -> f32 {
     p = ((p * x + 8.333_333_3e-3) * x + 4.166_666_7e-2) * x + 0.166_666_67;
     let near = x + x * x * (p * x + 0.5);
     let far = math::exp::<I>(x) - 1.0;
+    let near = if x == 0.0 { x } else { near };
     if x.abs() < 0.5 { near } else { far }
 }
 
@@ -740,9 +741,9 @@ fn power<I: Isa>(a: f32, b: f32) -> f32 {
     let half = b * 0.5;
     // Beyond 2^24 every float is even.
     let odd = (b.abs() < 16_777_216.0) & (math::floor::<I>(half) != half);
-    // An infinity has powers that are not whole.
-    let part = if a.is_infinite() & !b.is_nan() { magnitude } else { f32::NAN };
+    // An infinity and -0 have powers that are not whole.
+    let part = if (a.is_infinite() | (a == 0.0)) & !b.is_nan() { magnitude } else { f32::NAN };
     let below = if whole { if odd { -magnitude } else { magnitude } } else { part };
-    let any = if a >= 0.0 { magnitude } else { below };
+    let any = if a.is_sign_positive() { magnitude } else { below };
     if (b == 0.0) | (a == 1.0) { 1.0 } else { any }
 }

@@ -1,5 +1,5 @@
 //! Sine, cosine and tangent: Cody & Waite reduction by multiples of pi, one odd polynomial, and a slow repair of the
-//! lanes whose argument is too large for that. The sine of -0 is 0: WGSL lets the sign of a zero go.
+//! lanes whose argument is too large for that. The sine and tangent of -0 are -0: the reduction loses the sign, so zeros are put back.
 
 use super::{Isa, ROUNDER, SIGN, flip_sign, horner, select};
 use core::mem::MaybeUninit;
@@ -26,7 +26,7 @@ const HALF_PI_SPLIT: [f32; 5] = [1.570_312_5, 4.839_897_16e-4, -1.629_814_51e-7,
 pub fn sin<I: Isa>(x: f32) -> f32 {
     let k = I::mul_add(x, FRAC_1_PI, ROUNDER);
     let r = minus_multiple_of_pi::<I>(x, k - ROUNDER);
-    flip_sign(sin_reduced::<I>(r), k.to_bits() << 31)
+    select(x == 0.0, x, flip_sign(sin_reduced::<I>(r), k.to_bits() << 31))
 }
 
 /// Cosine for `|x|` up to [`FAST_TRIG_LIMIT`]: within 2 ULP, or 1e-10 absolutely next to a zero.
@@ -52,7 +52,7 @@ pub fn tan<I: Isa>(x: f32) -> f32 {
     let p =
         horner!(I, s, 0.333_331_555, 0.133_388_355, 5.340_820_18e-2, 2.444_139_12e-2, 3.101_482_29e-3, 9.396_526_03e-3);
     let t = I::mul_add(s * r, p, r);
-    select(k.to_bits() & 1 == 0, t, -1.0 / t)
+    select(x == 0.0, x, select(k.to_bits() & 1 == 0, t, -1.0 / t))
 }
 
 /// `x - n pi`, `n` a multiple of one half.
