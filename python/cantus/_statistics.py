@@ -241,13 +241,16 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = 
     if weights is not None and weights.shape != a.shape:
         raise ValueError(f"np.histogram: weights have the shape {weights.shape}, and the numbers {a.shape}")
     x, line = _together((_api.reshape(a, (-1,)), edges))
-    places = _api.searchsorted(line, x, side="right")
     size = edges.size - 1
-    # The last bin holds its upper end too; what is outside of all, or no number, is counted behind them.
-    places = _api.where(x == line[-1], _api.full((), size, dtype=places.dtype, device=a._device), places) - 1
-    inside = (x >= line[0]) & (x <= line[-1])
-    places = _api.where(inside, places, _api.full((), size, dtype=places.dtype, device=a._device))
-    counts = _counts(places, size + 1, weights)[:size]
+    if weights is None and np.ndim(bins) == 0 and line.dtype.kind == "f" and line.dtype.itemsize <= 4:
+        counts = call(x, "histogram_by", [line], floats=[float(line[-1])]).astype(_dtypes.int64)
+    else:
+        places = _api.searchsorted(line, x, side="right")
+        # The last bin holds its upper end too; what is outside of all, or no number, is counted behind them.
+        places = _api.where(x == line[-1], _api.full((), size, dtype=places.dtype, device=a._device), places) - 1
+        inside = (x >= line[0]) & (x <= line[-1])
+        places = _api.where(inside, places, _api.full((), size, dtype=places.dtype, device=a._device))
+        counts = _counts(places, size + 1, weights)[:size]
     counts = counts if weights is None else counts.astype(weights.dtype, copy=False)
     if density:
         wide = _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32

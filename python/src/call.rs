@@ -182,6 +182,7 @@ fn along_axis(x: &Expr, given: &Given<'_>) -> Results {
         "searchsorted" => one(x.searchsorted(given.y(0)?, given.yes(0)?)),
         "bincount" => one(x.bincount(given.u(0)?)),
         "histogram" => one(x.histogram(given.u(0)?, given.f(0)?, given.f(1)?)),
+        "histogram_by" => one(x.histogram_by(given.y(0)?, given.f(0)?)),
         _ => Ok(None),
     }
 }

@@ -65,6 +65,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (x.bincount(3), "i32, u32 or narrower"),
         (x.histogram(0, 0.0, 1.0), "at least one bin"),
         (x.histogram(3, 1.0, 1.0), "not empty"),
+        (x.histogram_by(&x, 1.0), "two or more"),
         (x.quantile(1.5, None, false), "from 0 to 1"),
         (x.median(Some(2), false), "axis 2"),
         (engine.zeros::<f32>(&[0]).unwrap().median(None, false), "no element"),

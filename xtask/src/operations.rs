@@ -84,6 +84,7 @@ const FAMILIES: &[(&str, &[(&str, Run)])] = &[
             ("searchsorted", |i| Ok(i.x(&[512])?.searchsorted(i.x(&[9])?, false))),
             ("bincount", |i| Ok(i.x(&[512])?.bincount(4))),
             ("histogram", |i| Ok(i.x(&[512])?.histogram(4, 0.0, 1.0))),
+            ("histogram_by", |i| Ok(i.x(&[512])?.histogram_by(i.x(&[3])?, 1.0))),
             ("unique", |i| Ok(i.x(&[512])?.unique()?.inverse.expr())),
             ("nonzero", |i| Ok(i.x(&[512])?.nonzero()?.expr())),
             ("masked_select", |i| {

@@ -187,13 +187,51 @@ impl Expr {
             true => guessed(&x, &edges, bins, low, high),
             false => edges.searchsorted(&x, true).binary(Binary::Sub, 1),
         };
-        let counts = x.equal(high).select(part.constant((bins - 1) as f64), &part).bincount(bins);
-        x.derived(|input| {
-            let otherwise = x.beside(&counts)?;
-            if count == 0 {
+        x.counted_by(&edges, &part, bins, high as f32)
+    }
+
+    /// Returns the number of elements between each two neighbours of `edges`, as u32. Edges increase in about equal steps, and `last` is the last one. An
+    /// element on an edge belongs to the part above it; `last` belongs to the last part. NaN and elements outside are not counted. Numbers and edges are
+    /// converted to f32 first.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0.0_f32, 0.1, 0.5, 0.75, 1.0, 7.0])?;
+    /// let edges = engine.tensor(&[0.0_f32, 0.5, 1.0])?;
+    /// assert_eq!(x.expr().histogram_by(&edges, 1.0).eval()?.to_vec::<u32>()?, [2, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn histogram_by(&self, edges: impl Into<Self>, last: f64) -> Self {
+        let edges = edges.into().cast(DType::F32);
+        let sizes = || {
+            let (of, shape) = (self.shape()?, edges.shape()?);
+            match *shape {
+                [edges] if edges >= 2 => Ok((of.iter().product::<usize>(), edges - 1)),
+                _ => Err(Error::shape(
+                    format!("a histogram by edges of the shape {shape:?}"),
+                    "they have one axis, and are two or more",
+                )),
+            }
+        };
+        let (count, bins) = match sizes() {
+            Ok(sizes) => sizes,
+            Err(error) => return self.failed(&error),
+        };
+        let x = self.cast(DType::F32).reshape(&[count]);
+        let part = edges.searchsorted(&x, true).binary(Binary::Sub, 1);
+        x.counted_by(&edges, &part, bins, last as f32)
+    }
+
+    /// The counts of elements, one axis of f32, by edges; `part` is the bin of each, that of `last` aside.
+    fn counted_by(&self, edges: &Self, part: &Self, bins: usize, last: f32) -> Self {
+        let counts = self.equal(f64::from(last)).select(part.constant((bins - 1) as f64), part).bincount(bins);
+        self.derived(|input| {
+            let otherwise = self.beside(&counts)?;
+            if input.shape.contains(&0) {
                 return Ok(otherwise);
             }
-            let histogram = Histogram { input: input.clone(), edges: x.beside(&edges)?, last: high as f32, otherwise };
+            let histogram = Histogram { input: input.clone(), edges: self.beside(edges)?, last, otherwise };
             match self.engine.has_native(&histogram.operation()) {
                 true => Ok(Typed::deferred(histogram, vec![bins], DType::U32)),
                 false => Ok(histogram.otherwise),
@@ -205,4 +243,5 @@ impl Expr {
 tensor_methods! {
     fn bincount(bins: usize);
     fn histogram(bins: usize, low: f64, high: f64);
+    fn histogram_by(edges: impl Into<Expr>, last: f64);
 }
