@@ -38,7 +38,8 @@ class Profile(_devices.Table):
 
 def profile(work: Callable[[], Any], *, device: Any = None) -> Profile:
     """Calls `work` and shows the work of the device. Arrays are lazy, so read or `eval` them within. Devices other than the CPU time their kernels where
-    the environment has CANTUS_PROFILE=1 when Cantus is first used; a RuntimeError says so.
+    the environment has CANTUS_PROFILE=1 when Cantus is first used; a RuntimeError says so. On the CPU this variable also turns arithmetic of few numbers,
+    which is computed when it is called, into work that is listed.
 
     >>> import cantus
     >>> found = cantus.profile(lambda: cantus.exp(cantus.ones(1000)).eval())

@@ -17,7 +17,7 @@ use crate::data;
 use crate::dlpack::{self, View};
 use crate::engine::{check_process, dtype, process};
 use crate::errors::{detached, exception, guarded};
-use crate::few::{self, Few, Part};
+use crate::few::{Few, Most, Part};
 use crate::numbers::Numbers;
 use crate::wait::wait;
 
@@ -52,10 +52,11 @@ impl State {
     }
 }
 
-/// A tensor of numbers that the host holds: a copy of few, the memory itself of many, to which nobody writes while the tensor has it.
+/// A tensor of numbers that the host holds: a copy of few, the memory itself of many, to which nobody writes while the tensor has it (`Lazy::write` has to
+/// hold them alone, and a kernel writes to an array of its own: see `Lazy::copy`).
 fn uploaded(py: Python<'_>, engine: &cantus::Engine, few: &Arc<Few>) -> PyResult<Tensor> {
     let (dtype, bytes) = (few.dtype(), few.bytes());
-    if few.len() <= few::KEPT {
+    if !few.is_lent() {
         return wait(py, engine, engine.tensor_from_bytes_async(dtype, &few.shape, bytes));
     }
     // SAFETY: the tensor holds the numbers, and who writes to them holds them alone.
@@ -154,11 +155,7 @@ impl Lazy {
         };
         let tensor = Python::attach(|py| uploaded(py, &self.engine, &few))?;
         let made = Expr::from(&tensor);
-        let mut state = self.state();
-        if few.len() > few::KEPT {
-            // The tensor has the same memory.
-            *state = State::Computed(tensor);
-        } else if let State::Known(_, expr) = &mut *state {
+        if let State::Known(_, expr) = &mut *self.state() {
             *expr = Some(made.clone());
         }
         Ok(made)
@@ -369,7 +366,7 @@ impl Lazy {
 
     /// Computes it.
     fn eval(&self, py: Python<'_>) -> PyResult<()> {
-        if matches!(&*self.state(), State::Known(_, None)) {
+        if matches!(&*self.state(), State::Known(..)) {
             return check_process(self.process);
         }
         self.tensor(py).map(drop)
@@ -454,7 +451,9 @@ impl Lazy {
     /// A copy that shares nothing with it.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         if let Some(few) = self.few() {
-            return Ok(Self::known(self.engine.clone(), few, None));
+            // A kernel may write to the memory of a tensor that is made of the copy.
+            let own = if few.is_lent() { Arc::new((*few).clone()) } else { few };
+            return Ok(Self::known(self.engine.clone(), own, None));
         }
         let tensor = self.tensor(py)?;
         let name = tensor.device_name();
@@ -565,7 +564,7 @@ impl Lazy {
 
     /// Its numbers, read from the host's memory once they are computed; None where the device has memory of its own, of dtypes that are not held, and
     /// without room. The array stays as it is.
-    pub(crate) fn numbers(&self, py: Python<'_>) -> PyResult<Option<Arc<Few>>> {
+    pub(crate) fn numbers(&self, py: Python<'_>, most: Most) -> PyResult<Option<Arc<Few>>> {
         if let Some(few) = self.few() {
             return Ok(Some(few));
         }
@@ -576,11 +575,11 @@ impl Lazy {
         let Some(view) = wait(py, &self.engine, tensor.host_view_async())? else { return Ok(None) };
         // SAFETY: the view keeps its bytes, to which nobody writes: arrays do not change.
         let bytes = unsafe { std::slice::from_raw_parts(view.as_ptr(), view.bytes()) };
-        Ok(Few::from_bytes(&self.shape, self.dtype, bytes))
+        Ok(Few::from_bytes(&self.shape, self.dtype, bytes, most))
     }
 
     /// The one element of a part of a computed array, from the host's memory; None as [`Lazy::numbers`], and of what is recorded.
-    pub(crate) fn element(&self, py: Python<'_>, part: &Part) -> PyResult<Option<Self>> {
+    pub(crate) fn element(&self, py: Python<'_>, part: &Part, most: Most) -> PyResult<Option<Self>> {
         let is_computed = matches!(&*self.state(), State::Computed(_));
         if !is_computed || !part.shape.is_empty() || !Few::holds(self.dtype) {
             return Ok(None);
@@ -594,7 +593,7 @@ impl Lazy {
         }
         // SAFETY: the element lies within the view, to whose bytes nobody writes: arrays do not change.
         let bytes = unsafe { std::slice::from_raw_parts(view.as_ptr().add(place * size), size) };
-        Ok(Few::from_bytes(&[], self.dtype, bytes).map(|few| Self::known(self.engine.clone(), few, None)))
+        Ok(Few::from_bytes(&[], self.dtype, bytes, most).map(|few| Self::known(self.engine.clone(), few, None)))
     }
 
     /// Writes numbers to a part of it: in place if nobody else has the array, else to a copy that takes its place. `few` is what it holds; false, and
@@ -604,16 +603,16 @@ impl Lazy {
             && let Some(state) = Arc::get_mut(&mut inner.state)
             && let State::Known(own, expr) = state.get_mut().unwrap_or_else(PoisonError::into_inner)
         {
-            drop(few);
+            // A tensor that nobody else has lets the numbers go.
+            drop((few, expr.take()));
             if let Some(own) = Arc::get_mut(own) {
-                *expr = None;
                 inner.extent = OnceLock::new();
                 return own.write(part, from);
             }
             let mut copy = (**own).clone();
             let fits = copy.write(part, from);
             if fits {
-                (*own, *expr) = (Arc::new(copy), None);
+                *own = Arc::new(copy);
                 inner.extent = OnceLock::new();
             }
             return fits;
@@ -651,6 +650,11 @@ impl Lazy {
         }
         if matches!(name, "reshape" | "broadcast_to")
             && let Some(known) = self.at_once(|few| few.in_shape(name, ints))
+        {
+            return Ok(vec![known]);
+        }
+        if name == "roll"
+            && let Some(known) = self.at_once(|few| few.rolled(ints))
         {
             return Ok(vec![known]);
         }

@@ -15,7 +15,7 @@ use crate::array::Lazy;
 use crate::call::index;
 use crate::dlpack::driver_type;
 use crate::errors::{detached, exception, guarded};
-use crate::few::{self, Few};
+use crate::few::{self, Few, Most};
 use crate::kernel::Kernel;
 use crate::numbers::Numbers;
 use crate::texture::{Sampling, Texture, sampler};
@@ -85,6 +85,11 @@ impl Engine {
         self.is_host && Few::holds(dtype) || dtype == DType::F32 && !self.reproducible
     }
 
+    /// How many numbers are few here. Who measures kernels wants them to run.
+    fn most(&self) -> Most {
+        if self.is_host && !self.timed { Most::Host } else { Most::Device }
+    }
+
     fn lazy(&self, expr: Expr) -> PyResult<Lazy> {
         Lazy::new(self.engine.clone(), expr)
     }
@@ -141,8 +146,8 @@ impl Engine {
         let contents = unsafe { memory(address, bytes) };
         let (engine, dtype) = (self.checked()?, dtype(dtype_name)?);
         if self.counts_at_once(dtype)
-            && few::is_kept(&shape)
-            && let Some(few) = Few::from_bytes(&shape, dtype, contents)
+            && self.most().keeps(&shape, dtype)
+            && let Some(few) = Few::from_bytes(&shape, dtype, contents, self.most())
         {
             return Ok(Lazy::known(engine.clone(), few, None));
         }
@@ -207,13 +212,13 @@ impl Engine {
             Ok((seed.cast_unsigned(), shape.iter().map(|&side| index(side)).collect::<PyResult<_>>()?))
         };
         let int = |place: usize| ints.get(place).copied().unwrap_or(0);
-        // The number of an element by its place.
-        let known = |shape: &[usize], of: &dyn Fn(usize) -> f64, expr: Expr| {
-            if !self.counts_at_once(dtype) || !few::is_few(shape) {
-                return self.lazy(expr);
-            }
-            match Numbers::made(dtype, shape.iter().product(), of) {
-                Some(numbers) => Ok(Lazy::known(engine.clone(), Few::new(shape.to_vec(), numbers), Some(expr))),
+        // Of few numbers the numbers themselves as well.
+        let known = |shape: &[usize], numbers: &dyn Fn(usize) -> Option<Numbers>, expr: Expr| {
+            let is_few = self.counts_at_once(dtype) && self.most().makes(shape, dtype);
+            match few::count(shape).filter(|_| is_few).and_then(numbers) {
+                Some(numbers) => {
+                    Ok(Lazy::known(engine.clone(), Few::new(shape.to_vec(), numbers, self.most()), Some(expr)))
+                }
                 None => self.lazy(expr),
             }
         };
@@ -221,7 +226,8 @@ impl Engine {
             self.lazy(match name {
                 "full" => {
                     let shape = shape()?;
-                    return known(&shape, &|_| float(0), ops::full(engine, &shape, float(0), dtype));
+                    let numbers = |count| Numbers::repeated(dtype, float(0), count);
+                    return known(&shape, &numbers, ops::full(engine, &shape, float(0), dtype));
                 }
                 "arange" => ops::arange(engine, float(0), float(1), float(2), dtype),
                 "linspace" => ops::linspace(engine, float(0), float(1), index(int(0))?, dtype),
@@ -229,7 +235,8 @@ impl Engine {
                     let (rows, columns, to) = (index(int(0))?, index(int(1))?, int(2) as isize);
                     let is_one = |at: usize| (at / columns).checked_add_signed(to) == Some(at % columns);
                     let of = |at: usize| f64::from(u8::from(is_one(at)));
-                    return known(&[rows, columns], &of, ops::eye(engine, rows, columns, to, dtype));
+                    let numbers = |count| if count <= few::KEPT { Numbers::made(dtype, count, &of) } else { None };
+                    return known(&[rows, columns], &numbers, ops::eye(engine, rows, columns, to, dtype));
                 }
                 "rand" => seeded().map(|(seed, shape)| ops::rand(engine, &shape, seed))?,
                 "randn" => seeded().map(|(seed, shape)| ops::randn(engine, &shape, seed))?,

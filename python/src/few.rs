@@ -1,6 +1,7 @@
 //! Arrays whose numbers the host holds: few of them, on which it computes at once, since recording an operation would take longer than the operation; and
 //! those that a program writes to element by element. What is here rounds once, as IEEE 754 does, or wraps; everything else makes a tensor of the numbers
-//! and records.
+//! and records. How many are few depends on who computes otherwise: beside a device with memory of its own it is what a matrix of a filter has, beside the
+//! CPU what fits into a core's cache, where one operation takes as long as its recording.
 
 use std::sync::Arc;
 
@@ -11,14 +12,48 @@ use crate::numbers::{Number, Numbers, each, mapped};
 
 /// Numbers of a result, and terms of a product.
 const MOST: usize = 64;
-/// Numbers of an array that comes from outside, and of a part that is written: parts are few.
+/// Numbers of an array that comes from outside, and of a part that is written or lies in many pieces.
 pub(crate) const KEPT: usize = 1024;
+/// Bytes of a result, and of an array from outside, where the CPU is the device: what fits into a core's cache beside its operands. Up to there a chain of
+/// several operations takes no longer one after the other than recorded and computed together.
+const HOST: usize = 96 << 10;
+
+/// How many numbers are few.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Most {
+    /// Beside a device whose kernels have to be waited for.
+    Device,
+    /// The CPU is the device.
+    Host,
+}
+
+impl Most {
+    fn or_host(self, numbers: usize, dtype: DType) -> usize {
+        if self == Self::Host { HOST / dtype.bytes().max(1) } else { numbers }
+    }
+
+    /// Numbers of an array from outside.
+    pub(crate) fn kept(self, dtype: DType) -> usize {
+        self.or_host(KEPT, dtype)
+    }
+
+    /// Returns whether an array from outside is kept as its numbers.
+    pub(crate) fn keeps(self, shape: &[usize], dtype: DType) -> bool {
+        count(shape).is_some_and(|count| count <= self.kept(dtype))
+    }
+
+    /// Returns whether an array that is made is kept as its numbers.
+    pub(crate) fn makes(self, shape: &[usize], dtype: DType) -> bool {
+        count(shape).is_some_and(|count| count <= self.or_host(MOST, dtype))
+    }
+}
 
 /// The numbers of an array, row-major.
 #[derive(Clone)]
 pub(crate) struct Few {
     pub(crate) shape: Vec<usize>,
     numbers: Numbers,
+    most: Most,
 }
 
 /// A part of an array: a range and a step along each of its axes, and the part's own shape, which has as many elements.
@@ -35,25 +70,25 @@ impl Part {
         is_whole && self.steps.iter().all(|&step| step == 1)
     }
 
-    /// The places of its elements in an array of this shape.
-    fn places(&self, shape: &[usize]) -> Vec<usize> {
-        let mut places = vec![0];
-        for (&side, (range, &step)) in shape.iter().zip(self.ranges.iter().zip(&self.steps)) {
-            let along = |&place: &usize| range.clone().step_by(step.max(1)).map(move |at| place * side + at);
-            places = places.iter().flat_map(along).collect();
+    /// Where its elements lie in an array of this shape: the places where runs begin, and the length of each.
+    fn runs(&self, shape: &[usize]) -> (Vec<usize>, usize) {
+        let (mut starts, mut length, mut is_joined) = (vec![0], 1, true);
+        // Elements of one step along an axis.
+        let mut inner = 1;
+        for (&side, (range, &step)) in shape.iter().zip(self.ranges.iter().zip(&self.steps)).rev() {
+            if is_joined && step == 1 {
+                length *= range.len();
+                starts.iter_mut().for_each(|start| *start += range.start * inner);
+                is_joined = range.len() == side;
+            } else {
+                is_joined = false;
+                let along = range.clone().step_by(step.max(1));
+                starts = along.flat_map(|at| starts.iter().map(move |start| start + at * inner)).collect();
+            }
+            inner *= side;
         }
-        places
+        (starts, length)
     }
-}
-
-/// Returns whether an array from outside is kept as its numbers.
-pub(crate) fn is_kept(shape: &[usize]) -> bool {
-    count(shape).is_some_and(|count| count <= KEPT)
-}
-
-/// Returns whether an array that is made is kept as its numbers.
-pub(crate) fn is_few(shape: &[usize]) -> bool {
-    count(shape).is_some_and(|count| count <= MOST)
 }
 
 pub(crate) fn count(shape: &[usize]) -> Option<usize> {
@@ -76,14 +111,19 @@ fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
 }
 
 impl Few {
-    pub(crate) fn new(shape: Vec<usize>, numbers: Numbers) -> Arc<Self> {
-        Arc::new(Self { shape, numbers })
+    pub(crate) fn new(shape: Vec<usize>, numbers: Numbers, most: Most) -> Arc<Self> {
+        Arc::new(Self { shape, numbers, most })
+    }
+
+    /// Numbers of another shape, which come from these.
+    fn made(&self, shape: Vec<usize>, numbers: Numbers) -> Arc<Self> {
+        Self::new(shape, numbers, self.most)
     }
 
     /// The numbers of an array in the host's memory; None of dtypes that are not held, of other sizes, and without room.
-    pub(crate) fn from_bytes(shape: &[usize], dtype: DType, bytes: &[u8]) -> Option<Arc<Self>> {
+    pub(crate) fn from_bytes(shape: &[usize], dtype: DType, bytes: &[u8], most: Most) -> Option<Arc<Self>> {
         let numbers = Numbers::from_bytes(dtype, bytes)?;
-        (count(shape) == Some(numbers.len())).then(|| Self::new(shape.to_vec(), numbers))
+        (count(shape) == Some(numbers.len())).then(|| Self::new(shape.to_vec(), numbers, most))
     }
 
     /// Returns whether numbers of a dtype can be held.
@@ -103,24 +143,41 @@ impl Few {
         self.numbers.bytes()
     }
 
+    pub(crate) fn most(&self) -> Most {
+        self.most
+    }
+
+    /// Returns whether a tensor has its memory and no copy.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.len() > KEPT
+    }
+
+    /// Returns whether it may be kept as numbers if it comes from outside.
+    fn is_kept(&self) -> bool {
+        self.most.keeps(&self.shape, self.dtype())
+    }
+
     fn is_few(&self) -> bool {
-        self.len() <= MOST
+        self.most.makes(&self.shape, self.dtype())
     }
 
     pub(crate) fn unary(&self, op: Unary) -> Option<Arc<Self>> {
-        let of = |numbers: &Numbers| mapped!(numbers, x => { let of = Number::unary(op)?; x.iter().map(|&x| of(x)).collect() });
-        self.is_few().then(|| of(&self.numbers))?.map(|numbers| Self::new(self.shape.clone(), numbers))
+        let of = |numbers: &Numbers| mapped!(numbers, x => Number::unary(op)?(x));
+        self.is_few().then(|| of(&self.numbers))?.map(|numbers| self.made(self.shape.clone(), numbers))
     }
 
     /// A function of these numbers and of one, which is the first operand if `reflected`.
     pub(crate) fn with_number(&self, op: Binary, number: f64, reflected: bool) -> Option<Arc<Self>> {
+        if !self.is_few() {
+            return None;
+        }
         let other = Numbers::repeated(self.dtype(), number, 1)?;
         let both = if reflected {
             Numbers::combined(op, &other, &self.numbers)
         } else {
             Numbers::combined(op, &self.numbers, &other)
         };
-        self.is_few().then_some(both)?.map(|numbers| Self::new(self.shape.clone(), numbers))
+        both.map(|numbers| self.made(self.shape.clone(), numbers))
     }
 
     pub(crate) fn binary(&self, op: Binary, other: &Self) -> Option<Arc<Self>> {
@@ -128,11 +185,14 @@ impl Few {
             return None;
         }
         if self.shape == other.shape {
-            return Some(Self::new(self.shape.clone(), Numbers::combined(op, &self.numbers, &other.numbers)?));
+            return Some(self.made(self.shape.clone(), Numbers::combined(op, &self.numbers, &other.numbers)?));
         }
-        let shape = broadcast(&self.shape, &other.shape).filter(|shape| is_few(shape))?;
-        let numbers = Numbers::combined(op, &self.spread(&shape), &other.spread(&shape))?;
-        Some(Self::new(shape, numbers))
+        let most = if other.most == Most::Host { other.most } else { self.most };
+        let shape = broadcast(&self.shape, &other.shape).filter(|shape| most.makes(shape, self.dtype()))?;
+        // One number goes with each of the others as it is.
+        let spread = |of: &Self| if of.len() == 1 { of.numbers.clone() } else { of.spread(&shape) };
+        let numbers = Numbers::combined(op, &spread(self), &spread(other))?;
+        Some(Self::new(shape, numbers, most))
     }
 
     /// The numbers broadcast to a shape.
@@ -164,7 +224,7 @@ impl Few {
             [rows, n] if rows == k => (n, Some(n)),
             _ => return None,
         };
-        if k > MOST || !is_few(&[m, n]) {
+        if k > MOST || !Most::Device.makes(&[m, n], DType::F32) {
             return None;
         }
         let mut numbers = vec![0.0; m * n];
@@ -176,38 +236,50 @@ impl Few {
                 *to = left.iter().zip(right).fold(0.0_f64, |sum, (&a, &b)| sum + f64::from(a) * f64::from(b)) as f32;
             }
         }
-        Some(Self::new(own.into_iter().chain(more).collect(), Numbers::F32(numbers)))
+        Some(self.made(own.into_iter().chain(more).collect(), Numbers::F32(numbers)))
     }
 
     /// The transpose of a matrix.
     pub(crate) fn turned(&self) -> Option<Arc<Self>> {
         let [rows, columns] = self.shape[..] else { return None };
-        if !self.is_few() {
+        if self.len() > MOST {
             return None;
         }
         let places: Vec<usize> = (0..columns * rows).map(|at| at % rows * columns + at / rows).collect();
-        Some(Self::new(vec![columns, rows], self.numbers.at(&places)?))
+        Some(self.made(vec![columns, rows], self.numbers.at(&places)?))
     }
 
     /// The elements of a part, if they are few.
     pub(crate) fn part(&self, part: &Part) -> Option<Arc<Self>> {
-        if !is_few(&part.shape) {
+        if !self.most.makes(&part.shape, self.dtype()) {
             return None;
         }
-        Some(Self::new(part.shape.clone(), self.numbers.at(&part.places(&self.shape))?))
+        let (starts, length) = part.runs(&self.shape);
+        (starts.len() <= KEPT).then_some(())?;
+        Some(self.made(part.shape.clone(), self.numbers.runs(&starts, length)?))
+    }
+
+    /// The elements moved along an axis, and those that leave it at its beginning.
+    pub(crate) fn rolled(&self, ints: &[i64]) -> Option<Arc<Self>> {
+        let [by, axis] = *ints else { return None };
+        let axis = usize::try_from(axis).ok().filter(|_| self.is_few())?;
+        let side = *self.shape.get(axis)?;
+        let inner: usize = self.shape.get(axis + 1..)?.iter().product();
+        let by = usize::try_from(by).ok().filter(|&by| by < side.max(1))?;
+        Some(self.made(self.shape.clone(), self.numbers.rolled(side * inner, by * inner)))
     }
 
     /// The same numbers in another shape, if it has as many, or repeated to it.
     pub(crate) fn in_shape(&self, name: &str, ints: &[i64]) -> Option<Arc<Self>> {
-        if self.len() > KEPT {
+        if !self.is_kept() {
             return None;
         }
         let shape = ints.iter().map(|&side| usize::try_from(side).ok()).collect::<Option<Vec<_>>>()?;
         match name {
-            "reshape" if count(&shape)? == self.len() => Some(Self::new(shape, self.numbers.clone())),
-            "broadcast_to" if is_few(&shape) && broadcast(&shape, &self.shape)? == shape => {
+            "reshape" if count(&shape)? == self.len() => Some(self.made(shape, self.numbers.clone())),
+            "broadcast_to" if self.most.makes(&shape, self.dtype()) && broadcast(&shape, &self.shape)? == shape => {
                 let numbers = self.spread(&shape);
-                Some(Self::new(shape, numbers))
+                Some(self.made(shape, numbers))
             }
             _ => None,
         }
@@ -216,7 +288,7 @@ impl Few {
     /// These numbers with others in a box, which has as many axes: `ends` are where it begins and ends along each.
     pub(crate) fn written(&self, ends: &[i64], other: &Self) -> Option<Arc<Self>> {
         let rank = self.shape.len();
-        if ends.len() != 2 * rank || self.len() > KEPT || other.shape.len() != rank {
+        if ends.len() != 2 * rank || !self.is_kept() || other.shape.len() != rank {
             return None;
         }
         let mut ranges = Vec::new();
@@ -243,9 +315,8 @@ impl Few {
 
     /// Writes to a part, as many numbers as it has elements; false, and nothing is written, if these are of another dtype or count.
     pub(crate) fn write(&mut self, part: &Part, from: &Numbers) -> bool {
-        let places = part.places(&self.shape);
-        let fits = places.len() == from.len() && places.iter().all(|&place| place < self.len());
-        fits && self.numbers.write(&places, from)
+        let (starts, length) = part.runs(&self.shape);
+        self.numbers.write(&starts, length, from)
     }
 
     /// The inverse of a matrix by elimination with pivots in float64; NaN if it is singular.
@@ -281,6 +352,6 @@ impl Few {
         }
         let of = |x: &f64| if is_regular { *x as f32 } else { f32::NAN };
         let numbers = all.chunks_exact(wide.max(1)).flat_map(|row| row[n..].iter().map(of)).collect();
-        Some(Self::new(vec![n, n], Numbers::F32(numbers)))
+        Some(self.made(vec![n, n], Numbers::F32(numbers)))
     }
 }

@@ -15,7 +15,7 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyTuple, PyType};
 use crate::array::Lazy;
 use crate::call;
 use crate::engine::Engine;
-use crate::few::{self, Few};
+use crate::few::{self, Few, Most};
 use crate::numbers::Numbers;
 
 /// An array: what is recorded, and the device.
@@ -184,14 +184,18 @@ impl Handle {
         let Some(part) = own.part_at(key)?.filter(|part| part.shape != own.shape || !part.has_all(&own.shape)) else {
             return Ok(false);
         };
-        let Some(count) = few::count(&part.shape).filter(|count| (1..=few::KEPT).contains(count)) else {
+        let dtype = own.kind();
+        let most = match own.few() {
+            Some(few) => few.most(),
+            None if Few::holds(dtype) && self.is_held(py)? => Most::Host,
+            None => return Ok(false),
+        };
+        // What is large and recorded is not computed for the sake of a large part.
+        let most_written =
+            if own.few().is_some() || most.keeps(&own.shape, dtype) { most.kept(dtype) } else { few::KEPT };
+        let Some(count) = few::count(&part.shape).filter(|count| (1..=most_written).contains(count)) else {
             return Ok(false);
         };
-        let dtype = own.kind();
-        let is_few = own.few().is_some();
-        if !is_few && !(Few::holds(dtype) && self.is_held(py)?) {
-            return Ok(false);
-        }
         let numbers = if let Ok(number) = value.cast_exact::<PyFloat>() {
             let takes = is_plain(dtype, false);
             if takes { Numbers::repeated(dtype, number.extract()?, count) } else { None }
@@ -200,14 +204,14 @@ impl Handle {
             number.and_then(|number| Numbers::repeated(dtype, number as f64, count))
         } else if extension(py)?.is_array(value) {
             let other = value.cast::<Self>()?.get().lazy(py)?;
-            let fits = other.kind() == dtype && few::count(&other.shape).is_some_and(|count| count <= few::KEPT);
-            let few = if fits { other.numbers(py)? } else { None };
+            let fits = other.kind() == dtype && most.keeps(&other.shape, dtype);
+            let few = if fits { other.numbers(py, most)? } else { None };
             few.and_then(|few| few.numbers_for(&part.shape))
         } else {
             None
         };
         let Some(numbers) = numbers else { return Ok(false) };
-        let Some(few) = own.numbers(py)? else { return Ok(false) };
+        let Some(few) = own.numbers(py, most)? else { return Ok(false) };
         // Nobody else may have it while it is written in place.
         drop(own);
         let written = match &mut *self.locked() {
@@ -485,7 +489,11 @@ impl Handle {
         }
         // Where NumPy gives a view; masks, indices and single numbers are copies there too.
         let is_view = !part.shape.is_empty();
-        let element = if is_view || !own.is_held(py)? { None } else { array.element(py, &part)? };
+        let element = if is_view || array.few().is_some() || !own.is_held(py)? {
+            None
+        } else {
+            array.element(py, &part, Most::Host)?
+        };
         let x = element.map_or_else(|| array.part(part), Ok)?;
         let part = own.made(py, extension, x)?;
         if is_view && let Ok(made) = part.cast::<Self>() {

@@ -17,6 +17,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
+    #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "what a kernel takes")]
     pub(crate) fn run(
         &self,
         py: Python<'_>,

@@ -66,10 +66,17 @@ pub(crate) use {each, mapped};
 #[repr(transparent)]
 pub(crate) struct Truth(u8);
 
+/// A function of each two elements, or of one for all.
+pub(crate) type OfTwo<T> = fn(&[T], &[T]) -> Vec<T>;
+/// The truth of each two elements, or of each beside one.
+type Compare<T> = fn(&[T], &[T]) -> Vec<Truth>;
+/// A function of each element.
+pub(crate) type OfOne<T> = fn(&[T]) -> Vec<T>;
+
 /// An element: its functions that round once or wrap. Whole numbers have no quotient, since NumPy's is a float; truths have no arithmetic.
 pub(crate) trait Number: Copy + PartialOrd {
-    fn binary(op: Binary) -> Option<fn(Self, Self) -> Self>;
-    fn unary(op: Unary) -> Option<fn(Self) -> Self>;
+    fn binary(op: Binary) -> Option<OfTwo<Self>>;
+    fn unary(op: Unary) -> Option<OfOne<Self>>;
     /// A number of Python's, if there is one of this dtype for it.
     fn of(number: f64) -> Option<Self>;
 }
@@ -77,21 +84,22 @@ pub(crate) trait Number: Copy + PartialOrd {
 macro_rules! floats {
     ($($float:ident)*) => {$(
         impl Number for $float {
-            fn binary(op: Binary) -> Option<fn(Self, Self) -> Self> {
+            fn binary(op: Binary) -> Option<OfTwo<Self>> {
                 Some(match op {
-                    Binary::Add => |a, b| a + b,
-                    Binary::Sub => |a, b| a - b,
-                    Binary::Mul => |a, b| a * b,
-                    Binary::Div => |a, b| a / b,
+                    Binary::Add => |a, b| both(a, b, |a, b| a + b),
+                    Binary::Sub => |a, b| both(a, b, |a, b| a - b),
+                    Binary::Mul => |a, b| both(a, b, |a, b| a * b),
+                    Binary::Div => |a, b| both(a, b, |a, b| a / b),
                     _ => return None,
                 })
             }
 
-            fn unary(op: Unary) -> Option<fn(Self) -> Self> {
+            fn unary(op: Unary) -> Option<OfOne<Self>> {
                 Some(match op {
-                    Unary::Neg => |x| -x,
-                    Unary::Abs => $float::abs,
-                    Unary::Sqrt => $float::sqrt,
+                    Unary::Neg => |x| one(x, |x| -x),
+                    Unary::Abs => |x| one(x, $float::abs),
+                    Unary::Sqrt => |x| one(x, $float::sqrt),
+                    Unary::Square => |x| one(x, |x| x * x),
                     _ => return None,
                 })
             }
@@ -106,17 +114,24 @@ macro_rules! floats {
 macro_rules! whole {
     ($($int:ident)*) => {$(
         impl Number for $int {
-            fn binary(op: Binary) -> Option<fn(Self, Self) -> Self> {
+            fn binary(op: Binary) -> Option<OfTwo<Self>> {
                 Some(match op {
-                    Binary::Add => $int::wrapping_add,
-                    Binary::Sub => $int::wrapping_sub,
-                    Binary::Mul => $int::wrapping_mul,
+                    Binary::Add => |a, b| both(a, b, $int::wrapping_add),
+                    Binary::Sub => |a, b| both(a, b, $int::wrapping_sub),
+                    Binary::Mul => |a, b| both(a, b, $int::wrapping_mul),
+                    Binary::BitwiseAnd => |a, b| both(a, b, |a, b| a & b),
+                    Binary::BitwiseOr => |a, b| both(a, b, |a, b| a | b),
+                    Binary::BitwiseXor => |a, b| both(a, b, |a, b| a ^ b),
                     _ => return None,
                 })
             }
 
-            fn unary(op: Unary) -> Option<fn(Self) -> Self> {
-                (op == Unary::Neg && $int::MIN != 0).then_some($int::wrapping_neg)
+            fn unary(op: Unary) -> Option<OfOne<Self>> {
+                match op {
+                    Unary::Neg if $int::MIN != 0 => Some(|x| one(x, $int::wrapping_neg)),
+                    Unary::Square => Some(|x| one(x, |x| x.wrapping_mul(x))),
+                    _ => None,
+                }
             }
 
             fn of(number: f64) -> Option<Self> {
@@ -132,11 +147,16 @@ floats!(f32 f64);
 whole!(i8 i16 i32 i64 u8 u16 u32 u64);
 
 impl Number for Truth {
-    fn binary(_: Binary) -> Option<fn(Self, Self) -> Self> {
-        None
+    fn binary(op: Binary) -> Option<OfTwo<Self>> {
+        Some(match op {
+            Binary::BitwiseAnd | Binary::LogicalAnd => |a, b| both(a, b, |a, b| Self(a.0 & b.0)),
+            Binary::BitwiseOr | Binary::LogicalOr => |a, b| both(a, b, |a, b| Self(a.0 | b.0)),
+            Binary::BitwiseXor | Binary::LogicalXor => |a, b| both(a, b, |a, b| Self(a.0 ^ b.0)),
+            _ => return None,
+        })
     }
 
-    fn unary(_: Unary) -> Option<fn(Self) -> Self> {
+    fn unary(_: Unary) -> Option<OfOne<Self>> {
         None
     }
 
@@ -145,17 +165,22 @@ impl Number for Truth {
     }
 }
 
-/// The comparison of two numbers; a NaN equals nothing.
-fn comparison<T: PartialOrd>(op: Binary) -> Option<fn(&T, &T) -> bool> {
+/// The comparison of each two numbers; a NaN equals nothing.
+fn comparison<T: Copy + PartialOrd>(op: Binary) -> Option<Compare<T>> {
     Some(match op {
-        Binary::Lt => T::lt,
-        Binary::Le => T::le,
-        Binary::Gt => T::gt,
-        Binary::Ge => T::ge,
-        Binary::Eq => T::eq,
-        Binary::Ne => T::ne,
+        Binary::Lt => |a, b| both(a, b, |a, b| Truth(u8::from(a < b))),
+        Binary::Le => |a, b| both(a, b, |a, b| Truth(u8::from(a <= b))),
+        Binary::Gt => |a, b| both(a, b, |a, b| Truth(u8::from(a > b))),
+        Binary::Ge => |a, b| both(a, b, |a, b| Truth(u8::from(a >= b))),
+        Binary::Eq => |a, b| both(a, b, |a, b| Truth(u8::from(a == b))),
+        Binary::Ne => |a, b| both(a, b, |a, b| Truth(u8::from(a != b))),
         _ => return None,
     })
+}
+
+/// A function of each.
+fn one<T: Copy, R>(x: &[T], of: impl Fn(T) -> R) -> Vec<R> {
+    x.iter().map(|&x| of(x)).collect()
 }
 
 /// A function of each two; of one number for all, where there is one.
@@ -217,7 +242,12 @@ impl Numbers {
 
     /// The numbers in memory of a dtype.
     pub(crate) fn from_bytes(dtype: DType, bytes: &[u8]) -> Option<Self> {
-        mapped!(Self::empty(dtype)?, _none => read(bytes)?)
+        let mut numbers = mapped!(Self::empty(dtype)?, _none => read(bytes)?)?;
+        if let Self::Bool(truths) = &mut numbers {
+            // Any byte but 0 is true.
+            truths.iter_mut().for_each(|truth| truth.0 = u8::from(truth.0 != 0));
+        }
+        Some(numbers)
     }
 
     /// A number `count` times, if the dtype has it.
@@ -246,15 +276,38 @@ impl Numbers {
         mapped!(self, x => places.iter().map(|&place| x.get(place).copied()).collect::<Option<_>>()?)
     }
 
-    /// Writes numbers of the same dtype to as many places, which are inside; false of another dtype.
-    pub(crate) fn write(&mut self, places: &[usize], from: &Self) -> bool {
+    /// The numbers of runs of one length, which begin at these places; None if one is outside, and without room.
+    pub(crate) fn runs(&self, starts: &[usize], length: usize) -> Option<Self> {
+        mapped!(self, x => {
+            let mut numbers = Vec::new();
+            numbers.try_reserve_exact(starts.len().checked_mul(length)?).ok()?;
+            for &start in starts {
+                numbers.extend_from_slice(x.get(start..start.checked_add(length)?)?);
+            }
+            numbers
+        })
+    }
+
+    /// The numbers with the last `by` of each block before its others.
+    pub(crate) fn rolled(&self, block: usize, by: usize) -> Self {
+        let mut numbers = self.clone();
+        each!(&mut numbers, x => x.chunks_exact_mut(block.max(1)).for_each(|block| block.rotate_right(by.min(block.len()))));
+        numbers
+    }
+
+    /// Writes numbers of the same dtype to runs of one length; false, and nothing is written, of another dtype or count, and outside.
+    pub(crate) fn write(&mut self, starts: &[usize], length: usize, from: &Self) -> bool {
+        let ends = |&start: &usize| start.checked_add(length).is_some_and(|end| end <= self.len());
+        if starts.len().checked_mul(length) != Some(from.len()) || !starts.iter().all(ends) {
+            return false;
+        }
         macro_rules! rows {
             ($($name:ident)*) => {
                 match (self, from) {
                     $((Self::$name(to), Self::$name(from)) => {
-                        for (&place, &number) in places.iter().zip(from) {
-                            if let Some(to) = to.get_mut(place) {
-                                *to = number;
+                        for (&start, numbers) in starts.iter().zip(from.chunks_exact(length.max(1))) {
+                            if let Some(to) = to.get_mut(start..start + length) {
+                                to.copy_from_slice(numbers);
                             }
                         }
                         true
@@ -272,8 +325,8 @@ impl Numbers {
             ($($name:ident)*) => {
                 match (a, b) {
                     $((Self::$name(a), Self::$name(b)) => match comparison(op) {
-                        Some(of) => Self::Bool(both(a, b, |a, b| Truth(u8::from(of(&a, &b))))),
-                        None => Self::$name(both(a, b, Number::binary(op)?)),
+                        Some(of) => Self::Bool(of(a, b)),
+                        None => Self::$name(Number::binary(op)?(a, b)),
                     },)*
                     _ => return None,
                 }

@@ -1,7 +1,9 @@
-"""Arrays of few float32 numbers are computed at once on the host. They give what NumPy gives in float64, whatever they meet."""
+"""Arrays of few numbers are computed at once on the host: up to 64 beside a device with memory of its own, up to 96 KiB where the CPU is the device. They
+give what NumPy gives, whatever they meet."""
 
 from __future__ import annotations
 
+import copy
 import operator
 
 import numpy as np
@@ -144,6 +146,62 @@ def test_what_a_kernel_writes(device):
     same(recorded, np.exp([1.0, 2.0, 3.0, 4.0]))
 
 
+def test_memory_that_a_tensor_shares(device):
+    """Of many numbers a tensor has the memory itself: whoever writes, in Python, by a kernel or through DLPack, leaves the others theirs."""
+    kernel = cantus.kernel(
+        "@group(0) @binding(0) var<storage, read_write> y: array<f32>;"
+        "@compute @workgroup_size(64) fn fill(@builtin(global_invocation_id) id: vec3u) { if id.x < arrayLength(&y) { y[id.x] += 10.0; } }"
+    )
+
+    def equal(have, want):
+        np.testing.assert_array_equal(np.asarray(have), want)
+
+    for count in (4, 1500, 24_576, 40_000):
+        want = np.arange(count, dtype="f4")
+        x = cantus.asarray(want.copy()).eval()
+        x[1] = want[1] = 5
+        recorded = cantus.exp(x * 0) + x
+        twin, other, alias = copy.copy(x), x.copy(), x[...]
+        kernel(y=x, invocations=count)
+        equal(x, want + 10)
+        x[2] = 7
+        kernel(y=x, invocations=count)
+        written = want + 20
+        written[2] = 17
+        equal(x, written)
+        kernel(y=other, invocations=count)
+        equal(other, want + 10)
+        equal(twin, want)
+        equal(alias, want)
+        equal(recorded, want + 1)
+        if str(device).startswith("cpu"):
+            lent = np.from_dlpack(twin)
+            if (mine := np.from_dlpack(twin, copy=True)).flags.writeable:
+                mine[...] = -1
+            twin[0] = 99
+            equal(lent, want)
+        else:
+            twin[0] = 99
+        equal(alias, want)
+        changed = want.copy()
+        changed[0] = 99
+        equal(twin, changed)
+        # Used, written, used: what was recorded before keeps what it saw.
+        first = cantus.sum(twin * 2 + cantus.exp(twin * 0))
+        for step in range(5):
+            twin[step % 3] = step
+        second = np.asarray(twin).sum(dtype="f8")
+        np.testing.assert_allclose(float(first), 2 * changed.sum(dtype="f8") + count, rtol=1e-5)
+        changed[:3] = 3, 4, 2
+        assert second == changed.sum(dtype="f8")
+
+
+def test_any_byte_of_a_bool_is_true(device):
+    a = cantus.asarray(np.array([0, 1, 2, 255], "u1").view(bool))
+    b = cantus.asarray(np.array([1, 1, 1, 1], "u1").view(bool))
+    assert (a & b).tolist() == [False, True, True, True] and (a == b).tolist() == [False, True, True, True] and (a ^ b).tolist() == [True, False, False, False]
+
+
 def test_a_long_loop(device):
     """A filter of position and speed, against NumPy in float64."""
     f, h = np.array([[1, 0.1], [0, 1]]), np.array([[1.0, 0]])
@@ -253,3 +311,66 @@ def test_what_does_not_fit_is_refused_as_before(device):
     b[1] = np.uint8(200)
     b[2] = cantus.asarray(7, dtype=cantus.uint8)
     np.testing.assert_array_equal(np.asarray(b), [0, 200, 7, 3, 4, 5])
+
+
+SIDES = ((), (64,), (65,), (7, 300), (1, 300), (7, 1), (12288,), (12289,), (24576,), (24577,), (98304,), (98305,), (181, 182))
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:11])
+def test_many_at_once(device, dtype):
+    """Functions of two arrays and of one, parts, rolls and writes, of sizes on both sides of what is computed at once."""
+    random = np.random.default_rng(7)
+    kind = np.dtype(dtype).kind
+    ops = [operator.and_, operator.or_, operator.xor] if kind in "iub" else []
+    ops += [operator.add, operator.sub, operator.mul] if kind != "b" else []
+    ops += [operator.truediv] if kind == "f" else []
+    ops += [operator.lt, operator.ge, operator.eq, operator.ne]
+
+    def of(shape):
+        if kind == "f":
+            return random.choice([0.0, -0.0, 1.5, -2.25, np.inf, np.nan, 3e38, 1e-30], shape).astype(dtype)
+        bounds = (0, 1) if kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        return random.integers(*bounds, shape, dtype=np.int64 if dtype != "u8" else np.uint64, endpoint=True).astype(dtype)
+
+    def equal(have, want):
+        have = np.asarray(have)
+        assert have.dtype == want.dtype and have.shape == want.shape
+        np.testing.assert_array_equal(have, want)
+        if want.dtype.kind == "f":
+            np.testing.assert_array_equal(np.signbit(have), np.signbit(want) | np.isnan(want) & np.signbit(have))
+
+    def taken(x):
+        try:
+            return cantus.asarray(x).eval()
+        except (TypeError, ValueError, RuntimeError):
+            pytest.skip(f"the device has no {dtype}")
+
+    with np.errstate(all="ignore"):
+        for shape in SIDES:
+            x = of(shape)
+            a = taken(x)
+            for other in SIDES:
+                y = of(other)
+                try:
+                    np.broadcast_shapes(shape, other)
+                except ValueError:
+                    continue
+                for op in ops:
+                    equal(op(a, taken(y)), op(x, y))
+            if kind == "f" or dtype in ("i4", "i8"):
+                equal(-a, -x)
+                equal(cantus.square(a), np.square(x))
+                equal(2 * a - 3, 2 * x - 3)
+            if x.ndim:
+                for by in (1, -1, 5, 1000, 0):
+                    equal(cantus.roll(a, by, axis=-1), np.roll(x, by, axis=-1))
+                    equal(cantus.roll(a, by), np.roll(x, by))
+                for key in (slice(3, 9), slice(1, -1), slice(None, None, 3), (Ellipsis, slice(2, 40)), (Ellipsis, 0), slice(0, 0)):
+                    equal(a[key], x[key])
+                b, y = a + a if kind != "b" else a | a, x + x if kind != "b" else x | x
+                for key in (slice(3, 9), (Ellipsis, slice(2, 40, 3)), slice(1, None), -1):
+                    b[key], y[key] = 1, 1
+                    equal(b, y)
+                    b[key], y[key] = a[key], x[key]
+                    equal(b, y)
+                equal(a, x)
