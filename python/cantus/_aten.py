@@ -92,7 +92,6 @@ for _name, _ours, _overloads in (
     ("atan2", "atan2", "default"),
     ("hypot", "hypot", "default"),
     ("fmod", "fmod", "Tensor Scalar"),
-    ("remainder", "remainder", "Tensor Scalar"),
     ("maximum", "maximum", "default"),
     ("minimum", "minimum", "default"),
     ("bitwise_and", "bitwise_and", "Tensor Scalar"),
@@ -113,6 +112,15 @@ for _name, _ours, _overloads in (
         TABLE[_target] = _both(_ours)
         ELEMENTWISE.add(_target)
 
+
+@_row(aten.remainder.Tensor, aten.remainder.Scalar)
+def _remainder(x: Any, y: Any) -> Any:
+    rest = _two("remainder", x, y)
+    # Of 0 the sign is that of the dividend, as the rest of C has it.
+    return rest if rest.dtype.kind != "f" else _api.where(rest == 0, _two("fmod", x, y), rest)
+
+
+ELEMENTWISE |= {aten.remainder.Tensor, aten.remainder.Scalar}
 COMPARISONS = {getattr(getattr(aten, name), of) for name in "eq ne lt le gt ge".split() for of in ("Tensor", "Scalar")} | {
     getattr(aten, name).default for name in ("logical_and", "logical_or", "logical_xor")
 }
@@ -140,7 +148,9 @@ def _div(x: Any, y: Any) -> Any:
 
 @_row(aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar)
 def _pow(x: Any, y: Any) -> Any:
-    if isinstance(y, int | float) and y in (0.5, -0.5, -1, 2) and (y == 2 or x.dtype.kind == "f"):
+    # Of halves torch takes the power itself: it is 0 of -0, and infinite of -inf.
+    is_root = isinstance(y, float) and abs(y) == 0.5
+    if isinstance(y, int | float) and y in (0.5, -0.5, -1, 2) and (y == 2 or x.dtype.kind == "f") and not (is_root and x.dtype.itemsize == 2):
         return wrap(x._x.unary({0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal", 2: "square"}[y]), x._device)
     # Of whole numbers as torch: a negative power of one is 0 unless it is of 1 or -1, and a negative number as the exponent is torch's own error.
     if isinstance(y, int) and y < 0 and isinstance(x, Array) and x.dtype.kind in "iu":
@@ -150,7 +160,8 @@ def _pow(x: Any, y: Any) -> Any:
 
 @_row(aten.hardtanh.default)
 def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Any:
-    return _api.clip(x, low, high)
+    # The limits are of the tensor's dtype.
+    return _api.clip(x, int(low), int(high)) if x.dtype.kind in "iu" else _api.clip(x, low, high)
 
 
 @_row(aten.clamp.default)
@@ -182,12 +193,22 @@ def _gelu(x: Array, approximate: str = "none") -> Array:
 
 @_row(aten.leaky_relu.default)
 def _leaky_relu(x: Array, slope: float = 0.01) -> Any:
-    return binary("leaky_relu", x, float(slope))
+    # Below 0 the slope turns the sign of 0 as well.
+    return _api.where(x > 0, x, x * float(slope)) if slope < 0 else binary("leaky_relu", x, float(slope))
 
 
 @_row(aten.elu.default)
 def _elu(x: Array, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    return binary("elu", x * float(input_scale), float(alpha)) * float(scale)
+    below = binary("elu", x * float(input_scale), float(alpha))
+    # What is above 0 is not scaled before.
+    return (below if input_scale == 1 else _api.where(x > 0, x, below)) * float(scale)
+
+
+def _as(value: Any, dtype: Any) -> Any:
+    """A number of a call as one of a dtype: any but 0 is true, and whole ones have no fraction."""
+    if dtype.kind == "b":
+        return bool(value)
+    return int(value) if dtype.kind in "iu" and isinstance(value, float) and math.isfinite(value) else value
 
 
 @_row(aten.where.self)
@@ -197,39 +218,42 @@ def _where(condition: Array, x: Any, y: Any) -> Array:
 
 @_row(aten.masked_fill.Scalar)
 def _masked_fill(x: Array, mask: Array, value: Any) -> Array:
-    return _api.where(mask, filled((), value, x.dtype, x._device), x)
+    return _api.where(mask, filled((), _as(value, x.dtype), x.dtype, x._device), x)
 
 
 # Reductions.
 
 
-def _axes(axes: Any) -> Any:
+def _axes(x: Array, axes: Any) -> Any:
+    # What has no axes takes 0 and -1 for one.
+    if x.ndim == 0:
+        return None
     return None if axes is None or isinstance(axes, list | tuple) and not axes else tuple(axes) if isinstance(axes, list | tuple) else axes
 
 
 @_row(aten.sum.default, aten.sum.dim_IntList, heavy=True)
 def _sum(x: Array, axes: Any = None, keep: bool = False, dtype: Any = None) -> Array:
-    return _api.sum(x, axis=_axes(axes), keepdims=keep, dtype=None if dtype is None else DTYPES[dtype])
+    return _api.sum(x, axis=_axes(x, axes), keepdims=keep and x.ndim > 0, dtype=None if dtype is None else DTYPES[dtype])
 
 
 @_row(aten.mean.default, aten.mean.dim, heavy=True)
 def _mean(x: Array, axes: Any = None, keep: bool = False, dtype: Any = None) -> Array:
-    return _api.mean(x if dtype is None else x.astype(DTYPES[dtype]), axis=_axes(axes), keepdims=keep)
+    return _api.mean(x if dtype is None else x.astype(DTYPES[dtype]), axis=_axes(x, axes), keepdims=keep and x.ndim > 0)
 
 
 @_row(aten.var.correction, heavy=True)
 def _var(x: Array, axes: Any = None, correction: Any = 1, keepdim: bool = False) -> Array:
-    return _api.var(x, axis=_axes(axes), correction=float(1 if correction is None else correction), keepdims=keepdim)
+    return _api.var(x, axis=_axes(x, axes), correction=float(1 if correction is None else correction), keepdims=keepdim and x.ndim > 0)
 
 
 @_row(aten.amax.default, heavy=True)
 def _amax(x: Array, axes: Any = (), keep: bool = False) -> Array:
-    return _api.max(x, axis=_axes(axes), keepdims=keep)
+    return _api.max(x, axis=_axes(x, axes), keepdims=keep and x.ndim > 0)
 
 
 @_row(aten.amin.default, heavy=True)
 def _amin(x: Array, axes: Any = (), keep: bool = False) -> Array:
-    return _api.min(x, axis=_axes(axes), keepdims=keep)
+    return _api.min(x, axis=_axes(x, axes), keepdims=keep and x.ndim > 0)
 
 
 TABLE |= {aten.max.default: _amax, aten.min.default: _amin}
@@ -237,22 +261,22 @@ TABLE |= {aten.max.default: _amax, aten.min.default: _amin}
 
 @_row(aten.argmax.default, heavy=True)
 def _argmax(x: Array, axis: int | None = None, keep: bool = False) -> Array:
-    return _api.argmax(x, axis=axis, keepdims=keep)
+    return _api.argmax(x, axis=_axes(x, axis), keepdims=keep and x.ndim > 0)
 
 
 @_row(aten.argmin.default, heavy=True)
 def _argmin(x: Array, axis: int | None = None, keep: bool = False) -> Array:
-    return _api.argmin(x, axis=axis, keepdims=keep)
+    return _api.argmin(x, axis=_axes(x, axis), keepdims=keep and x.ndim > 0)
 
 
 @_row(aten.any.default, aten.any.dim, heavy=True)
 def _any(x: Array, axis: int | None = None, keep: bool = False) -> Array:
-    return _api.any(x, axis=axis, keepdims=keep)
+    return _api.any(x, axis=_axes(x, axis), keepdims=keep and x.ndim > 0)
 
 
 @_row(aten.all.default, aten.all.dim, heavy=True)
 def _all(x: Array, axis: int | None = None, keep: bool = False) -> Array:
-    return _api.all(x, axis=axis, keepdims=keep)
+    return _api.all(x, axis=_axes(x, axis), keepdims=keep and x.ndim > 0)
 
 
 @_row(aten.cumsum.default, heavy=True)
@@ -268,11 +292,15 @@ def _cumsum(x: Array, axis: int, dtype: Any = None) -> Array:
 
 @_row(aten._softmax.default, heavy=True)
 def _softmax(x: Array, axis: int, half_to_float: bool = False) -> Array:
+    if x.ndim == 0:
+        return _api.reshape(_softmax(_api.reshape(x, (1,)), 0, half_to_float), ())
     return nn.softmax(x.astype(_dtypes.float32) if half_to_float else x, axis)
 
 
 @_row(aten._log_softmax.default, heavy=True)
 def _log_softmax(x: Array, axis: int, half_to_float: bool = False) -> Array:
+    if x.ndim == 0:
+        return _api.reshape(_log_softmax(_api.reshape(x, (1,)), 0, half_to_float), ())
     return nn.log_softmax(x.astype(_dtypes.float32) if half_to_float else x, axis)
 
 
@@ -298,7 +326,8 @@ def _addmm(bias: Array, x: Array, y: Array, beta: Any = 1, alpha: Any = 1) -> An
     product: Any = matmul(x, y)
     if alpha != 1:
         product = product * alpha
-    return product + (bias if beta == 1 else bias * beta)
+    # A bias that does not count gives no NaN either.
+    return product if beta == 0 else product + (bias if beta == 1 else bias * beta)
 
 
 @_row(aten.embedding.default)
@@ -316,14 +345,15 @@ def _attention(
     q: Array, k: Array, v: Array, dropout: float = 0.0, causal: bool = False, attn_mask: Array | None = None, scale: float | None = None
 ) -> tuple[Array, Array]:
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    scores = matmul(q, k.mT) * factor
+    # The sums are for the gradient alone, which takes those of halves in float32.
+    wide = _dtypes.float32 if q.dtype.itemsize == 2 else q.dtype
+    scores = matmul(q.astype(wide), k.mT.astype(wide)) * factor
     if attn_mask is not None:
-        scores = scores + attn_mask
+        scores = scores + attn_mask.astype(wide)
     if causal:
         tokens = (q.shape[-2], k.shape[-2])
         ones = _api.tril(_api.ones(tokens, dtype=_dtypes.int32, device=q._device)) != 0
-        scores = _api.where(ones, scores, filled((), -math.inf, q.dtype, q._device))
-    # The second is for the gradient alone.
+        scores = _api.where(ones, scores, filled((), -math.inf, wide, q._device))
     sums = call(scores, "logsumexp", ints=[0, -1])
     return nn.scaled_dot_product_attention(q, k, v, attn_mask, causal, scale), sums
 
@@ -362,6 +392,8 @@ def _t(x: Array) -> Array:
 
 @_row(aten.transpose.int)
 def _transpose(x: Array, one: int, other: int) -> Array:
+    if x.ndim == 0:
+        return x
     axes = list(range(x.ndim))
     axes[one], axes[other] = axes[other], axes[one]
     return call(x, "permute", ints=axes)
@@ -410,7 +442,7 @@ def _stack(arrays: list[Array], axis: int = 0) -> Array:
 
 @_row(aten.split.Tensor)
 def _split(x: Array, size: int, axis: int = 0) -> list[Array]:
-    return [_slice(x, axis, start, start + size) for start in range(0, x.shape[axis], size)]
+    return [_slice(x, axis, start, start + size) for start in range(0, x.shape[axis], size)] or [x]
 
 
 @_row(aten.split_with_sizes.default)
@@ -441,6 +473,7 @@ def _repeat(x: Array, times: Any) -> Array:
 
 @_row(aten.constant_pad_nd.default)
 def _pad(x: Array, widths: Any, value: float = 0) -> Array:
+    value = _as(value, x.dtype)
     pairs = [(widths[at], widths[at + 1]) for at in range(0, len(widths), 2)][::-1]
     sides = [(0, 0)] * (x.ndim - len(pairs)) + pairs
     if builtins.any(width < 0 for pair in sides for width in pair):
@@ -455,11 +488,19 @@ def _pad(x: Array, widths: Any, value: float = 0) -> Array:
 
 @_row(aten.index_select.default)
 def _index_select(x: Array, axis: int, places: Array) -> Array:
+    if x.ndim == 0:
+        return _api.reshape(_index_select(_api.reshape(x, (1,)), 0, _api.reshape(places, (1,))), ())
     return _api.take(x, _counted(places, x, axis), axis=axis)
 
 
 @_row(aten.gather.default)
 def _gather(x: Array, axis: int, places: Array, sparse_grad: bool = False) -> Array:
+    if x.ndim == 0 or places.ndim == 0:
+        line, at = _api.reshape(x, (-1,)), _api.reshape(places, (-1,))
+        return _api.reshape(_gather(line, 0, at), places.shape)
+    axis %= x.ndim
+    # Along the other axes there may be fewer places than elements.
+    x = x[tuple(slice(None) if at == axis else slice(side) for at, side in enumerate(places.shape))]
     return call(x, "gather", [_counted(places, x, axis)], [axis])
 
 
@@ -486,12 +527,14 @@ def _dtype(dtype: Any, value: Any) -> Any:
 
 @_row(aten.full.default)
 def _full(shape: Any, value: Any, dtype: Any = None, **_: Any) -> Array:
-    return _api.full(tuple(shape), value, dtype=_dtype(dtype, value))
+    kind = _dtype(dtype, value)
+    return _api.full(tuple(shape), _as(value, kind), dtype=kind)
 
 
 @_row(aten.scalar_tensor.default)
 def _scalar(value: Any, dtype: Any = None, **_: Any) -> Array:
-    return _api.full((), value, dtype=_dtype(dtype, 0.0))
+    kind = _dtype(dtype, 0.0)
+    return _api.full((), _as(value, kind), dtype=kind)
 
 
 @_row(aten.zeros.default)
@@ -506,7 +549,8 @@ def _ones(shape: Any, dtype: Any = None, **_: Any) -> Array:
 
 @_row(aten.full_like.default)
 def _full_like(x: Array, value: Any, dtype: Any = None, **_: Any) -> Array:
-    return _api.full_like(x, value, dtype=None if dtype is None else DTYPES[dtype])
+    kind = x.dtype if dtype is None else DTYPES[dtype]
+    return _api.full_like(x, _as(value, kind), dtype=kind)
 
 
 @_row(aten.zeros_like.default)
@@ -529,6 +573,13 @@ def _arange_from(start: Any, stop: Any, step: Any = 1, dtype: Any = None, **_: A
     return _api.arange(start, stop, step, dtype=_dtype(dtype, start + stop + step))
 
 
+PRODUCTS = {
+    aten.mm.default, aten.bmm.default, aten.matmul.default, aten.mv.default, aten.dot.default, aten.addmm.default, aten.baddbmm.default,
+}  # fmt: skip
+# torch takes others without elements, and float64 is its to compute.
+OF_FLOATS = {aten._softmax.default, aten._log_softmax.default}
+# Their float64 is torch's to compute.
+NARROW = {getattr(aten, name).default for name in ("erf", "erfc", "hardsigmoid", "hardswish", "mish")}
 FRESH = {aten.full.default, aten.scalar_tensor.default, aten.zeros.default, aten.ones.default} | {
     getattr(aten.arange, name) for name in ("default", "start", "start_step")
 }

@@ -56,7 +56,7 @@ def computes(node: Any) -> bool:
         return False
     if target in _aten.ELEMENTWISE:
         dtype = inputs[0].dtype
-        same = all(one.dtype == dtype for one in inputs)
+        same = all(one.dtype == dtype for one in inputs) and not (dtype is torch.float64 and target in _aten.NARROW)
         if target in _aten.COMPARISONS:
             return same and not (not dtype.is_floating_point and any(isinstance(one, float) for one in node.args))
         return same and result.dtype == dtype and (dtype is not torch.bool or "bitwise" in str(target))
@@ -71,11 +71,14 @@ aten = _aten.aten
 _RULES: dict[Any, Callable[[Any, list[Any]], bool]] = {
     aten.where.self: lambda node, inputs: len({one.dtype for one in inputs if one.dtype is not torch.bool}) <= 1,
     aten.convolution.default: lambda node, inputs: inputs[0].dim() in (3, 4) and not node.args[6] and inputs[0].dtype is torch.float32,
-    aten.avg_pool2d.default: lambda node, inputs: not any(node.args[4:5]) and len(node.args) < 7 and inputs[0].dim() == 4,
+    aten.avg_pool2d.default: lambda node, inputs: not any(node.args[4:5]) and len(node.args) < 7 and inputs[0].dim() == 4 and inputs[0].dtype.is_floating_point and inputs[0].dtype is not torch.float64,
     aten._scaled_dot_product_flash_attention_for_cpu.default: lambda node, inputs: not (node.args[3:4] and node.args[3]),
-    aten.native_layer_norm.default: lambda node, inputs: len({one.dtype for one in inputs}) == 1,
+    aten.native_layer_norm.default: lambda node, inputs: len({one.dtype for one in inputs}) == 1 and inputs[0].dtype is not torch.float64,
     aten.cat.default: lambda node, inputs: len({one.dtype for one in inputs}) == 1,
     aten.stack.default: lambda node, inputs: len({one.dtype for one in inputs}) == 1,
+    **dict.fromkeys(_aten.PRODUCTS, lambda node, inputs: inputs[0].dtype is not torch.bool),
+    **dict.fromkeys(_aten.OF_FLOATS, lambda node, inputs: inputs[0].dtype.is_floating_point and inputs[0].dtype is not torch.float64),
+    aten.gelu.default: lambda node, inputs: inputs[0].dtype is not torch.float64,
     aten._to_copy.default: lambda node, inputs: set(node.kwargs) <= {"dtype", "layout", "device", "pin_memory", "memory_format"},
 }
 
