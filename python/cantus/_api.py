@@ -1218,23 +1218,30 @@ def std(x: Array, /, axis: Axes = None, *, correction: float = 0.0, keepdims: bo
     return _reduced("std", _floats(x), axis, keepdims, [float(correction)])
 
 
-def any(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
-    """True where an element along the axes is not 0.
+def _made_anew(out: Any) -> None:
+    if out is not None:
+        raise TypeError("a result is an array of its own: leave out= out")
+
+
+def any(x: Array, /, axis: Axes = None, *, keepdims: bool = False, out: None = None) -> Array:
+    """True where an element along the axes is not 0. `out` is None, which xarray passes on.
 
     >>> import cantus
     >>> cantus.any(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([ True,  True])
     """
+    _made_anew(out)
     return _reduced("any", x, axis, keepdims)
 
 
-def all(x: Array, /, axis: Axes = None, *, keepdims: bool = False) -> Array:
-    """True where no element along the axes is 0.
+def all(x: Array, /, axis: Axes = None, *, keepdims: bool = False, out: None = None) -> Array:
+    """True where no element along the axes is 0. `out` is None, which xarray passes on.
 
     >>> import cantus
     >>> cantus.all(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([ True,  True])
     """
+    _made_anew(out)
     return _reduced("all", x, axis, keepdims)
 
 

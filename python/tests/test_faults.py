@@ -292,7 +292,7 @@ def test_xarray():
     programs = dict(
         where=lambda d: d.where(d > 0), where_0=lambda d: d.where(d > 0, 0), shift=lambda d: d.shift(x=1), pad=lambda d: d.pad(x=1), reindex=lambda d: d.reindex(x=[0.0, 99]),
         corr=lambda d: xr.corr(d, d * 2, "x"), rolling=lambda d: d.rolling(x=3).mean(), any=lambda d: (d > 0).any("x"), idxmax=lambda d: d.idxmax("x"),
-        weighted=lambda d: d.weighted(xr.DataArray(np.arange(8.0), dims="x")).mean("x"), mean=lambda d: d.mean("t"), sum=lambda d: d.sum(), std=lambda d: d.std("x"), sel=lambda d: d.sel(x=slice(1, 3)),
+        weighted=lambda d: d.weighted(xr.DataArray(np.arange(8.0), dims="x")).mean("x"), mean=lambda d: d.mean("t"), sum=lambda d: d.sum(), polyfit=lambda d: d.polyfit("x", 2).polyfit_coefficients, std=lambda d: d.std("x"), sel=lambda d: d.sel(x=slice(1, 3)),
     )  # fmt: skip
     wrong = {}
     for name, program in programs.items():
