@@ -1,6 +1,6 @@
 //! Divergent control flow, masks, uniformity, and what variables and loaded values see of it.
 
-use super::harness::Run;
+use super::harness::{Run, compile};
 
 /// Runs `fn f(i: u32, x: u32) -> u32`, given as WGSL and as Rust, for 1,500 invocations.
 fn agree(name: &str, wgsl: &str, f: impl Fn(u32, u32) -> u32) {
@@ -192,6 +192,165 @@ fn loops() {
         "fn f(i: u32, x: u32) -> u32 { var k = 0u; loop { k += 1u; if k * k > x { return k; } } return 0u; }",
         |_, x| (1..).find(|k| k * k > x).unwrap(),
     );
+}
+
+/// Variables that one loop alone reads are not kept for lanes that have left it; each case here shows a lane what another has stored if that went too far.
+#[test]
+fn variables_that_a_loop_carries() {
+    agree(
+        "points that escape",
+        "fn f(i: u32, x: u32) -> u32 {
+            var z = 1u; var n = 0u;
+            for (var k = 0u; k < 30u; k++) { z = z * 5u + x; if z % 11u == 0u { break; } n += k; }
+            return n;
+        }",
+        |_, x| {
+            let (mut z, mut n) = (1_u32, 0);
+            for k in 0..30 {
+                z = z.wrapping_mul(5).wrapping_add(x);
+                if z % 11 == 0 {
+                    break;
+                }
+                n += k;
+            }
+            n
+        },
+    );
+    let again = |set: bool, i: u32, x: u32| {
+        let (mut z, mut r) = (i, 0_u32);
+        for k in 0..6 {
+            if x >> k & 1 == 0 {
+                continue;
+            }
+            if set {
+                z = i + k;
+            }
+            if x % 3 == 0 && set {
+                z += 7;
+            }
+            loop {
+                z = z.wrapping_mul(3).wrapping_add(1);
+                if z % 7 < 2 {
+                    break;
+                }
+                r = r.wrapping_add(z);
+            }
+        }
+        r
+    };
+    agree(
+        "a loop that is entered again by some lanes, with what they left there",
+        "fn f(i: u32, x: u32) -> u32 {
+            var z = i; var r = 0u;
+            for (var k = 0u; k < 6u; k++) {
+                if ((x >> k) & 1u) == 0u { continue; }
+                loop { z = z * 3u + 1u; if z % 7u < 2u { break; } r += z; }
+            }
+            return r;
+        }",
+        |i, x| again(false, i, x),
+    );
+    agree(
+        "a loop that is entered again by some lanes, after a store of all and one of few",
+        "fn f(i: u32, x: u32) -> u32 {
+            var z = 0u; var r = 0u;
+            for (var k = 0u; k < 6u; k++) {
+                if ((x >> k) & 1u) == 0u { continue; }
+                z = i + k;
+                if x % 3u == 0u { z += 7u; }
+                loop { z = z * 3u + 1u; if z % 7u < 2u { break; } r += z; }
+            }
+            return r;
+        }",
+        |i, x| again(true, i, x),
+    );
+    agree(
+        "stores while others rest, and a loop within that counts anew",
+        "fn f(i: u32, x: u32) -> u32 {
+            var a = 3u; var r = 0u;
+            for (var k = 0u; k < 9u; k++) {
+                if (x + k) % 4u == 1u { r ^= a; continue; }
+                a = a * 3u + k;
+                var b = a;
+                for (var j = k; j < 12u; j++) { b += j * a; if b % 5u == 0u { break; } }
+                if a % 6u == 4u { r += j_of(b, i); }
+                if x % 9u == k { return r + a; }
+            }
+            return r;
+        }
+        fn j_of(b: u32, i: u32) -> u32 {
+            var t = b; var steps = 0u;
+            while t > 1u && steps < 20u { t = select(t / 2u, t * 3u + i, (t & 1u) == 1u); steps++; }
+            return steps;
+        }",
+        |i, x| {
+            let (mut a, mut r) = (3_u32, 0_u32);
+            for k in 0..9 {
+                if (x + k) % 4 == 1 {
+                    r ^= a;
+                    continue;
+                }
+                a = a.wrapping_mul(3).wrapping_add(k);
+                let mut b = a;
+                for j in k..12 {
+                    b = b.wrapping_add(a.wrapping_mul(j));
+                    if b % 5 == 0 {
+                        break;
+                    }
+                }
+                if a % 6 == 4 {
+                    let (mut t, mut steps) = (b, 0);
+                    while t > 1 && steps < 20 {
+                        t = if t & 1 == 1 { t.wrapping_mul(3).wrapping_add(i) } else { t / 2 };
+                        steps += 1;
+                    }
+                    r = r.wrapping_add(steps);
+                }
+                if x % 9 == k {
+                    return r.wrapping_add(a);
+                }
+            }
+            r
+        },
+    );
+    agree(
+        "two loops that share a variable, and one that is read behind its loop",
+        "fn f(i: u32, x: u32) -> u32 {
+            var z = 1u; var k = 0u;
+            loop { z += i; k++; if z % 5u == x % 5u || k > 8u { break; } }
+            for (; k < 20u; k++) { z = z * 7u + x; if z % 4u == 1u { break; } }
+            return k;
+        }",
+        |i, x| {
+            let (mut z, mut k) = (1_u32, 0);
+            loop {
+                z = z.wrapping_add(i);
+                k += 1;
+                if z % 5 == x % 5 || k > 8 {
+                    break;
+                }
+            }
+            while k < 20 {
+                z = z.wrapping_mul(7).wrapping_add(x);
+                if z % 4 == 1 {
+                    break;
+                }
+                k += 1;
+            }
+            k
+        },
+    );
+    // The counter and z need no mask: one blend is left for each of the two ways of batching, that of n.
+    let listing = compile(
+        "@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+            var z = 0.0; var n = 0.0;
+            for (var k = 0; k < 100; k++) { z = z * z + f32(id.x); if z > 4.0 { break; } n += 1.0; }
+            y[id.x] = n;
+        }",
+    )
+    .listing();
+    assert_eq!(listing.matches("Blend").count(), 2, "{listing}");
 }
 
 #[test]

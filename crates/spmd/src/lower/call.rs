@@ -59,7 +59,8 @@ impl<'m> Lowering<'m, '_> {
             reduced: false,
         });
         let address = std::ptr::from_ref(function) as usize;
-        let homes = self.homes.entry(address).or_insert_with(|| Rc::new(survey::homes(function))).clone();
+        let survey = || (Rc::new(survey::homes(function)), Rc::new(survey::carried(function)));
+        let (homes, carried) = self.homes.entry(address).or_insert_with(survey).clone();
         self.frames.push(Frame {
             function,
             info,
@@ -69,6 +70,7 @@ impl<'m> Lowering<'m, '_> {
             result,
             direct: None,
             homes,
+            carried,
             tail: true,
         });
         if let (Some(variable), Some(result)) = (result, &function.result) {

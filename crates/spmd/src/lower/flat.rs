@@ -60,6 +60,7 @@ pub fn flat(module: &Module, info: &ModuleInfo, entry_point: usize, arguments: &
         loop {
             let mut lowering = Lowering::new(module, info, &globals, &facts, batching, row.is_none());
             lowering.row = row;
+            lowering.is_ahead = true;
             lowering.entry_point(entry_point)?;
             let Lowering { builder, found, work, .. } = lowering;
             if found.is_empty() {

@@ -39,8 +39,9 @@
 //! # An example
 //! `var s = 0.0; for (var i = 0u; i < id.x; i++) { s += x[i]; }` in a kernel without barriers. In the first attempt `s` and `i` are uniform. The
 //! condition is not, because `id.x` differs between lanes, so lanes leave the loop at different times: `Divergent(loop)`. What follows in its body is
-//! under a mask, so the stores to `s` and `i` find `Varying` for both. The second attempt starts with a mask for the loop and vector registers for `s`
-//! and `i`, finds nothing new, and is allocated. A jump leaves the loop when its mask is empty.
+//! under a mask, so the store to `s` finds `Varying`. `i` is read by the loop alone (`survey::carried`): lanes that have left it may get any `i`, so its
+//! store needs no mask, and it stays uniform. The second attempt starts with a mask for the loop and a vector register for `s`, finds nothing new, and is
+//! allocated. A jump leaves the loop when its mask is empty.
 
 mod allocate;
 mod arithmetic;
@@ -315,6 +316,7 @@ struct Frame<'m> {
     result: Option<usize>,
     direct: Option<Value>,
     homes: Rc<survey::Homes>,
+    carried: Rc<survey::Carried>,
     /// Nothing follows the block being lowered: returning is falling off its end.
     tail: bool,
 }
@@ -333,6 +335,8 @@ struct Lowering<'m, 'f> {
     one_group: bool,
     /// Lanes of a row along x, where the batch is a part of one and not of workgroups: for kernels compiled ahead.
     row: Option<u32>,
+    /// For a kernel compiled ahead.
+    is_ahead: bool,
     builder: Builder,
     types: Types<'m>,
     scopes: Vec<Scope>,
@@ -343,7 +347,7 @@ struct Lowering<'m, 'f> {
     privates: FxHashMap<Handle<GlobalVariable>, usize>,
     /// Private memory is shared by all inlined copies of a function: none of them run at once.
     private_homes: FxHashMap<(usize, Handle<LocalVariable>), u32>,
-    homes: FxHashMap<usize, Rc<survey::Homes>>,
+    homes: FxHashMap<usize, (Rc<survey::Homes>, Rc<survey::Carried>)>,
     workgroup_size: [u32; 3],
     span: naga::Span,
 }
@@ -367,6 +371,7 @@ impl<'m, 'f> Lowering<'m, 'f> {
             batching,
             one_group,
             row: None,
+            is_ahead: false,
             builder: Builder::default(),
             types: Types::new(module),
             scopes: Vec::new(),

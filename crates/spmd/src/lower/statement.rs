@@ -181,6 +181,7 @@ impl<'m> Lowering<'m, '_> {
             divergent,
             reduced: false,
         });
+        let carried = self.carry(body)?;
         self.builder.place(top);
         let rests = live.filter(|_| crate::flow::continues(body));
         if let Some(live) = rests {
@@ -222,8 +223,31 @@ impl<'m> Lowering<'m, '_> {
         }
         self.builder.place(exit);
         self.scopes.pop();
+        for (variable, depth) in carried {
+            self.variables[variable].depth = depth;
+        }
         self.skip_if_empty();
         Ok(())
+    }
+
+    /// Lets stores in a loop ignore which lanes have left it, for variables that nothing else reads: a counter stays the same in all lanes. Returns
+    /// how it was before. Kernels compiled ahead do without: LLVM sees where a lane is no longer used.
+    fn carry(&mut self, body: &'m Block) -> Result<Vec<(usize, usize)>> {
+        let depth = self.scopes.len();
+        if self.is_ahead {
+            return Ok(Vec::new());
+        }
+        let carried = self.frame()?.carried.clone();
+        let mut before = Vec::new();
+        for local in carried.get(&(std::ptr::from_ref(body) as usize)).into_iter().flatten() {
+            let Some(variable) = self.frame()?.variables.get(local).copied() else { continue };
+            let known = &mut self.variables[variable];
+            // In memory a lane that has left would store at some place, which may be noted as out of range.
+            if matches!(known.storage, super::variable::Storage::Registers(_)) {
+                before.push((variable, std::mem::replace(&mut known.depth, depth)));
+            }
+        }
+        Ok(before)
     }
 
     fn lower_switch(&mut self, selector: Handle<Expression>, cases: &'m [SwitchCase]) -> Result<()> {

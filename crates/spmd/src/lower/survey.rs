@@ -1,5 +1,6 @@
 //! The survey of functions before they are lowered. `lower` runs it first: whether there are barriers or subgroup operations decides how workgroups become
-//! batches. `homes` finds the block that each variable belongs to: lanes that are inactive there need not keep its value.
+//! batches. `homes` finds the block that each variable belongs to: lanes that are inactive there need not keep its value. `carried` finds variables that
+//! only a loop reads: lanes that have left it need not keep them either.
 
 use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -201,6 +202,72 @@ impl Search<'_> {
                 self.lived.entry(variable).or_default().push(address);
             }
             self.homes.insert(address, homes);
+        }
+        all
+    }
+}
+
+/// For each loop (by the address of its body) the variables that it alone reads, and that are set anew before it begins: invocations that have
+/// left it never see what is stored in them. Most counters of loops are such variables.
+pub(crate) type Carried = FxHashMap<usize, Vec<Handle<LocalVariable>>>;
+
+pub(crate) fn carried(function: &Function) -> Carried {
+    let reach = vec![None; function.expressions.len()];
+    let mut search = Search { function, reach, homes: FxHashMap::default(), lived: FxHashMap::default() };
+    let mut loops = Vec::new();
+    let all = search.uses(&function.body, false, &mut loops);
+    let mut carried = Carried::default();
+    for found in loops {
+        let alone = found.uses.iter().filter(|(variable, uses)| {
+            let stores = found.stores.get(variable).copied().unwrap_or(0);
+            let is_set = stores > 0 || !found.repeats;
+            is_set && all.get(variable).is_some_and(|all| *all == **uses + stores)
+        });
+        let mut alone: Vec<_> = alone.map(|(variable, _)| *variable).listed();
+        alone.sort_unstable();
+        carried.insert(found.body, alone);
+    }
+    carried
+}
+
+/// Statements that use each variable.
+type Uses = FxHashMap<Handle<LocalVariable>, usize>;
+
+/// A loop, its uses of variables, and the stores of whole variables before it in its block.
+struct Loop {
+    body: usize,
+    uses: Uses,
+    stores: Uses,
+    /// It is in another loop of its function.
+    repeats: bool,
+}
+
+impl Search<'_> {
+    /// Counts the uses in a block, those in its own blocks as well, and notes its loops.
+    fn uses(&mut self, block: &Block, repeats: bool, loops: &mut Vec<Loop>) -> Uses {
+        let (mut all, mut stores) = (Uses::default(), Uses::default());
+        for statement in block {
+            let mut handles = Vec::new();
+            operands(statement, &mut handles);
+            let direct: Set = handles.into_iter().flat_map(|handle| self.expression(handle)).collect();
+            for variable in direct {
+                *all.entry(variable).or_default() += 1;
+                *stores.entry(variable).or_default() += usize::from(whole_store(self.function, statement, variable));
+            }
+            let mut inner = Uses::default();
+            for block in blocks(statement) {
+                for (variable, uses) in self.uses(block, repeats || matches!(statement, Statement::Loop { .. }), loops)
+                {
+                    *inner.entry(variable).or_default() += uses;
+                }
+            }
+            for (variable, uses) in &inner {
+                *all.entry(*variable).or_default() += uses;
+            }
+            if let Statement::Loop { body, .. } = statement {
+                let body = std::ptr::from_ref(body) as usize;
+                loops.push(Loop { body, uses: inner, stores: stores.clone(), repeats });
+            }
         }
         all
     }
