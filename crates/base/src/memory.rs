@@ -33,18 +33,26 @@ pub unsafe fn copy<T: Copy>(from: *const T, to: *mut T, count: usize) {
     }
 }
 
+/// Returns the machine's memory in bytes, where the system tells without a library.
+#[must_use]
+pub fn total() -> Option<u64> {
+    stated("MemTotal:")
+}
+
 /// Returns the bytes that this process may still take, where the system says: those that are free or can be freed, within its control group.
 #[must_use]
 pub fn available() -> Option<u64> {
+    let free = stated("MemAvailable:")?;
     #[cfg(target_os = "linux")]
-    {
-        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        let free = line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.saturating_mul(1024);
-        Some(group().map_or(free, |group| free.min(group)))
-    }
-    #[cfg(not(target_os = "linux"))]
-    None
+    let free = group().map_or(free, |group| free.min(group));
+    Some(free)
+}
+
+/// Returns one of the system's own figures in bytes.
+fn stated(name: &str) -> Option<u64> {
+    let text = cfg!(target_os = "linux").then(|| std::fs::read_to_string("/proc/meminfo").ok())??;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The bytes that the process's own control group leaves it, if that has a limit.
@@ -151,10 +159,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn no_more_is_available_than_the_machine_has() {
-        let text = std::fs::read_to_string("/proc/meminfo").expect("reads");
-        let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("is there");
-        let total: u64 = total.trim().trim_end_matches(" kB").parse().expect("is a number");
-        let free = available().expect("Linux says");
-        assert!(free > 0 && free <= total * 1024, "{free} of {total} KiB");
+        let (free, total) = (available().expect("Linux says"), total().expect("Linux says"));
+        assert!(free > 0 && free <= total, "{free} of {total} bytes");
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn device_info() -> DeviceInfo {
         kind: DeviceKind::Cpu,
         driver: format!("cantus {} ({})", env!("CARGO_PKG_VERSION"), spmd::instruction_set()),
         identity: crate::backend::Identity::default(),
-        memory_bytes: memory_bytes(),
+        memory_bytes: cantus_base::memory::total(),
         priority: PRIORITY,
         capabilities: Capabilities {
             features: Features {
@@ -84,17 +84,4 @@ fn processor_name() -> String {
         }
     }
     format!("{} processor", std::env::consts::ARCH)
-}
-
-/// The machine's memory, where the system tells without a library.
-fn memory_bytes() -> Option<u64> {
-    #[cfg(target_os = "linux")]
-    {
-        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-        let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-        Some(kibibytes * 1024)
-    }
-    #[cfg(not(target_os = "linux"))]
-    None
 }

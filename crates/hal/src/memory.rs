@@ -3,12 +3,26 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cantus_spmd::Memory as Lent;
 use wgpu_hal::DeviceError;
 
 /// The alignment that the system's allocator gives without writing zeros itself; vectors' own loads take it.
 const ALIGN: usize = 16;
+
+/// The bytes of all buffers and textures of this process.
+static GIVEN: AtomicU64 = AtomicU64::new(0);
+
+/// Takes bytes from those that this process may have: as many as the machine has. Pages come in when they are first written, so what is free now
+/// says nothing about buffers that nobody has touched, and programs that allocate until an error comes would never see one.
+fn take(bytes: u64) -> Result<(), DeviceError> {
+    static TOTAL: OnceLock<u64> = OnceLock::new();
+    let total = *TOTAL.get_or_init(|| cantus_base::memory::total().unwrap_or(u64::MAX));
+    let sum = |given: u64| given.checked_add(bytes).filter(|sum| *sum <= total);
+    GIVEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum).map(drop).map_err(|_| DeviceError::OutOfMemory)
+}
 
 /// Zeroed bytes of a fixed size, touched through raw addresses only. wgpu-core keeps the host and the queue from touching the same bytes at once; within a
 /// dispatch the executor accesses them by relaxed atomics.
@@ -31,8 +45,12 @@ impl Memory {
         let bytes = usize::try_from(bytes).map_err(|_| DeviceError::OutOfMemory)?;
         let whole = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(DeviceError::OutOfMemory)?;
         let layout = Layout::from_size_align(whole, ALIGN).map_err(|_| DeviceError::OutOfMemory)?;
+        take(bytes as u64)?;
         // SAFETY: the layout has at least `ALIGN` bytes.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(DeviceError::OutOfMemory)?;
+        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+            GIVEN.fetch_sub(bytes as u64, Ordering::Relaxed);
+            return Err(DeviceError::OutOfMemory);
+        };
         Ok(Self { start, layout, bytes })
     }
 
@@ -93,12 +111,25 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout.
         unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        GIVEN.fetch_sub(self.bytes as u64, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Memory;
+
+    /// Nothing of it is touched, so the system alone would give much more.
+    #[test]
+    fn all_together_have_no_more_than_the_machine() {
+        let Some(total) = cantus_base::memory::total() else { return };
+        // What is left at the end does for other tests.
+        let part = total / 64 + 4096;
+        let all: Vec<Memory> = std::iter::from_fn(|| Memory::new(part).ok()).take(1000).collect();
+        assert!((1..64).contains(&all.len()), "{} parts of {part} bytes", all.len());
+        drop(all);
+        assert!(Memory::new(part).is_ok());
+    }
 
     #[test]
     fn no_range_reaches_outside() {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cantus_base::error::Error;
 use cantus_kernel::module::{Compiled, Entry, Module};
 use cantus_kernel::textures::Forms;
 use wgpu_hal::{PipelineError, ShaderInput};
@@ -62,7 +63,11 @@ impl ComputePipeline {
         let Checked(module) = stage.module.outcome.as_ref().map_err(|reason| refuse(reason.clone()))?;
         let overrides: BTreeMap<String, f64> =
             stage.constants.iter().map(|(name, value)| (name.clone(), *value)).collect();
-        let entry = module.entry(stage.entry_point, overrides).map_err(|error| refuse(error.to_string()))?;
+        let entry = module.entry(stage.entry_point, overrides).map_err(|error| match error {
+            // The program's own fault, and an error of validation.
+            Error::Override { .. } => PipelineError::PipelineConstants(ShaderStages::COMPUTE, error.to_string()),
+            _ => refuse(error.to_string()),
+        })?;
         let label = desc.label.unwrap_or(stage.entry_point).to_owned();
         let kernel = Kernel { entry, label, programs: Mutex::default() };
         // What its textures are is known when it runs; whether it can run is known now.

@@ -61,6 +61,12 @@ fn overrides_without_a_value_are_refused() {
     let text = "override size: u32; @compute @workgroup_size(size) fn main() {}";
     let text = gpu.error(|| drop(gpu.pipeline(text, &[])));
     assert!(text.as_ref().is_some_and(|text| text.contains("size") && text.contains("kernel")), "{text:?}");
+    // A value that the kernel cannot have is the program's fault, not the device's.
+    let text = "override n = 3; @compute @workgroup_size(n - 2) fn main() {}";
+    let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    drop(gpu.pipeline(text, &[("n", 1.0)]));
+    let error = pollster::block_on(scope.pop());
+    assert!(matches!(error, Some(wgpu::Error::Validation { .. })), "{error:?}");
     assert_alive(&gpu);
 }
 
