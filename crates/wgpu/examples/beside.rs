@@ -1,6 +1,6 @@
 //! Times of the CPU device beside those of wgpu's own adapter: fifteen kernels, turn by turn, and the time from the start of a process to its first result.
 //!
-//!     cargo run --release --locked -p cantus-wgpu --example beside
+//!     cargo run --release --locked -p cantus-wgpu --example beside [KERNEL]
 #![cfg(not(target_arch = "wasm32"))]
 #![expect(clippy::unwrap_used, reason = "an example")]
 
@@ -91,18 +91,18 @@ struct Side {
 }
 
 impl Side {
-    /// Opens the first adapter.
-    fn new(instance: &wgpu::Instance) -> Option<Self> {
+    /// Opens the first adapter, for arrays of `count` elements.
+    fn new(instance: &wgpu::Instance, count: u32) -> Option<Self> {
         let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).ok()?;
         let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-        let buffers = [COUNT, COUNT, COUNT, 256].map(|count| {
+        let buffers = [count, count, count, 256].map(|count| {
             let size = u64::from(count) * 4;
             device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
         });
-        let floats: Vec<f32> = (0..COUNT).map(|i| (i % 1000) as f32 / 1000.0).collect();
+        let floats: Vec<f32> = (0..count).map(|i| (i % 1000) as f32 / 1000.0).collect();
         queue.write_buffer(&buffers[0], 0, bytemuck::cast_slice(&floats));
-        let numbers: Vec<u32> = (0..COUNT).map(|i| i.wrapping_mul(2_654_435_761) >> 12).collect();
+        let numbers: Vec<u32> = (0..count).map(|i| i.wrapping_mul(2_654_435_761) >> 12).collect();
         queue.write_buffer(&buffers[2], 0, bytemuck::cast_slice(&numbers));
         let entry = |binding: u32, read_only| wgpu::BindGroupLayoutEntry {
             binding,
@@ -177,13 +177,13 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// The time of a process that runs one kernel, with Mesa's cache of shaders in a folder.
-fn start(side: &str, cache: &Path) -> Duration {
+/// The time of a process that runs one kernel on that many elements, with Mesa's cache of shaders in a folder.
+fn start(side: &str, count: u32, cache: &Path) -> Duration {
     // Mesa makes no folder within one that is missing.
     std::fs::create_dir_all(cache).unwrap();
     let mut process = Command::new(std::env::current_exe().unwrap());
     let begin = Instant::now();
-    assert!(process.arg(side).env("MESA_SHADER_CACHE_DIR", cache).status().unwrap().success());
+    assert!(process.args([side, &count.to_string()]).env("MESA_SHADER_CACHE_DIR", cache).status().unwrap().success());
     begin.elapsed()
 }
 
@@ -192,13 +192,16 @@ fn milliseconds(time: Duration) -> f64 {
 }
 
 fn main() {
-    if let Some(side) = std::env::args().nth(1) {
-        let side = Side::new(&if side == "ours" { cantus_wgpu::instance() } else { own() }).unwrap();
-        side.run(&side.pipeline(KERNELS[1].1), KERNELS[1].2);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [side, count] = &arguments[..] {
+        let count = count.parse().unwrap();
+        let side = Side::new(&if side == "ours" { cantus_wgpu::instance() } else { own() }, count).unwrap();
+        side.run(&side.pipeline(KERNELS[1].1), count / 64);
         return;
     }
-    let ours = Side::new(&cantus_wgpu::instance()).unwrap();
-    let Some(other) = Side::new(&own()) else {
+    let chosen = arguments.first();
+    let ours = Side::new(&cantus_wgpu::instance(), COUNT).unwrap();
+    let Some(other) = Side::new(&own(), COUNT) else {
         println!("wgpu has no adapter of its own here");
         return;
     };
@@ -210,6 +213,9 @@ fn main() {
     };
     let mut ratios = Vec::new();
     for (name, body, workgroups) in KERNELS {
+        if chosen.is_some_and(|chosen| chosen != name) {
+            continue;
+        }
         let mut both = [&ours, &other].map(|side| (side, side.pipeline(body), Vec::new()));
         for _ in 0..9 {
             for (side, pipeline, times) in &mut both {
@@ -220,16 +226,19 @@ fn main() {
         ratios.push(row(name, ours, other));
     }
     let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+    if chosen.is_some() {
+        return;
+    }
     println!("| geometric mean | | | {mean:.2} |");
 
     let folder = std::env::temp_dir().join(format!("cantus-beside-{}", std::process::id()));
     let fresh = |round: u32| folder.join(round.to_string());
-    let times = |side: &str, cache: &dyn Fn(u32) -> std::path::PathBuf| {
-        median((0..5).map(|round| start(side, &cache(round))).collect())
-    };
-    let ours = times("ours", &fresh);
-    row("start to the first result, caches empty", ours, times("other", &fresh));
-    row("start to the first result, caches warm", ours, times("other", &fresh));
+    for (what, count) in [("12 MiB", COUNT), ("12 KiB", 1024)] {
+        let times = |side: &str| median((0..5).map(|round| start(side, count, &fresh(count + round))).collect());
+        let ours = times("ours");
+        row(&format!("start to the first result on {what}, caches empty"), ours, times("other"));
+        row(&format!("start to the first result on {what}, caches warm"), ours, times("other"));
+    }
     // What is left there is Mesa's.
     let _ = std::fs::remove_dir_all(folder);
 }
