@@ -28,6 +28,15 @@ fn convolutions_of_wide_images() {
             ([1, 12, 14, 70], 14, [5, 5], [2, 1], [2, 2], [1, 1], 2),
             // Zeros that would take far more memory than the image.
             ([1, 2, 3, 3], 9, [3, 3], [1, 1], [3000, 3000], [3001, 3001], 1),
+            // Windows that do not overlap, that leave out rows and columns, and that are larger than a kernel's tile along one axis or both.
+            ([1, 3, 32, 48], 33, [16, 16], [16, 16], [0, 0], [1, 1], 1),
+            ([2, 4, 40, 37], 5, [3, 3], [2, 4], [2, 1], [4, 6], 1),
+            ([1, 2, 47, 90], 3, [40, 7], [1, 1], [0, 3], [1, 1], 1),
+            ([1, 1, 70, 101], 2, [60, 80], [1, 2], [0, 0], [1, 1], 1),
+            ([1, 5, 23, 25], 40, [7, 7], [1, 1], [3, 3], [1, 1], 1),
+            // A signal, a column, and the weights of five rows.
+            ([2, 6, 1, 700], 17, [1, 5], [1, 1], [0, 2], [1, 1], 1),
+            ([1, 3, 300, 1], 4, [5, 1], [1, 1], [2, 0], [1, 1], 1),
         ];
         for (shape, outputs, kernel, stride, padding, dilation, groups) in cases {
             let x = numbers.array(&shape);

@@ -1,9 +1,12 @@
 //! Convolutions of images. The CPU has its own form; where a vendor's library multiplies, windows are laid out as columns for one product (`by_product`);
-//! else a tiled kernel runs. Weights are not flipped. A bias and an activation that follow become part of the kernel.
+//! else a kernel of tiles runs (`tile`). Weights are not flipped. A bias and an activation that follow become part of the kernel.
+
+mod tile;
 
 use std::hash::Hash;
 use std::sync::Arc;
 
+use self::tile::Tile;
 use super::images::{AXES, Window, images, store, words};
 use crate::backend::BoxFuture;
 #[cfg(feature = "graph")]
@@ -16,13 +19,11 @@ use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
-use crate::ops::expr::operation::{Call, Composed, Operation, looped};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
-
-const CONV2D: &str = cantus_shaders::tensor::CONV2D;
 
 struct Conv2d {
     input: Arc<Typed>,
@@ -92,25 +93,19 @@ impl Conv2d {
                 return call.followed(result).await;
             }
         }
-        let [height, width] = shape.output;
-        let sizes = [
-            [height, width, shape.channels[1], shape.channels[0]],
-            [shape.input[0], shape.input[1], shape.kernel[0], shape.kernel[1]],
-            [shape.stride[0], shape.stride[1], shape.padding[0], shape.padding[1]],
-            [shape.dilation[0], shape.dilation[1], shape.groups, shape.images],
-        ];
-        let mut writer = Writer::new(&words(sizes.as_flattened())?);
+        let tile = Tile::of(&shape, call.engine.shared().machine(Some(&x)));
+        // What lies before and behind the image is counted too.
+        words(&[0, 1].map(|axis| shape.input[axis].saturating_add(shape.padding[axis].saturating_mul(2))))?;
+        let mut writer = Writer::new(&words(tile.words(&shape).as_flattened())?);
         let (x, w) = (Typed::read(&x), Typed::read(&w));
         writer.function("load_x", &x, &x.shape, &AXES, None)?;
         writer.function("load_w", &w, &w.shape, &AXES, None)?;
         let (text, dtype) = store(&mut writer, call)?;
         let output = call.output(&writer, dtype, "conv2d").await?;
-        let blocks = (shape.channels[1] / shape.groups).div_ceil(4) * shape.groups;
-        let workgroups = [(height * width).div_ceil(64), blocks, shape.images];
-        let body = text + CONV2D;
+        let body = text + &tile.text();
+        let workgroups = tile.workgroups(&shape);
         let flops = usize::try_from(shape.flops()).unwrap_or(0);
-        let inputs = shape.channels[0] / shape.groups.max(1);
-        let rounds = looped(shape.kernel[0], looped(shape.kernel[1], looped(inputs, 0)));
+        let rounds = tile.rounds(&shape);
         Composed { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops, rounds }
             .run(call.engine, &output)
             .await?;
