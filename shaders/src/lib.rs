@@ -92,6 +92,7 @@ pub mod tensor {
         ATTENTION = "tensor/attention.wgsl";
         ATTENTION_TILES = "tensor/attention_tiles.wgsl";
         BINCOUNT = "tensor/bincount.wgsl";
+        BINCOUNT_OWN = "tensor/bincount_own.wgsl";
         CHOLESKY_BLOCK = "tensor/cholesky_block.wgsl";
         COHERENCE_WHOLE = "tensor/coherence_whole.wgsl";
         CONV2D = "tensor/conv2d.wgsl";

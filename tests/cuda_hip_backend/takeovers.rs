@@ -180,7 +180,7 @@ fn counts(vendor: &Vendor) {
     println!("seed {seed}");
     let mut random = Random::new(seed);
     // In one block, and in clusters of two and of eight.
-    for (number, bins) in [7_u32, 300, 40_000, 200_000].into_iter().enumerate() {
+    for (number, bins) in [5000_u32, 9000, 40_000, 200_000].into_iter().enumerate() {
         let count = (4 * bins).max(1 << 16) as usize + random.below(1000) as usize;
         // Some are in no bin.
         let values: Vec<i32> = (0..count).map(|_| random.below(bins + bins / 8 + 2) as i32 - 1).collect();

@@ -125,7 +125,8 @@ const EACH_BIN: u32 = 4;
 /// Blocks, at most: two for each processor of the largest devices.
 const MOST_BLOCKS: u32 = 264;
 
-/// Clusters over all elements, whose blocks have the counts of all bins. `words` are elements and bins.
+/// Clusters over all elements, whose blocks have the counts of all bins, which are more than a workgroup counts in memory of its own
+/// (`bincount_own.wgsl`). `words` are elements and bins.
 fn plan_bins(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<TakeoverLaunch> {
     let &[count, bins, ..] = words else { return Vec::new() };
     if count < LEAST_COUNT || count / EACH_BIN < bins || bins == 0 || workgroups != [count.div_ceil(256), 1, 1] {

@@ -1,11 +1,12 @@
-//! Counts of values: bins of whole numbers, and histograms. A histogram of many elements guesses bins by division and corrects them by the edges, so it is
-//! exact for edges in float32; where edges are too close for that (`are_apart`), and for few elements, bins are searched for. The kernel counts by atomics,
-//! whose order changes no count. The CPU has both natively.
+//! Counts of values: bins of whole numbers, and histograms. A histogram guesses bins by division and corrects them by the edges, so it is exact for edges in
+//! float32; where edges are too close for that (`are_apart`), bins are searched for. Workgroups count up to `MOST_BINS` bins in memory of their own and add
+//! the counts up by atomics, whose order changes no count; of more bins each element adds to the result. The CPU has both natively.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::create::linspace;
+use super::create::{linspace, spaced};
+use super::unrolled::unrolled;
 use crate::backend::BoxFuture;
 use crate::backend::native::{CountShape, NativeOperation};
 use crate::engine::Tensor;
@@ -15,11 +16,57 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed, is_whole};
-use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::replay::KeyWords;
 use crate::tensor::DType;
 
 const BINCOUNT: &str = cantus_shaders::tensor::BINCOUNT;
+const BINCOUNT_OWN: &str = cantus_shaders::tensor::BINCOUNT_OWN;
+/// Bins that a workgroup counts in its own memory: 16 KiB, which every device has.
+const MOST_BINS: usize = 4096;
+/// Counts of a bin, so that invocations which count in the same one do not wait for each other.
+const MOST_COPIES: usize = 8;
+/// Invocations of a workgroup, and elements that each reads at a time.
+const LANES: usize = 256;
+const EACH: usize = 8;
+/// Workgroups, at most: each adds its counts to the result.
+const MOST_WORKGROUPS: usize = 1024;
+
+/// How workgroups count in their own memory.
+struct Own {
+    bins: usize,
+    workgroups: usize,
+    rounds: usize,
+}
+
+impl Own {
+    /// Returns `None` for more bins than fit, and for more elements than the kernel can number.
+    fn of(count: usize, bins: usize) -> Option<Self> {
+        let workgroups = count.div_ceil(LANES * EACH).clamp(1, MOST_WORKGROUPS);
+        let rounds = count.div_ceil(LANES * EACH * workgroups);
+        (bins <= MOST_BINS && count <= 1 << 31).then_some(Self { bins, workgroups, rounds })
+    }
+
+    fn copies(&self) -> usize {
+        (MOST_BINS / self.size()).min(MOST_COPIES)
+    }
+
+    /// Bins in the text: few sizes, so that few kernels are compiled.
+    fn size(&self) -> usize {
+        self.bins.next_power_of_two().clamp(64, MOST_BINS)
+    }
+
+    fn text(&self) -> String {
+        let (bins, copies) = (self.size(), self.copies());
+        let frame = unrolled(BINCOUNT_OWN, EACH);
+        format!("\nconst BINS = {bins}u;\nconst COPIES = {copies}u;\nconst EACH = {EACH}u;\n\n{frame}")
+    }
+
+    /// The rounds of an invocation's loops.
+    fn looped(&self) -> usize {
+        looped(self.rounds, 0) + looped(self.bins.div_ceil(LANES), looped(self.copies(), 0))
+    }
+}
 
 struct Bincount(Arc<Typed>);
 
@@ -44,19 +91,23 @@ impl Operation for Bincount {
                     return call.followed(counts).await;
                 }
             }
-            let mut writer = Writer::new(&[word(count)?, word(call.of.shape[0])?]);
+            let bins = call.of.shape[0];
+            let (body, [workgroups, each], rounds) = match Own::of(count, bins) {
+                Some(own) => (own.text(), [own.workgroups, own.rounds], own.looped()),
+                None => (format!("\n{BINCOUNT}"), [count.div_ceil(LANES), 0], 0),
+            };
+            let mut writer = Writer::new(&[word(count)?, word(bins)?, word(workgroups)?, word(each)?]);
             writer.function("element", &input, &input.shape, &[("i", 0..input.shape.len())], None)?;
-            let body = format!("\n{BINCOUNT}");
             let output = call.engine.zeros_of_async(DType::U32, &call.of.shape).await?;
-            let workgroups = [count.div_ceil(256), 1, 1];
+            let (workgroups, output_type) = ([workgroups, 1, 1], "atomic<u32>");
             Composed {
                 name: "bincount",
                 writer: &writer,
-                output: "atomic<u32>",
+                output: output_type,
                 body: &body,
                 workgroups,
                 flops: 0,
-                rounds: 0,
+                rounds,
             }
             .run(call.engine, &output)
             .await?;
@@ -110,9 +161,6 @@ impl Operation for Histogram {
     }
 }
 
-/// From this many elements on, not writing the bins between two kernels pays. With fewer, only the launches count.
-const GUESSES_PAY: usize = 1 << 22;
-
 /// Returns whether edges in f32 are so far from each other that their rounding moves none by more than a thirty-second of a part.
 fn are_apart(bins: usize, low: f64, high: f64) -> bool {
     let most = low.abs().max(high.abs());
@@ -120,11 +168,12 @@ fn are_apart(bins: usize, low: f64, high: f64) -> bool {
 }
 
 /// The bin of each element, by division. Where rounding leads to a neighbouring bin, the edges correct it. This needs no kernel of its own, which would
-/// write the bins and read them again. Elements outside of the range and NaN get a number that is no bin's.
-fn guessed(x: &Expr, edges: &Expr, bins: usize, low: f64, high: f64) -> Expr {
+/// write the bins and read them again, and no edges in memory. Elements outside of the range and NaN get a number that is no bin's.
+fn guessed(x: &Expr, bins: usize, low: f64, high: f64) -> Expr {
+    let edge = |place: &Expr| spaced(place, [low, high], bins + 1, DType::F32);
     let guess = ((x - low) * (bins as f64 / (high - low))).clamp(0.0, (bins - 1) as f64).cast(DType::U32);
-    let below = x.less(edges.taken(&guess, 0)).cast(DType::U32);
-    let above = x.greater_equal(edges.taken(&guess.binary(Binary::Add, 1), 0)).cast(DType::U32);
+    let below = x.less(edge(&guess)).cast(DType::U32);
+    let above = x.greater_equal(edge(&guess.binary(Binary::Add, 1))).cast(DType::U32);
     let part = guess.binary(Binary::Add, above).binary(Binary::Sub, below);
     let inside = x.greater_equal(low).logical_and(x.less_equal(high));
     inside.select(&part, part.constant(f64::from(u32::MAX)))
@@ -183,8 +232,8 @@ impl Expr {
         };
         let x = self.cast(DType::F32).reshape(&[count]);
         let edges = linspace(&self.engine, low, high, bins.saturating_add(1), DType::F32);
-        let part = match count >= GUESSES_PAY && are_apart(bins, low, high) {
-            true => guessed(&x, &edges, bins, low, high),
+        let part = match are_apart(bins, low, high) {
+            true => guessed(&x, bins, low, high),
             false => edges.searchsorted(&x, true).binary(Binary::Sub, 1),
         };
         x.counted_by(&edges, &part, bins, high as f32)

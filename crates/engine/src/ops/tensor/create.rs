@@ -74,18 +74,22 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
 /// ```
 #[must_use]
 pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DType) -> Expr {
-    let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
     let checked = Expr::made(engine, || {
         if dtype.kind() != Kind::Float {
             return Err(Error::dtype(format!("linspace of {dtype}"), "it needs floats (use arange)"));
         }
         places(&[count])
     });
-    let ramp = checked.ramp(start, step, dtype.computed());
+    spaced(&checked, [start, stop], count, dtype.computed()).cast(dtype)
+}
+
+/// The numbers at places of [`linspace`].
+pub(super) fn spaced(places: &Expr, [start, stop]: [f64; 2], count: usize, dtype: DType) -> Expr {
+    let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
+    let ramp = places.ramp(start, step, dtype);
     // The last one exactly.
-    let last = checked.binary(Binary::Eq, checked.constant(count.saturating_sub(1) as f64));
-    let ends = if count > 1 { last.select(ramp.constant(stop), &ramp) } else { ramp };
-    ends.cast(dtype)
+    let last = places.binary(Binary::Eq, places.constant(count.saturating_sub(1) as f64));
+    if count > 1 { last.select(ramp.constant(stop), &ramp) } else { ramp }
 }
 
 /// Returns 1 on the diagonal that begins `offset` columns to the right (below the main one if negative), and 0 elsewhere.

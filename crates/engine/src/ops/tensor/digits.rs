@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::scan::scanned;
+use super::unrolled::unrolled;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
@@ -27,19 +28,6 @@ const TILED: [usize; 2] = [256, 15];
 /// Bits that a pass over a long row takes at most, and that a workgroup takes at once.
 const DIGIT: u32 = 8;
 const SPLIT: u32 = 4;
-
-/// A text with the lines that have a hash sign once for each of `each` elements, whose number replaces the sign. WGSL's compilers do not unroll loops
-/// over registers.
-fn unrolled(text: &str, each: usize) -> String {
-    let mut unrolled = String::new();
-    for line in text.split_inclusive('\n') {
-        match line.contains('#') {
-            true => (0..each).for_each(|number| unrolled += &line.replace('#', &number.to_string())),
-            false => unrolled += line,
-        }
-    }
-    unrolled
-}
 
 /// A frame for tiles of `lanes` invocations with `each` elements.
 fn framed(text: &str, [lanes, each]: [usize; 2]) -> String {
@@ -175,15 +163,5 @@ impl Keys<'_> {
             .run(engine, &counts)
             .await?;
         Ok(Typed::read(&counts))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unrolled;
-
-    #[test]
-    fn lines_with_a_hash_are_repeated() {
-        assert_eq!(unrolled("a\nlet x# = f(#u);\nb\n", 2), "a\nlet x0 = f(0u);\nlet x1 = f(1u);\nb\n");
     }
 }

@@ -36,6 +36,7 @@ mod searchsorted;
 mod softmax;
 mod sort;
 mod summary;
+mod unrolled;
 
 pub use arrange::meshgrid;
 pub(in crate::ops) use arrange::places_along;
