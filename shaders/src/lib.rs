@@ -108,6 +108,7 @@ pub mod tensor {
         FIRST_OF_ROWS = "tensor/first_of_rows.wgsl";
         GRID_SAMPLE = "tensor/grid_sample.wgsl";
         INTERPOLATE = "tensor/interpolate.wgsl";
+        INTERPOLATE_TILE = "tensor/interpolate_tile.wgsl";
         INTERPOLATE_WEIGHT = "tensor/interpolate_weight.wgsl";
         LAYER_NORM = "tensor/layer_norm.wgsl";
         LU_PANEL = "tensor/lu_panel.wgsl";

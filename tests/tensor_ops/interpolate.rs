@@ -84,6 +84,23 @@ fn images_in_another_size() {
             let what = format!("{by:?} of {shape:?} to {size:?}, seed {seed}, on {}", name(engine));
             close(&x.interpolate(size, by), &scaled(&f, size, by), if half { 4e-3 } else { 5e-5 }, &what);
         }
+        // More rows than a tile has, and fewer than one; one axis alone; and what follows.
+        for (shape, size) in [
+            ([1, 2, 300, 90], [7, 200]),
+            ([2, 1, 130, 140], [64, 70]),
+            ([1, 1, 5, 300], [90, 11]),
+            ([1, 1, 1000, 3], [2, 5]),
+            ([1, 2, 60, 33], [60, 80]),
+        ] {
+            for by in ALL {
+                // Steps that float32 and float64 round to the same pixel.
+                let size = if by == Interpolation::Nearest { [shape[2] * 2, shape[3] * 4] } else { size };
+                let array = Numbers::new(77).array(&shape);
+                let known = scaled(&wide(&array), size, by) * 2.0 + 1.0;
+                let what = format!("{by:?} of {shape:?} to {size:?}, and what follows, on {}", name(engine));
+                close(&(tensor(engine, &array).interpolate(size, by) * 2.0 + 1.0), &known, 1e-4, &what);
+            }
+        }
         let none = engine.zeros::<f32>(&[0, 3, 4, 5]).unwrap().interpolate([8, 2], Interpolation::Bilinear);
         assert_eq!(none.eval().unwrap().shape(), [0, 3, 8, 2]);
     }

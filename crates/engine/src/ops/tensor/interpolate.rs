@@ -1,5 +1,6 @@
-//! Images in another size, one axis after the other: first the width, then the height, each one pass of weighted sums. Weights are made in the kernel, in
-//! float32 step by step, and the CPU, which does both axes in one operation, makes its tables by the same steps. `grid_sample` shares the methods.
+//! Images in another size: first the width, then the height, each by weighted sums. A kernel does both for a tile, with the rows between in workgroup memory
+//! (`Tile`); where these do not fit, or only one axis changes, an axis is a pass of its own. Weights are made in the kernel, in float32 step by step, and the
+//! CPU, which does both axes in one operation, makes its tables by the same steps. `grid_sample` shares the methods.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, ResampleKernel, ResampleShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::emit::{self, Writer, word};
 use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
@@ -18,9 +19,12 @@ use crate::ops::expr::operation::{Call, Composed, Operation, looped};
 use crate::ops::expr::replay::KeyWords;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{to_last, with_last};
+use crate::ops::tune::Machine;
 use crate::tensor::DType;
+use cantus_base::listed::Listed;
 
 const INTERPOLATE: &str = cantus_shaders::tensor::INTERPOLATE;
+const INTERPOLATE_TILE: &str = cantus_shaders::tensor::INTERPOLATE_TILE;
 const WEIGHT: &str = cantus_shaders::tensor::INTERPOLATE_WEIGHT;
 
 /// The method by which [`Expr::interpolate`] computes new pixels. Pixels are squares, and the edges of both images coincide.
@@ -47,6 +51,14 @@ impl Interpolation {
         format!("const KERNEL = {reach}u;\nconst WIDE = {wide};\nconst CURVE = {curve:?};\n\n{WEIGHT}")
     }
 
+    /// The step from one new pixel to the next, and the place of the first one, in old pixels of that axis.
+    fn places(self, length: usize, to: usize) -> (f32, f32) {
+        let step = length as f64 / to as f64;
+        // The middle of the first new pixel, from the middle of the first old one.
+        let first = if self == Self::Nearest { 0.0 } else { 0.5 * step - 0.5 };
+        (step as f32, first as f32)
+    }
+
     /// The pixels to each side that count, whether the kernel is widened, and Keys's parameter.
     fn parameters(self) -> (u8, bool, f32) {
         match self {
@@ -57,6 +69,11 @@ impl Interpolation {
             Self::BicubicAntialiased => (2, true, -0.5),
         }
     }
+}
+
+/// The pixels of a row that count for one of another length, at most: as wide as the step, by two pixels to each side.
+fn taps(length: usize, to: usize) -> usize {
+    length.max(4).min(length.div_ceil(to).saturating_add(1).saturating_mul(4))
 }
 
 /// Rows along the last axis, scaled.
@@ -87,10 +104,8 @@ impl Operation for Interpolate {
             let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
             let width = call.of.shape[rank - 1];
             word(product(&[rows, length.max(width)]))?;
-            let step = length as f64 / width as f64;
-            // The middle of the first new pixel, from the middle of the first old one.
-            let first = if self.by == Interpolation::Nearest { 0.0 } else { 0.5 * step - 0.5 };
-            let words = [word(length)?, word(width)?, (step as f32).to_bits(), (first as f32).to_bits()];
+            let (step, first) = self.by.places(length, width);
+            let words = [word(length)?, word(width)?, step.to_bits(), first.to_bits()];
             let mut writer = Writer::new(&words);
             let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
             writer.function("element", &input, &input.shape, &groups, None)?;
@@ -109,8 +124,7 @@ impl Operation for Interpolate {
                 body: &body,
                 workgroups,
                 flops: 0,
-                // As wide as the step, by two pixels to each side at most.
-                rounds: looped(length.min(4 * (step.ceil() as usize).saturating_add(1)), 0),
+                rounds: looped(taps(length, width), 0),
             }
             .run(call.engine, &output)
             .await?;
@@ -119,19 +133,112 @@ impl Operation for Interpolate {
     }
 }
 
-/// Both axes at once, computed natively by a device.
+/// Columns of a tile, and rows of an image that are scaled along themselves for it, at most: 16 KiB of workgroup memory, which every device has.
+const WIDTH: usize = 64;
+const ROWS: usize = 64;
+/// Workgroups that keep a GPU's processors busy: with fewer, tiles are lower.
+const BUSY: usize = 128;
+
+/// A tile of images in another size: the kernel that reads an image once.
+struct Tile {
+    height: usize,
+}
+
+impl Tile {
+    /// Returns `None` where a tile would need more rows than fit, or many that no pixel needs.
+    fn of(images: usize, from: [usize; 2], to: [usize; 2], by: Interpolation, machine: Machine) -> Option<Self> {
+        let (reach, wide, _) = by.parameters();
+        let step = from[0] as f64 / to[0] as f64;
+        let around = 2.0 * f64::from(reach) * if wide { step.max(1.0) } else { 1.0 };
+        // With what rounding may add.
+        let rows = |height: usize| (((height - 1) as f64 * step + around).ceil() as usize).saturating_add(3);
+        let fits = |height: usize| rows(height) <= if wide { ROWS } else { ROWS.min(4 * height + 8) };
+        let heights = [16, 8, 4, 2, 1].into_iter().filter(|&height| fits(height)).listed();
+        let wanted = match machine {
+            Machine::Discrete | Machine::Matrices | Machine::Gpu => BUSY,
+            Machine::Cpu | Machine::Compiler | Machine::Lanes => 1,
+        };
+        let is_enough = |height: usize| product(&Self { height }.workgroups(images, to)) >= wanted;
+        // Lower ones scale most rows several times.
+        let low = heights.iter().rfind(|&&height| height >= 4).or(heights.first());
+        let height = heights.iter().find(|&&height| height >= 4 && is_enough(height)).or(low)?;
+        Some(Self { height: *height })
+    }
+
+    fn workgroups(&self, images: usize, [height, width]: [usize; 2]) -> [usize; 3] {
+        [width.div_ceil(WIDTH), height.div_ceil(self.height), images]
+    }
+
+    /// The rounds of an invocation's loops.
+    fn rounds(&self, from: [usize; 2], to: [usize; 2]) -> usize {
+        let [down, across] = [0, 1].map(|axis| looped(taps(from[axis], to[axis]), 0));
+        looped(ROWS / 16, across) + looped(self.height.div_ceil(4), down)
+    }
+}
+
+/// Both axes at once: by a device natively, or by tiles.
 struct Resample {
     input: Arc<Typed>,
     size: [usize; 2],
     by: Interpolation,
+    /// A device does it natively.
+    is_native: bool,
 }
 
 impl Resample {
     fn shape(&self) -> ResampleShape {
         let (reach, wide, curve) = self.by.parameters();
-        let sides = &self.input.shape;
         let kernel = ResampleKernel::new(reach, wide, curve);
-        ResampleShape::new(product(&sides[..2]), [sides[2], sides[3]], self.size, kernel)
+        ResampleShape::new(self.images(), self.sides(), self.size, kernel)
+    }
+
+    fn images(&self) -> usize {
+        product(&self.input.shape[..2])
+    }
+
+    fn sides(&self) -> [usize; 2] {
+        [self.input.shape[2], self.input.shape[3]]
+    }
+
+    /// The tile of the kernel, if both axes change.
+    fn tile(&self, machine: Machine) -> Option<Tile> {
+        let (from, to) = (self.sides(), self.size);
+        let both = from[0] != to[0] && from[1] != to[1];
+        both.then(|| Tile::of(self.images(), from, to, self.by, machine)).flatten()
+    }
+
+    async fn by_tiles(&self, call: Call<'_>, input: &Arc<Typed>, tile: Tile) -> Result<Tensor> {
+        let (from, to) = (self.sides(), self.size);
+        word(product(&[self.images(), from[0].max(to[0]), from[1].max(to[1])]))?;
+        let [(down, top), (across, left)] = [0, 1].map(|axis| self.by.places(from[axis], to[axis]));
+        let bits = [down, across, top, left].map(f32::to_bits);
+        let sides = [word(from[0])?, word(from[1])?, word(to[0])?, word(to[1])?];
+        let mut writer = Writer::new([sides, bits].as_flattened());
+        let groups = |y, x| [("image", 0..2), (y, 2..3), (x, 3..4)];
+        writer.function("element", input, &input.shape, &groups("row", "column"), None)?;
+        let (value, dtype) = call.finished(&mut writer, "value", &groups("y_at", "x_at"))?;
+        let body = format!(
+            "\nconst HEIGHT = {}u;\n{}\n\
+             fn store(image: u32, y_at: u32, x_at: u32, value: f32) {{\n    \
+             y[(image * words[0].z + y_at) * words[0].w + x_at] = {value};\n}}\n\n{INTERPOLATE_TILE}",
+            tile.height,
+            self.by.kernel()
+        );
+        let output = call.output(&writer, dtype, "interpolate").await?;
+        let (workgroups, rounds) = (tile.workgroups(self.images(), to), tile.rounds(from, to));
+        let output_type = stored(dtype);
+        Composed {
+            name: "interpolate_tile",
+            writer: &writer,
+            output: output_type,
+            body: &body,
+            workgroups,
+            flops: 0,
+            rounds,
+        }
+        .run(call.engine, &output)
+        .await?;
+        Ok(output)
     }
 }
 
@@ -145,6 +252,10 @@ impl Operation for Resample {
         true
     }
 
+    fn fusable(&self) -> u32 {
+        if self.is_native { 0 } else { 2 }
+    }
+
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             let operation = NativeOperation::Resample(self.shape());
@@ -152,10 +263,17 @@ impl Operation for Resample {
                 let input = compute(call.engine, &self.input).await?;
                 let like = (DType::F32, &*call.of.shape);
                 if let Some(images) = call.engine.native_async(operation, &[&input], like, "interpolate").await? {
-                    return Ok(images);
+                    return call.followed(images).await;
                 }
             }
-            compute(call.engine, &scaled(&self.input, self.size, self.by)).await
+            // Elements are read more than once.
+            let input = narrowed(call.engine, &self.input, 1).await?;
+            let mut tensors = Vec::new();
+            emit::tensors(&input, &mut tensors);
+            match self.tile(call.engine.shared().machine(tensors.first())) {
+                Some(tile) => self.by_tiles(call, &input, tile).await,
+                None => call.followed(compute(call.engine, &scaled(&self.input, self.size, self.by)).await?).await,
+            }
         })
     }
 }
@@ -205,8 +323,9 @@ impl Expr {
                 // With the same number of pixels each stays as it is.
                 images
             } else {
-                let both = Resample { input: images.clone(), size, by };
-                match self.engine.has_native(&NativeOperation::Resample(both.shape())) {
+                let mut both = Resample { input: images.clone(), size, by, is_native: false };
+                both.is_native = self.engine.has_native(&NativeOperation::Resample(both.shape()));
+                match both.is_native || both.tile(Machine::Gpu).is_some() {
                     true => Typed::deferred(both, shape, DType::F32),
                     false => scaled(&images, size, by),
                 }
