@@ -111,6 +111,7 @@ pub mod tensor {
         INTERPOLATE_TILE = "tensor/interpolate_tile.wgsl";
         INTERPOLATE_WEIGHT = "tensor/interpolate_weight.wgsl";
         LAYER_NORM = "tensor/layer_norm.wgsl";
+        LAYER_NORM_HELD = "tensor/layer_norm_held.wgsl";
         LU_PANEL = "tensor/lu_panel.wgsl";
         MATMUL = "tensor/matmul.wgsl";
         MATMUL_COOPERATIVE = "tensor/matmul_cooperative.wgsl";
@@ -121,11 +122,13 @@ pub mod tensor {
         REDUCE_COLUMNS = "tensor/reduce_columns.wgsl";
         REDUCE_ROWS = "tensor/reduce_rows.wgsl";
         RMS_NORM = "tensor/rms_norm.wgsl";
+        RMS_NORM_HELD = "tensor/rms_norm_held.wgsl";
         SCAN = "tensor/scan.wgsl";
         SCATTER = "tensor/scatter.wgsl";
         SEARCHSORTED = "tensor/searchsorted.wgsl";
         SEGMENTS = "tensor/segments.wgsl";
         SOFTMAX = "tensor/softmax.wgsl";
+        SOFTMAX_HELD = "tensor/softmax_held.wgsl";
         SORT_BLOCKS = "tensor/sort_blocks.wgsl";
         SORT_COUNT = "tensor/sort_count.wgsl";
         SORT_MOVE = "tensor/sort_move.wgsl";

@@ -7,6 +7,7 @@ use crate::ops::expr::node::Expr;
 use crate::ops::frame::Frame;
 
 const LAYER_NORM: Frame<1> = Frame::new(cantus_shaders::tensor::LAYER_NORM, ["LANES"]);
+const LAYER_NORM_HELD: Frame<1> = Frame::new(cantus_shaders::tensor::LAYER_NORM_HELD, ["LANES"]);
 
 impl Expr {
     /// Returns (x - mean) / sqrt(variance + eps) along the last axis, times `gain`, plus `bias` (Ba, Kiros and Hinton, 2016).
@@ -26,7 +27,8 @@ impl Expr {
     /// (x - mean) / sqrt(variance + eps) along the last axis.
     pub(super) fn normalised(&self, eps: f32) -> Self {
         let frame = |lanes: Option<&str>| LAYER_NORM.filled([lanes]);
-        self.rows(&Rows { name: "layer_norm", frame, is_logarithm: false, eps }, -1)
+        let held = |lanes: Option<&str>| LAYER_NORM_HELD.filled([lanes]);
+        self.rows(&Rows { name: "layer_norm", frame, held, is_logarithm: false, eps }, -1)
     }
 }
 

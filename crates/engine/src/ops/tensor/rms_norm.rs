@@ -7,6 +7,7 @@ use crate::ops::expr::node::Expr;
 use crate::ops::frame::Frame;
 
 const RMS_NORM: Frame<1> = Frame::new(cantus_shaders::tensor::RMS_NORM, ["LANES"]);
+const RMS_NORM_HELD: Frame<1> = Frame::new(cantus_shaders::tensor::RMS_NORM_HELD, ["LANES"]);
 
 impl Expr {
     /// Returns x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
@@ -21,7 +22,9 @@ impl Expr {
     #[must_use]
     pub fn rms_norm(&self, gain: impl Into<Self>, eps: f32) -> Self {
         let frame = |lanes: Option<&str>| RMS_NORM.filled([lanes]);
-        self.rows(&Rows { name: "rms_norm", frame, is_logarithm: false, eps }, -1).binary(Binary::Mul, gain.into())
+        let held = |lanes: Option<&str>| RMS_NORM_HELD.filled([lanes]);
+        self.rows(&Rows { name: "rms_norm", frame, held, is_logarithm: false, eps }, -1)
+            .binary(Binary::Mul, gain.into())
     }
 }
 

@@ -1,10 +1,12 @@
 //! Kernels that give a workgroup to each row: what softmax, rms_norm and layer_norm share. A frame gets `element` and `store` and a row's length; epilogues
 //! join the store. Rows along another axis are moved last and back, as views. The CPU has these functions natively with steps before and after the row;
-//! devices with neither run one workgroup for each row.
+//! devices with neither run one workgroup for each row. Its invocations read a row once and hold it in registers if it is not too long (`held`), else they
+//! read it as often as they need it.
 
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::unrolled::unrolled;
 use crate::backend::BoxFuture;
 #[cfg(feature = "graph")]
 use crate::backend::expression::Part;
@@ -31,6 +33,8 @@ pub(super) struct Rows {
     /// The frame's text, with that number of invocations for a row. Given: `element(row, place)`, `store(row, place, value)`, `words[0]` = (rows, length of a
     /// row, bits of eps).
     pub(super) frame: fn(lanes: Option<&str>) -> String,
+    /// The same for a row that the registers of that number of invocations hold, with lines to be written out for each element of an invocation.
+    pub(super) held: fn(lanes: Option<&str>) -> String,
     /// The logarithm of softmax.
     pub(super) is_logarithm: bool,
     pub(super) eps: f32,
@@ -98,7 +102,10 @@ impl Operation for RowsOf {
             writer.function("element", &input, &input.shape, &groups, None)?;
             let (value, dtype) = call.finished(&mut writer, "value", &groups)?;
             let machine = call.engine.shared().machine(writer.tensors().first());
-            let frame = frame(lanes_for(length, machine));
+            let frame = match held(length, machine) {
+                Some([lanes, each]) => unrolled(&(self.rows.held)(Some(&format!("{lanes}u"))), each),
+                None => frame(lanes_for(length, machine)),
+            };
             let body = format!(
                 "\nfn store(row: u32, place: u32, value: f32) {{ y[row * words[0].y + place] = {value}; }}\n\n{frame}"
             );
@@ -117,6 +124,19 @@ impl Operation for RowsOf {
     fn part(&self) -> Option<Part> {
         self.rows.function().map(Part::Rows)
     }
+}
+
+/// The longest row that registers hold. Longer ones are a cluster's of NVIDIA's, where one has clusters.
+const LONGEST_HELD: usize = 8191;
+/// Elements that an invocation holds, at most: of a row that 256 invocations share, twice as many.
+const HELD: usize = 16;
+
+/// The invocations for a row that registers hold, and the elements of each.
+fn held(length: usize, machine: Machine) -> Option<[usize; 2]> {
+    // What imitates a GPU spends its time on barriers, which it takes invocation by invocation.
+    let few = if machine == Machine::Lanes { 16 } else { 64 };
+    let lanes = [few, 64, 256].into_iter().find(|lanes| length <= lanes * HELD).unwrap_or(256);
+    (1..=LONGEST_HELD).contains(&length).then(|| [lanes, length.div_ceil(lanes).next_power_of_two()])
 }
 
 /// The invocations for a row of that length, if the frame's own number does not suit the kind of device: a short row keeps few of them busy, and what
@@ -144,5 +164,23 @@ impl Expr {
                 Typed::deferred(RowsOf { rows: rows.clone(), input }, shape, DType::F32)
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_hold_rows_of_up_to_thirty_two_elements_for_an_invocation() {
+        for machine in [Machine::Lanes, Machine::Compiler, Machine::Discrete] {
+            for length in [1, 63, 64, 256, 257, 1024, 1025, 4096, 4097, 8191] {
+                let [lanes, each] = held(length, machine).expect("it is short");
+                assert!(lanes * each >= length && each <= 32, "{length}");
+            }
+            assert_eq!([0, 8192].map(|length| held(length, machine)), [None, None]);
+        }
+        assert_eq!(held(4096, Machine::Discrete), Some([256, 16]));
+        assert_eq!(held(256, Machine::Lanes), Some([16, 16]));
     }
 }

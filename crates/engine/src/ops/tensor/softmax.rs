@@ -6,6 +6,7 @@ use crate::ops::expr::node::Expr;
 use crate::ops::frame::Frame;
 
 const SOFTMAX: Frame<2> = Frame::new(cantus_shaders::tensor::SOFTMAX, ["LANES", "LOGARITHM"]);
+const SOFTMAX_HELD: Frame<2> = Frame::new(cantus_shaders::tensor::SOFTMAX_HELD, ["LANES", "LOGARITHM"]);
 
 impl Expr {
     /// Returns e^x divided by the sum of e^x along an axis.
@@ -20,7 +21,8 @@ impl Expr {
     #[must_use]
     pub fn softmax(&self, axis: isize) -> Self {
         let frame = |lanes: Option<&str>| SOFTMAX.filled([lanes, None]);
-        self.rows(&Rows { name: "softmax", frame, is_logarithm: false, eps: 0.0 }, axis)
+        let held = |lanes: Option<&str>| SOFTMAX_HELD.filled([lanes, None]);
+        self.rows(&Rows { name: "softmax", frame, held, is_logarithm: false, eps: 0.0 }, axis)
     }
 
     /// Returns the logarithm of [`Expr::softmax`], more accurately than by taking it afterwards.
@@ -34,7 +36,8 @@ impl Expr {
     #[must_use]
     pub fn log_softmax(&self, axis: isize) -> Self {
         let frame = |lanes: Option<&str>| SOFTMAX.filled([lanes, Some("true")]);
-        self.rows(&Rows { name: "softmax", frame, is_logarithm: true, eps: 0.0 }, axis)
+        let held = |lanes: Option<&str>| SOFTMAX_HELD.filled([lanes, Some("true")]);
+        self.rows(&Rows { name: "softmax", frame, held, is_logarithm: true, eps: 0.0 }, axis)
     }
 }
 
