@@ -29,7 +29,7 @@
 //! # What is surprising
 //! - Marks stay on the nodes after the plan. `inlined` is set and never cleared, because another thread's evaluation may be using it.
 //! - The plan asks who else holds an expensive operation (`is_held`) by counting references, less its own.
-//! - A processor reads rolls in place, so a plan for it does not look at a roll's computed indices.
+//! - Rolls are read in place, so a plan does not look at their computed indices: a processor knows them, and a kernel computes them where it reads.
 //!
 //! # An example
 //! `y = x.exp(); (y - y.mean(..)) * y` reads `y` in the kernel of the mean and twice in the last one. The two reads in one kernel share one computation;
@@ -278,8 +278,8 @@ impl Walk {
                 self.read(deferred, number, kernel);
             }
             let count = typed.count();
-            // The CPU reads rolls in place, without their computed indices.
-            if !self.for_processor || typed.rolled().is_none() {
+            // Rolls are read in place: the CPU knows their indices, and kernels compute them where they read.
+            if typed.rolled().is_none() {
                 for child in typed.children() {
                     self.steps.push(Step::Meet { typed: child.clone(), kernel, around: count, from_memory: false });
                 }
