@@ -1,8 +1,9 @@
 //! A driver is believed after it has shown it. Before a kernel's first use on a device, the constructs in it that drivers are known to get wrong
 //! must have given known answers there. Answers are remembered by device, driver and version.
 //!
-//! A device without remembered answers is asked on a thread beside the app's work, from its opening on. An answer that is missing when a kernel
-//! needs it counts as wrong. On a device that was requested by name, without fallback, and on the web, the kernel waits for the answer instead.
+//! A device without remembered answers is asked on threads beside the app's work, from its opening on. An answer that is missing when a kernel
+//! needs it counts as wrong. On a device that was requested by name, without fallback, and on the web, the kernel waits for the answer instead. What a
+//! device is asked at once is compiled side by side, as drivers' compilers take most of the time.
 //!
 //! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
 //! caller insisted, and wrong numbers always come with a warning. With `Builder::refuse_wrong` they do not run there either, and the library's own
@@ -12,6 +13,8 @@ mod answers;
 
 use crate::backend::BoxFuture;
 use std::collections::BTreeMap;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use answers::{ANSWERS, Answer};
@@ -25,6 +28,8 @@ use crate::config::Fallback;
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Need, Needs};
 use cantus_base::listed::Listed;
+#[cfg(not(target_arch = "wasm32"))]
+use cantus_base::listed::Ordered as _;
 
 /// The file in the cache folder: by device, the constructs it was asked for, each with what was wrong or nothing.
 const FILE: &str = "answers.toml";
@@ -51,7 +56,11 @@ fn asked() -> MutexGuard<'static, Kept> {
 #[cfg(not(target_arch = "wasm32"))]
 const AT_OPENING: std::time::Duration = std::time::Duration::from_millis(150);
 
-/// A thread that asks a device for answers that are not remembered. When this is dropped it ends, after the kernel that it runs.
+/// Threads that ask a device at a time, at most.
+#[cfg(not(target_arch = "wasm32"))]
+const MOST_THREADS: usize = 8;
+
+/// A thread that asks a device for answers that are not remembered. When this is dropped it ends, after the kernels that it runs.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) struct Asking {
     stop: Arc<std::sync::atomic::AtomicBool>,
@@ -61,7 +70,7 @@ pub(super) struct Asking {
 #[cfg(not(target_arch = "wasm32"))]
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -86,14 +95,9 @@ impl Engine {
     pub fn check_device_async(&self) -> BoxFuture<'_, Result<Vec<Verdict>>> {
         Box::pin(async move {
             let slot = self.shared().primary();
-            let mut verdicts = Vec::with_capacity(ANSWERS.len());
-            for answer in ANSWERS {
-                let wrong = answer.ask(&slot).await?;
-                verdicts.push(Verdict { need: answer.need, wrong });
-            }
-            let entries = verdicts.iter().map(|verdict| (verdict.need, verdict.wrong.clone())).listed();
+            let entries = ask_all(&slot, &ANSWERS.iter().listed()).await?;
             remember_answers(self.shared().options.cache_folder.as_deref(), &slot, &entries);
-            Ok(verdicts)
+            Ok(entries.into_iter().map(|(need, wrong)| Verdict { need, wrong }).listed())
         })
     }
 
@@ -190,24 +194,23 @@ impl Shared {
         let needs = self.needs_of(kernel, workgroups, rounds)?;
         // Operations know that their sums would end early: nobody who asks for a sum on a device by name insists on that.
         let is_certain = |need| need == Need::SameBits || need == Need::LongLoops && rounds > FEW_ROUNDS;
-        let known = self.known_answers(slot);
-        let mut fresh = Vec::new();
+        let mut known = self.known_answers(slot);
+        let is_missing = |answer: &&Answer| needs.contains(answer.need) && !known.contains_key(answer.need.name());
+        let missing: Vec<&Answer> = ANSWERS.iter().filter(is_missing).listed();
+        if let Some(answer) = missing.first()
+            && cfg!(not(target_arch = "wasm32"))
+            && !self.waits_for_answers()
+        {
+            let need = answer.need;
+            return Err(unsupported(format!(
+                "its driver has not shown yet that it is right about \"{need}\", which the kernel needs; it is being asked"
+            )));
+        }
+        let fresh = ask_all(slot, &missing).await?;
+        known.extend(fresh.iter().map(|(need, wrong)| (need.name().to_owned(), wrong.clone().unwrap_or_default())));
         let mut first_wrong = None;
         for need in needs.iter() {
-            let wrong = match known.get(need.name()) {
-                Some(wrong) => Some(wrong.clone()).filter(|wrong| !wrong.is_empty()),
-                None => {
-                    let Some(answer) = ANSWERS.iter().find(|answer| answer.need == need) else { continue };
-                    if cfg!(not(target_arch = "wasm32")) && !self.waits_for_answers() {
-                        return Err(unsupported(format!(
-                            "its driver has not shown yet that it is right about \"{need}\", which the kernel needs; it is being asked"
-                        )));
-                    }
-                    let wrong = answer.ask(slot).await?;
-                    fresh.push((need, wrong.clone()));
-                    wrong
-                }
-            };
+            let wrong = known.get(need.name()).filter(|wrong| !wrong.is_empty()).cloned();
             if let Some(wrong) = wrong {
                 if is_refusal(&wrong) && self.requested && !self.refuse_wrong {
                     // It refuses this one too, and says what of it.
@@ -278,7 +281,7 @@ impl Shared {
         let is_open = |answer: &&Answer| {
             !known.contains_key(answer.need.name()) && (self.reproducible || answer.need != Need::SameBits)
         };
-        let open: Vec<&Answer> = ANSWERS.iter().filter(is_open).listed();
+        let open: Vec<&'static Answer> = ANSWERS.iter().filter(is_open).listed();
         if open.is_empty() {
             return;
         }
@@ -286,16 +289,10 @@ impl Shared {
         let (slot, folder, stopped) = (slot.clone(), self.options.cache_folder.clone(), stop.clone());
         let (done, all) = std::sync::mpsc::channel::<()>();
         let ask = move || {
-            let mut fresh = Vec::new();
-            for answer in open {
-                if stopped.load(std::sync::atomic::Ordering::Relaxed) {
-                    break;
-                }
-                // The device failed otherwise: what it was not asked counts as wrong.
-                let Ok(wrong) = pollster::block_on(answer.ask(&slot)) else { break };
-                remember_answers(None, &slot, &[(answer.need, wrong.clone())]);
-                fresh.push((answer.need, wrong));
-            }
+            // The app has the other half of the processor.
+            let asked = side_by_side(&slot, &open, cores().div_ceil(2), &stopped);
+            // Where the device failed otherwise, what it was not asked counts as wrong.
+            let fresh = asked.into_iter().filter_map(|(_, need, wrong)| Some((need, wrong.ok()?))).listed();
             remember_answers(folder.as_deref(), &slot, &fresh);
             drop(done);
         };
@@ -305,6 +302,59 @@ impl Shared {
         let asking = Asking { stop, thread: Some(thread) };
         self.asking.lock().unwrap_or_else(PoisonError::into_inner).push(asking);
     }
+}
+
+/// Asks a device, and waits. Returns the answers in their order.
+async fn ask_all(slot: &Slot, answers: &[&'static Answer]) -> Result<Vec<(Need, Option<String>)>> {
+    #[cfg(not(target_arch = "wasm32"))]
+    if answers.len() > 1 {
+        let mut asked = side_by_side(slot, answers, cores(), &std::sync::atomic::AtomicBool::new(false));
+        asked.order_by_key(|(place, ..)| *place);
+        return asked.into_iter().map(|(_, need, wrong)| Ok((need, wrong?))).collect();
+    }
+    let mut asked = Vec::with_capacity(answers.len());
+    for answer in answers {
+        asked.push((answer.need, answer.ask(slot).await?));
+    }
+    Ok(asked)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Asks a device from several threads, until all is asked, the device fails, or `stop` is true. Answers are remembered for this process as they come.
+/// Returns each with its place among those asked.
+#[cfg(not(target_arch = "wasm32"))]
+fn side_by_side(
+    slot: &Slot,
+    answers: &[&'static Answer],
+    threads: usize,
+    stop: &std::sync::atomic::AtomicBool,
+) -> Vec<(usize, Need, Result<Option<String>>)> {
+    let (next, asked) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(answers.len())));
+    let ask = || {
+        while !stop.load(Ordering::Relaxed) {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(answer) = answers.get(place) else { break };
+            let wrong = pollster::block_on(answer.ask(slot));
+            match &wrong {
+                Ok(wrong) => remember_answers(None, slot, &[(answer.need, wrong.clone())]),
+                // The others are not asked.
+                Err(_) => next.store(answers.len(), Ordering::Relaxed),
+            }
+            asked.lock().unwrap_or_else(PoisonError::into_inner).push((place, answer.need, wrong));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(MOST_THREADS).min(answers.len()) {
+            // What no thread could be started for is asked by this one.
+            let _ = std::thread::Builder::new().name("cantus-answers".to_owned()).spawn_scoped(scope, ask);
+        }
+        ask();
+    });
+    asked.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Remembers answers for this process, and in the file for later ones.
