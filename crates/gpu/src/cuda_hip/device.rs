@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::collective::Rings;
+use super::compiler::Compiling;
 use super::driver::Driver;
 use super::probe::Found;
 use super::program::StreamProgram;
@@ -32,6 +33,12 @@ pub(crate) struct StreamDevice {
     pub(super) shared: Arc<Shared>,
 }
 
+impl Drop for StreamDevice {
+    fn drop(&mut self) {
+        self.shared.compiling.finish();
+    }
+}
+
 impl StreamDevice {
     /// Opens a device that was found.
     pub(crate) fn open(found: &Found, options: &OpenOptions) -> Result<Self> {
@@ -55,6 +62,7 @@ impl StreamDevice {
             cluster_bytes: found.cluster_bytes,
             takeovers: Takeovers::default(),
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
+            compiling: Compiling::default(),
             state: Mutex::default(),
             returned: Mutex::default(),
             pool: Pool::new(options.memory_limit),
@@ -93,7 +101,7 @@ impl Device for StreamDevice {
     }
 
     fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
-        ready(StreamProgram::new(&self.shared, kernel).map(|program| Arc::new(program) as Arc<dyn Program>))
+        ready(StreamProgram::new(&self.shared, kernel).map(|program| program as Arc<dyn Program>))
     }
 
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {

@@ -102,6 +102,7 @@ static VENDOR: Vendor = Vendor {
         ],
     },
     compiler_functions: CompilerNames {
+        together: None,
         version: "hiprtcVersion",
         create: "hiprtcCreateProgram",
         compile: "hiprtcCompileProgram",
