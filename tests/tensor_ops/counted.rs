@@ -2,7 +2,7 @@
 //! them.
 //! `cargo test -p cantus-tests --test tensor_ops counted -- --nocapture` prints the table that the notes of hardware have.
 
-use cantus::ops::{Attention, Expr, Interpolation, rand};
+use cantus::ops::{Attention, Expr, Interpolation, Window, rand};
 use cantus::{DType, Engine, Fallback, Tensor};
 
 use crate::engines;
@@ -47,14 +47,26 @@ fn rows(engine: &Engine) -> Vec<Row> {
             |x| x[0].concat(&[x[1].expr()], 0),
             1,
         ),
-        row("roll 256 x 256", vec![random(&[256, 256], 1)], |x| x[0].roll(&[3], &[-1]), 2),
+        row("roll 256 x 256", vec![random(&[256, 256], 1)], |x| x[0].roll(&[3], &[-1]), 1),
         row("pad 256 x 256", vec![random(&[256, 256], 1)], |x| x[0].pad(&[(1, 1), (2, 2)], 0.5), 1),
-        row("histogram 256 x 256", vec![random(&[256, 256], 1)], |x| x[0].histogram(256, 0.0, 1.0), 5),
+        row("histogram 256 x 256", vec![random(&[256, 256], 1)], |x| x[0].histogram(256, 0.0, 1.0), 1),
         row(
             "interpolate 256 x 256 to a half",
             vec![random(&[1, 1, 256, 256], 1)],
             |x| x[0].interpolate([128, 128], Interpolation::BilinearAntialiased),
-            3,
+            1,
+        ),
+        row(
+            "interpolate 96 x 96 to twice",
+            vec![random(&[1, 3, 96, 96], 1)],
+            |x| x[0].interpolate([192, 192], Interpolation::Bicubic),
+            1,
+        ),
+        row(
+            "conv2d 3 x 3 of 16 channels of 64 x 64",
+            vec![random(&[1, 16, 64, 64], 1), random(&[16, 16, 3, 3], 2)],
+            |x| x[0].conv2d(&x[1], Window::default().padded(1), 1),
+            1,
         ),
         row(
             "attention 256, causal",
@@ -63,6 +75,12 @@ fn rows(engine: &Engine) -> Vec<Row> {
             2,
         ),
         row("softmax 16 x 4096", vec![random(&[16, 4096], 1)], |x| x[0].softmax(-1), 1),
+        row(
+            "layer_norm 16 x 4096",
+            vec![random(&[16, 4096], 1), random(&[4096], 2), random(&[4096], 3)],
+            |x| x[0].layer_norm(&x[1], &x[2], 1e-5),
+            1,
+        ),
     ]
 }
 
