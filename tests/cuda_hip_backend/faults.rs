@@ -21,7 +21,6 @@ pub const ALL: &[Scenario] = &[
     ("the time limit passes", &[("CANTUS_DOUBLE_DELAY_US", "400000")], late),
     ("registers leave room for few threads", &[("CANTUS_DOUBLE_THREADS", "32")], few_threads),
     ("the compiler refuses", &[], refused),
-    ("a kernel of an operation compiles late, and fails", &[], fails_beside),
     ("another compiler is tried, and then text for the driver", &[], other_ways),
     ("transfers out of range", &[], ranges),
     (
@@ -181,30 +180,6 @@ fn refused(vendor: &Vendor) {
     let first = run();
     assert_eq!((run(), run()), (first, first));
     drop(engine);
-    vendor.assert_clean();
-}
-
-/// The library's own kernels compile on threads: a failure comes with the result, and is not kept.
-fn fails_beside(vendor: &Vendor) {
-    let engine = vendor.engine();
-    let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
-    let chain = |by: usize| (0..by).fold(x.expr() * 2.0, |chain, _| chain.sqrt() + 1.0);
-    assert_eq!(chain(0).eval().unwrap().to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0]);
-    // Several at a time, recorded before any of them is there.
-    let all: Vec<_> = (1..12).map(|by| chain(by).eval().unwrap()).collect();
-    for (place, found) in all.iter().enumerate() {
-        let wanted = [2.0_f64, 4.0, 6.0].map(|x| (0..=place).fold(x, |x, _| x.sqrt() + 1.0));
-        let found = found.to_vec::<f32>().unwrap();
-        assert!(found.iter().zip(wanted).all(|(found, wanted)| (f64::from(*found) - wanted).abs() < 1e-5), "{found:?}");
-    }
-    vendor.fail("compiler_create", 1, 6);
-    let lost = chain(20).eval().and_then(|found| found.to_vec::<f32>());
-    assert!(matches!(lost, Err(Error::TensorLost { .. } | Error::Device { .. })), "{lost:?}");
-    vendor.fail("compiler_create", 0, 0);
-    assert_eq!(chain(20).eval().unwrap().to_vec::<f32>().unwrap().len(), 3);
-    // One that nobody waited for.
-    let unread = chain(30).eval().unwrap();
-    drop((all, unread, x, engine));
     vendor.assert_clean();
 }
 

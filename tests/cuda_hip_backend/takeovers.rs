@@ -431,7 +431,7 @@ fn scan_fails(vendor: &Vendor) {
         // In two passes, whose other kernels do not compile now, or in the place of one launch.
         match role {
             "fill" => sums(role),
-            _ => assert!(x.cumsum(0).eval().and_then(|sums| sums.to_vec::<f32>()).is_err()),
+            _ => assert!(x.cumsum(0).eval().is_err()),
         }
         vendor.fail(role, 0, 0);
         sums(role);

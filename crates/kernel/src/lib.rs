@@ -216,13 +216,6 @@ impl Kernel {
     #[doc(hidden)]
     pub const TEXTURES: &'static str = "cantus_textures";
 
-    /// Returns whether the library composed it for an operation. An app's own kernel, and a rewritten form, it did not.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn is_composed(&self) -> bool {
-        self.inner.text.is_composed
-    }
-
     /// Creates a kernel from WGSL text. A single compute entry point is chosen; among several, choose with [`Kernel::with_entry_point`].
     ///
     /// ```

@@ -158,8 +158,8 @@ impl Kernel {
         Ok(bytes)
     }
 
-    /// Creates a kernel that the library composed for an operation, with a second text for executors whose own sin, exp and atan2 are accurate (the CPU):
-    /// the same bindings and entry point, builtins in place of polynomials.
+    /// Creates a kernel with a second text for executors whose own sin, exp and atan2 are accurate (the CPU): the same bindings and
+    /// entry point, builtins in place of polynomials.
     ///
     /// # Errors
     /// As [`Kernel::from_wgsl`], and when the two texts differ in bindings or workgroup size.
@@ -174,8 +174,7 @@ impl Kernel {
             ));
         }
         let entry = Some(portable.reflection()?.entry_point.clone());
-        let mut text = Text::new(file.into(), wgsl.into(), native_wgsl.into());
-        text.is_composed = true;
+        let text = Text::new(file.into(), wgsl.into(), native_wgsl.into());
         Ok(Self::of(Arc::new(text), Choice { entry, ..Choice::default() }, None))
     }
 }

@@ -20,8 +20,6 @@ pub(crate) struct Text {
     pub(crate) wgsl: Arc<str>,
     /// The same kernel for executors whose builtins are accurate; equal to `wgsl` for kernels that come at run time, and for forms.
     pub(crate) native_wgsl: Arc<str>,
-    /// The library composed it for an operation.
-    pub(crate) is_composed: bool,
     /// The rewritings: the module is then not what the text says.
     #[cfg(feature = "wgsl")]
     pub(crate) changes: Changes,
@@ -45,7 +43,6 @@ impl Text {
             wgsl,
             native_wgsl,
             hash: hasher.finish(),
-            is_composed: false,
             #[cfg(feature = "wgsl")]
             changes: Changes::default(),
             #[cfg(feature = "wgsl")]
@@ -69,7 +66,6 @@ impl Text {
     /// A form of the text, for GPUs and executors alike.
     pub(crate) fn rewritten(&self, parsed: Parsed, changes: Changes) -> Arc<Self> {
         Arc::new(Self {
-            is_composed: false,
             file: self.file.clone(),
             wgsl: self.wgsl.clone(),
             native_wgsl: self.wgsl.clone(),

@@ -12,7 +12,6 @@ pub(super) const NAME: &str = "cuda";
 pub(super) const PRIORITY: i32 = 70;
 
 const COMPILER: CompilerNames = CompilerNames {
-    together: Some((12, 3)),
     version: "nvrtcVersion",
     create: "nvrtcCreateProgram",
     compile: "nvrtcCompileProgram",

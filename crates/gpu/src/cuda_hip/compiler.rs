@@ -3,9 +3,8 @@
 //! compiles further. Old compilers must not run twice at once.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use libloading::Library;
 
@@ -57,7 +56,7 @@ pub(crate) struct Compiler {
     code: unsafe extern "C" fn(Handle, *mut c_char) -> Code,
     vendor: &'static Vendor,
     /// Older compilers of both vendors are not safe to run twice at once.
-    turn: Option<Mutex<()>>,
+    turn: Mutex<()>,
 }
 
 /// Looks a function up.
@@ -99,7 +98,7 @@ impl Compiler {
                 code_size: find(library, names.code_size)?,
                 code: find(library, names.code)?,
                 vendor,
-                turn: names.together.is_none_or(|first| (major, minor) < first).then(Mutex::default),
+                turn: Mutex::default(),
             })
         }
     }
@@ -131,7 +130,7 @@ impl Compiler {
         let (source, name) = (text(source)?, text(name)?);
         let options = options.iter().map(|option| text(option)).try_listed()?;
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).listed();
-        let _turn = self.turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
+        let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut program = Compilation { handle: std::ptr::null_mut(), compiler: self };
         let none = std::ptr::null();
         // SAFETY: the strings live during the call; the handle is written on success.
@@ -279,46 +278,6 @@ impl Drop for Compilation<'_> {
         if !self.handle.is_null() {
             // SAFETY: made by `create`, destroyed once.
             unsafe { (self.compiler.destroy)(&raw mut self.handle) };
-        }
-    }
-}
-
-/// Threads that compile for a device at a time, at most.
-const MOST_COMPILING: usize = 8;
-
-/// The threads that compile a device's programs. None is left when this is dropped: a driver's compiler does not outlive the process's end.
-#[derive(Default)]
-pub(super) struct Compiling {
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    is_proven: AtomicBool,
-}
-
-impl Compiling {
-    /// Runs work on a thread, unless many are at work.
-    pub(super) fn begin(&self, work: impl FnOnce() + Send + 'static) -> bool {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|thread| !thread.is_finished());
-        if threads.len() >= MOST_COMPILING {
-            return false;
-        }
-        let thread = cantus_base::threads::spawn("cantus-compile".to_owned(), Box::new(work));
-        thread.map(|thread| threads.push(thread)).is_ok()
-    }
-
-    /// Notes that a compiler has made code which the device takes.
-    pub(super) fn prove(&self) {
-        self.is_proven.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_proven(&self) -> bool {
-        self.is_proven.load(Ordering::Relaxed)
-    }
-
-    /// Waits for all.
-    pub(super) fn finish(&self) {
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            let _ = thread.join();
         }
     }
 }

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::collective::Rings;
-use super::compiler::Compiling;
 use super::driver::Driver;
 use super::probe::Found;
 use super::program::StreamProgram;
@@ -33,12 +32,6 @@ pub(crate) struct StreamDevice {
     pub(super) shared: Arc<Shared>,
 }
 
-impl Drop for StreamDevice {
-    fn drop(&mut self) {
-        self.shared.compiling.finish();
-    }
-}
-
 impl StreamDevice {
     /// Opens a device that was found.
     pub(crate) fn open(found: &Found, options: &OpenOptions) -> Result<Self> {
@@ -62,7 +55,6 @@ impl StreamDevice {
             cluster_bytes: found.cluster_bytes,
             takeovers: Takeovers::default(),
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
-            compiling: Compiling::default(),
             state: Mutex::default(),
             returned: Mutex::default(),
             pool: Pool::new(options.memory_limit),
@@ -101,7 +93,7 @@ impl Device for StreamDevice {
     }
 
     fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
-        ready(StreamProgram::new(&self.shared, kernel).map(|program| program as Arc<dyn Program>))
+        ready(StreamProgram::new(&self.shared, kernel).map(|program| Arc::new(program) as Arc<dyn Program>))
     }
 
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {

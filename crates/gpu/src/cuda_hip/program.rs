@@ -1,6 +1,5 @@
 //! A kernel, translated, compiled and loaded. Forms that are rarely needed (a uniform bound to a tensor, more workgroups than a dimension
-//! holds) are compiled when they are. What the library composed for an operation compiles on a thread of its own, while the operations that follow are
-//! composed; its first launch waits for it. Compilers take a tenth of a second and more for each, and no such kernel is refused.
+//! holds) are compiled when they are.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,7 +10,7 @@ use super::shared::{Held, Shared};
 use super::takeover::{Takeover, TakeoverLaunch};
 use crate::backend::{Bound, Dispatch, Program, needs};
 use crate::error::{Error, Result};
-use crate::kernel::{AddressSpace, Features, Kernel, Reflection};
+use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Frame, Options, Translation};
 use cantus_base::listed::{Listed, Ordered};
 
@@ -40,12 +39,7 @@ pub(super) struct StreamProgram {
     taken: Vec<Taken>,
     /// Forms, by [uniforms by value][folded].
     forms: [[OnceLock<Result<Form>>; 2]; 2],
-    /// Held while a form compiles.
-    turn: Mutex<()>,
 }
-
-/// The largest workgroup that has the registers that it wants on every GPU: no other composed kernel can be refused.
-const FEW_INVOCATIONS: u64 = 256;
 
 impl Program for StreamProgram {
     fn is_taken_over(&self, contents: &[u8], workgroups: [u32; 3]) -> bool {
@@ -66,32 +60,16 @@ impl Drop for StreamProgram {
 }
 
 impl StreamProgram {
-    /// Translates and compiles the form that most dispatches use, or begins to.
-    pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Arc<Self>> {
+    /// Translates and compiles the form that most dispatches use.
+    pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
         let taken = Taken::of(kernel, &reflection, shared);
         let (shared, kernel) = (shared.clone(), kernel.clone());
-        let (forms, turn) = (Default::default(), Mutex::default());
-        let program = Arc::new(Self { shared, reflection, kernel, taken, forms, turn });
+        let program = Self { shared, reflection, kernel, taken, forms: Default::default() };
         needs::check(&program.reflection, &program.shared.info, &[])?;
-        // What a compiler may refuse, the engine takes to another device, and must know at once: extensions need headers, and the first kernel shows whether the
-        // compiler and the driver go together.
-        let is_sure = program.kernel.is_composed()
-            && program.reflection.features == Features::default()
-            && program.reflection.invocations() <= FEW_INVOCATIONS
-            && program.shared.compiling.is_proven();
-        let copy = program.clone();
-        let compile = move || drop(copy.first_form());
-        if !is_sure || !program.shared.compiling.begin(compile) {
-            program.first_form()?;
-        }
+        program.form(program.by_value_fits(), false)?;
         Ok(program)
-    }
-
-    /// The form that most dispatches use.
-    fn first_form(&self) -> Result<&Form> {
-        self.form(self.by_value_fits(), false)
     }
 
     fn unsupported(&self, construct: String, report: String) -> Error {
@@ -108,24 +86,9 @@ impl StreamProgram {
         each.sum::<u64>() + 64 <= ARGUMENT_BYTES
     }
 
-    /// A form of the kernel, compiled now if it was not yet. A refusal is kept; after another failure the next call compiles again, as memory may be free
-    /// then.
+    /// A form of the kernel, compiled now if it was not yet.
     pub(super) fn form(&self, by_value: bool, folded: bool) -> Result<&Form> {
         let cell = &self.forms[usize::from(by_value)][usize::from(folded)];
-        if cell.get().is_none() {
-            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if cell.get().is_none() {
-                match self.make(by_value, folded) {
-                    Err(error) if !matches!(error, Error::Unsupported { .. }) => return Err(error),
-                    made => {
-                        if made.is_ok() {
-                            self.shared.compiling.prove();
-                        }
-                        let _ = cell.set(made);
-                    }
-                }
-            }
-        }
         cell.get_or_init(|| self.make(by_value, folded)).as_ref().map_err(Clone::clone)
     }
 
@@ -137,10 +100,6 @@ impl StreamProgram {
     }
 
     fn serving(&self, words: &[u32], workgroups: [u32; 3]) -> Option<(&Taken, &Form, TakeoverLaunch)> {
-        // A takeover compiles behind the kernel, which runs where it does not serve.
-        if self.taken.is_empty() || self.first_form().is_err() {
-            return None;
-        }
         self.taken.iter().find_map(|taken| {
             let (form, launch) = taken.serve(self, words, workgroups)?;
             Some((taken, form, launch))

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::arguments::Arguments;
 use super::collective::Rings;
-use super::compiler::{Compiling, Ways};
+use super::compiler::Ways;
 use super::driver::{Block, Driver, Event, Graph, Module, Pinned};
 use super::platform::{Fault, FaultKind};
 use super::product::Products;
@@ -35,7 +35,6 @@ pub(super) struct Shared {
     pub(super) cluster_bytes: u32,
     pub(super) takeovers: Takeovers,
     pub(super) cache: NativeCache,
-    pub(super) compiling: Compiling,
     pub(super) waiter: Waiter<Event>,
     // Dropped in this order: what refers to the driver's objects before the driver.
     pub(super) state: Mutex<State>,

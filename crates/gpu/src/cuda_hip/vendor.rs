@@ -141,8 +141,6 @@ pub(crate) struct Architecture {
 /// The name of the compiler's function for each role.
 #[derive(Debug)]
 pub(crate) struct CompilerNames {
-    /// The first version that compiles several programs at a time, if one is known.
-    pub(crate) together: Option<(i32, i32)>,
     pub(crate) version: &'static str,
     pub(crate) create: &'static str,
     pub(crate) compile: &'static str,

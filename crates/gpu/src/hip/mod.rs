@@ -102,7 +102,6 @@ static VENDOR: Vendor = Vendor {
         ],
     },
     compiler_functions: CompilerNames {
-        together: None,
         version: "hiprtcVersion",
         create: "hiprtcCreateProgram",
         compile: "hiprtcCompileProgram",
