@@ -16,7 +16,7 @@ const CELLS: usize = 2560;
 const WEIGHTS: usize = 384;
 /// Invocations that have the same channels.
 const BESIDE: usize = 64;
-/// Rows of taps that are written out, at most.
+/// Rows of taps that are written out for GPUs, at most.
 const WRITTEN: usize = 5;
 /// Workgroups that keep a GPU's processors busy: with fewer, tiles are smaller.
 const BUSY: usize = 128;
@@ -76,6 +76,8 @@ pub(super) struct Tile {
     across: usize,
     sides: [usize; 2],
     axes: [Axis; 2],
+    /// Rows of taps that are written out, at most.
+    written: usize,
 }
 
 impl Tile {
@@ -83,17 +85,20 @@ impl Tile {
     pub(super) fn of(shape: &Conv2dShape, machine: Machine) -> Self {
         // Of a group, which has at least one channel.
         let outputs = shape.channels[1] / shape.groups;
+        // Compilers of software devices take seconds for a kernel, so all convolutions share few there.
+        let (most, wanted, written) = match machine {
+            Machine::Discrete | Machine::Matrices | Machine::Gpu => (4, BUSY, WRITTEN),
+            Machine::Lanes => (1, 1, 3),
+            Machine::Cpu | Machine::Compiler => (1, 1, 0),
+        };
         let (parts, shares) = match outputs {
             ..=4 => (1, 1),
             5..=8 => (2, 1),
             9..=16 => (2, 2),
             _ => (2, 4),
         };
-        let wanted = match machine {
-            Machine::Discrete | Machine::Matrices | Machine::Gpu => BUSY,
-            Machine::Cpu | Machine::Compiler | Machine::Lanes => 1,
-        };
-        let of = |pixels| Self::arranged(shape, [parts, shares, pixels]);
+        let shares = most.min(shares);
+        let of = |pixels| Self { written, ..Self::arranged(shape, [parts, shares, pixels]) };
         let is_enough = |tile: &Self| tile.workgroups(shape).iter().product::<usize>() >= wanted;
         [4, 2].map(of).into_iter().find(is_enough).unwrap_or_else(|| of(1))
     }
@@ -104,7 +109,7 @@ impl Tile {
             let down = BESIDE / across;
             let sides = if is_upright { [down * pixels, across] } else { [down, across * pixels] };
             let axes = planes(shape, sides, parts * shares);
-            Self { parts, shares, pixels, is_upright, across, sides, axes }
+            Self { parts, shares, pixels, is_upright, across, sides, axes, written: 0 }
         };
         // Rows of 32 meet no bank of workgroup memory twice: others must save an eighth.
         let wide = of(32, true);
@@ -191,8 +196,8 @@ impl Tile {
     /// The taps of a column if they are written out: where a pixel's next tap is the next pixel's, or the column has one.
     fn written(&self) -> Option<usize> {
         let [down, _] = self.axes;
-        let is_shared = self.is_upright && down.tap == down.pixel && down.taps <= WRITTEN;
-        (down.taps == 1 || is_shared).then_some(down.taps)
+        let is_shared = self.is_upright && down.tap == down.pixel;
+        (down.taps <= self.written && (down.taps == 1 || is_shared)).then_some(down.taps)
     }
 
     /// The text of the kernel.
