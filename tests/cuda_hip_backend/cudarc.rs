@@ -194,7 +194,7 @@ fn refused(vendor: &Vendor) {
     assert_error(tensor(&there, slice(), &[COUNT]).unwrap_err(), "it is of device 0, and the engine is on 1");
     let cpu = Engine::builder().backend("cpu").build().unwrap();
     assert_error(tensor(&cpu, slice(), &[COUNT]).unwrap_err(), "the engine is not on a device of CUDA");
-    assert_error(tensor(&engine, slice(), &[3]).unwrap_err(), "it takes 12 bytes of f32, the memory has 16384");
+    assert_error(tensor(&engine, slice(), &[3]).unwrap_err(), "it takes 12 bytes of f32, 16384 were given");
     let x = engine.tensor(&[1_u32, 2]).unwrap();
     let stream = context.default_stream();
     assert_error(lend::<f32>(&x, &stream).unwrap_err(), "it is u32, and a slice of f32 was asked for");
