@@ -14,7 +14,7 @@ use crate::backend::expression::{self, Expression};
 #[cfg(feature = "graph")]
 use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
-use crate::error::{Bytes, Error, Result};
+use crate::error::{Bytes, Error, LimitError, Result};
 use crate::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
 use crate::tensor::DType;
 
@@ -266,18 +266,18 @@ impl Wave {
 /// Refuses early, with the remedy, what the memory limit or the device's largest binding cannot hold.
 fn fits(engine: &Engine, part: Part, tiled: &str) -> Result<()> {
     let bytes = part.len().saturating_mul(4);
-    let refuse = |limit: u64, what: &str, remedy: &str| {
-        Err(Error::limit(
-            format!("a grid of {} x {}", part.width, part.height),
-            format!("the result would take {}; {what} {} ({remedy}use ops::{tiled})", Bytes(bytes), Bytes(limit)),
-        ))
-    };
+    let what = format!("a grid of {} x {}", part.width, part.height);
     if let Some(limit) = engine.memory().limit.filter(|&limit| bytes > limit) {
-        return refuse(limit, "the memory limit is", "raise it with Builder::memory_limit, or ");
+        let remedy = format!("raise it with Builder::memory_limit, or use ops::{tiled}");
+        return Err(LimitError::MemoryLimit { what, bytes, limit, remedy }.into());
     }
     let device = &engine.selected().device;
     let binding = device.capabilities.limits.storage_binding_bytes;
-    if bytes > binding { refuse(binding, &format!("one binding of {} holds", device.name), "") } else { Ok(()) }
+    if bytes > binding {
+        let held = format!("one binding of {} holds {}", device.name, Bytes(binding));
+        return Err(Error::limit(what, format!("the result would take {}; {held} (use ops::{tiled})", Bytes(bytes))));
+    }
+    Ok(())
 }
 
 /// Elements in a tile: 16 Mi, or less where a binding or the memory limit is small.
