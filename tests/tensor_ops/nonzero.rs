@@ -50,7 +50,7 @@ fn many_numbers_in_few_and_many_bins() {
             }
             let got = x.histogram(bins, f64::from(low), 3.0).eval().unwrap().to_vec::<u32>().unwrap();
             assert_eq!(got, wanted, "{bins} bins on {}", name(engine));
-            let by = x.histogram_by(&engine.tensor(&edges).unwrap(), 3.0).eval().unwrap().to_vec::<u32>().unwrap();
+            let by = x.histogram_by(engine.tensor(&edges).unwrap(), 3.0).eval().unwrap().to_vec::<u32>().unwrap();
             assert_eq!(by, wanted, "{bins} bins by edges on {}", name(engine));
             let whole = (&x * 1000.0).cast(DType::I32).bincount(bins).eval().unwrap().to_vec::<u32>().unwrap();
             let mut wanted = vec![0_u32; bins];
