@@ -225,7 +225,7 @@ fn variables_that_a_loop_carries() {
             if set {
                 z = i + k;
             }
-            if x % 3 == 0 && set {
+            if x.is_multiple_of(3) && set {
                 z += 7;
             }
             loop {
