@@ -72,7 +72,7 @@ _RULES: dict[Any, Callable[[Any, list[Any]], bool]] = {
     aten.where.self: lambda node, inputs: len({one.dtype for one in inputs if one.dtype is not torch.bool}) <= 1,
     aten.convolution.default: lambda node, inputs: inputs[0].dim() in (3, 4) and not node.args[6] and inputs[0].dtype is torch.float32,
     aten.avg_pool2d.default: lambda node, inputs: not any(node.args[4:5]) and len(node.args) < 7 and inputs[0].dim() == 4 and inputs[0].dtype.is_floating_point and inputs[0].dtype is not torch.float64,
-    aten._scaled_dot_product_flash_attention_for_cpu.default: lambda node, inputs: not (node.args[3:4] and node.args[3]),
+    aten._scaled_dot_product_flash_attention_for_cpu.default: lambda node, inputs: not (node.args[3:4] and node.args[3]) and inputs[0].dtype is not torch.float64,
     aten.native_layer_norm.default: lambda node, inputs: len({one.dtype for one in inputs}) == 1 and inputs[0].dtype is not torch.float64,
     aten.cat.default: lambda node, inputs: len({one.dtype for one in inputs}) == 1,
     aten.stack.default: lambda node, inputs: len({one.dtype for one in inputs}) == 1,
