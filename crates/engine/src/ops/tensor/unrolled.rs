@@ -1,4 +1,5 @@
-//! Statements of frames that are written out for each of an invocation's elements, since WGSL's compilers do not unroll loops over registers.
+//! Statements of frames that are written out once for each of an invocation's elements: sorts, counts and norms of rows hold those in registers.
+//! WGSL's compilers do not unroll loops over an array, so that it would lie in memory.
 
 /// A text with the lines that have a hash sign once for each of `each` elements, whose number replaces the sign.
 pub(super) fn unrolled(text: &str, each: usize) -> String {
