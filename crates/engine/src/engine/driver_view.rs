@@ -11,7 +11,9 @@ use super::tracker::Place;
 use super::{Engine, Slot};
 use crate::backend::{Buffer, DriverMemory};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, byte_count, check_bytes};
+#[cfg(feature = "wgpu")]
+use crate::tensor::byte_count;
+use crate::tensor::{DType, check_bytes};
 
 /// A device by its driver's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
