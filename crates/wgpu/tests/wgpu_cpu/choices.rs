@@ -128,6 +128,24 @@ fn an_endless_loop_ends_at_the_limit() {
     assert!(is_lost.load(Ordering::SeqCst));
 }
 
+/// wgpu-core holds locks while it submits: nothing is computed there, and others go on meanwhile.
+#[test]
+fn submissions_compute_nothing() {
+    let (gpu, reasons, _) = watched(|options| options.time_limit = Some(Duration::from_secs(3)));
+    let text = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(64) fn main() { loop { if x[0] == 1 { break; } } x[0] = 2; }";
+    let (pipeline, x) = (gpu.pipeline(text, &[]), gpu.buffer(&[0; 8]));
+    gpu.run(&pipeline, &[x.as_entire_binding()], [2, 1, 1]);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| drop((gpu.buffer(&[1; 64]), gpu.pipeline(RACE, &[]), gpu.encoder().finish())));
+        other.join().unwrap();
+    });
+    // All of this, before the loop has ended.
+    assert!(reasons.try_recv().is_err());
+    assert!(reasons.recv_timeout(Duration::from_secs(60)).unwrap().contains("deadline"));
+}
+
 #[test]
 fn default_limits_are_all_there_is() {
     let mut options = Options::default();

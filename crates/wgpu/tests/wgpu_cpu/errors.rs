@@ -122,6 +122,23 @@ fn what_is_too_large_is_refused() {
     assert_alive(&gpu);
 }
 
+/// Textures are lowered at the dispatch. A kernel that has one and cannot run is refused before, by the layout of the pipeline.
+#[test]
+fn kernels_with_textures_are_refused_as_early() {
+    let gpu = Gpu::ours(Features::empty());
+    let text = "
+        @group(0) @binding(0) var<storage, read_write> x: array<vec4f>;
+        @group(0) @binding(1) var image: texture_2d<f32>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {
+            var table: array<vec4f, 100000>;
+            table[id.x] = textureLoad(image, id.xy, 0);
+            x[0] = table[id.y];
+        }";
+    let text = gpu.error(|| drop(gpu.pipeline(text, &[]))).expect("it is refused");
+    assert!(text.contains("table") && text.contains("use a storage buffer"), "{text}");
+    assert_alive(&gpu);
+}
+
 #[test]
 fn what_no_memory_holds_is_an_error() {
     let gpu = Gpu::ours(Features::empty());

@@ -151,6 +151,13 @@ fn the_adapter_says_what_it_is() {
     // SAFETY: nothing is done with it.
     let hal = unsafe { instance.as_hal::<cantus_hal::Api>() };
     assert!(hal.is_some());
+    // It is no other backend's: who asks for Vulkan's objects gets none, wherever it asks.
+    // SAFETY: there is nothing to do anything with.
+    unsafe {
+        assert!(instance.as_hal::<wgpu::hal::api::Vulkan>().is_none());
+        assert!(adapter.as_hal::<wgpu::hal::api::Vulkan>().is_none());
+        assert!(adapter.as_hal::<cantus_hal::Api>().is_some());
+    }
     // It is its own fallback.
     let fallback = wgpu::RequestAdapterOptions { force_fallback_adapter: true, ..Default::default() };
     assert!(pollster::block_on(instance.request_adapter(&fallback)).is_ok());
@@ -162,4 +169,52 @@ fn the_adapter_says_what_it_is() {
     };
     assert!(pollster::block_on(adapter.request_device(&descriptor)).is_ok());
     assert!(wgpu::Limits::default().check_limits(&adapter.limits()));
+}
+
+/// Objects of the device are not those of Vulkan either, and no call panics.
+#[test]
+fn objects_are_of_no_other_backend() {
+    type Other = wgpu::hal::api::Vulkan;
+    let gpu = Gpu::ours(wgpu::Features::empty());
+    let buffer = gpu.buffer(&[0; 4]);
+    let texture = gpu.device.create_texture(&wgpu::TextureDescriptor {
+        label: None,
+        size: wgpu::Extent3d { width: 4, height: 4, depth_or_array_layers: 1 },
+        mip_level_count: 1,
+        sample_count: 1,
+        dimension: wgpu::TextureDimension::D2,
+        format: wgpu::TextureFormat::R32Uint,
+        usage: wgpu::TextureUsages::TEXTURE_BINDING,
+        view_formats: &[],
+    });
+    let view = texture.create_view(&wgpu::TextureViewDescriptor::default());
+    // SAFETY: nothing is done with what our device has, and there is nothing of Vulkan's.
+    unsafe {
+        assert!(gpu.device.as_hal::<cantus_hal::Api>().is_some() && gpu.device.as_hal::<Other>().is_none());
+        assert!(gpu.queue.as_hal::<cantus_hal::Api>().is_some() && gpu.queue.as_hal::<Other>().is_none());
+        assert!(buffer.as_hal::<cantus_hal::Api>().is_some() && buffer.as_hal::<Other>().is_none());
+        assert!(texture.as_hal::<cantus_hal::Api>().is_some() && texture.as_hal::<Other>().is_none());
+        assert!(view.as_hal::<cantus_hal::Api>().is_some() && view.as_hal::<Other>().is_none());
+        let mut encoder = gpu.encoder();
+        assert!(encoder.as_hal_mut::<cantus_hal::Api, _, _>(|own| own.is_some()));
+        assert!(encoder.as_hal_mut::<Other, _, _>(|other| other.is_none()));
+    }
+}
+
+/// wgpu-hal's error for surfaces cannot be made outside of it: they exist, and no adapter is compatible with one.
+#[test]
+fn surfaces_show_nothing() {
+    use wgpu::rwh::{RawDisplayHandle, RawWindowHandle, XlibDisplayHandle, XlibWindowHandle};
+    let instance = cantus_wgpu::instance();
+    let target = wgpu::SurfaceTargetUnsafe::RawHandle {
+        raw_display_handle: Some(RawDisplayHandle::Xlib(XlibDisplayHandle::new(None, 0))),
+        raw_window_handle: RawWindowHandle::Xlib(XlibWindowHandle::new(1)),
+    };
+    // SAFETY: the device looks at no handle.
+    let surface = unsafe { instance.create_surface_unsafe(target) }.unwrap();
+    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default())).unwrap();
+    assert!(!adapter.is_surface_supported(&surface));
+    assert!(surface.get_capabilities(&adapter).formats.is_empty());
+    let options = wgpu::RequestAdapterOptions { compatible_surface: Some(&surface), ..Default::default() };
+    assert!(pollster::block_on(instance.request_adapter(&options)).is_err());
 }

@@ -238,6 +238,31 @@ fn clears() {
     });
 }
 
+/// Zeros are read where a pass discards: wgpu-core clears by a pass of its own, without draws.
+#[test]
+fn discards() {
+    let usage = TextureUsages::RENDER_ATTACHMENT | TextureUsages::COPY_SRC;
+    both("discards", Features::empty(), &[[7; 16], [0; 16]].concat(), |gpu| {
+        let pictures = [(); 2].map(|()| texture(gpu, TextureFormat::R8Uint, [4, 4, 1], 1, usage));
+        let mut encoder = gpu.encoder();
+        for (picture, store) in pictures.iter().zip([wgpu::StoreOp::Store, wgpu::StoreOp::Discard]) {
+            let view = picture.create_view(&wgpu::TextureViewDescriptor::default());
+            let load = wgpu::LoadOp::Clear(wgpu::Color { r: 7.0, g: 0.0, b: 0.0, a: 0.0 });
+            drop(encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
+                color_attachments: &[Some(wgpu::RenderPassColorAttachment {
+                    view: &view,
+                    depth_slice: None,
+                    resolve_target: None,
+                    ops: wgpu::Operations { load, store },
+                })],
+                ..Default::default()
+            }));
+        }
+        gpu.queue.submit([encoder.finish()]);
+        numbers(pictures.iter().flat_map(|picture| read(gpu, picture, 0, 0)).collect())
+    });
+}
+
 /// Depths, cleared by a pass and compared by a sampler.
 #[test]
 fn depths() {
