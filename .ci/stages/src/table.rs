@@ -407,12 +407,12 @@ pub fn parts() -> Vec<Part> {
         },
         Part {
             name: "strangers",
-            minutes: 25.0,
+            minutes: 35.0,
             paths: &["crates/hal/", "crates/spmd/", "crates/wgpu/"],
             stages: vec![stage(
-                "scenes of Vello's and the tests of CubeCL, on the CPU as a wgpu device",
+                "scenes of Vello's and tests of CubeCL, lampshade and phyz-gpu, on the CPU as a wgpu device",
                 120,
-                ".ci/part strangers vello cubecl",
+                ".ci/part strangers untouched vello sort physics cubecl",
             )],
         },
         // CI has a quick build's modules, which say nothing of a release's sizes.
