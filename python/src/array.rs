@@ -34,6 +34,14 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl State {
+    /// Its numbers, if the host holds them.
+    pub(crate) fn few(state: &Mutex<Self>) -> Option<Arc<Few>> {
+        match &*locked(state) {
+            Self::Known(few, _) => Some(few.clone()),
+            Self::Recorded(_) | Self::Computed(_) => None,
+        }
+    }
+
     /// Computes it, once.
     pub(crate) fn tensor(state: &Mutex<Self>, py: Python<'_>, engine: &cantus::Engine) -> PyResult<Tensor> {
         let tensor = match &*locked(state) {
@@ -128,22 +136,25 @@ impl Lazy {
 
     /// Its numbers, if the host holds them.
     pub(crate) fn few(&self) -> Option<Arc<Few>> {
-        match &*self.state() {
-            State::Known(few, _) if self.process == process() => Some(few.clone()),
-            _ => None,
-        }
+        State::few(&self.state).filter(|_| self.process == process())
     }
 
     /// Returns the result of a function of few numbers, computed on the host now.
     pub(crate) fn at_once(&self, of: impl FnOnce(&Few) -> Option<Arc<Few>>) -> Option<Self> {
         let few = self.few()?;
-        of(&few).map(|few| Self::known(self.engine.clone(), few, None))
+        of(&few).map(|few| Self::known(self.engine.clone(), few, None).depending_on(self.checks.clone()))
     }
 
     /// Returns the result of a function of the few numbers of two arrays.
-    fn both_at_once(&self, other: &Self, of: impl FnOnce(&Few, &Few) -> Option<Arc<Few>>) -> Option<Self> {
-        let (few, other) = (self.few()?, other.few().filter(|_| self.engine.is(&other.engine))?);
-        of(&few, &other).map(|few| Self::known(self.engine.clone(), few, None))
+    fn both_at_once(&self, beside: &Self, of: impl FnOnce(&Few, &Few) -> Option<Arc<Few>>) -> Option<Self> {
+        let (few, other) = (self.few()?, beside.few().filter(|_| self.engine.is(&beside.engine))?);
+        let made = of(&few, &other)?;
+        Some(Self::known(self.engine.clone(), made, None).depending_on(self.checks_with(&[beside])))
+    }
+
+    /// The few numbers of others of the same engine; None if one has more.
+    fn few_of(&self, others: &[&Self]) -> Option<Vec<Arc<Few>>> {
+        others.iter().map(|other| other.few().filter(|_| self.engine.is(&other.engine))).collect()
     }
 
     pub(crate) fn expr(&self) -> PyResult<Expr> {
@@ -333,7 +344,11 @@ impl Lazy {
     }
 
     pub(crate) fn cast(&self, to: &str) -> PyResult<Self> {
-        self.recorded(&[], |expr| Ok(expr.cast(dtype(to)?)))
+        let to = dtype(to)?;
+        if let Some(known) = self.at_once(|few| few.cast(to)) {
+            return Ok(known);
+        }
+        self.recorded(&[], |expr| Ok(expr.cast(to)))
     }
 
     /// The same whole numbers, which must lie from `low` to `high`: else it and what is computed from it can't be read. `what` names where they
@@ -643,26 +658,12 @@ impl Lazy {
         ints: &[i64],
         floats: &[f64],
     ) -> PyResult<Vec<Self>> {
-        if name == "inverse"
-            && let Some(known) = self.at_once(Few::inverse)
+        if let Some(few) = self.few()
+            && let Some(beside) = self.few_of(others)
+            && let Some(known) = few.called(name, &beside, ints)
         {
-            return Ok(vec![known]);
-        }
-        if matches!(name, "reshape" | "broadcast_to")
-            && let Some(known) = self.at_once(|few| few.in_shape(name, ints))
-        {
-            return Ok(vec![known]);
-        }
-        if name == "roll"
-            && let Some(known) = self.at_once(|few| few.rolled(ints))
-        {
-            return Ok(vec![known]);
-        }
-        if name == "slice_scatter"
-            && let [other] = others
-            && let Some(known) = self.both_at_once(other, |few, other| few.written(ints, other))
-        {
-            return Ok(vec![known]);
+            let known = Self::known(self.engine.clone(), known, None);
+            return Ok(vec![known.depending_on(self.checks_with(others))]);
         }
         let exprs = others.iter().map(|other| other.expr()).collect::<PyResult<Vec<_>>>()?;
         guarded(|| {

@@ -33,7 +33,10 @@ pub(crate) fn extent(
     if let Some(found) = known.get() {
         return Ok(*found);
     }
-    let found = range(py, engine, &State::tensor(places, py, engine)?)?;
+    let found = match State::few(places) {
+        Some(few) => range_of(few.dtype(), few.bytes()),
+        None => range(py, engine, &State::tensor(places, py, engine)?)?,
+    };
     Ok(*known.get_or_init(|| found))
 }
 

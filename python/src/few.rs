@@ -3,15 +3,18 @@
 //! and records. How many are few depends on who computes otherwise: beside a device with memory of its own it is what a matrix of a filter has, beside the
 //! CPU what fits into a core's cache, where one operation takes as long as its recording.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use cantus::DType;
 use cantus::ops::{Binary, Unary};
 
-use crate::numbers::{Number, Numbers, each, mapped};
+use crate::numbers::{Fold, Number, Numbers, each, mapped};
 
 /// Numbers of a result, and terms of a product.
 const MOST: usize = 64;
+/// Runs of elements that are taken one after the other.
+const MOST_RUNS: usize = 4096;
 /// Numbers of an array that comes from outside, and of a part that is written or lies in many pieces.
 pub(crate) const KEPT: usize = 1024;
 /// Bytes of a result, and of an array from outside, where the CPU is the device: what fits into a core's cache beside its operands. Up to there a chain of
@@ -189,10 +192,13 @@ impl Few {
         }
         let most = if other.most == Most::Host { other.most } else { self.most };
         let shape = broadcast(&self.shape, &other.shape).filter(|shape| most.makes(shape, self.dtype()))?;
-        // One number goes with each of the others as it is.
-        let spread = |of: &Self| if of.len() == 1 { of.numbers.clone() } else { of.spread(&shape) };
-        let numbers = Numbers::combined(op, &spread(self), &spread(other))?;
+        let numbers = Numbers::combined(op, &self.beside(&shape), &other.beside(&shape))?;
         Some(Self::new(shape, numbers, most))
+    }
+
+    /// The numbers for a function of arrays of a shape: as they are, if there are as many, or one that goes with each of the others.
+    fn beside(&self, shape: &[usize]) -> Cow<'_, Numbers> {
+        if self.len() == 1 || self.shape == shape { Cow::Borrowed(&self.numbers) } else { Cow::Owned(self.spread(shape)) }
     }
 
     /// The numbers broadcast to a shape.
@@ -209,6 +215,119 @@ impl Few {
             inner *= side;
         }
         numbers
+    }
+
+    /// The result of an operation of the table by name, and the only one: see [`crate::call`]. None of what is not computed here.
+    pub(crate) fn called(&self, name: &str, others: &[Arc<Self>], ints: &[i64]) -> Option<Arc<Self>> {
+        let fold = match (name, others) {
+            ("inverse", []) => return self.inverse(),
+            ("reshape" | "broadcast_to", []) => return self.in_shape(name, ints),
+            ("roll", []) => return self.rolled(ints),
+            ("slice_scatter", [other]) => return self.written(ints, other),
+            ("select", [yes, no]) => return self.chosen(yes, no),
+            ("concat", _) => return self.joined(others, ints),
+            ("take", [places]) => return self.taken(places, ints),
+            ("max", []) => Fold::Max,
+            ("min", []) => Fold::Min,
+            ("argmax", []) => Fold::ArgMax,
+            ("argmin", []) => Fold::ArgMin,
+            ("any", []) => Fold::Any,
+            ("all", []) => Fold::All,
+            ("sum", []) => Fold::Sum,
+            _ => return None,
+        };
+        self.folded(fold, ints)
+    }
+
+    /// The numbers as those of another dtype.
+    pub(crate) fn cast(&self, to: DType) -> Option<Arc<Self>> {
+        if !self.is_few() || !self.most.makes(&self.shape, to) {
+            return None;
+        }
+        Some(self.made(self.shape.clone(), self.numbers.cast(to)?))
+    }
+
+    /// Of two others the first where these are true, and the second elsewhere.
+    fn chosen(&self, yes: &Self, no: &Self) -> Option<Arc<Self>> {
+        let all = [self, yes, no];
+        let most = if all.iter().any(|of| of.most == Most::Host) { Most::Host } else { self.most };
+        let shape = broadcast(&broadcast(&self.shape, &yes.shape)?, &no.shape)?;
+        if !most.makes(&shape, yes.dtype()) || !all.iter().all(|of| of.is_few()) {
+            return None;
+        }
+        let numbers = if self.shape == shape {
+            self.numbers.chosen(&yes.beside(&shape), &no.beside(&shape))
+        } else {
+            self.spread(&shape).chosen(&yes.beside(&shape), &no.beside(&shape))
+        };
+        Some(Self::new(shape, numbers?, most))
+    }
+
+    /// These and others along an axis.
+    fn joined(&self, others: &[Arc<Self>], ints: &[i64]) -> Option<Arc<Self>> {
+        let [axis] = *ints else { return None };
+        let axis = usize::try_from(axis).ok().filter(|&axis| axis < self.shape.len())?;
+        let inner: usize = self.shape[axis + 1..].iter().product();
+        let mut shape = self.shape.clone();
+        let mut parts = vec![(&self.numbers, self.shape[axis] * inner)];
+        for other in others {
+            let side = *other.shape.get(axis)?;
+            let is_alike = other.shape.len() == shape.len()
+                && (0..shape.len()).all(|at| at == axis || other.shape[at] == shape[at]);
+            if !is_alike || !other.is_few() {
+                return None;
+            }
+            shape[axis] = shape[axis].checked_add(side)?;
+            parts.push((&other.numbers, side * inner));
+        }
+        if !self.is_few() || !self.most.makes(&shape, self.dtype()) {
+            return None;
+        }
+        let turns = self.shape[..axis].iter().product();
+        Some(self.made(shape, Numbers::joined(&parts, turns)?))
+    }
+
+    /// The elements at places along an axis, negative ones from its end; None if one is outside.
+    fn taken(&self, places: &Self, ints: &[i64]) -> Option<Arc<Self>> {
+        let [axis] = *ints else { return None };
+        let axis = usize::try_from(axis).ok().filter(|&axis| axis < self.shape.len())?;
+        let (side, inner) = (self.shape[axis], self.shape[axis + 1..].iter().product::<usize>());
+        let shape = [&self.shape[..axis], &places.shape, &self.shape[axis + 1..]].concat();
+        let turns: usize = self.shape[..axis].iter().product();
+        let is_few = self.is_few() && places.is_few() && self.most.makes(&shape, self.dtype());
+        if !is_few || turns.checked_mul(places.len())? > MOST_RUNS {
+            return None;
+        }
+        let length = i64::try_from(side).ok()?;
+        let place = |place: i64| {
+            let place = if place < 0 { place.checked_add(length)? } else { place };
+            usize::try_from(place).ok().filter(|&place| place < side)
+        };
+        let places: Vec<usize> = places.numbers.places()?.into_iter().map(place).collect::<Option<_>>()?;
+        let starts: Vec<usize> =
+            (0..turns).flat_map(|turn| places.iter().map(move |place| (turn * side + place) * inner)).collect();
+        let numbers = if inner == 1 { self.numbers.at(&starts) } else { self.numbers.runs(&starts, inner) };
+        Some(self.made(shape, numbers?))
+    }
+
+    /// One number for all along neighbouring axes: `ints` are whether the axes stay, and the axes; all without one.
+    fn folded(&self, fold: Fold, ints: &[i64]) -> Option<Arc<Self>> {
+        let (&keep, axes) = ints.split_first()?;
+        let rank = self.shape.len();
+        let mut axes: Vec<usize> = axes.iter().map(|&axis| usize::try_from(axis).ok()).collect::<Option<_>>()?;
+        axes.sort_unstable();
+        let (from, to) = match axes[..] {
+            [] => (0, rank),
+            [first, ..] => (first, first + axes.len()),
+        };
+        let are_neighbours = axes.iter().copied().zip(from..).all(|(axis, expected)| axis == expected);
+        if !self.is_few() || to > rank || !are_neighbours {
+            return None;
+        }
+        let [side, inner] = [from..to, to..rank].map(|range| self.shape[range].iter().product());
+        let numbers = self.numbers.folded(fold, side, inner)?;
+        let middle = if keep == 0 { Vec::new() } else { vec![1; to - from] };
+        Some(self.made([&self.shape[..from], &middle, &self.shape[to..]].concat(), numbers))
     }
 
     /// The product of two matrices, or vectors, of float32: a row on the left, a column on the right. Summed in float64, and rounded once.
@@ -260,7 +379,7 @@ impl Few {
     }
 
     /// The elements moved along an axis, and those that leave it at its beginning.
-    pub(crate) fn rolled(&self, ints: &[i64]) -> Option<Arc<Self>> {
+    fn rolled(&self, ints: &[i64]) -> Option<Arc<Self>> {
         let [by, axis] = *ints else { return None };
         let axis = usize::try_from(axis).ok().filter(|_| self.is_few())?;
         let side = *self.shape.get(axis)?;
@@ -270,7 +389,7 @@ impl Few {
     }
 
     /// The same numbers in another shape, if it has as many, or repeated to it.
-    pub(crate) fn in_shape(&self, name: &str, ints: &[i64]) -> Option<Arc<Self>> {
+    fn in_shape(&self, name: &str, ints: &[i64]) -> Option<Arc<Self>> {
         if !self.is_kept() {
             return None;
         }
@@ -286,7 +405,7 @@ impl Few {
     }
 
     /// These numbers with others in a box, which has as many axes: `ends` are where it begins and ends along each.
-    pub(crate) fn written(&self, ends: &[i64], other: &Self) -> Option<Arc<Self>> {
+    fn written(&self, ends: &[i64], other: &Self) -> Option<Arc<Self>> {
         let rank = self.shape.len();
         if ends.len() != 2 * rank || !self.is_kept() || other.shape.len() != rank {
             return None;
@@ -320,7 +439,7 @@ impl Few {
     }
 
     /// The inverse of a matrix by elimination with pivots in float64; NaN if it is singular.
-    pub(crate) fn inverse(&self) -> Option<Arc<Self>> {
+    fn inverse(&self) -> Option<Arc<Self>> {
         let Numbers::F32(numbers) = &self.numbers else { return None };
         let n = match self.shape[..] {
             [rows, columns] if rows == columns && rows * rows <= MOST => rows,

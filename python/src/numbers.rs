@@ -79,6 +79,29 @@ pub(crate) trait Number: Copy + PartialOrd {
     fn unary(op: Unary) -> Option<OfOne<Self>>;
     /// A number of Python's, if there is one of this dtype for it.
     fn of(number: f64) -> Option<Self>;
+
+    /// The greater; NaN if either is.
+    fn greater(self, other: Self) -> Self {
+        if self > other || self.is_nan() { self } else { other }
+    }
+
+    /// The lesser; NaN if either is.
+    fn lesser(self, other: Self) -> Self {
+        if self < other || self.is_nan() { self } else { other }
+    }
+
+    /// Only a NaN is unlike itself.
+    fn is_nan(self) -> bool {
+        self.partial_cmp(&self).is_none()
+    }
+
+    /// Returns whether it isn't 0; a NaN isn't.
+    fn is_true(self) -> bool;
+}
+
+/// A number whose sums of many are the same in any order.
+pub(crate) trait Whole: Number {
+    fn sum(self, other: Self) -> Self;
 }
 
 macro_rules! floats {
@@ -90,6 +113,8 @@ macro_rules! floats {
                     Binary::Sub => |a, b| both(a, b, |a, b| a - b),
                     Binary::Mul => |a, b| both(a, b, |a, b| a * b),
                     Binary::Div => |a, b| both(a, b, |a, b| a / b),
+                    Binary::Max => |a, b| both(a, b, Number::greater),
+                    Binary::Min => |a, b| both(a, b, Number::lesser),
                     _ => return None,
                 })
             }
@@ -107,6 +132,10 @@ macro_rules! floats {
             fn of(number: f64) -> Option<Self> {
                 Some(number as $float)
             }
+
+            fn is_true(self) -> bool {
+                self != 0.0
+            }
         }
     )*};
 }
@@ -122,6 +151,8 @@ macro_rules! whole {
                     Binary::BitwiseAnd => |a, b| both(a, b, |a, b| a & b),
                     Binary::BitwiseOr => |a, b| both(a, b, |a, b| a | b),
                     Binary::BitwiseXor => |a, b| both(a, b, |a, b| a ^ b),
+                    Binary::Max => |a, b| both(a, b, Number::greater),
+                    Binary::Min => |a, b| both(a, b, Number::lesser),
                     _ => return None,
                 })
             }
@@ -130,6 +161,9 @@ macro_rules! whole {
                 match op {
                     Unary::Neg if $int::MIN != 0 => Some(|x| one(x, $int::wrapping_neg)),
                     Unary::Square => Some(|x| one(x, |x| x.wrapping_mul(x))),
+                    // The least number has no other sign.
+                    Unary::Abs if $int::MIN != 0 => Some(|x| one(x, |x| x.max(x.wrapping_neg()))),
+                    Unary::Abs => Some(|x| one(x, |x| x)),
                     _ => None,
                 }
             }
@@ -138,6 +172,16 @@ macro_rules! whole {
                 // Above 2^53 a float64 may be another number than what was meant.
                 let made = number as $int;
                 (made as f64 == number && number.abs() <= 9_007_199_254_740_992.0).then_some(made)
+            }
+
+            fn is_true(self) -> bool {
+                self != 0
+            }
+        }
+
+        impl Whole for $int {
+            fn sum(self, other: Self) -> Self {
+                self.wrapping_add(other)
             }
         }
     )*};
@@ -149,8 +193,8 @@ whole!(i8 i16 i32 i64 u8 u16 u32 u64);
 impl Number for Truth {
     fn binary(op: Binary) -> Option<OfTwo<Self>> {
         Some(match op {
-            Binary::BitwiseAnd | Binary::LogicalAnd => |a, b| both(a, b, |a, b| Self(a.0 & b.0)),
-            Binary::BitwiseOr | Binary::LogicalOr => |a, b| both(a, b, |a, b| Self(a.0 | b.0)),
+            Binary::BitwiseAnd | Binary::LogicalAnd | Binary::Min => |a, b| both(a, b, |a, b| Self(a.0 & b.0)),
+            Binary::BitwiseOr | Binary::LogicalOr | Binary::Max => |a, b| both(a, b, |a, b| Self(a.0 | b.0)),
             Binary::BitwiseXor | Binary::LogicalXor => |a, b| both(a, b, |a, b| Self(a.0 ^ b.0)),
             _ => return None,
         })
@@ -162,6 +206,16 @@ impl Number for Truth {
 
     fn of(number: f64) -> Option<Self> {
         Some(Self(u8::from(number != 0.0)))
+    }
+
+    fn is_true(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(is_true: bool) -> Self {
+        Self(is_true.into())
     }
 }
 
@@ -189,6 +243,18 @@ fn both<T: Copy, R>(a: &[T], b: &[T], of: impl Fn(T, T) -> R) -> Vec<R> {
         (a, &[b]) => a.iter().map(|&a| of(a, b)).collect(),
         (&[a], b) => b.iter().map(|&b| of(a, b)).collect(),
         _ => a.iter().zip(b).map(|(&a, &b)| of(a, b)).collect(),
+    }
+}
+
+/// One of each two by a truth; of one number for all, where there is one.
+fn chosen<T: Copy>(truths: &[Truth], yes: &[T], no: &[T]) -> Vec<T> {
+    let pick = |truth: Truth, yes: T, no: T| if truth.0 != 0 { yes } else { no };
+    let truths = truths.iter();
+    match (yes, no) {
+        (&[yes], &[no]) => truths.map(|&truth| pick(truth, yes, no)).collect(),
+        (&[yes], no) => truths.zip(no).map(|(&truth, &no)| pick(truth, yes, no)).collect(),
+        (yes, &[no]) => truths.zip(yes).map(|(&truth, &yes)| pick(truth, yes, no)).collect(),
+        _ => truths.zip(yes.iter().zip(no)).map(|(&truth, (&yes, &no))| pick(truth, yes, no)).collect(),
     }
 }
 
@@ -333,5 +399,180 @@ impl Numbers {
             };
         }
         Some(rows!(F32 F64 I8 I16 I32 I64 U8 U16 U32 U64 Bool))
+    }
+
+    /// The numbers as those of another dtype: rounded to the nearest float, or wrapped. None of floats as whole numbers, and of dtypes that are not held.
+    pub(crate) fn cast(&self, to: DType) -> Option<Self> {
+        macro_rules! to {
+            ($x:ident, $number:expr; $($name:ident $type:ident)*) => {
+                match to {
+                    $(DType::$name => Self::$name(one($x, |x| $number(x) as $type)),)*
+                    DType::Bool => Self::Bool(one($x, |x| x.is_true().into())),
+                    _ => return None,
+                }
+            };
+        }
+        macro_rules! from {
+            ($($float:ident)*; $($whole:ident)*) => {
+                match self {
+                    $(Self::$float(x) => to!(x, |x| x; F32 f32 F64 f64),)*
+                    $(Self::$whole(x) => {
+                        to!(x, |x| x; F32 f32 F64 f64 I8 i8 I16 i16 I32 i32 I64 i64 U8 u8 U16 u16 U32 u32 U64 u64)
+                    })*
+                    Self::Bool(x) => {
+                        to!(x, |x: Truth| x.0; F32 f32 F64 f64 I8 i8 I16 i16 I32 i32 I64 i64 U8 u8 U16 u16 U32 u32 U64 u64)
+                    }
+                }
+            };
+        }
+        Some(from!(F32 F64; I8 I16 I32 I64 U8 U16 U32 U64))
+    }
+
+    /// Whole numbers as places; None of others.
+    pub(crate) fn places(&self) -> Option<Vec<i64>> {
+        match (self.cast(DType::I64)?, self) {
+            (Self::I64(places), wide) if !matches!(wide, Self::U64(_) | Self::Bool(_)) => Some(places),
+            _ => None,
+        }
+    }
+
+    /// One of each two numbers of one dtype by these truths; of one number for all, where there is one.
+    pub(crate) fn chosen(&self, yes: &Self, no: &Self) -> Option<Self> {
+        let Self::Bool(truths) = self else { return None };
+        macro_rules! rows {
+            ($($name:ident)*) => {
+                match (yes, no) {
+                    $((Self::$name(yes), Self::$name(no)) => Self::$name(chosen(truths, yes, no)),)*
+                    _ => return None,
+                }
+            };
+        }
+        Some(rows!(F32 F64 I8 I16 I32 I64 U8 U16 U32 U64 Bool))
+    }
+
+    /// The runs of several, by turns, each as long as the number that goes with it; None of several dtypes, and outside.
+    pub(crate) fn joined(parts: &[(&Self, usize)], turns: usize) -> Option<Self> {
+        let count = parts.iter().try_fold(0_usize, |count, (_, length)| count.checked_add(length.checked_mul(turns)?))?;
+        let mut all = mapped!(Self::empty(parts.first()?.0.dtype())?, _none => Vec::with_capacity(count))?;
+        macro_rules! rows {
+            ($($name:ident)*) => {
+                for turn in 0..turns {
+                    for (part, length) in parts {
+                        match (&mut all, part) {
+                            $((Self::$name(all), Self::$name(part)) => {
+                                // A long copy at once is the string instruction of the C library, which takes Zen 3 three times as long.
+                                let run = part.get(turn * length..(turn + 1) * length)?;
+                                run.chunks(128).for_each(|chunk| all.extend_from_slice(chunk));
+                            })*
+                            _ => return None,
+                        }
+                    }
+                }
+            };
+        }
+        rows!(F32 F64 I8 I16 I32 I64 U8 U16 U32 U64 Bool);
+        Some(all)
+    }
+
+    /// One number for all along an axis of `side` elements, behind each of which lie those of `inner` others: see [`Fold`]. None without elements, of
+    /// sums that round, and of places beyond 32 bits.
+    pub(crate) fn folded(&self, fold: Fold, side: usize, inner: usize) -> Option<Self> {
+        if side == 0 || inner == 0 || u32::try_from(side).is_err() {
+            return None;
+        }
+        let rows = Rows { side, inner };
+        let same = |x: &Self| match fold {
+            Fold::Max => mapped!(x, x => rows.folded(x, |x| x, Number::greater)),
+            Fold::Min => mapped!(x, x => rows.folded(x, |x| x, Number::lesser)),
+            _ => None,
+        };
+        Some(match fold {
+            Fold::Max | Fold::Min => same(self)?,
+            Fold::Any => Self::Bool(each!(self, x => rows.folded(x, |x| Truth::from(x.is_true()), |a, b| Truth(a.0 | b.0)))),
+            Fold::All => Self::Bool(each!(self, x => rows.folded(x, |x| Truth::from(x.is_true()), |a, b| Truth(a.0 & b.0)))),
+            Fold::ArgMax => Self::U32(each!(self, x => rows.first(x, Number::greater))),
+            Fold::ArgMin => Self::U32(each!(self, x => rows.first(x, Number::lesser))),
+            Fold::Sum => {
+                macro_rules! wholes {
+                    ($($name:ident)*) => {
+                        match self {
+                            $(Self::$name(x) => Self::$name(rows.folded(x, |x| x, Whole::sum)),)*
+                            Self::F32(_) | Self::F64(_) | Self::Bool(_) => return None,
+                        }
+                    };
+                }
+                wholes!(I8 I16 I32 I64 U8 U16 U32 U64)
+            }
+        })
+    }
+}
+
+/// A function of all numbers along an axis.
+#[derive(Clone, Copy)]
+pub(crate) enum Fold {
+    /// The greatest, or the least; NaN if one is.
+    Max,
+    Min,
+    /// The place of the first that is.
+    ArgMax,
+    ArgMin,
+    /// True if one, or each, isn't 0.
+    Any,
+    All,
+    /// The sum of whole numbers, which wraps.
+    Sum,
+}
+
+/// Numbers along an axis of `side` elements, `inner` numbers apart.
+#[derive(Clone, Copy)]
+struct Rows {
+    side: usize,
+    inner: usize,
+}
+
+impl Rows {
+    /// `map` of the numbers, joined in any order.
+    fn folded<T: Copy, A: Copy>(self, x: &[T], map: impl Fn(T) -> A, join: impl Fn(A, A) -> A) -> Vec<A> {
+        /// As many at once as registers have room for.
+        const LANES: usize = 16;
+        if self.inner == 1 {
+            let row = |row: &[T]| {
+                let (chunks, rest) = row.as_chunks::<LANES>();
+                let lanes = chunks.iter().map(|chunk| chunk.map(&map)).reduce(|mut lanes, chunk| {
+                    lanes.iter_mut().zip(chunk).for_each(|(lane, x)| *lane = join(*lane, x));
+                    lanes
+                });
+                let joined = lanes.and_then(|lanes| lanes.into_iter().reduce(&join));
+                let with = |all: Option<A>, x| Some(all.map_or(x, |all| join(all, x)));
+                rest.iter().map(|&x| map(x)).fold(joined, with)
+            };
+            return x.chunks_exact(self.side).filter_map(row).collect();
+        }
+        let mut all = Vec::with_capacity(x.len() / self.side);
+        for block in x.chunks_exact(self.side * self.inner) {
+            let (first, others) = block.split_at(self.inner);
+            let from = all.len();
+            all.extend(first.iter().map(|&x| map(x)));
+            for other in others.chunks_exact(self.inner) {
+                all[from..].iter_mut().zip(other).for_each(|(all, &x)| *all = join(*all, map(x)));
+            }
+        }
+        all
+    }
+
+    /// The place of the first number that is what `best` finds of all, which is a NaN where there is one.
+    fn first<T: Number>(self, x: &[T], best: impl Fn(T, T) -> T) -> Vec<u32> {
+        let found = self.folded(x, |x| x, best);
+        let is = |x: T, found: T| x == found || x.is_nan();
+        if self.inner == 1 {
+            let rows = found.into_iter().zip(x.chunks_exact(self.side));
+            return rows.map(|(found, row)| row.iter().position(|&x| is(x, found)).unwrap_or(0) as u32).collect();
+        }
+        let of = |(at, found): (usize, T)| {
+            let from = at / self.inner * self.side * self.inner + at % self.inner;
+            let along = x.iter().skip(from).step_by(self.inner).take(self.side);
+            along.zip(0..).find(|&(&x, _)| is(x, found)).map_or(0, |(_, place)| place)
+        };
+        found.into_iter().enumerate().map(of).collect()
     }
 }

@@ -316,6 +316,31 @@ def test_what_does_not_fit_is_refused_as_before(device):
 SIDES = ((), (64,), (65,), (7, 300), (1, 300), (7, 1), (12288,), (12289,), (24576,), (24577,), (98304,), (98305,), (181, 182))
 
 
+def many(random: np.random.Generator, dtype: str, shape) -> np.ndarray:
+    """Numbers of all kinds that a dtype has."""
+    kind = np.dtype(dtype).kind
+    if kind == "f":
+        return random.choice([0.0, -0.0, 1.5, -2.25, np.inf, np.nan, 3e38, 1e-30], shape).astype(dtype)
+    bounds = (0, 1) if kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return random.integers(*bounds, shape, dtype=np.int64 if dtype != "u8" else np.uint64, endpoint=True).astype(dtype)
+
+
+def taken(x: np.ndarray):
+    try:
+        return cantus.asarray(x).eval()
+    except (TypeError, ValueError, RuntimeError):
+        pytest.skip(f"the device has no {x.dtype}")
+
+
+def equal(have, want: np.ndarray, zeros: bool = True) -> None:
+    """Checks each number, and the sign of a 0 where the function defines it."""
+    have = np.asarray(have)
+    assert have.dtype == want.dtype and have.shape == want.shape
+    np.testing.assert_array_equal(have, want)
+    if want.dtype.kind == "f" and zeros:
+        np.testing.assert_array_equal(np.signbit(have), np.signbit(want) | np.isnan(want) & np.signbit(have))
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:11])
 def test_many_at_once(device, dtype):
     """Functions of two arrays and of one, parts, rolls and writes, of sizes on both sides of what is computed at once."""
@@ -327,23 +352,7 @@ def test_many_at_once(device, dtype):
     ops += [operator.lt, operator.ge, operator.eq, operator.ne]
 
     def of(shape):
-        if kind == "f":
-            return random.choice([0.0, -0.0, 1.5, -2.25, np.inf, np.nan, 3e38, 1e-30], shape).astype(dtype)
-        bounds = (0, 1) if kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-        return random.integers(*bounds, shape, dtype=np.int64 if dtype != "u8" else np.uint64, endpoint=True).astype(dtype)
-
-    def equal(have, want):
-        have = np.asarray(have)
-        assert have.dtype == want.dtype and have.shape == want.shape
-        np.testing.assert_array_equal(have, want)
-        if want.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(have), np.signbit(want) | np.isnan(want) & np.signbit(have))
-
-    def taken(x):
-        try:
-            return cantus.asarray(x).eval()
-        except (TypeError, ValueError, RuntimeError):
-            pytest.skip(f"the device has no {dtype}")
+        return many(random, dtype, shape)
 
     with np.errstate(all="ignore"):
         for shape in SIDES:
@@ -374,3 +383,64 @@ def test_many_at_once(device, dtype):
                     b[key], y[key] = a[key], x[key]
                     equal(b, y)
                 equal(a, x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:11])
+def test_choices_at_once(device, dtype):
+    """Choices, joins, conversions and folds, of sizes on both sides of what is computed at once."""
+    random = np.random.default_rng(8)
+    kind = np.dtype(dtype).kind
+    wide = device.has(cantus.int64)
+    with np.errstate(all="ignore"):
+        for shape in (*SIDES, (3, 5, 7), (2, 4000, 3), (0,), (3, 0)):
+            x = many(random, dtype, shape)
+            a = taken(x)
+            if kind in "iuf":
+                equal(cantus.abs(a), np.abs(x))
+            for to in DTYPES[:11]:
+                if kind != "f" or to in ("f4", "f8", "?"):
+                    if np.dtype(to).itemsize < 8 or device.has(cantus._dtypes.of(np.dtype(to))):
+                        equal(a.astype(np.dtype(to)), x.astype(to))
+            for other in (shape, (), (1,), (1, 300), (7, 1)):
+                y, mask = many(random, dtype, other), random.integers(2, size=shape) == 1
+                try:
+                    np.broadcast_shapes(shape, other)
+                except ValueError:
+                    continue
+                b = taken(y)
+                equal(cantus.maximum(a, b), np.maximum(x, y), zeros=False)
+                equal(cantus.minimum(b, a), np.minimum(y, x), zeros=False)
+                equal(cantus.where(taken(mask), a, b), np.where(mask, x, y))
+                equal(cantus.where(taken(mask), b, a), np.where(mask, y, x))
+                equal(cantus.where(b == b, a, b), np.where(y == y, x, y))
+            for axis in range(-x.ndim, x.ndim):
+                y = x.take(range(min(3, x.shape[axis])), axis=axis)
+                equal(cantus.concat([a, taken(y), a], axis=axis), np.concatenate([x, y, x], axis=axis))
+                for places in ([0, -1, 2], [[1, 0], [-2, -3]], random.integers(-3, 3, 4097)):
+                    if x.shape[axis] >= 3:
+                        at = np.array(places, "i4")
+                        equal(np.take(a, taken(at), axis=axis), np.take(x, at, axis=axis))
+            axes = [None, *range(x.ndim), *((0, 1), (1, 2), (0, 2))[: 3 * (x.ndim == 3)]]
+            for axis in [axis for axis in axes if x.size]:
+                for keep in (False, True):
+                    for name in ("max", "min", "any", "all"):
+                        if name in ("any", "all") or kind != "b":
+                            equal(getattr(cantus, name)(a, axis=axis, keepdims=keep), np.asarray(getattr(np, name)(x, axis=axis, keepdims=keep)), zeros=False)
+                    if kind in "iu" and wide:
+                        equal(cantus.sum(a, axis=axis, keepdims=keep), np.asarray(x.sum(axis=axis, keepdims=keep)))
+                    if not isinstance(axis, tuple):
+                        for name in ("argmax", "argmin"):
+                            found, wanted = getattr(cantus, name)(a, axis=axis, keepdims=keep), getattr(np, name)(x, axis=axis, keepdims=keep)
+                            np.testing.assert_array_equal(np.asarray(found), wanted)
+            equal(a, x)
+
+
+def test_places_that_lead_outside(device):
+    """A place out of range is an error, however few there are, and however it is reached."""
+    x, places = cantus.asarray([1.0, 2.0, 3.0]), cantus.asarray(np.array([0, 3], "i4"))
+    for use in (lambda: cantus.take(x, places), lambda: x[places], lambda: cantus.take(x, places) + 1, lambda: cantus.maximum(x[places], 0), lambda: x[places].astype(cantus.int32)):
+        with pytest.raises(IndexError):
+            np.asarray(use())
+    with pytest.raises(IndexError):
+        np.asarray(cantus.take(x, cantus.asarray(np.array([-4], "i4"))))
+    assert np.asarray(cantus.take(x, cantus.asarray(np.array([-3, 2], "i4")))).tolist() == [1, 3]
