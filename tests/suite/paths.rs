@@ -11,6 +11,11 @@ const UNREAD: &[&str] = &[
     "target",
     "node_modules",
     ".git",
+    // The page and packages, once they are built.
+    "dist",
+    "web/dist",
+    "web/npm",
+    "web/pkg",
     "benches/notes",
     "CHANGELOG.md",
     "shaders/src/prepared",
