@@ -40,7 +40,7 @@ fn dropped(vendor: &Vendor) {
     let share = |number: u64| everything() || (number + turn()).is_multiple_of(16);
     let figures = drops(&backends, vendor.name, &has_turn, &share);
     // Of few operations some end at their first wait: of every turn's, three at least were dropped.
-    assert!(figures.operations > 6 && figures.drops > 1, "{figures:?}");
+    assert!(figures.operations > 6 && figures.drops >= 3, "{figures:?}");
 }
 
 /// g++ takes seconds for the kernels of an operation: `./test` takes one in nine.
