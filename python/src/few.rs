@@ -198,7 +198,11 @@ impl Few {
 
     /// The numbers for a function of arrays of a shape: as they are, if there are as many, or one that goes with each of the others.
     fn beside(&self, shape: &[usize]) -> Cow<'_, Numbers> {
-        if self.len() == 1 || self.shape == shape { Cow::Borrowed(&self.numbers) } else { Cow::Owned(self.spread(shape)) }
+        if self.len() == 1 || self.shape == shape {
+            Cow::Borrowed(&self.numbers)
+        } else {
+            Cow::Owned(self.spread(shape))
+        }
     }
 
     /// The numbers broadcast to a shape.

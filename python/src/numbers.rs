@@ -452,7 +452,8 @@ impl Numbers {
 
     /// The runs of several, by turns, each as long as the number that goes with it; None of several dtypes, and outside.
     pub(crate) fn joined(parts: &[(&Self, usize)], turns: usize) -> Option<Self> {
-        let count = parts.iter().try_fold(0_usize, |count, (_, length)| count.checked_add(length.checked_mul(turns)?))?;
+        let count =
+            parts.iter().try_fold(0_usize, |count, (_, length)| count.checked_add(length.checked_mul(turns)?))?;
         let mut all = mapped!(Self::empty(parts.first()?.0.dtype())?, _none => Vec::with_capacity(count))?;
         macro_rules! rows {
             ($($name:ident)*) => {
@@ -488,8 +489,12 @@ impl Numbers {
         };
         Some(match fold {
             Fold::Max | Fold::Min => same(self)?,
-            Fold::Any => Self::Bool(each!(self, x => rows.folded(x, |x| Truth::from(x.is_true()), |a, b| Truth(a.0 | b.0)))),
-            Fold::All => Self::Bool(each!(self, x => rows.folded(x, |x| Truth::from(x.is_true()), |a, b| Truth(a.0 & b.0)))),
+            Fold::Any => {
+                Self::Bool(each!(self, x => rows.folded(x, |x| Truth::from(x.is_true()), |a, b| Truth(a.0 | b.0))))
+            }
+            Fold::All => {
+                Self::Bool(each!(self, x => rows.folded(x, |x| Truth::from(x.is_true()), |a, b| Truth(a.0 & b.0))))
+            }
             Fold::ArgMax => Self::U32(each!(self, x => rows.first(x, Number::greater))),
             Fold::ArgMin => Self::U32(each!(self, x => rows.first(x, Number::lesser))),
             Fold::Sum => {
