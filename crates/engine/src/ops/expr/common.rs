@@ -1,16 +1,17 @@
 //! Common subexpressions: what is recorded again while it is still there is the same node. Weak, bounded, and of one thread. What reads no tensor is left
 //! alone: it belongs to no engine.
+//!
+//! An entry is found by its digest: what a node is, with the addresses of what it reads. A node that lives holds what it reads, so these addresses are of
+//! the same objects still, and equal digests are equal nodes.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use rustc_hash::FxHasher;
-
 use super::deferred::Deferred;
+use super::digest::Digest;
 use super::node::{Node, Source, Typed, View};
-use super::replay::{Digest, KeyWords};
 use super::shape::is_contiguous;
 
 /// Sets of the table, and entries of a set. A new entry replaces the one that was not used for the longest time. What a loop records in each step is
@@ -27,14 +28,13 @@ enum Known {
     #[default]
     Nothing,
     Node(Weak<Typed>),
-    /// An operation; with the entry's hash, the digest of everything that it depends on.
-    Operation(Weak<Deferred>, u64),
+    Operation(Weak<Deferred>),
 }
 
-/// An entry of the table, with its hash. Entries with another hash are not followed: most of what they refer to is in no cache.
+/// An entry of the table, with its digest. Entries with another one are not followed: most of what they refer to is in no cache.
 #[derive(Default)]
 struct Entry {
-    hash: u64,
+    digest: [u64; 2],
     known: Known,
 }
 
@@ -47,157 +47,104 @@ pub(super) fn shared(typed: Arc<Typed>) -> Arc<Typed> {
     if !typed.is_rooted && !matches!(typed.node, Node::Constant(_)) {
         return typed;
     }
-    let mut hasher = FxHasher::default();
-    match &typed.node {
-        Node::Read(View { source: Source::Deferred(deferred), offset: 0, strides })
-            if Arc::strong_count(deferred) == 1
-                && typed.shape == deferred.shape
-                && is_contiguous(&typed.shape, strides) =>
-        {
-            return operation(&typed, deferred).unwrap_or(typed);
-        }
-        Node::Read(view) => view_of(view, &mut hasher),
-        Node::Constant(value) => value.to_bits().hash(&mut hasher),
-        Node::Unary(op, a) => (1, *op as usize, address(a)).hash(&mut hasher),
-        Node::Binary(op, a, b) => (2, *op as usize, address(a), address(b)).hash(&mut hasher),
-        Node::Select(a, b, c) => (3, address(a), address(b), address(c)).hash(&mut hasher),
-        Node::Cast(a) => (4, address(a)).hash(&mut hasher),
-        Node::Gather { view, stride, length, index } => {
-            (5, stride, length, address(index)).hash(&mut hasher);
-            view_of(view, &mut hasher);
-        }
-        Node::Random { kind, seed, counter } => (6, *kind as u8, seed, address(counter)).hash(&mut hasher),
+    if let Node::Read(View { source: Source::Deferred(deferred), offset: 0, strides }) = &typed.node
+        && Arc::strong_count(deferred) == 1
+        && typed.shape == deferred.shape
+        && is_contiguous(&typed.shape, strides)
+    {
+        let known = operation(deferred);
+        return known.map_or(typed, |known| Typed::of(Source::Deferred(known.clone()), &known.shape, known.dtype));
     }
-    (typed.dtype as u8, &typed.shape).hash(&mut hasher);
+    let mut digest = Digest::default();
+    digest.node(&typed);
+    if let Node::Read(view) | Node::Gather { view, .. } = &typed.node {
+        digest.write_usize(match &view.source {
+            Source::Tensor(tensor) => address(&tensor.inner),
+            Source::Recorded(recorded) => address(recorded),
+            Source::Deferred(deferred) => address(deferred),
+            Source::Indices => 0,
+        });
+    }
+    typed.children().into_iter().for_each(|child| digest.write_usize(address(child)));
+    let digest = digest.halves();
     let same = |known: &Known| match known {
-        Known::Node(node) if node.strong_count() > 0 => node.upgrade().filter(|node| is_same(node, &typed)),
+        Known::Node(node) => node.upgrade(),
         _ => None,
     };
-    let hash = hasher.finish();
     let fresh = || {
-        typed.listed.store(hash, Ordering::Relaxed);
+        typed.listed.store(digest[0], Ordering::Relaxed);
         Known::Node(Arc::downgrade(&typed))
     };
-    found(hash, same, fresh).unwrap_or(typed)
+    found(digest, same, fresh).unwrap_or(typed)
 }
 
 /// Removes a value that is dropped from the table. Its weak reference would keep the memory until another entry replaced it.
-pub(super) fn forget<T>(of: &T, hash: u64) {
+pub(super) fn forget<T>(of: &T, listed: u64) {
     let address = std::ptr::from_ref(of).addr();
     let is_it = |known: &Known| match known {
         Known::Nothing => false,
         Known::Node(node) => node.as_ptr().addr() == address,
-        Known::Operation(operation, _) => operation.as_ptr().addr() == address,
+        Known::Operation(operation) => operation.as_ptr().addr() == address,
     };
     let _ = KNOWN.try_with(|all| {
         let mut all = all.try_borrow_mut().ok()?;
-        let set = all.chunks_exact_mut(WAYS).nth((hash >> 32) as usize % SETS)?;
+        let set = all.chunks_exact_mut(WAYS).nth(set_of(listed))?;
         set.iter_mut()
-            .filter(|entry| entry.hash == hash && is_it(&entry.known))
+            .filter(|entry| entry.digest[0] == listed && is_it(&entry.known))
             .for_each(|entry| *entry = Entry::default());
         Some(())
     });
 }
 
-/// Returns the known value of a hash that is the same. Otherwise records `fresh`.
-fn found<T>(hash: u64, same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() -> Known) -> Option<T> {
+fn set_of(half: u64) -> usize {
+    (half >> 32) as usize % SETS
+}
+
+/// Returns the known value of a digest that is the same. Otherwise records `fresh`.
+fn found<T>(digest: [u64; 2], same: impl Fn(&Known) -> Option<T>, fresh: impl FnOnce() -> Known) -> Option<T> {
     let found = KNOWN.try_with(|all| {
         let mut all = all.borrow_mut();
         if all.is_empty() {
             all.resize_with(SETS * WAYS, Entry::default);
         }
-        // The upper bits are better distributed.
-        let set = all.chunks_exact_mut(WAYS).nth((hash >> 32) as usize % SETS)?;
-        let mut alike = set.iter().enumerate().filter(|(_, entry)| entry.hash == hash);
+        let set = all.chunks_exact_mut(WAYS).nth(set_of(digest[0]))?;
+        let mut alike = set.iter().enumerate().filter(|(_, entry)| entry.digest == digest);
         let known = alike.find_map(|(place, entry)| Some((place, same(&entry.known)?)));
         let place = known.as_ref().map_or(WAYS - 1, |(place, _)| *place);
         set.get_mut(..=place)?.rotate_right(1);
         if known.is_none() {
-            *set.first_mut()? = Entry { hash, known: fresh() };
+            *set.first_mut()? = Entry { digest, known: fresh() };
         }
         known.map(|(_, found)| found)
     });
     found.ok().flatten()
 }
 
-/// The result of an operation, read as it is, that was recorded before over the same nodes.
-fn operation(typed: &Typed, deferred: &Arc<Deferred>) -> Option<Arc<Typed>> {
-    thread_local! {
-        /// Memory for an operation's words, reused because every recorded operation needs it.
-        static ROOM: RefCell<KeyWords> = RefCell::new(KeyWords::with_room());
-    }
-    if deferred.is_value() {
+/// An operation that was recorded before over the same nodes. Otherwise records this one.
+fn operation(deferred: &Arc<Deferred>) -> Option<Arc<Deferred>> {
+    let operation = deferred.operation().filter(|operation| operation.expression().is_none())?;
+    let mut digest = Digest::default();
+    if !digest.operation(&*operation) {
         return None;
     }
-    let mut words = ROOM.try_with(RefCell::take).unwrap_or_default();
-    words.clear();
-    let found = known_operation(deferred, &mut words);
-    let _ = ROOM.try_with(|room| room.replace(words));
-    Some(Typed::of(Source::Deferred(found?), &typed.shape, typed.dtype))
-}
-
-fn known_operation(deferred: &Arc<Deferred>, words: &mut KeyWords) -> Option<Arc<Deferred>> {
-    let (inputs, true) = deferred.described(words) else { return None };
-    (deferred.dtype as u8, &deferred.shape).hash(words);
-    inputs.iter().for_each(|input| words.write_usize(address(input)));
-    let [hash, digest] = Digest::of(words);
+    let inputs = operation.inputs();
+    (deferred.dtype as u8, &deferred.shape).hash(&mut digest);
+    inputs.iter().for_each(|input| digest.write_usize(address(input)));
+    let digest = digest.halves();
     // An operation that released its inputs may have had others at the same addresses.
     let reads_them = |found: &Arc<Deferred>| {
         let own = found.inputs();
         own.len() == inputs.len() && own.iter().zip(&inputs).all(|(own, input)| Arc::ptr_eq(own, input))
     };
     let same = |known: &Known| match known {
-        Known::Operation(found, own) if *own == digest => found.upgrade().filter(reads_them),
+        Known::Operation(found) => found.upgrade().filter(reads_them),
         _ => None,
     };
     let fresh = || {
-        deferred.listed.store(hash, Ordering::Relaxed);
-        Known::Operation(Arc::downgrade(deferred), digest)
+        deferred.listed.store(digest[0], Ordering::Relaxed);
+        Known::Operation(Arc::downgrade(deferred))
     };
-    found(hash, same, fresh)
-}
-
-fn view_of(view: &View, hasher: &mut FxHasher) {
-    let source = match &view.source {
-        Source::Tensor(tensor) => address(&tensor.inner),
-        Source::Recorded(recorded) => address(recorded),
-        Source::Deferred(deferred) => address(deferred),
-        Source::Indices => 0,
-    };
-    (source, view.offset, &view.strides).hash(hasher);
-}
-
-fn is_same_view(a: &View, b: &View) -> bool {
-    let source = match (&a.source, &b.source) {
-        (Source::Recorded(a), Source::Recorded(b)) => Arc::ptr_eq(a, b),
-        (Source::Deferred(a), Source::Deferred(b)) => Arc::ptr_eq(a, b),
-        (Source::Tensor(a), Source::Tensor(b)) => Arc::ptr_eq(&a.inner, &b.inner),
-        (Source::Indices, Source::Indices) => true,
-        _ => false,
-    };
-    source && a.offset == b.offset && a.strides == b.strides
-}
-
-/// Returns whether two nodes are the same, over the same nodes.
-fn is_same(a: &Typed, b: &Typed) -> bool {
-    let same = |all: &[(&Arc<Typed>, &Arc<Typed>)]| all.iter().all(|(a, b)| Arc::ptr_eq(a, b));
-    let node = match (&a.node, &b.node) {
-        (Node::Read(a), Node::Read(b)) => is_same_view(a, b),
-        (Node::Constant(a), Node::Constant(b)) => a.to_bits() == b.to_bits(),
-        (Node::Unary(op, a), Node::Unary(other, b)) => op == other && same(&[(a, b)]),
-        (Node::Binary(op, a, b), Node::Binary(other, c, d)) => op == other && same(&[(a, c), (b, d)]),
-        (Node::Select(a, b, c), Node::Select(d, e, f)) => same(&[(a, d), (b, e), (c, f)]),
-        (Node::Cast(a), Node::Cast(b)) => same(&[(a, b)]),
-        (
-            Node::Gather { view, stride, length, index },
-            Node::Gather { view: other, stride: step, length: count, index: places },
-        ) => stride == step && length == count && same(&[(index, places)]) && is_same_view(view, other),
-        (Node::Random { kind, seed, counter }, Node::Random { kind: other, seed: another, counter: places }) => {
-            kind == other && seed == another && same(&[(counter, places)])
-        }
-        _ => false,
-    };
-    node && a.dtype == b.dtype && a.shape == b.shape
+    found(digest, same, fresh)
 }
 
 #[cfg(test)]

@@ -3,16 +3,15 @@
 //! not change the value. After `MOST_HELD` operations in a row one releases its inputs: such a result cannot be computed again when it is lost.
 
 use std::cell::RefCell;
-use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::common;
+use super::digest::Digest;
 use super::evaluate::{computed, resolve};
 use super::node::{Backlog, Node, Source, Typed, View};
 use super::operation::{Call, Epilogue, Operation};
 use super::plan::{lowered, lowered_below};
-use super::replay::KeyWords;
 use crate::backend::BoxFuture;
 use crate::engine::recorded::Recorded;
 use crate::engine::{Captured, Engine, Tensor};
@@ -179,13 +178,6 @@ impl Deferred {
         self.operation().and_then(|operation| operation.expression())
     }
 
-    /// Returns the inputs, adds the parameters to the words, and returns what [`Operation::parameters`] does.
-    pub(super) fn described(&self, words: &mut KeyWords) -> (Vec<Arc<Typed>>, bool) {
-        let Some(operation) = self.operation() else { return (Vec::new(), false) };
-        let sound = described(&*operation, words);
-        (operation.inputs().into_iter().cloned().listed(), sound)
-    }
-
     /// Keeps a result, and releases the inputs once enough operations in a row hold theirs.
     pub(in crate::ops) fn keep(self: &Arc<Self>, tensor: &Tensor) {
         let operation = self.operation();
@@ -255,13 +247,6 @@ impl Deferred {
         }
         operation.run(Call { engine, of: self, epilogue }).await
     }
-}
-
-fn described(operation: &dyn Operation, words: &mut KeyWords) -> bool {
-    // Equal addresses are equal names.
-    let name = operation.name();
-    (name.as_ptr() as usize, name.len()).hash(words);
-    operation.parameters(words)
 }
 
 /// Returns the number of consecutive operations that would be held up to this one.
@@ -336,7 +321,7 @@ impl Operation for Compute {
         vec![&self.0]
     }
 
-    fn parameters(&self, _words: &mut KeyWords) -> bool {
+    fn parameters(&self, _digest: &mut Digest) -> bool {
         true
     }
 

@@ -40,7 +40,7 @@ use super::shape::{broadcast_strides, collapse, contiguous, is_contiguous, produ
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::ops::tune::Machine;
 use crate::tensor::DType;
@@ -433,10 +433,7 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
         // A group is dropped once it is computed, with everything that nothing else reads. In captures and scopes all are dropped at the end.
         let grouped = engine.is_processors() && !engine.shared().is_passing();
         for group in plan(typed, grouped) {
-            let tensor = match &group[..] {
-                [one] => replay::operation(engine, one).await?,
-                several => replay::together(engine, several).await?,
-            };
+            let tensor = replay::step(engine, &group).await?;
             under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
             if engine.shared().is_passing() {
                 passing.push(group);
@@ -452,7 +449,7 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
 }
 
 /// Computes the values of a group, several in one native operation where the device has it. Returns the last value.
-pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Option<Tensor>> {
+pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Tensor> {
     let (mut rest, mut last) = (group, None);
     while let [first, ..] = rest {
         let made = chain::together(engine, rest).await?;
@@ -466,7 +463,8 @@ pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result
         }
         rest = &rest[taken..];
     }
-    Ok(last)
+    // There are some.
+    last.ok_or_else(|| Error::fault("a group of values", "it is empty"))
 }
 
 /// Computes a lowered expression, except operations that may end with it.
@@ -614,7 +612,7 @@ impl Expr {
             }
             let typed = lowered(typed);
             resolve(&self.engine, &typed, None).await?;
-            Ok::<_, crate::error::Error>(typed)
+            Ok::<_, Error>(typed)
         })?;
         let (writer, body, _) = elementwise(&typed)?;
         Ok(writer.text(stored(typed.dtype), &body))

@@ -63,6 +63,7 @@ mod common;
 pub(super) mod deferred;
 #[cfg(feature = "graph")]
 mod described;
+pub(super) mod digest;
 pub(super) mod emit;
 pub(super) mod evaluate;
 mod library;
@@ -75,6 +76,7 @@ pub(super) mod plan;
 pub(super) mod replay;
 mod roll;
 pub(super) mod shape;
+mod survey;
 pub(super) mod view;
 
 #[cfg(feature = "_test")]

@@ -24,7 +24,7 @@ use super::deferred::Deferred;
 use super::emit::{self, Group, Writer};
 use super::evaluate::{compute, kernel, narrowed};
 use super::node::Typed;
-use super::replay::KeyWords;
+use super::digest::Digest;
 use super::view::reshaped;
 #[cfg(feature = "graph")]
 use crate::backend::expression::Part;
@@ -40,10 +40,10 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
     /// The expressions that it reads. What these read is computed before it runs.
     fn inputs(&self) -> Vec<&Arc<Typed>>;
 
-    /// Adds everything that it depends on, except its inputs, to the words. Returns whether evaluations of it may be replayed: equal words and inputs then
+    /// Adds everything that it depends on, except its inputs, to the digest. Returns whether evaluations of it may be replayed: equal digests and inputs then
     /// record equal commands.
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        let _ = words;
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        let _ = digest;
         false
     }
 

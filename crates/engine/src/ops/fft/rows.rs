@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -26,8 +26,8 @@ impl Operation for Rows {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.inverse.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.inverse.hash(digest);
         true
     }
 

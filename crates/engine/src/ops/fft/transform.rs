@@ -17,7 +17,7 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Expr, Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::tensor::places_along;
 use crate::tensor::DType;
@@ -116,8 +116,8 @@ impl Operation for Halves {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.half, self.inverse).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.half, self.inverse).hash(digest);
         true
     }
 
@@ -181,8 +181,8 @@ impl Operation for Transform {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.inverse.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.inverse.hash(digest);
         true
     }
 

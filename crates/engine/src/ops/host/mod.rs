@@ -18,7 +18,7 @@ use num_complex::Complex;
 use super::expr::deferred::Deferred;
 use super::expr::node::Typed;
 use super::expr::operation::{Call, Operation};
-use super::expr::replay::KeyWords;
+use super::expr::digest::Digest;
 use super::expr::shape::product;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Function, NativeOperation, Stop};
@@ -138,8 +138,8 @@ impl Operation for Host {
         self.inputs.iter().collect()
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.name, &self.key, self.inputs.len()).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.name, &self.key, self.inputs.len()).hash(digest);
         true
     }
 

@@ -10,7 +10,7 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -31,7 +31,7 @@ impl Operation for BothSides {
         vec![&self.0]
     }
 
-    fn parameters(&self, _words: &mut KeyWords) -> bool {
+    fn parameters(&self, _digest: &mut Digest) -> bool {
         true
     }
 
@@ -88,8 +88,8 @@ impl Operation for OneSide {
         vec![&self.rows]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.columns.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.columns.hash(digest);
         true
     }
 

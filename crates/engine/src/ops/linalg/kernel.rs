@@ -10,7 +10,7 @@ use crate::ops::expr::emit::{MOST_TENSORS, Writer};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::frame::Frame;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -29,9 +29,9 @@ impl Operation for MatrixKernel {
         self.inputs.iter().map(|(_, typed)| typed).listed()
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.name, &self.frame, &self.words, self.workgroups).hash(words);
-        self.inputs.iter().for_each(|(name, _)| name.hash(words));
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.name, &self.frame, &self.words, self.workgroups).hash(digest);
+        self.inputs.iter().for_each(|(name, _)| name.hash(digest));
         true
     }
 

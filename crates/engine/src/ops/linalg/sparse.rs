@@ -11,7 +11,7 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -50,7 +50,7 @@ impl Operation for Product {
         vec![&self.starts, &self.columns, &self.values, &self.dense]
     }
 
-    fn parameters(&self, _words: &mut KeyWords) -> bool {
+    fn parameters(&self, _digest: &mut Digest) -> bool {
         true
     }
 

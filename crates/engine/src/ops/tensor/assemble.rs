@@ -15,7 +15,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast_strides, contiguous};
 use crate::ops::expr::view::axis_of;
 use crate::ops::frame::Frame;
@@ -67,9 +67,9 @@ impl Operation for Assemble {
         self.under.iter().chain(self.parts.iter().map(|(part, _)| part)).listed()
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.under.is_some().hash(words);
-        self.parts.iter().map(|(_, place)| place).listed().hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.under.is_some().hash(digest);
+        self.parts.iter().map(|(_, place)| place).listed().hash(digest);
         true
     }
 

@@ -14,7 +14,7 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -195,8 +195,8 @@ impl Operation for Attend {
         vec![&self.query, &self.key, &self.value, &self.bias]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.masked, self.causal, self.scale.to_bits()).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.masked, self.causal, self.scale.to_bits()).hash(digest);
         true
     }
 

@@ -17,7 +17,7 @@ use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed, is_whole};
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::tensor::DType;
 
 const BINCOUNT: &str = cantus_shaders::tensor::BINCOUNT;
@@ -75,7 +75,7 @@ impl Operation for Bincount {
         vec![&self.0]
     }
 
-    fn parameters(&self, _words: &mut KeyWords) -> bool {
+    fn parameters(&self, _digest: &mut Digest) -> bool {
         true
     }
 
@@ -138,8 +138,8 @@ impl Operation for Histogram {
         vec![&self.input, &self.edges]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.last.to_bits().hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.last.to_bits().hash(digest);
         true
     }
 

@@ -20,7 +20,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -36,8 +36,8 @@ impl Operation for Conv2d {
         vec![&self.input, &self.weight]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.shape.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.shape.hash(digest);
         true
     }
 

@@ -17,7 +17,7 @@ use crate::ops::expr::evaluate::{compute, copied};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_whole};
 use crate::ops::expr::operation::{Call, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, broadcast_strides, contiguous};
 use crate::ops::expr::view::{axis_of, reshaped};
 use crate::tensor::DType;
@@ -170,8 +170,8 @@ impl Operation for Places {
         vec![&self.index]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.axis, self.is_known).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.axis, self.is_known).hash(digest);
         true
     }
 

@@ -15,7 +15,7 @@ use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -34,14 +34,14 @@ impl Operation for GridSample {
         vec![&self.input, &self.grid]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
+    fn parameters(&self, digest: &mut Digest) -> bool {
         let outside = match self.outside {
             Padding::Constant(value) => (0, value.to_bits()),
             Padding::Edge => (1, 0),
             Padding::Reflect => (2, 0),
             Padding::Wrap => (3, 0),
         };
-        (self.by as usize, outside, self.aligned).hash(words);
+        (self.by as usize, outside, self.aligned).hash(digest);
         true
     }
 

@@ -16,7 +16,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{to_last, with_last};
 use crate::ops::tune::Machine;
@@ -87,8 +87,8 @@ impl Operation for Interpolate {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.by as usize).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.by as usize).hash(digest);
         true
     }
 
@@ -247,8 +247,8 @@ impl Operation for Resample {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.by as usize, self.size).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.by as usize, self.size).hash(digest);
         true
     }
 

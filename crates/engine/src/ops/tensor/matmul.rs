@@ -19,7 +19,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Epilogue, Operation, looped};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, contiguous, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::frame::Frame;
@@ -369,8 +369,8 @@ impl Operation for Matmul {
         vec![&self.a, &self.b]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.vector.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.vector.hash(digest);
         true
     }
 

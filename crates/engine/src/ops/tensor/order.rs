@@ -16,7 +16,7 @@ use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::Typed;
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::axis_of;
 use crate::ops::host;
@@ -53,8 +53,8 @@ impl Operation for Order {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.descending, self.bits).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.descending, self.bits).hash(digest);
         true
     }
 

@@ -14,7 +14,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::frame::Frame;
 use crate::tensor::DType;
@@ -31,8 +31,8 @@ impl Operation for Pool2d {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.shape.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.shape.hash(digest);
         true
     }
 

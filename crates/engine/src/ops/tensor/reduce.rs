@@ -22,7 +22,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::frame::Frame;
@@ -303,8 +303,8 @@ impl Operation for Reduce {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.fold, self.from).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.fold, self.from).hash(digest);
         true
     }
 

@@ -19,7 +19,7 @@ use crate::ops::expr::node::{Expr, Typed, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::plan::lowered;
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::ops::tune::Machine;
@@ -67,8 +67,8 @@ impl Operation for RowsOf {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.rows.name, self.rows.is_logarithm, self.rows.eps.to_bits()).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.rows.name, self.rows.is_logarithm, self.rows.eps.to_bits()).hash(digest);
         true
     }
 

@@ -16,7 +16,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{along_last, axis_of, reshaped, sliced};
 use crate::tensor::{DType, Kind};
@@ -77,8 +77,8 @@ impl Operation for Scan {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.by as usize, self.exclusive).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.by as usize, self.exclusive).hash(digest);
         true
     }
 

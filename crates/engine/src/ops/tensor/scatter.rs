@@ -20,7 +20,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
 use crate::ops::expr::number::{scalar, stored};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
 use crate::tensor::DType;
@@ -131,8 +131,8 @@ impl Operation for Scatter {
         vec![&self.into, &self.sorted, &self.source, &self.values]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.by.map(|by| by as usize).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.by.map(|by| by as usize).hash(digest);
         true
     }
 
@@ -252,8 +252,8 @@ impl Operation for Directly {
         vec![&self.into, &self.index, &self.values]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.by.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.by.hash(digest);
         true
     }
 

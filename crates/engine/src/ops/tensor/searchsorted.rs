@@ -12,7 +12,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Source, Typed};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::broadcast_to;
 use crate::ops::host;
@@ -34,8 +34,8 @@ impl Operation for SearchSorted {
         vec![&self.sorted, &self.values]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        self.after.hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        self.after.hash(digest);
         true
     }
 

@@ -19,7 +19,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::family;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::replay::KeyWords;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{contiguous, product};
 use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
 use crate::ops::frame::Frame;
@@ -195,8 +195,8 @@ impl Operation for Sort {
         vec![&self.input]
     }
 
-    fn parameters(&self, words: &mut KeyWords) -> bool {
-        (self.descending, self.keep, self.bits).hash(words);
+    fn parameters(&self, digest: &mut Digest) -> bool {
+        (self.descending, self.keep, self.bits).hash(digest);
         true
     }
 
