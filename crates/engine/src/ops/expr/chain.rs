@@ -14,8 +14,8 @@ use self::complex::{is_complex, part_of};
 use super::deferred::Deferred;
 use super::evaluate::{turned, unrolled};
 use super::node::{Node, Source, Typed, View};
-use super::plan::lowered_together;
 use super::roll::Rolled;
+use super::schedule::Schedule;
 use super::shape::{Collapsed, broadcast_strides, collapse, contiguous, product};
 use super::view::permuted;
 use crate::backend::native::{
@@ -656,12 +656,16 @@ pub(in crate::ops) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Res
 const MOST_RESULTS: usize = 8;
 
 /// Returns the operation that computes as many values of a group as possible, from the first on, with the tensors that it reads and the values' dtypes.
-fn chained(group: &[Arc<Deferred>], shape: &[usize]) -> Option<(ElementsShape, Vec<Tensor>, Vec<DType>)> {
+fn chained(
+    schedule: &Schedule,
+    group: &[Arc<Deferred>],
+    shape: &[usize],
+) -> Option<(ElementsShape, Vec<Tensor>, Vec<DType>)> {
     let expressions = group.iter().take(MOST_RESULTS).map_while(|one| one.expression()).listed();
     if shape.contains(&0) || expressions.len() < 2 {
         return None;
     }
-    let expressions = lowered_together(&expressions);
+    let expressions = schedule.lowered_together(&expressions);
     let wide = expressions.first().is_some_and(has_wide);
     let (mut lowering, mut chain) = (Lowering { wide, ..Lowering::default() }, Chain::default());
     // For each value its step, and how many tensors are read up to it.
@@ -690,9 +694,9 @@ fn chained(group: &[Arc<Deferred>], shape: &[usize]) -> Option<(ElementsShape, V
 }
 
 /// Computes as many values of a group as one native operation takes, from the first on. Empty if that does not pay.
-pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Vec<Tensor>> {
+pub(super) async fn together(engine: &Engine, schedule: &Schedule, group: &[Arc<Deferred>]) -> Result<Vec<Tensor>> {
     let shape = group.first().map(|first| first.shape.clone()).unwrap_or_default();
-    let found = if engine.is_processors() { chained(group, &shape) } else { None };
+    let found = if engine.is_processors() { chained(schedule, group, &shape) } else { None };
     let Some((operation, tensors, dtypes)) = found else { return Ok(Vec::new()) };
     let likes: Vec<(DType, &[usize])> = dtypes.iter().map(|&dtype| (dtype, &shape[..])).listed();
     let tensors: Vec<&Tensor> = tensors.iter().listed();

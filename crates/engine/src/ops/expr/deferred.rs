@@ -3,7 +3,7 @@
 //! not change the value. After `MOST_HELD` operations in a row one releases its inputs: such a result cannot be computed again when it is lost.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::common;
@@ -11,7 +11,7 @@ use super::digest::Digest;
 use super::evaluate::{computed, resolve};
 use super::node::{Backlog, Node, Source, Typed, View};
 use super::operation::{Call, Epilogue, Operation};
-use super::plan::{lowered, lowered_below};
+use super::schedule::{History, Left, Schedule};
 use crate::backend::BoxFuture;
 use crate::engine::recorded::Recorded;
 use crate::engine::{Captured, Engine, Tensor};
@@ -37,12 +37,7 @@ pub(in crate::ops) struct Deferred {
     held: AtomicU32,
     /// The work that computing it would take: none once there is a result.
     backlog: Mutex<Backlog>,
-    /// An evaluation decided that its readers compute it.
-    pub(super) inlined: AtomicBool,
-    /// An evaluation found that an expression, its only reader, may end its kernel.
-    pub(super) may_be_fused: AtomicBool,
-    /// An expression ended its kernel, and its own result was not written.
-    pub(super) was_fused: AtomicBool,
+    pub(super) history: History,
     /// Its hash, if the table of common subexpressions has it.
     pub(super) listed: AtomicU64,
 }
@@ -85,9 +80,7 @@ impl Deferred {
             dtype,
             result: Mutex::default(),
             held: AtomicU32::new(0),
-            inlined: AtomicBool::new(false),
-            may_be_fused: AtomicBool::new(false),
-            was_fused: AtomicBool::new(false),
+            history: History::default(),
             listed: AtomicU64::new(0),
         })
     }
@@ -135,22 +128,22 @@ impl Deferred {
     }
 
     /// Returns whether an expression may end its kernel. Its own result is then not written, and it keeps its inputs.
-    pub(super) fn ends_with_reader(&self) -> bool {
-        self.may_be_fused.load(Ordering::Relaxed)
+    pub(super) fn ends_with_reader(&self, schedule: &Schedule) -> bool {
+        self.left(schedule) == Some(Left::ToEnd)
             && self.operation().is_some_and(|operation| operation.fusable() > 0 && would_hold(&*operation) < MOST_HELD)
     }
 
     /// Notes that its own result was not written. Whoever asks for the result makes it be computed again.
     pub(super) fn note_fused(&self) {
-        self.may_be_fused.store(false, Ordering::Relaxed);
-        self.was_fused.store(true, Ordering::Relaxed);
+        self.history.note_part();
         let held = self.operation().map_or(0, |operation| would_hold(&*operation));
         self.held.store(held, Ordering::Relaxed);
     }
 
-    /// Returns whether an evaluation decided how it is computed: by its readers, or with the expression that reads it.
-    pub(super) fn is_planned(&self) -> bool {
-        self.inlined.load(Ordering::Relaxed) || self.may_be_fused.load(Ordering::Relaxed)
+    /// Returns how a schedule computes it: by its readers, or with the expression that reads it. `None` also for an operation that was fused since: another
+    /// reader gets a result.
+    pub(super) fn left(&self, schedule: &Schedule) -> Option<Left> {
+        schedule.left(self).filter(|left| *left == Left::ToReaders || !self.history.was_part())
     }
 
     /// See [`Operation::takes_memory`].
@@ -213,18 +206,22 @@ impl Deferred {
     }
 
     /// Computes it once and keeps the result.
-    pub(in crate::ops) fn compute<'a>(self: &'a Arc<Self>, engine: &'a Engine) -> BoxFuture<'a, Result<Tensor>> {
+    pub(in crate::ops) fn compute<'a>(
+        self: &'a Arc<Self>,
+        engine: &'a Engine,
+        schedule: &'a Schedule,
+    ) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             if let Some(tensor) = self.live_result() {
                 return Ok(tensor);
             }
             #[cfg(feature = "graph")]
-            let by_graph = super::described::operation(engine, self).await?;
+            let by_graph = super::described::operation(engine, schedule, self).await?;
             #[cfg(not(feature = "graph"))]
             let by_graph: Option<Tensor> = None;
             let tensor = match by_graph {
                 Some(tensor) => tensor,
-                None => self.run(engine, None).await?,
+                None => self.run(engine, schedule, None).await?,
             };
             // Another task may have computed it meanwhile.
             if let Some(known) = self.live_result() {
@@ -236,16 +233,21 @@ impl Deferred {
     }
 
     /// Computes it, with the epilogue if there is one.
-    pub(in crate::ops) async fn run(&self, engine: &Engine, epilogue: Option<Epilogue<'_>>) -> Result<Tensor> {
+    pub(in crate::ops) async fn run(
+        &self,
+        engine: &Engine,
+        schedule: &Schedule,
+        epilogue: Option<Epilogue<'_>>,
+    ) -> Result<Tensor> {
         let operation = self.operation().ok_or_else(lost)?;
         // An expression's value is computed as any expression.
         if operation.expression().is_none() {
             for input in operation.inputs() {
-                let input = if operation.lowers() { lowered(input) } else { input.clone() };
-                resolve(engine, &input, None).await?;
+                let input = if operation.lowers() { schedule.lowered(input) } else { input.clone() };
+                resolve(engine, schedule, &input, None).await?;
             }
         }
-        operation.run(Call { engine, of: self, epilogue }).await
+        operation.run(Call { engine, schedule, of: self, epilogue }).await
     }
 }
 
@@ -334,7 +336,7 @@ impl Operation for Compute {
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
-        Box::pin(async move { computed(call.engine, &lowered_below(&self.0)).await })
+        Box::pin(async move { computed(call.engine, call.schedule, &call.schedule.lowered_below(&self.0)).await })
     }
 }
 
@@ -357,7 +359,7 @@ impl Operation for Recompute {
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             let typed = self.0.upgrade().ok_or_else(lost)?;
-            computed(call.engine, &lowered_below(&typed)).await
+            computed(call.engine, call.schedule, &call.schedule.lowered_below(&typed)).await
         })
     }
 }

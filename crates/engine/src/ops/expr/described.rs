@@ -10,6 +10,7 @@ use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View};
 use super::number::{converted, scalar};
 use super::operation::Operation;
+use super::schedule::Schedule;
 use crate::backend::BoxFuture;
 use crate::backend::expression::{Expression, Part};
 use crate::backend::native::NativeOperation;
@@ -163,7 +164,11 @@ fn cast(from: DType, typed: &Typed) -> std::result::Result<Part, Refused> {
 }
 
 /// Computes an expression as one graph on a device that takes operations. `None` without such a device or a description.
-pub(in crate::ops) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Option<Tensor>>> {
+pub(in crate::ops) fn computed<'a>(
+    engine: &'a Engine,
+    schedule: &'a Schedule,
+    typed: &'a Arc<Typed>,
+) -> BoxFuture<'a, Result<Option<Tensor>>> {
     Box::pin(async move {
         if !engine.takes_graphs() || typed.shape.contains(&0) {
             return Ok(None);
@@ -176,7 +181,7 @@ pub(in crate::ops) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) ->
                     return engine.native_async(operation, &inputs, (typed.dtype, &typed.shape), "graph").await;
                 }
                 Err(Refused::Operation(missing)) if !is_of(typed, &missing) => {
-                    missing.compute(engine).await?;
+                    missing.compute(engine, schedule).await?;
                 }
                 Err(refused) => {
                     tracing::debug!("no plain expression: {refused}");
@@ -189,12 +194,16 @@ pub(in crate::ops) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) ->
 }
 
 /// Computes an operation as an expression of its own; see [`computed`].
-pub(in crate::ops) async fn operation(engine: &Engine, deferred: &Arc<Deferred>) -> Result<Option<Tensor>> {
+pub(in crate::ops) async fn operation(
+    engine: &Engine,
+    schedule: &Schedule,
+    deferred: &Arc<Deferred>,
+) -> Result<Option<Tensor>> {
     if !engine.takes_graphs() {
         return Ok(None);
     }
     let typed = Typed::of(Source::Deferred(deferred.clone()), &deferred.shape, deferred.dtype);
-    computed(engine, &typed).await
+    computed(engine, schedule, &typed).await
 }
 
 /// Returns whether the expression is that operation's result, and nothing else.

@@ -1,11 +1,13 @@
 //! Evaluation: from an expression to a tensor, by the first form that takes it.
 //!
 //! # What comes in
-//! A `Typed` node as it was recorded (`compute`, `planned`), or one whose known values are reads already (`computed`; `plan::lowered` makes it).
+//! A `Typed` node as it was recorded (`compute`, `planned`), or one whose known values are reads already (`computed`; `Schedule::lowered` makes it); and the
+//! schedule of the evaluation that it is a part of.
 //!
 //! # Stages
-//! 1. `compute` returns the tensor if the expression only reads one. On a device that takes graphs it asks `described` next. It plans only where
-//!    something is missing that no plan has decided yet, so that what is computed within a plan is not planned again.
+//! 1. `compute_in` returns the tensor if the expression only reads one. On a device that takes graphs it asks `described` next. It plans only where
+//!    something is missing that the schedule does not have, so that what is computed within a plan is not planned again. What an operation makes while it
+//!    runs has a schedule of its own.
 //! 2. `planned` asks `plan` for the groups to compute first, and computes each by itself or `together`. It waits whenever results of more than
 //!    `Slot::most_under_way` bytes are under way, except in captures and scopes, which keep everything to their end.
 //! 3. `computed` computes the lowered expression. It takes the first of these forms:
@@ -21,8 +23,8 @@
 //!
 //! # What is surprising
 //! - `fused` may find that an operation and the expression read too many tensors together. The operation then gets a result of its own.
-//! - An operation that `fused` took once is marked (`note_fused`), and gets its own result the next time: two readers one after the other would
-//!   otherwise each compute it.
+//! - An operation that `fused` took once (`note_fused`) gets its own result the next time: two readers one after the other would otherwise each
+//!   compute it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -34,9 +36,11 @@ use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Epilogue};
-use super::plan::{lowered, plan};
+use super::plan::plan;
 use super::replay::{self, evaluate};
+use super::schedule::Schedule;
 use super::shape::{broadcast_strides, collapse, contiguous, is_contiguous, product};
+use super::survey::Facts;
 use crate::backend::BoxFuture;
 use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
@@ -153,8 +157,13 @@ pub(in crate::ops) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, String,
 }
 
 /// The expression with at most `most` inputs. If it has more, its parts are computed first.
-pub(in crate::ops) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
-    let typed = &lowered(typed);
+pub(in crate::ops) async fn narrowed(
+    engine: &Engine,
+    schedule: &Schedule,
+    typed: &Arc<Typed>,
+    most: usize,
+) -> Result<Arc<Typed>> {
+    let typed = &schedule.lowered(typed);
     let mut inputs = Vec::new();
     emit::tensors(typed, &mut inputs);
     if inputs.len() <= most {
@@ -165,7 +174,7 @@ pub(in crate::ops) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: 
         children.push(match child.node {
             Node::Read(_) | Node::Constant(_) => child.clone(),
             // Kept with the expression: others read it too.
-            _ => Typed::read(&child.value().compute(engine).await?),
+            _ => Typed::read(&child.value().compute(engine, schedule).await?),
         });
     }
     Ok(typed.over(&children, typed.shape.clone()))
@@ -187,19 +196,24 @@ fn missing(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
 }
 
 /// Computes what an expression reads, except for one operation.
-pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Option<&Arc<Deferred>>) -> Result<()> {
+pub(in crate::ops) async fn resolve(
+    engine: &Engine,
+    schedule: &Schedule,
+    typed: &Arc<Typed>,
+    but: Option<&Arc<Deferred>>,
+) -> Result<()> {
     for deferred in missing(typed) {
         if !but.is_some_and(|but| Arc::ptr_eq(but, &deferred)) {
-            deferred.compute(engine).await?;
+            deferred.compute(engine, schedule).await?;
         }
     }
     Ok(())
 }
 
 /// Returns an operation whose kernel can end with the expression. It has the expression's shape, and every read of it is in its own order.
-fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
+fn fusable(schedule: &Schedule, typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
     let mut candidates = missing(typed);
-    candidates.retain(|deferred| deferred.shape == typed.shape && deferred.ends_with_reader());
+    candidates.retain(|deferred| deferred.shape == typed.shape && deferred.ends_with_reader(schedule));
     typed.walk(&mut |node| {
         let (Node::Read(view) | Node::Gather { view, .. }) = &node.node else { return };
         let Source::Deferred(deferred) = &view.source else { return };
@@ -401,39 +415,49 @@ fn whole(typed: &Typed) -> Option<Tensor> {
     view.source.tensor().filter(|tensor| is_whole && tensor.shape() == typed.shape)
 }
 
-/// Computes an expression into a new tensor, with a plan unless a plan has already decided how everything that it reads is computed.
+/// Computes an expression into a new tensor, under a schedule of its own.
 pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+    Box::pin(async move { compute_in(engine, &Schedule::default(), typed).await })
+}
+
+/// Computes an expression into a new tensor, under a schedule that has decided how everything that it reads is computed, or else under one of its own.
+pub(super) fn compute_in<'a>(
+    engine: &'a Engine,
+    schedule: &'a Schedule,
+    typed: &'a Arc<Typed>,
+) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Some(tensor) = whole(typed) {
             return Ok(tensor);
         }
         #[cfg(feature = "graph")]
-        if let Some(tensor) = super::described::computed(engine, typed).await? {
+        if let Some(tensor) = super::described::computed(engine, schedule, typed).await? {
             return Ok(tensor);
         }
-        let ready = lowered(typed);
-        if missing(&ready).iter().all(|deferred| deferred.is_planned()) {
-            return computed(engine, &ready).await;
+        let ready = schedule.lowered(typed);
+        if missing(&ready).iter().all(|deferred| deferred.left(schedule).is_some()) {
+            return computed(engine, schedule, &ready).await;
         }
-        planned(engine, typed).await
+        planned(engine, typed, Facts::of_evaluation(typed)).await
     })
 }
 
 /// Computes an expression into a new tensor, and before it what [`plan`] finds.
-pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>, facts: Facts) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Some(tensor) = whole(typed) {
             return Ok(tensor);
         }
         #[cfg(feature = "graph")]
-        if let Some(tensor) = super::described::computed(engine, typed).await? {
+        if let Some(tensor) = super::described::computed(engine, &Schedule::default(), typed).await? {
             return Ok(tensor);
         }
         let (mut under_way, mut passing) = (0, Vec::new());
         // A group is dropped once it is computed, with everything that nothing else reads. In captures and scopes all are dropped at the end.
         let grouped = engine.is_processors() && !engine.shared().is_passing();
-        for group in plan(typed, grouped) {
-            let tensor = replay::step(engine, &group).await?;
+        let (groups, schedule) = plan(typed, &facts, grouped);
+        for group in groups {
+            let tensor = replay::step(engine, &schedule, &group).await?;
             under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
             if engine.shared().is_passing() {
                 passing.push(group);
@@ -444,18 +468,18 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
                 engine.shared().finish_slot(&slot).await;
             }
         }
-        computed(engine, &lowered(typed)).await
+        computed(engine, &schedule, &schedule.lowered(typed)).await
     })
 }
 
 /// Computes the values of a group, several in one native operation where the device has it. Returns the last value.
-pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Tensor> {
+pub(super) async fn together(engine: &Engine, schedule: &Schedule, group: &[Arc<Deferred>]) -> Result<Tensor> {
     let (mut rest, mut last) = (group, None);
     while let [first, ..] = rest {
-        let made = chain::together(engine, rest).await?;
+        let made = chain::together(engine, schedule, rest).await?;
         let taken = made.len().max(1);
         if made.is_empty() {
-            last = Some(first.compute(engine).await?);
+            last = Some(first.compute(engine, schedule).await?);
         }
         for (deferred, tensor) in rest.iter().zip(made) {
             deferred.keep(&tensor);
@@ -468,24 +492,28 @@ pub(super) async fn together(engine: &Engine, group: &[Arc<Deferred>]) -> Result
 }
 
 /// Computes a lowered expression, except operations that may end with it.
-pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+pub(super) fn computed<'a>(
+    engine: &'a Engine,
+    schedule: &'a Schedule,
+    typed: &'a Arc<Typed>,
+) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Some(tensor) = whole(typed) {
             return Ok(tensor);
         }
-        if let Some(candidate) = fusable(typed) {
-            resolve(engine, typed, Some(&candidate)).await?;
+        if let Some(candidate) = fusable(schedule, typed) {
+            resolve(engine, schedule, typed, Some(&candidate)).await?;
             // Another operation that was resolved may have computed it.
             if candidate.live_result().is_none() {
                 if let Node::Read(_) = typed.node {
-                    return candidate.compute(engine).await;
+                    return candidate.compute(engine, schedule).await;
                 }
-                if let Some(tensor) = fused(engine, typed, &candidate).await? {
+                if let Some(tensor) = fused(engine, schedule, typed, &candidate).await? {
                     return Ok(tensor);
                 }
             }
         }
-        resolve(engine, typed, None).await?;
+        resolve(engine, schedule, typed, None).await?;
         // If the expression only reads an operation, its result exists now.
         if let Some(tensor) = whole(typed) {
             return Ok(tensor);
@@ -503,7 +531,7 @@ pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutu
                 return Ok(tensor);
             }
         }
-        let typed = narrowed(engine, &typed, MOST_TENSORS).await?;
+        let typed = narrowed(engine, schedule, &typed, MOST_TENSORS).await?;
         let mut inputs = Vec::new();
         emit::tensors(&typed, &mut inputs);
         let output = engine.output_async(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
@@ -526,14 +554,14 @@ pub(super) fn computed<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutu
 }
 
 /// The expression as the end of an operation's kernel, or `None` where it does not fit there.
-async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Result<Option<Tensor>> {
+async fn fused(engine: &Engine, schedule: &Schedule, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Result<Option<Tensor>> {
     if typed.shape.contains(&0) {
         return Ok(None);
     }
     let (mut own, mut computed) = (Vec::new(), 0);
     for input in of.inputs() {
-        let input = if of.lowers() { lowered(&input) } else { input };
-        resolve(engine, &input, None).await?;
+        let input = if of.lowers() { schedule.lowered(&input) } else { input };
+        resolve(engine, schedule, &input, None).await?;
         emit::tensors(&input, &mut own);
         // The operation may compute this input first, into a further tensor.
         computed += usize::from(!matches!(input.node, Node::Read(_) | Node::Constant(_)));
@@ -550,7 +578,7 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
         return Ok(None);
     }
     of.note_fused();
-    let tensor = of.run(engine, Some(Epilogue { typed: &wide, of })).await?;
+    let tensor = of.run(engine, schedule, Some(Epilogue { typed: &wide, of })).await?;
     if typed.dtype.is_packed() {
         return compute(engine, &Typed::read(&tensor).narrowed(typed.dtype)).await.map(Some);
     }
@@ -607,11 +635,12 @@ impl Expr {
     pub fn wgsl(&self) -> Result<String> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         let typed = crate::engine::blocking::block_on(async {
-            for one in plan(typed, false).into_iter().flatten() {
-                one.compute(&self.engine).await?;
+            let (groups, schedule) = plan(typed, &Facts::of_evaluation(typed), false);
+            for one in groups.into_iter().flatten() {
+                one.compute(&self.engine, &schedule).await?;
             }
-            let typed = lowered(typed);
-            resolve(&self.engine, &typed, None).await?;
+            let typed = schedule.lowered(typed);
+            resolve(&self.engine, &schedule, &typed, None).await?;
             Ok::<_, Error>(typed)
         })?;
         let (writer, body, _) = elementwise(&typed)?;

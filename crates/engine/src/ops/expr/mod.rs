@@ -15,12 +15,13 @@
 //! 1. **Record** (`node`, `view`, `operators`). `common` returns the existing node if the same one was recorded before and still lives. A node deeper
 //!    than `DEEPEST` becomes a value, which bounds the size of a kernel. `Backlog` measures what is recorded and not computed. Beyond a bound the
 //!    expression is evaluated while it is being recorded (`submitted`), except in captures, memory scopes and evaluations, and on the web.
-//! 2. **Replay** (`replay`). `Expr::eval` looks the expression's structure up, in which tensors are numbers and constants are values. If it came twice
-//!    before, its commands are recorded again over the new tensors, and the stages below do not run.
+//! 2. **Replay** (`survey`, `replay`). `Expr::eval` looks the expression's `Digest` up, in which tensors are numbers and constants are values. If it came
+//!    twice before, its commands are recorded again over the new tensors, and the stages below do not run. The survey also finds what others hold.
 //! 3. **Plan** (`plan`). Lists the operations and values to compute before the expression, in order. Functions of elements are computed where they are
 //!    read, in the reader's kernel. A value gets a kernel and memory of its own if several kernels read it and computing it each time would cost more.
-//! 4. **Compute** each of them (`Deferred::compute`, `evaluate::together` for a group) and then the expression (`evaluate::computed`). `plan::lowered`
-//!    first replaces known values by reads of them, and pushes views into values that their readers compute.
+//!    How the rest is computed is the `Schedule`.
+//! 4. **Compute** each of them (`Deferred::compute`, `evaluate::together` for a group) and then the expression (`evaluate::computed`).
+//!    `Schedule::lowered` first replaces known values by reads of them, and pushes views into values that their readers compute.
 //! 5. **Run.** `evaluate::computed` takes the first form that applies: the tensor itself; the epilogue of an operation's kernel (`fused`); a native
 //!    operation (`native`, and `chain` on the CPU); a kernel that `emit` writes (`elementwise`).
 //! 6. **Dispatch** (`operation::Composed`). Kernels are kept by their text (`evaluate::kernel`). The engine records the dispatch, and nothing waits.
@@ -31,7 +32,8 @@
 //!   nothing is released.
 //! - `Own` (in `Typed`): the node's value. The node holds it weakly until it is computed and strongly afterwards.
 //! - `Writer`: a kernel's functions, the words of its uniform, and the tensors to bind.
-//! - `Call` and `Epilogue`: one run of an operation, and the expression that follows it in the same kernel.
+//! - `Schedule`: what a plan decided of operations and values that get no result. It does not change, and each evaluation has its own.
+//! - `Call` and `Epilogue`: one run of an operation, under a schedule, and the expression that follows it in the same kernel.
 //!
 //! # What holds
 //! - A kernel reads at most `MOST_TENSORS` distinct tensors. The planner keeps a value where there would be more, `narrowed` enforces it, and `fused`
@@ -44,15 +46,16 @@
 //!
 //! # What is surprising
 //! - `Arc::strong_count` decides what is written. An expensive operation (`DEAR`) that somebody else holds keeps its own result, because a fused one
-//!   would have to be computed again for that holder.
-//! - A plan leaves marks on shared nodes: `inlined` and `may_be_fused` on a `Deferred`. `was_met` and `was_fused` are history: a node that an earlier
-//!   evaluation computed counts as read once more, and an operation that was fused once gets its own result the next time.
+//!   would have to be computed again for that holder. The survey counts before a plan holds anything (`Facts`), and what it finds is in the digest.
+//! - A node that an earlier evaluation computed as a part of a kernel counts as read once more, and an operation that was fused once gets its own
+//!   result the next time (`History`).
 //! - Values computed in a capture are known inside it only, because each replay computes them anew.
 //!
 //! # An example
 //! `(x * 2 + 1).sum(&[1], false)` with `x` of float32 and shape `[3, 1000]`, evaluated for the first time.
 //! - Recording makes `Read(x)`, `Constant(2)`, `Mul`, `Constant(1)`, `Add`, and a `Reduce` in a `Deferred`. The root is a `Read` of it.
-//! - The plan is empty: `Add` has one reader, so it stays a part of the reduction, and the reduction's only reader is the root, so it may end with it.
+//! - The plan computes nothing before the root: `Add` has one reader, so it stays a part of the reduction, and the reduction's only reader is the root, so
+//!   the schedule leaves its end to it (`Left::ToEnd`).
 //! - `computed` finds the reduction in `fusable`. The root does nothing but read it, so `Deferred::compute` runs it without an epilogue.
 //! - The CPU has a native form: `chain` lists the steps load, 2, multiply, 1, add, and `NativeOperation::Reduce` sums along the rows.
 //! - A GPU gets a kernel: `emit` writes `element(row, place)` (its page shows the text), and the frame `shaders/tensor/reduce_rows.wgsl` calls it. The
@@ -75,6 +78,7 @@ mod operators;
 pub(super) mod plan;
 pub(super) mod replay;
 mod roll;
+pub(super) mod schedule;
 pub(super) mod shape;
 mod survey;
 pub(super) mod view;

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -12,6 +12,7 @@ use super::common;
 use super::deferred::{Compute, Deferred, Own};
 use super::operation::Operation;
 use super::operators::Operand;
+use super::schedule::History;
 use super::shape;
 use crate::engine::recorded::Recorded;
 use crate::engine::{Engine, Tensor};
@@ -162,8 +163,7 @@ pub(in crate::ops) struct Typed {
     pub(super) is_rooted: bool,
     /// Its value, if views of it were made or an evaluation keeps it.
     pub(super) own: Mutex<Own>,
-    /// A kernel computed it as a part of itself.
-    pub(super) was_met: AtomicBool,
+    pub(super) history: History,
     /// Its hash, if the table of common subexpressions has it.
     pub(super) listed: AtomicU64,
 }
@@ -268,7 +268,7 @@ impl Typed {
             backlog,
             is_rooted,
             own: Mutex::default(),
-            was_met: AtomicBool::new(false),
+            history: History::default(),
             listed: AtomicU64::new(0),
         }
     }

@@ -21,10 +21,11 @@
 use std::sync::Arc;
 
 use super::deferred::Deferred;
-use super::emit::{self, Group, Writer};
-use super::evaluate::{compute, kernel, narrowed};
-use super::node::Typed;
 use super::digest::Digest;
+use super::emit::{self, Group, Writer};
+use super::evaluate::{compute_in, kernel, narrowed};
+use super::node::Typed;
+use super::schedule::Schedule;
 use super::view::reshaped;
 #[cfg(feature = "graph")]
 use crate::backend::expression::Part;
@@ -57,8 +58,8 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
         0
     }
 
-    /// Returns whether [`super::plan::lowered`] may replace its inputs. Such an operation looks at an input only after [`Call::slim`], [`narrowed`] or
-    /// [`compute`].
+    /// Returns whether [`Schedule::lowered`] may replace its inputs. Such an operation looks at an input only after [`Call::slim`],
+    /// [`Call::narrowed`] or [`Call::compute`].
     fn lowers(&self) -> bool {
         false
     }
@@ -107,10 +108,12 @@ pub(in crate::ops) struct Epilogue<'a> {
     pub(in crate::ops) of: &'a Arc<Deferred>,
 }
 
-/// A call of an operation: the engine, the shape and dtype of its own result, and the epilogue.
+/// A call of an operation: the engine, the schedule, the shape and dtype of its own result, and the epilogue.
 #[derive(Clone, Copy)]
 pub(in crate::ops) struct Call<'a> {
     pub(in crate::ops) engine: &'a Engine,
+    /// How what its inputs read is computed.
+    pub(in crate::ops) schedule: &'a Schedule,
     /// The shape and the dtype of the operation's own result.
     pub(in crate::ops) of: &'a Deferred,
     pub(in crate::ops) epilogue: Option<Epilogue<'a>>,
@@ -123,7 +126,17 @@ impl<'a> Call<'a> {
         if let Some(epilogue) = self.epilogue {
             emit::tensors(epilogue.typed, &mut others);
         }
-        narrowed(self.engine, typed, emit::MOST_TENSORS.saturating_sub(others.len()).max(1)).await
+        self.narrowed(typed, emit::MOST_TENSORS.saturating_sub(others.len()).max(1)).await
+    }
+
+    /// An input with at most `most` tensors.
+    pub(in crate::ops) async fn narrowed(&self, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
+        narrowed(self.engine, self.schedule, typed, most).await
+    }
+
+    /// Computes an input, or something made of it.
+    pub(in crate::ops) async fn compute(&self, typed: &Arc<Typed>) -> Result<Tensor> {
+        compute_in(self.engine, self.schedule, typed).await
     }
 
     /// Adds the epilogue's function of `value` and a place, whose groups of axes the frame counts under these names. The WGSL of what is to
@@ -148,7 +161,7 @@ impl<'a> Call<'a> {
     /// Computes the epilogue in a kernel of its own, over a result of a native operation or a library.
     pub(in crate::ops) async fn followed(&self, result: Tensor) -> Result<Tensor> {
         match self.epilogue {
-            Some(epilogue) => compute(self.engine, &epilogue.typed.with_result(epilogue.of, &result)).await,
+            Some(epilogue) => self.compute(&epilogue.typed.with_result(epilogue.of, &result)).await,
             None => Ok(result),
         }
     }

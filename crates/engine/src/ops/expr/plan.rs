@@ -1,8 +1,9 @@
 //! The planner: which operations and values are computed before an expression, and in which order.
 //!
 //! # What comes in
-//! The root of an evaluation, and whether values may be grouped (on the CPU, outside captures and memory scopes). `plan` returns groups of `Deferred` in
-//! the order of computing. Most groups have one member.
+//! The root of an evaluation, the facts of its operations (`survey::Facts`: who else holds them, and whether they were fused before), and whether values may
+//! be grouped (on the CPU, outside captures and memory scopes). `plan` returns groups of `Deferred` in the order of computing, most of one member, and the
+//! `Schedule`: how everything else is computed. It writes nothing into nodes except their history, for later plans.
 //!
 //! # Stages
 //! `Walk` holds the state of one plan: `Part`s (nodes), `Pending`s (operations without a result) and `order`, in which inputs come before readers.
@@ -11,13 +12,13 @@
 //!    n + 1 is operation n. Two reads of the same memory are one part (`by_read`). A value known from before is a leaf.
 //! 2. `decide` goes through `order` and adds up what an element costs where it is read: arithmetic, reads, and nodes of the kernel (`Cost`). A part that
 //!    is read several times is kept if computing it once, writing and reading it costs less than computing it for each read (`pays`). A part that is not
-//!    kept is left to its readers, and its value is marked `inlined`.
+//!    kept is left to its readers, and so is its value (`Left::ToReaders`).
 //! 3. `place` goes back through `order` and finds the kernel in which each operation's readers are computed (`Place`).
-//! 4. `schedule` lists the kept parts and the operations. It leaves out an operation whose readers are all in one expression's kernel: the operation's
-//!    kernel may end with that expression (`may_be_fused`). Kept parts of one shape that read each other as they are form a group.
+//! 4. `scheduled` lists the kept parts and the operations. It leaves out an operation whose readers are all in one expression's kernel: the operation's
+//!    kernel may end with that expression (`Left::ToEnd`). Kept parts of one shape that read each other as they are form a group.
 //!
-//! `lowered` runs after the plan. It replaces known values by reads, and the read of an inlined value by the value's expression with the view pushed into
-//! it (`view::pushed`).
+//! `Schedule::lowered` follows the plan. It replaces known values by reads, and the read of a value that is left to its readers by the value's expression
+//! with the view pushed into it (`view::pushed`).
 //!
 //! # What holds
 //! - No kernel binds more than `MOST_TENSORS` tensors. `bind` keeps the child that reads the most until the rest fits.
@@ -27,8 +28,7 @@
 //! - A group has at most `MOST_TOGETHER` values, and no operation is computed between them.
 //!
 //! # What is surprising
-//! - Marks stay on the nodes after the plan. `inlined` is set and never cleared, because another thread's evaluation may be using it.
-//! - The plan asks who else holds an expensive operation (`is_held`) by counting references, less its own.
+//! - An expensive operation that others hold keeps its own result. A count of references says so, taken before the plan holds any.
 //! - Rolls are read in place, so a plan does not look at their computed indices: a processor knows them, and a kernel computes them where it reads.
 //!
 //! # An example
@@ -38,14 +38,15 @@
 //! arithmetic is 12: 28 against 22, and `y` is kept.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 
 use super::deferred::Deferred;
 use super::emit::MOST_TENSORS;
 use super::node::{Node, Source, Typed, View};
+use super::schedule::{Left, Schedule, known_value};
 use super::shape::contiguous;
+use super::survey::{Fact, Facts};
 use cantus_base::listed::Listed;
 
 /// Costs are in the time of two bytes from memory: some 0.2 ns.
@@ -130,10 +131,12 @@ struct Part {
     cost: Cost,
     /// Its value was computed before, so its inputs take no part.
     is_known: bool,
+    /// It was a part of a kernel of another evaluation, and is asked for again.
+    was_part: bool,
     /// The parts whose tensors a kernel that computes it binds.
     inputs: Vec<usize>,
-    /// Its value, if it is computed on its own.
-    kept: Option<Arc<Deferred>>,
+    /// It is computed on its own.
+    is_kept: bool,
     /// The kernel that computes it in the end.
     place: Place,
 }
@@ -141,6 +144,7 @@ struct Part {
 /// An operation without a result.
 struct Pending {
     deferred: Arc<Deferred>,
+    fact: Fact,
     /// The nodes that read it, by number, and their kernels.
     readers: Vec<(usize, usize)>,
     /// The part that it computes, if it is the value of an expression.
@@ -199,8 +203,8 @@ fn read_of(typed: &Typed) -> Option<Read> {
     Some((Arc::as_ptr(&tensor.inner) as usize, view.offset, view.strides.clone(), typed.shape.clone()))
 }
 
-#[derive(Default)]
-struct Walk {
+struct Walk<'a> {
+    facts: &'a Facts,
     parts: Vec<Part>,
     by_part: FxHashMap<*const Typed, usize>,
     /// Reads of tensors: those that read the same are one part.
@@ -214,17 +218,30 @@ struct Walk {
     for_processor: bool,
 }
 
-/// The operations and values that are computed before the expression, in this order. Those of a group are values of one shape, of which no
+/// The operations and values that are computed before an expression, in this order. Those of a group are values of one shape, of which no
 /// operation is computed between, and which read each other as they are: one kernel may compute several.
-pub(super) fn plan(root: &Arc<Typed>, grouped: bool) -> Vec<Vec<Arc<Deferred>>> {
+pub(super) type Groups = Vec<Vec<Arc<Deferred>>>;
+
+/// Plans an evaluation: what is computed before it, and how the rest is computed.
+pub(super) fn plan(root: &Arc<Typed>, facts: &Facts, grouped: bool) -> (Groups, Schedule) {
     if root.depth == 0 && !matches!(&root.node, Node::Read(View { source: Source::Deferred(_), .. })) {
-        return Vec::new();
+        return Default::default();
     }
-    let mut walk = Walk { for_processor: grouped, ..Walk::default() };
+    let mut walk = Walk {
+        facts,
+        parts: Vec::new(),
+        by_part: FxHashMap::default(),
+        by_read: FxHashMap::default(),
+        pending: Vec::new(),
+        by_pending: FxHashMap::default(),
+        order: Vec::new(),
+        steps: Vec::new(),
+        for_processor: grouped,
+    };
     walk.meet_all(root);
     walk.decide();
     walk.place();
-    walk.schedule(grouped)
+    walk.scheduled(grouped)
 }
 
 fn view_of(typed: &Typed) -> Option<&View> {
@@ -234,7 +251,7 @@ fn view_of(typed: &Typed) -> Option<&View> {
     }
 }
 
-impl Walk {
+impl Walk<'_> {
     fn meet_all(&mut self, root: &Arc<Typed>) {
         self.steps.push(Step::Meet { typed: root.clone(), kernel: 0, around: root.count(), from_memory: false });
         while let Some(step) = self.steps.pop() {
@@ -287,6 +304,7 @@ impl Walk {
         }
         self.parts.push(Part {
             is_known,
+            was_part: typed.history.was_part(),
             typed,
             kernel,
             kernels: 1,
@@ -295,7 +313,7 @@ impl Walk {
             repeated,
             cost: Cost::default(),
             inputs: Vec::new(),
-            kept: None,
+            is_kept: false,
             place: Place::Unknown,
         });
         number
@@ -323,6 +341,7 @@ impl Walk {
         }
         self.pending.push(Pending {
             deferred: deferred.clone(),
+            fact: self.facts.of(deferred),
             readers: vec![(reader, kernel)],
             value_of: None,
             inlined: false,
@@ -352,11 +371,11 @@ impl Walk {
             let open = typed.children().into_iter().filter_map(|child| self.part(child));
             let open = open.filter(|&child| {
                 let child = &self.parts[child];
-                child.kept.is_none() && !child.is_known && child.typed.depth > 0
+                !child.is_kept && !child.is_known && child.typed.depth > 0
             });
             let widest = open.max_by_key(|&child| self.parts[child].inputs.len());
             match widest.filter(|_| inputs.len() > MOST_TENSORS) {
-                Some(widest) => self.parts[widest].kept = Some(self.parts[widest].typed.value()),
+                Some(widest) => self.parts[widest].is_kept = true,
                 None => {
                     self.parts[number].inputs = inputs;
                     return;
@@ -368,7 +387,7 @@ impl Walk {
     /// Returns the bindings of a reader of a part: `itself`, or the part's own inputs.
     fn bound<'a>(&'a self, part: usize, itself: &'a [usize]) -> &'a [usize] {
         let part = &self.parts[part];
-        if part.kept.is_some() || part.is_known {
+        if part.is_kept || part.is_known {
             return itself;
         }
         match &part.typed.node {
@@ -390,9 +409,8 @@ impl Walk {
     /// Decides which parts are computed on their own.
     fn decide(&mut self) {
         for place in 0..self.order.len() {
-            match self.order[place] {
-                Item::Part(number) => self.decide_part(number),
-                Item::Pending(number) => self.decide_pending(number),
+            if let Item::Part(number) = self.order[place] {
+                self.decide_part(number);
             }
         }
     }
@@ -404,7 +422,6 @@ impl Walk {
         let typed = self.parts[number].typed.clone();
         self.bind(number, &typed);
         if number == 0 {
-            typed.was_met.store(true, Ordering::Relaxed);
             return;
         }
         let cost = self.cost_of(&typed);
@@ -415,8 +432,7 @@ impl Walk {
         let part = &self.parts[number];
         let direct = |place: usize| Use { part: part.repeated.max(1.0), from_memory: place < part.from_memory };
         let mut uses = (0..part.kernels).map(direct).listed();
-        // It was a part of a kernel of another evaluation, and is asked for again.
-        if typed.was_met.swap(true, Ordering::Relaxed) {
+        if part.was_part {
             uses.push(Use { part: 1.0, from_memory: false });
         }
         let own = typed.own_value().and_then(|own| self.by_pending.get(&Arc::as_ptr(&own)).copied());
@@ -440,17 +456,9 @@ impl Walk {
         });
         let is_repeated = uses.len() > 1 || uses.iter().any(|of| of.part > 1.0);
         if must || is_large || is_repeated && pays(cost, typed.count(), &uses) {
-            self.parts[number].kept = Some(typed.value());
+            self.parts[number].is_kept = true;
         } else if let Some(own) = own {
             self.pending[own].inlined = true;
-        }
-    }
-
-    /// Marks a value that is left to its readers. The mark stays, because another thread's evaluation may be using it.
-    fn decide_pending(&mut self, number: usize) {
-        let pending = &self.pending[number];
-        if pending.inlined {
-            pending.deferred.inlined.store(true, Ordering::Relaxed);
         }
     }
 
@@ -487,7 +495,7 @@ impl Walk {
         let part = &self.parts[part];
         let in_kernel = (part.holders as f64 / part.kernels.max(1) as f64).max(1.0);
         let share = |cost: f64| cost / in_kernel;
-        if part.kept.is_some() || part.is_known {
+        if part.is_kept || part.is_known {
             return Cost::KEPT;
         }
         Cost { arithmetic: share(part.cost.arithmetic), reads: share(part.cost.reads), nodes: share(part.cost.nodes) }
@@ -505,11 +513,11 @@ impl Walk {
 
     fn place_part(&mut self, number: usize) {
         let part = &self.parts[number];
-        let inside = match (&part.kept, part.place) {
-            (Some(_), _) => Place::Expression(Kernel::Part(number)),
+        let inside = match part.place {
+            _ if part.is_kept => Place::Expression(Kernel::Part(number)),
             // Nothing reads it: it is what is evaluated.
-            (None, Place::Unknown) => Place::Expression(Kernel::Root),
-            (None, place) => place,
+            Place::Unknown => Place::Expression(Kernel::Root),
+            place => place,
         };
         if part.is_known {
             return;
@@ -540,25 +548,21 @@ impl Walk {
         }
     }
 
-    /// Returns whether something other than this evaluation holds an operation's result.
-    fn is_held(&self, pending: &Pending) -> bool {
-        let readers: Vec<usize> = pending.readers.iter().map(|&(reader, _)| reader).listed();
-        let distinct = readers.iter().enumerate().filter(|(place, reader)| !readers[..*place].contains(reader)).count();
-        // The plan itself holds one.
-        Arc::strong_count(&pending.deferred) > distinct + 1
-            || readers.iter().any(|&reader| {
-                let part = &self.parts[reader];
-                Arc::strong_count(&part.typed) > part.holders + 1
-            })
-    }
-
-    fn schedule(&self, grouped: bool) -> Vec<Vec<Arc<Deferred>>> {
+    /// Lists what is computed on its own, and says how the rest is.
+    fn scheduled(&self, grouped: bool) -> (Groups, Schedule) {
         let mut groups: Vec<Vec<Scheduled>> = Vec::new();
+        let mut left = Vec::new();
         for item in &self.order {
             match *item {
                 Item::Part(number) => {
-                    let Some(value) = self.parts[number].kept.clone() else { continue };
-                    let one = Scheduled { deferred: value, part: Some(number) };
+                    let part = &self.parts[number];
+                    if !part.is_known {
+                        part.typed.history.note_part();
+                    }
+                    if !part.is_kept {
+                        continue;
+                    }
+                    let one = Scheduled { deferred: part.typed.value(), part: Some(number) };
                     match groups.last_mut().filter(|group| grouped && self.joins(number, group)) {
                         Some(group) => group.push(one),
                         None => groups.push(vec![one]),
@@ -566,23 +570,27 @@ impl Walk {
                 }
                 Item::Pending(number) => {
                     let pending = &self.pending[number];
+                    if pending.inlined {
+                        left.push((&pending.deferred, Left::ToReaders));
+                    }
                     if pending.inlined || pending.value_of.is_some() {
                         continue;
                     }
                     let dear = pending.deferred.fusable() >= DEAR;
                     let ends = pending.deferred.fusable() > 0
-                        && !pending.deferred.was_fused.load(Ordering::Relaxed)
+                        && !pending.fact.was_fused
                         && matches!(pending.place, Place::Expression(_))
-                        && !(dear && self.is_held(pending));
-                    pending.deferred.may_be_fused.store(ends, Ordering::Relaxed);
-                    if !ends {
+                        && !(dear && pending.fact.is_held);
+                    if ends {
+                        left.push((&pending.deferred, Left::ToEnd));
+                    } else {
                         groups.push(vec![Scheduled { deferred: pending.deferred.clone(), part: None }]);
                     }
                 }
             }
         }
         let deferred = |group: Vec<Scheduled>| group.into_iter().map(|one| one.deferred).listed();
-        groups.into_iter().map(deferred).listed()
+        (groups.into_iter().map(deferred).listed(), Schedule::of(left.into_iter()))
     }
 
     /// The kept part that a kernel reads where it binds a part, and whether it reads that as it is.
@@ -627,80 +635,3 @@ const MOST_TOGETHER: usize = 24;
 
 /// Operations too expensive to compute twice only to save a pass over their result.
 const DEAR: u32 = 4;
-
-/// Replaces expressions by their values where these are computed, and pushes views into the values that their readers compute.
-pub(in crate::ops) fn lowered(typed: &Arc<Typed>) -> Arc<Typed> {
-    lower(typed, None)
-}
-
-/// Lowers everything below an expression whose own value is being computed.
-pub(super) fn lowered_below(typed: &Arc<Typed>) -> Arc<Typed> {
-    lower(typed, Some(typed))
-}
-
-fn lower(typed: &Arc<Typed>, but: Option<&Arc<Typed>>) -> Arc<Typed> {
-    let is_itself = |node: &Arc<Typed>| but.is_some_and(|but| Arc::ptr_eq(but, node));
-    let mut changes = false;
-    typed.walk(&mut |node| changes |= !is_itself(node) && (known_value(node).is_some() || inlined(node).is_some()));
-    if !changes {
-        return typed.clone();
-    }
-    let mut known = FxHashMap::default();
-    if is_itself(typed) {
-        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, &mut known)).listed();
-        return typed.over(&children, typed.shape.clone());
-    }
-    lower_in(typed, &mut known)
-}
-
-/// Expressions whose values are computed at once, so that what they share stays shared.
-pub(super) fn lowered_together(all: &[Arc<Typed>]) -> Vec<Arc<Typed>> {
-    let mut known = FxHashMap::default();
-    let mut lowered = Vec::with_capacity(all.len());
-    for typed in all {
-        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, &mut known)).listed();
-        let same = typed.children().into_iter().zip(&children).all(|(before, after)| Arc::ptr_eq(before, after));
-        let result = if same { typed.clone() } else { typed.over(&children, typed.shape.clone()) };
-        known.insert(Arc::as_ptr(typed), result.clone());
-        lowered.push(result);
-    }
-    lowered
-}
-
-/// Lowers an expression. `known` has the nodes that were lowered before, those of inlined values too.
-fn lower_in(typed: &Arc<Typed>, known: &mut FxHashMap<*const Typed, Arc<Typed>>) -> Arc<Typed> {
-    if let Some(known) = known.get(&Arc::as_ptr(typed)) {
-        return known.clone();
-    }
-    let result = if let Some(value) = known_value(typed) {
-        Typed::of(Source::Deferred(value), &typed.shape, typed.dtype)
-    } else if let Some((value, view)) = inlined(typed) {
-        super::view::pushed(&lower_in(&value, known), typed, view).unwrap_or_else(|| typed.clone())
-    } else if typed.depth == 0 {
-        typed.clone()
-    } else {
-        let children: Vec<Arc<Typed>> = typed.children().into_iter().map(|child| lower_in(child, known)).listed();
-        let same = typed.children().into_iter().zip(&children).all(|(before, after)| Arc::ptr_eq(before, after));
-        if same { typed.clone() } else { typed.over(&children, typed.shape.clone()) }
-    };
-    known.insert(Arc::as_ptr(typed), result.clone());
-    result
-}
-
-/// The value of an expression, computed before.
-pub(super) fn known_value(node: &Typed) -> Option<Arc<Deferred>> {
-    if node.depth == 0 {
-        return None;
-    }
-    node.own_value().filter(|own| own.live_result().is_some())
-}
-
-/// Returns the expression and the view behind a read of a value that its readers compute.
-fn inlined(node: &Typed) -> Option<(Arc<Typed>, &View)> {
-    let Node::Read(view) = &node.node else { return None };
-    let Source::Deferred(deferred) = &view.source else { return None };
-    if !deferred.inlined.load(Ordering::Relaxed) || deferred.live_result().is_some() {
-        return None;
-    }
-    Some((deferred.inputs().into_iter().next()?, view))
-}

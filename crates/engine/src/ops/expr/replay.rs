@@ -2,42 +2,41 @@
 //! name. `engine/trace.rs` takes and repeats the trace. This file decides what is the same evaluation.
 //!
 //! # What comes in
-//! `evaluate` gets every evaluation of an expression. `operation` and `together` get each step of a plan, so parts of a long evaluation are replayed even
-//! where the whole is not.
+//! `evaluate` gets every evaluation of an expression. `step` gets each group of a plan, so parts of a long evaluation are replayed even where the whole is
+//! not.
 //!
 //! # Stages
-//! 1. **Key.** `Key::add` writes down everything that a plan depends on as `KeyWords`: dtypes, shapes, strides, constants, the functions, each operation's
-//!    name and parameters (`Operation::parameters`). A tensor is a number, counted in the order of meeting, so `x + x` differs from `x + y` and new
-//!    tensors of the same shapes match. Of more than `LONGEST` words, `Whole` keeps a `Digest` of 128 bits instead.
-//! 2. **Look up** in the `Plans` of the device (`State::find`). The first time nothing is known: the key's hash is noted, and the evaluation is planned.
+//! 1. **Digest.** `survey` hashes everything that a plan depends on: dtypes, shapes, strides, constants, the functions, each operation's name and
+//!    parameters (`Operation::parameters`), what others hold, and for a step how the schedule computes what it reads. A tensor is a number, counted in the
+//!    order of meeting, so `x + x` differs from `x + y` and new tensors of the same shapes match.
+//! 2. **Look up** in the `Plans` of the device (`State::find`). The first time nothing is known: the digest is noted, and the evaluation is planned.
 //!    The second time it is planned and traced. From the third time on there is a `Plan`.
 //! 3. **Record again** (`Steps::replay`). Results are stored in the operations that the plan computed (`Deferred::keep`), so later expressions find them.
 //!    If a step cannot be done, for example because a tensor is on another device, the evaluation is planned as usual.
 //!
 //! # What carries it
-//! - `Key`: words, the tensors, and weak references to the operations. It holds no operation, because references are counted by the planner.
-//! - `Whole`: the same for long evaluations. It also lists what others hold (`Held`), and only these values are kept. The others' memory may be reused.
-//! - `Plan`: the `Steps`, the number of the result's tensor, and the numbers of the operations' results.
+//! - `Survey`: the digest, the tensors, and weak references to the operations. Of a long evaluation it lists what others hold, and only these values are
+//!   kept. The others' memory may be reused.
+//! - `Plan`: the `Steps`, the number of the result's tensor, and the numbers of the values' tensors.
 //!
 //! # What holds
-//! - Equal keys record the same commands. An operation whose `parameters` returns false (the default) is never replayed.
-//! - The key has the version of the device's variants (`variants_version`), so tuning invalidates plans.
-//! - Memory is bounded: `KEPT` plans and `MOST_WORDS` words for a device, and `SEEN` hashes. The plans, or the hashes, are all dropped when their bound
+//! - Equal digests record the same commands. An operation whose `parameters` returns false (the default) is never replayed.
+//! - The digest has the version of the device's variants (`variants_version`), so tuning invalidates plans.
+//! - Memory is bounded: `KEPT` plans and `MOST_WORDS` words for a device, and `SEEN` digests. The plans, or the digests, are all dropped when their bound
 //!   is reached.
 //! - Nothing is replayed in a capture, within another trace, or while a profile is taken (`Engine::may_trace`).
 //!
 //! # What is surprising
-//! - A short key has every word and is compared whole. Two long evaluations are taken for the same if their digests are: the factors are random for each
-//!   process, and a collision has a probability of some 10^-38.
-//! - Constants are part of the key. A loop that changes a constant in each round is planned in each round.
-//! - An operation that a traced evaluation fused is marked as fused by the replay too (`note_fused`).
+//! - Two evaluations are taken for the same if their digests are: the factors are random for each process, and a collision has a probability of some
+//!   10^-38.
+//! - Constants are part of the digest. A loop that changes a constant in each round is planned in each round.
+//! - An operation that a traced evaluation fused and that may be asked for again is noted as fused by the replay too (`note_fused`).
 //!
 //! # An example
 //! `(x * 2 + 1).sum(&[1], false)` in a loop over batches `x` of one shape. Rounds 1 and 2 are planned, and round 2 leaves steps: memory for the result,
 //! one dispatch over tensors 0 (`x`) and 1 (the result). Round 3 allocates a result and records the dispatch with the buffers of its own `x`.
 
 use std::pin::pin;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -46,7 +45,8 @@ use super::deferred::Deferred;
 use super::digest::Digest;
 use super::evaluate::{self, planned};
 use super::node::{Source, Typed};
-use super::survey::Survey;
+use super::schedule::Schedule;
+use super::survey::{Facts, Survey};
 use crate::backend::BoxFuture;
 use crate::engine::context::evaluation;
 use crate::engine::trace::{Steps, Traced};
@@ -136,15 +136,14 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
 }
 
 async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
-    if !engine.may_trace() || typed.shape.contains(&0) {
-        return planned(engine, typed).await;
-    }
     let survey = Survey::of(typed);
-    if !survey.is_sound() {
-        return planned(engine, typed).await;
+    if !survey.is_sound() || !engine.may_trace() || typed.shape.contains(&0) {
+        let facts = survey.facts();
+        drop(survey);
+        return planned(engine, typed, facts).await;
     }
     let is_long = survey.is_long();
-    let (tensor, is_replayed) = replayed(engine, survey, || planned(engine, typed)).await?;
+    let (tensor, is_replayed) = replayed(engine, survey, |survey| planned(engine, typed, survey.facts())).await?;
     // No operation keeps what it would be computed again from.
     if is_replayed && is_long && typed.depth > 0 {
         typed.value().keep(&tensor);
@@ -153,21 +152,21 @@ async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
 }
 
 /// Computes a group of a plan and keeps the results, by replay if it can be. Returns the last result.
-pub(super) async fn step(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Tensor> {
+pub(super) async fn step(engine: &Engine, schedule: &Schedule, group: &[Arc<Deferred>]) -> Result<Tensor> {
     let work = || -> BoxFuture<'_, Result<Tensor>> {
         match group {
-            [one] => one.compute(engine),
-            several => Box::pin(evaluate::together(engine, several)),
+            [one] => one.compute(engine, schedule),
+            several => Box::pin(evaluate::together(engine, schedule, several)),
         }
     };
     if !engine.may_trace() || group.iter().any(|one| one.live_result().is_some() || one.shape.contains(&0)) {
         return work().await;
     }
-    let survey = Survey::of_step(group);
+    let survey = Survey::of_step(schedule, group);
     if !survey.is_sound() {
         return work().await;
     }
-    Ok(replayed(engine, survey, work).await?.0)
+    Ok(replayed(engine, survey, |_| work()).await?.0)
 }
 
 /// Replays what was recorded for an evaluation like this, or does the work. Returns whether it was replayed. The work is a boxed future that is made only if
@@ -175,7 +174,7 @@ pub(super) async fn step(engine: &Engine, group: &[Arc<Deferred>]) -> Result<Ten
 async fn replayed<'a>(
     engine: &Engine,
     mut survey: Survey,
-    work: impl FnOnce() -> BoxFuture<'a, Result<Tensor>>,
+    work: impl FnOnce(&Survey) -> BoxFuture<'a, Result<Tensor>>,
 ) -> Result<(Tensor, bool)> {
     let slot = survey.tensors().first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
     survey.add(engine.shared().variants_version(&slot));
@@ -185,16 +184,16 @@ async fn replayed<'a>(
         (plans.find(survey.digest()), plans.twice)
     };
     match known {
-        Known::No if !twice => return Ok((work().await?, false)),
+        Known::No if !twice => return Ok((work(&survey).await?, false)),
         Known::No | Known::Seen => {}
         Known::Plan(plan) => {
             return match plan.run(engine, &survey).await {
                 Some(tensor) => Ok((tensor, true)),
-                None => Ok((work().await?, false)),
+                None => Ok((work(&survey).await?, false)),
             };
         }
     }
-    let work = work();
+    let work = work(&survey);
     let (result, traced) = engine.traced(survey.tensors(), Box::pin(complete(engine, &survey, work))).await;
     let (tensor, values) = result?;
     if let Some(plan) = traced.and_then(|traced| Plan::of(traced, &survey, &tensor, &values)) {
@@ -218,7 +217,7 @@ async fn complete(
     if survey.is_long() {
         for value in values.iter().flatten().filter(|value| value.live_result().is_none()) {
             let read = Typed::of(Source::Deferred(value.clone()), &value.shape, value.dtype);
-            value.keep(&planned(engine, &read).await?);
+            value.keep(&planned(engine, &read, Facts::of_evaluation(&read)).await?);
         }
     }
     Ok((tensor, values))
@@ -233,7 +232,7 @@ impl Plan {
         let results = results.filter_map(|(place, number)| Some((place, number?))).listed();
         if !survey.is_long() {
             let ended = |(number, one): (usize, Arc<Deferred>)| {
-                let was_fused = one.result().is_none() && one.was_fused.load(Ordering::Relaxed);
+                let was_fused = one.result().is_none() && one.history.was_part();
                 was_fused.then_some(number)
             };
             let fused = survey.held().filter_map(ended).listed();

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::deferred::Deferred;
 use super::digest::Digest;
 use super::node::{Node, Source, Typed};
-use super::plan::known_value;
+use super::schedule::{Schedule, known_value};
 use crate::engine::Tensor;
 use cantus_base::listed::Listed;
 
@@ -17,7 +17,7 @@ use cantus_base::listed::Listed;
 const LONGEST: usize = 1 << 9;
 const LONGEST_WHOLE: usize = 1 << 19;
 
-/// What an evaluation depends on, except the contents of its tensors.
+/// An evaluation as replay tells it from others: everything that it depends on, except the contents of its tensors.
 pub(super) struct Survey {
     digest: Digest,
     /// The tensors that it reads.
@@ -42,8 +42,31 @@ struct MetOperation {
     /// References to it, and the nodes of this evaluation that have them.
     references: usize,
     readers: usize,
+    fact: Fact,
+}
+
+/// The facts of an operation that its evaluation shares with others.
+#[derive(Clone, Copy)]
+pub(super) struct Fact {
     /// Others hold it, or a node that reads it.
-    is_held: bool,
+    pub(super) is_held: bool,
+    /// An expression ended its kernel, and its own result was not written.
+    pub(super) was_fused: bool,
+}
+
+/// The facts of the operations of an evaluation. They are taken before a plan is made, which holds operations itself.
+pub(super) struct Facts(FxHashMap<usize, Fact>);
+
+impl Facts {
+    /// The facts of an evaluation that is not replayed.
+    pub(super) fn of_evaluation(root: &Arc<Typed>) -> Self {
+        Survey::of(root).facts()
+    }
+
+    /// Returns the facts of an operation. One that lost its result since gets another of its own.
+    pub(super) fn of(&self, deferred: &Arc<Deferred>) -> Fact {
+        self.0.get(&address(deferred)).copied().unwrap_or(Fact { is_held: true, was_fused: true })
+    }
 }
 
 /// A node with more than one reference.
@@ -95,14 +118,14 @@ fn address<T>(of: &Arc<T>) -> usize {
 impl Survey {
     /// Surveys an evaluation.
     pub(super) fn of(root: &Arc<Typed>) -> Self {
-        let mut walk = Walk::default();
+        let mut walk = Walk::new(None);
         walk.node(root);
         walk.finished(Some(root))
     }
 
     /// Surveys the computation of operations by a step of a plan.
-    pub(super) fn of_step(group: &[Arc<Deferred>]) -> Self {
-        let mut walk = Walk::default();
+    pub(super) fn of_step(schedule: &Schedule, group: &[Arc<Deferred>]) -> Self {
+        let mut walk = Walk::new(Some(schedule));
         // No expression begins so.
         (u8::MAX, group.len()).hash(&mut walk.digest);
         for one in group {
@@ -134,6 +157,11 @@ impl Survey {
         &self.digest
     }
 
+    /// Returns what a plan asks of the operations.
+    pub(super) fn facts(&self) -> Facts {
+        Facts(self.operations.iter().map(|met| (met.deferred.as_ptr() as usize, met.fact)).collect())
+    }
+
     /// Returns the values that an evaluation like this keeps, in their order; `None` for one that is gone.
     pub(super) fn values(&self) -> Vec<Option<Arc<Deferred>>> {
         if !self.is_long {
@@ -148,7 +176,7 @@ impl Survey {
 
     /// Returns the operations that may be asked for again, with their numbers.
     pub(super) fn held(&self) -> impl Iterator<Item = (usize, Arc<Deferred>)> {
-        let held = self.operations.iter().enumerate().filter(|(_, met)| met.is_held);
+        let held = self.operations.iter().enumerate().filter(|(_, met)| met.fact.is_held);
         held.filter_map(|(number, met)| Some((number, met.deferred.upgrade()?)))
     }
 
@@ -159,7 +187,9 @@ impl Survey {
 }
 
 /// The state of a survey.
-struct Walk {
+struct Walk<'a> {
+    /// That of the plan of which a step is surveyed.
+    schedule: Option<&'a Schedule>,
     digest: Digest,
     tensors: Vec<Tensor>,
     by_tensor: Numbers,
@@ -173,10 +203,11 @@ struct Walk {
     is_sound: bool,
 }
 
-impl Default for Walk {
+impl<'a> Walk<'a> {
     /// Has room for a usual expression, because growing step by step costs time in a small operation.
-    fn default() -> Self {
+    fn new(schedule: Option<&'a Schedule>) -> Self {
         Self {
+            schedule,
             digest: Digest::default(),
             tensors: Vec::with_capacity(4),
             by_tensor: Numbers { few: Vec::with_capacity(4), ..Numbers::default() },
@@ -188,9 +219,7 @@ impl Default for Walk {
             is_sound: true,
         }
     }
-}
 
-impl Walk {
     /// Adds a node and the expressions below it. What these read is added by [`Self::finished`], operation by operation, so the depth of the recursion is
     /// that of one expression.
     fn node(&mut self, typed: &Arc<Typed>) {
@@ -266,9 +295,12 @@ impl Walk {
             }
             self.by_operation.add(address(deferred), number);
         }
-        (4_u8, deferred.dtype as u8, &deferred.shape, deferred.ends_with_reader()).hash(&mut self.digest);
+        let fact = Fact { is_held: self.schedule.is_some(), was_fused: deferred.history.was_part() };
+        // A step follows a schedule, and an evaluation makes one.
+        let ends = self.schedule.map_or(fact.was_fused, |schedule| deferred.ends_with_reader(schedule));
+        (4_u8, deferred.dtype as u8, &deferred.shape, ends).hash(&mut self.digest);
         let deferred = Arc::downgrade(deferred);
-        self.operations.push(MetOperation { deferred, references, readers: 1, is_held: false });
+        self.operations.push(MetOperation { deferred, references, readers: 1, fact });
         number
     }
 
@@ -291,10 +323,7 @@ impl Walk {
         self.is_sound &= self.digest.words() <= if root.is_some() { LONGEST_WHOLE } else { LONGEST };
         let held = match root {
             Some(root) => self.find_held(root, is_long),
-            None => {
-                self.operations.iter_mut().for_each(|met| met.is_held = true);
-                Vec::new()
-            }
+            None => Vec::new(),
         };
         let Self { digest, tensors, operations, is_sound, .. } = self;
         Survey { digest, tensors, operations, held, is_long, is_sound }
@@ -305,7 +334,7 @@ impl Walk {
         let mut held = Vec::new();
         for shared in self.shared.iter().filter(|shared| shared.references > shared.holders) {
             if let Some(met) = shared.reads.and_then(|operation| self.operations.get_mut(operation)) {
-                met.is_held = true;
+                met.fact.is_held = true;
             }
             // The root itself is what is asked for.
             let inner = shared.inner.as_ref().filter(|_| is_long && shared.number > 0);
@@ -315,13 +344,13 @@ impl Walk {
             }
         }
         for (number, met) in self.operations.iter_mut().enumerate() {
-            met.is_held |= met.references > met.readers;
-            if met.is_held {
+            met.fact.is_held |= met.references > met.readers;
+            if met.fact.is_held {
                 (u8::MAX, number).hash(&mut self.digest);
             }
             // The first one that is met is what the root reads, if it reads one.
             let is_asked_for = number == 0 && matches!(root.node, Node::Read(_));
-            let kept = met.deferred.upgrade().filter(|_| is_long && (met.is_held || is_asked_for));
+            let kept = met.deferred.upgrade().filter(|_| is_long && (met.fact.is_held || is_asked_for));
             held.extend(kept.map(Held::Operation));
         }
         held

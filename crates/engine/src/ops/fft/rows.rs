@@ -8,10 +8,9 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{FftShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::Result;
-use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -38,7 +37,7 @@ impl Operation for Rows {
             let (rows, wide) = (product(&self.input.shape) / length.max(1), dtype == DType::Complex128);
             let operation = NativeOperation::Fft(FftShape { rows, length, inverse: self.inverse, wide });
             if engine.has_native(&operation) {
-                let input = compute(engine, &self.input).await?;
+                let input = call.compute(&self.input).await?;
                 let like = (dtype, &*self.input.shape);
                 if let Some(found) = engine.native_async(operation, &[&input], like, "fft").await? {
                     return call.followed(found).await;

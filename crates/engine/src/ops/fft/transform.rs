@@ -13,11 +13,11 @@ use crate::backend::native::{FftShape, Function, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Expr, Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::tensor::places_along;
 use crate::tensor::DType;
@@ -129,7 +129,7 @@ impl Operation for Halves {
             let count = call.of.shape[rank - 2];
             word(product(&call.of.shape))?;
             if call.engine.is_processors() {
-                let numbers = compute(call.engine, &input).await?;
+                let numbers = call.compute(&input).await?;
                 let function = self.function(input.count(), product(&call.of.shape));
                 let like = (DType::F32, &*call.of.shape);
                 if let Some(result) = call.engine.native_async(function, &[&numbers], like, "fft_real").await? {
@@ -171,7 +171,7 @@ impl Transform {
         if !call.engine.has_native(&operation) {
             return Ok(None);
         }
-        let numbers = compute(call.engine, input).await?;
+        let numbers = call.compute(input).await?;
         call.engine.native_async(operation, &[&numbers], (DType::F32, &input.shape), "fft").await
     }
 }

@@ -16,15 +16,14 @@ use std::sync::Arc;
 use num_complex::Complex;
 
 use super::expr::deferred::Deferred;
+use super::expr::digest::Digest;
 use super::expr::node::Typed;
 use super::expr::operation::{Call, Operation};
-use super::expr::digest::Digest;
 use super::expr::shape::product;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Function, NativeOperation, Stop};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::evaluate::compute;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -157,7 +156,7 @@ impl Operation for Host {
             }
             let mut tensors = Vec::with_capacity(self.inputs.len());
             for input in &self.inputs {
-                tensors.push(compute(call.engine, input).await?);
+                tensors.push(call.compute(input).await?);
             }
             let like = (call.of.dtype, &*call.of.shape);
             let all = tensors.iter().listed();

@@ -8,7 +8,6 @@ use crate::backend::native::{CopyShape, MatmulShape, NativeOperation, Operand};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Node, Typed};
 use crate::ops::expr::operation::Call;
 use crate::ops::tensor::{lies, plain};
@@ -101,7 +100,7 @@ pub(super) async fn native(call: Call<'_>, a: &Arc<Typed>, b: &Arc<Typed>) -> Re
     if !engine.is_processors() || !matches!(dtype, DType::F32 | DType::F64 | DType::I64 | DType::U64) {
         return Ok(None);
     }
-    let (a, b) = (plain(engine, a).await?, plain(engine, b).await?);
+    let (a, b) = (plain(call, a).await?, plain(call, b).await?);
     let rank = a.shape.len();
     let [m, k, n] = [a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]];
     if a.dtype == DType::Complex64
@@ -134,7 +133,7 @@ pub(super) async fn native(call: Call<'_>, a: &Arc<Typed>, b: &Arc<Typed>) -> Re
     };
     let re = combined(Binary::Sub, re, im_im, dtype);
     let im = combined(Binary::Add, im, im_re, dtype);
-    compute(engine, &combined(Binary::Complex, &re, &im, call.of.dtype)).await.map(Some)
+    call.compute(&combined(Binary::Complex, &re, &im, call.of.dtype)).await.map(Some)
 }
 
 /// The tensor that is read as it is.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -42,7 +41,7 @@ impl Operation for BothSides {
             let batches = product(&shape[..shape.len() - 3]);
             let all = product(shape);
             word(all)?;
-            let mut from = compute(call.engine, &self.0).await?;
+            let mut from = call.compute(&self.0).await?;
             let mut spare: Option<Tensor> = None;
             let body = format!("\n{PAIRS}{BOTH}");
             let workgroups = [product(&[batches, n / 2, n / 2]).div_ceil(64), 1, 1];
@@ -101,7 +100,7 @@ impl Operation for OneSide {
             word(product(shape))?;
             // A tensor of its own, which the rounds change in place.
             let fresh = Typed::new(crate::ops::expr::node::Node::Cast(self.rows.clone()), shape.clone(), DType::F32);
-            let rows = compute(call.engine, &fresh).await?;
+            let rows = call.compute(&fresh).await?;
             let body = format!("\n{PAIRS}{ONE}");
             let workgroups = [n / 2, product(&shape[..rank - 2]), 1];
             let count = sweeps(n);

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::Result;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{MOST_TENSORS, Writer};
-use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::frame::Frame;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -39,7 +38,7 @@ impl Operation for MatrixKernel {
         Box::pin(async move {
             let mut writer = Writer::new(&self.words);
             for (name, typed) in &self.inputs {
-                let typed = narrowed(call.engine, typed, MOST_TENSORS / self.inputs.len()).await?;
+                let typed = call.narrowed(typed, MOST_TENSORS / self.inputs.len()).await?;
                 let rank = typed.shape.len();
                 let groups = [("batch", 0..rank - 2), ("row", rank - 2..rank - 1), ("column", rank - 1..rank)];
                 writer.function(name, &typed, &typed.shape, &groups, None)?;

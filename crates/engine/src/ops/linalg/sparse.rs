@@ -7,11 +7,11 @@ use super::matrices;
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
@@ -61,8 +61,8 @@ impl Operation for Product {
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             let (rows, width) = (call.of.shape[0], call.of.shape[1]);
-            let dense = crate::ops::expr::evaluate::narrowed(call.engine, &self.dense, 1).await?;
-            let values = crate::ops::expr::evaluate::narrowed(call.engine, &self.values, 1).await?;
+            let dense = call.narrowed(&self.dense, 1).await?;
+            let values = call.narrowed(&self.values, 1).await?;
             let mut writer = Writer::new(&[word(rows)?, word(width)?, 0, 0]);
             for (name, typed, variable) in
                 [("start", &self.starts, "i"), ("column", &self.columns, "i"), ("value_of", &values, "i")]

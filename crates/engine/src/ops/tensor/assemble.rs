@@ -9,13 +9,12 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{AssembleShape, CopyShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{MOST_TENSORS, Writer, tensors, word, word_text};
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast_strides, contiguous};
 use crate::ops::expr::view::axis_of;
 use crate::ops::frame::Frame;
@@ -48,13 +47,13 @@ fn around(at: &[usize], sides: &[usize], shape: &[usize]) -> Vec<(Vec<usize>, Ve
 }
 
 /// A view of a tensor that has a part; the part is computed if it is not such a view.
-async fn located(engine: &Engine, part: &Arc<Typed>) -> Result<(View, Tensor)> {
+async fn located(call: Call<'_>, part: &Arc<Typed>) -> Result<(View, Tensor)> {
     if let Node::Read(view) = &part.node
         && let Some(tensor) = view.source.tensor()
     {
         return Ok((view.clone(), tensor));
     }
-    let tensor = compute(engine, part).await?;
+    let tensor = call.compute(part).await?;
     Ok((View { source: Source::Tensor(tensor.clone()), offset: 0, strides: contiguous(&part.shape) }, tensor))
 }
 
@@ -89,7 +88,7 @@ impl Assemble {
         }
         let (mut parts, mut tensors) = (Vec::new(), Vec::new());
         if let Some(under) = &self.under {
-            let (view, tensor) = located(call.engine, under).await?;
+            let (view, tensor) = located(call, under).await?;
             let strides = broadcast_strides(&under.shape, &view.strides, &under.shape);
             let whole = || vec![(vec![0; shape.len()], shape.to_vec())];
             let part = self.parts.first().filter(|(part, _)| !part.shape.contains(&0));
@@ -100,7 +99,7 @@ impl Assemble {
             }
         }
         for (part, at) in self.parts.iter().filter(|(part, _)| !part.shape.contains(&0)) {
-            let (view, tensor) = located(call.engine, part).await?;
+            let (view, tensor) = located(call, part).await?;
             let strides = broadcast_strides(&part.shape, &view.strides, &part.shape);
             parts.push((CopyShape::new(&part.shape, &strides, view.offset).of_bytes(bytes), at.clone()));
             tensors.push(tensor);
@@ -119,7 +118,7 @@ impl Assemble {
             let parts = self.parts.iter().map(|(part, at)| (part.widened(), at.clone())).listed();
             let under = self.under.as_ref().map(|under| under.widened());
             let whole = Typed::deferred(Self { parts, under }, call.of.shape.clone(), call.of.dtype.computed());
-            return compute(call.engine, &whole.narrowed(call.of.dtype)).await;
+            return call.compute(&whole.narrowed(call.of.dtype)).await;
         }
         let mut parts: Vec<(Arc<Typed>, &[usize])> = Vec::new();
         for (part, at) in self.parts.iter().filter(|(part, _)| !part.shape.contains(&0)) {

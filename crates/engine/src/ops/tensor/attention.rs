@@ -10,11 +10,10 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{AttentionShape, MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -103,7 +102,7 @@ impl Attend {
             let typed = call.slim(typed).await?;
             let found = match operand(&typed) {
                 Some(found) => Some(found),
-                None => operand(&Typed::read(&compute(call.engine, &typed).await?)),
+                None => operand(&Typed::read(&call.compute(&typed).await?)),
             };
             let Some((found, tensor)) = found else { return Ok(None) };
             *to = found;
@@ -140,12 +139,12 @@ impl Attend {
         if !call.engine.takes_first(&shape) {
             return Ok(None);
         }
-        let query = compute(call.engine, &self.query).await?;
+        let query = call.compute(&self.query).await?;
         if !call.engine.takes(&query, &shape) {
             return Ok(None);
         }
-        let key = compute(call.engine, &self.key).await?.expr().reshape(&[heads, keys, depth]);
-        let value = compute(call.engine, &self.value).await?.expr().reshape(&[heads, keys, width]);
+        let key = call.compute(&self.key).await?.expr().reshape(&[heads, keys, depth]);
+        let value = call.compute(&self.value).await?.expr().reshape(&[heads, keys, width]);
         let query = query.expr().reshape(&[heads, queries, depth]);
         let mut scores = query.matmul(key.permute(&[0, 2, 1])) * f64::from(self.scale);
         if self.causal {
@@ -209,10 +208,10 @@ impl Operation for Attend {
                 return call.followed(result).await;
             }
             let [query, key, value, bias] = [
-                narrowed(call.engine, &self.query, 1).await?,
-                narrowed(call.engine, &self.key, 1).await?,
-                narrowed(call.engine, &self.value, 1).await?,
-                narrowed(call.engine, &self.bias, 1).await?,
+                call.narrowed(&self.query, 1).await?,
+                call.narrowed(&self.key, 1).await?,
+                call.narrowed(&self.value, 1).await?,
+                call.narrowed(&self.bias, 1).await?,
             ];
             let rank = query.shape.len();
             let heads = product(&query.shape[..rank - 2]);

@@ -12,12 +12,11 @@ use crate::backend::native::{CountShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed, is_whole};
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::digest::Digest;
 use crate::tensor::DType;
 
 const BINCOUNT: &str = cantus_shaders::tensor::BINCOUNT;
@@ -85,7 +84,7 @@ impl Operation for Bincount {
             let count = input.count();
             let operation = NativeOperation::Count(CountShape::whole(count, call.of.shape[0]));
             if call.engine.has_native(&operation) {
-                let numbers = compute(call.engine, &input).await?;
+                let numbers = call.compute(&input).await?;
                 let like = (DType::U32, &*call.of.shape);
                 if let Some(counts) = call.engine.native_async(operation, &[&numbers], like, "bincount").await? {
                     return call.followed(counts).await;
@@ -147,8 +146,8 @@ impl Operation for Histogram {
         Box::pin(async move {
             let operation = self.operation();
             if call.engine.has_native(&operation) {
-                let numbers = compute(call.engine, &self.input).await?;
-                let edges = compute(call.engine, &self.edges).await?;
+                let numbers = call.compute(&self.input).await?;
+                let edges = call.compute(&self.edges).await?;
                 let like = (DType::U32, &*call.of.shape);
                 if let Some(counts) =
                     call.engine.native_async(operation, &[&numbers, &edges], like, "histogram").await?
@@ -156,7 +155,7 @@ impl Operation for Histogram {
                     return Ok(counts);
                 }
             }
-            compute(call.engine, &self.otherwise).await
+            call.compute(&self.otherwise).await
         })
     }
 }

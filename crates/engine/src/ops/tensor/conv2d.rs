@@ -14,13 +14,12 @@ use crate::backend::expression::Part;
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::Writer;
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -80,7 +79,7 @@ impl Conv2d {
     }
 
     async fn convolve(&self, call: Call<'_>) -> Result<Tensor> {
-        let (x, w) = (compute(call.engine, &self.input).await?, compute(call.engine, &self.weight).await?);
+        let (x, w) = (call.compute(&self.input).await?, call.compute(&self.weight).await?);
         let shape = self.shape;
         if x.dtype() == DType::F32 && w.dtype() == DType::F32 {
             let operation = NativeOperation::Conv2d(shape);

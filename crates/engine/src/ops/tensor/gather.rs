@@ -13,11 +13,11 @@ use crate::engine::Tensor;
 use crate::engine::index_checks::Axis;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::evaluate::{compute, copied};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_whole};
 use crate::ops::expr::operation::{Call, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, broadcast_strides, contiguous};
 use crate::ops::expr::view::{axis_of, reshaped};
 use crate::tensor::DType;
@@ -181,7 +181,7 @@ impl Operation for Places {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let (engine, given) = (call.engine, compute(call.engine, &self.index).await?);
+            let (engine, given) = (call.engine, call.compute(&self.index).await?);
             // A graph is replayed with other contents.
             if self.is_known && given.is_within(self.axis) && engine.shared().current_capture().is_none() {
                 return Ok(given);

@@ -10,12 +10,11 @@ use super::pad::Padding;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Group, Writer, word};
-use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
 
@@ -47,8 +46,8 @@ impl Operation for GridSample {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let input = narrowed(call.engine, &self.input, 1).await?;
-            let grid = narrowed(call.engine, &self.grid, 1).await?;
+            let input = call.narrowed(&self.input, 1).await?;
+            let grid = call.narrowed(&self.grid, 1).await?;
             let [images, channels, rows, columns] =
                 [call.of.shape[0], call.of.shape[1], call.of.shape[2], call.of.shape[3]];
             let (outside, value) = match self.outside {

@@ -10,13 +10,12 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, ResampleKernel, ResampleShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{self, Writer, word};
-use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{to_last, with_last};
 use crate::ops::tune::Machine;
@@ -99,7 +98,7 @@ impl Operation for Interpolate {
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             // Elements are read more than once.
-            let input = narrowed(call.engine, &self.input, 1).await?;
+            let input = call.narrowed(&self.input, 1).await?;
             let rank = input.shape.len();
             let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
             let width = call.of.shape[rank - 1];
@@ -260,19 +259,19 @@ impl Operation for Resample {
         Box::pin(async move {
             let operation = NativeOperation::Resample(self.shape());
             if call.engine.has_native(&operation) {
-                let input = compute(call.engine, &self.input).await?;
+                let input = call.compute(&self.input).await?;
                 let like = (DType::F32, &*call.of.shape);
                 if let Some(images) = call.engine.native_async(operation, &[&input], like, "interpolate").await? {
                     return call.followed(images).await;
                 }
             }
             // Elements are read more than once.
-            let input = narrowed(call.engine, &self.input, 1).await?;
+            let input = call.narrowed(&self.input, 1).await?;
             let mut tensors = Vec::new();
             emit::tensors(&input, &mut tensors);
             match self.tile(call.engine.shared().machine(tensors.first())) {
                 Some(tile) => self.by_tiles(call, &input, tile).await,
-                None => call.followed(compute(call.engine, &scaled(&self.input, self.size, self.by)).await?).await,
+                None => call.followed(call.compute(&scaled(&self.input, self.size, self.by)).await?).await,
             }
         })
     }

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::ops::expr::emit::MOST_TENSORS;
 use crate::ops::expr::evaluate::{narrowed, resolve};
 use crate::ops::expr::node::{Expr, Typed};
+use crate::ops::expr::schedule::Schedule;
 use crate::ops::expr::view::sliced;
 use crate::tensor::DType;
 use cantus_base::listed::Listed;
@@ -102,12 +103,14 @@ impl KeyValueCache {
         }
         let needed = self.length.saturating_add(count(&new_keys));
         let grown = [self.with_room(&self.keys, needed).await?, self.with_room(&self.values, needed).await?];
+        // Everything that they read gets a result.
+        let schedule = Schedule::default();
         for (new, to) in [(&new_keys, &grown[0]), (&new_values, &grown[1])] {
             if self.length < self.seen {
                 to.preserve().await?;
             }
-            resolve(&self.engine, new, None).await?;
-            let part = narrowed(&self.engine, new, MOST_TENSORS).await?;
+            resolve(&self.engine, &schedule, new, None).await?;
+            let part = narrowed(&self.engine, &schedule, new, MOST_TENSORS).await?;
             let mut at = vec![0; part.shape.len()];
             at[part.shape.len() - 2] = self.length;
             place(&self.engine, &part, &at, to).await?;

@@ -10,16 +10,16 @@ use crate::backend::BoxFuture;
 #[cfg(feature = "graph")]
 use crate::backend::expression::Part;
 use crate::backend::native::{MatmulShape, NativeOperation, Operand, ProductShape};
-use crate::engine::{Engine, Tensor};
+use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::{Binary, Unary};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::{compute, resolve};
+use crate::ops::expr::evaluate::resolve;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Epilogue, Operation, looped};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, contiguous, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::frame::Frame;
@@ -46,10 +46,10 @@ struct Matmul {
 }
 
 /// An operand that a kernel reads as it is: strides say where, halves become floats on the way.
-pub(in crate::ops) async fn plain(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+pub(in crate::ops) async fn plain(call: Call<'_>, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
     match &typed.node {
         Node::Read(view) if view.source.tensor().is_some() => Ok(typed.clone()),
-        _ => Ok(Typed::read(&compute(engine, typed).await?)),
+        _ => Ok(Typed::read(&call.compute(typed).await?)),
     }
 }
 
@@ -139,7 +139,7 @@ async fn by_device(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 
     let has_native = |dtype| engine.has_native(&NativeOperation::Matmul(MatmulShape::square(2, dtype)));
     let is_own = a.dtype == b.dtype && has_native(a.dtype);
     let (a, b) = if !is_own && has_native(of.dtype) {
-        (plain(engine, &a.widened()).await?, plain(engine, &b.widened()).await?)
+        (plain(call, &a.widened()).await?, plain(call, &b.widened()).await?)
     } else {
         (a.clone(), b.clone())
     };
@@ -164,14 +164,14 @@ async fn split_over_k(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], parts: usize) ->
     let mut order: Vec<usize> = (0..rank - 2).listed();
     order.extend([rank - 1, rank, rank - 2]);
     let reduce = Reduce { fold: Fold::Sum, input: permuted(&products, &order), from: rank };
-    resolve(call.engine, &reduce.input, None).await?;
+    resolve(call.engine, call.schedule, &reduce.input, None).await?;
     reduce.reduce(call).await
 }
 
 impl Matmul {
     async fn product(&self, call: Call<'_>) -> Result<Tensor> {
         let Call { engine, of, .. } = call;
-        let (a, b) = (plain(engine, &self.a).await?, plain(engine, &self.b).await?);
+        let (a, b) = (plain(call, &self.a).await?, plain(call, &self.b).await?);
         let rank = a.shape.len();
         let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
         let batches = product(&a.shape[..rank - 2]);

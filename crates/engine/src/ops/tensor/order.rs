@@ -11,12 +11,11 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, OrderShape};
 use crate::engine::Tensor;
 use crate::error::Result;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::word;
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::Typed;
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::axis_of;
 use crate::ops::host;
@@ -69,14 +68,14 @@ impl Operation for Order {
             let rows = product(shape) / length.max(1);
             let operation = NativeOperation::Order(OrderShape::new([rows, length], input.dtype, self.descending));
             if call.engine.has_native(&operation) {
-                let rows = compute(call.engine, input).await?;
+                let rows = call.compute(input).await?;
                 let like = (input.dtype, &shape[..]);
                 if let Some(sorted) = call.engine.native_async(operation, &[&rows], like, "sort").await? {
                     return call.followed(sorted).await;
                 }
             }
             if length > LONGEST || host::is_wide(input.dtype) || input.dtype.is_packed() {
-                return call.followed(compute(call.engine, &self.by_places()?).await?).await;
+                return call.followed(call.compute(&self.by_places()?).await?).await;
             }
             let input = call.slim(input).await?;
             word(input.count())?;

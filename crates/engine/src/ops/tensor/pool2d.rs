@@ -8,13 +8,12 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, PoolShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::Writer;
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::frame::Frame;
 use crate::tensor::DType;
@@ -48,7 +47,7 @@ impl Operation for Pool2d {
 impl Pool2d {
     async fn pool(&self, call: Call<'_>) -> Result<Tensor> {
         let shape = self.shape;
-        let x = compute(call.engine, &self.input).await?;
+        let x = call.compute(&self.input).await?;
         if x.dtype() == DType::F32 {
             let (operation, like) = (NativeOperation::Pool(shape), (DType::F32, &*call.of.shape));
             if let Some(result) = call.engine.native_async(operation, &[&x], like, "pool2d").await? {

@@ -16,13 +16,12 @@ use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::deferred::Deferred;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{self, Writer, word};
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation, looped};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::frame::Frame;
@@ -168,7 +167,7 @@ impl Reduce {
         let shape = if cut.down_columns { vec![cut.parts, rows] } else { vec![rows, cut.parts] };
         let dtype = if self.fold.finds() { DType::U32 } else { call.of.dtype };
         let partial = Deferred::new(Self { input: this.input.clone(), ..this }, shape, dtype);
-        let partials = this.launch(Call { engine: call.engine, of: &partial, epilogue: None }, &cut, None).await?;
+        let partials = this.launch(Call { of: &partial, epilogue: None, ..call }, &cut, None).await?;
         let read = Typed::read(&partials);
         let second = if cut.down_columns { permuted(&read, &[1, 0]) } else { read };
         if self.fold.finds() {
@@ -205,7 +204,7 @@ impl Reduce {
         if cut.beside && length > SHORT || !call.engine.has_native(&operation) {
             return Ok(None);
         }
-        let elements = compute(call.engine, &input).await?;
+        let elements = call.compute(&input).await?;
         call.engine.native_async(operation, &[&elements], (DType::U32, &call.of.shape), "reduce").await
     }
 

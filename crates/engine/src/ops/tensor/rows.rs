@@ -14,12 +14,11 @@ use crate::backend::native::RowFunction;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::chain;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::node::{Expr, Typed, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::plan::lowered;
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::ops::tune::Machine;
@@ -81,7 +80,7 @@ impl Operation for RowsOf {
             let Rows { name, frame, eps, .. } = &self.rows;
             if let Some(function) = self.rows.function() {
                 let after = call.epilogue.map(|epilogue| (epilogue.typed, epilogue.of));
-                let input = lowered(&self.input);
+                let input = call.schedule.lowered(&self.input);
                 if let Some(rows) = chain::rows(call.engine, function, &input, after, name).await? {
                     return Ok(rows);
                 }

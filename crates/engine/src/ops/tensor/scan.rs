@@ -10,13 +10,13 @@ use crate::backend::native::{Combination, NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{along_last, axis_of, reshaped, sliced};
 use crate::tensor::{DType, Kind};
@@ -51,7 +51,7 @@ impl Scan {
         if !call.engine.has_native(&operation) {
             return Ok(None);
         }
-        let rows = compute(call.engine, input).await?;
+        let rows = call.compute(input).await?;
         call.engine.native_async(operation, &[&rows], (input.dtype, &input.shape), "scan").await
     }
 }
@@ -86,10 +86,10 @@ impl Operation for Scan {
         Box::pin(async move {
             let input = call.slim(&self.input).await?;
             if let Some(scanned) = self.native(call, &input).await? {
-                return compute(call.engine, &reshaped(&Typed::read(&scanned), &call.of.shape)).await;
+                return call.compute(&reshaped(&Typed::read(&scanned), &call.of.shape)).await;
             }
             let scanned = scanned(call.engine, self.by, &input, self.exclusive).await?;
-            compute(call.engine, &reshaped(&scanned, &call.of.shape)).await
+            call.compute(&reshaped(&scanned, &call.of.shape)).await
         })
     }
 }

@@ -14,13 +14,12 @@ use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::Operand;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{self, MOST_TENSORS, Writer, word};
-use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
 use crate::ops::expr::number::{scalar, stored};
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
 use crate::tensor::DType;
@@ -142,8 +141,8 @@ impl Operation for Scatter {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let into = narrowed(call.engine, &self.into, 1).await?;
-            let values = narrowed(call.engine, &self.values, 1).await?;
+            let into = call.narrowed(&self.into, 1).await?;
+            let values = call.narrowed(&self.values, 1).await?;
             let rank = into.shape.len();
             let (rows, length) = (product(&into.shape[..rank - 1]), into.shape[rank - 1]);
             word(into.count())?;
@@ -261,13 +260,13 @@ impl Operation for Directly {
         Box::pin(async move {
             if let Some(operation) = self.operation().filter(|operation| call.engine.has_native(operation)) {
                 let NativeOperation::Scatter(shape) = &operation else {
-                    return compute(call.engine, &self.sorted()).await;
+                    return call.compute(&self.sorted()).await;
                 };
                 let index =
                     if shape.shared { self.index.clone() } else { broadcast_to(&self.index, &self.values.shape) };
-                let into = compute(call.engine, &self.into).await?;
-                let places = compute(call.engine, &index).await?;
-                let values = compute(call.engine, &self.values).await?;
+                let into = call.compute(&self.into).await?;
+                let places = call.compute(&index).await?;
+                let values = call.compute(&self.values).await?;
                 let like = (self.into.dtype, &*call.of.shape);
                 if let Some(result) =
                     call.engine.native_async(operation, &[&into, &places, &values], like, "scatter").await?
@@ -275,7 +274,7 @@ impl Operation for Directly {
                     return Ok(result);
                 }
             }
-            compute(call.engine, &self.sorted()).await
+            call.compute(&self.sorted()).await
         })
     }
 }

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Source, Typed};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::broadcast_to;
 use crate::ops::host;
@@ -41,8 +40,8 @@ impl Operation for SearchSorted {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            let sorted = narrowed(call.engine, &self.sorted, 1).await?;
-            let values = narrowed(call.engine, &self.values, 1).await?;
+            let sorted = call.narrowed(&self.sorted, 1).await?;
+            let values = call.narrowed(&self.values, 1).await?;
             let rank = values.shape.len();
             let (rows, count) = (product(&values.shape[..rank - 1]), values.shape[rank - 1]);
             let length = sorted.shape[rank - 1];

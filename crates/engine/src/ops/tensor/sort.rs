@@ -13,13 +13,12 @@ use crate::backend::native::{NativeOperation, Number, SortShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::expr::deferred::Deferred;
+use crate::ops::expr::digest::Digest;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::family;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::digest::Digest;
 use crate::ops::expr::shape::{contiguous, product};
 use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
 use crate::ops::frame::Frame;
@@ -132,7 +131,7 @@ impl Sort {
         if !call.engine.has_native(&operation) {
             return Ok(None);
         }
-        let rows = compute(call.engine, input).await?;
+        let rows = call.compute(input).await?;
         call.engine.native_async(operation, &[&rows], (DType::U32, &call.of.shape), "sort").await
     }
 }
@@ -234,7 +233,7 @@ impl Operation for Sort {
             if self.keep < length {
                 let mut ranges: Vec<_> = sorted.shape().iter().map(|&side| 0..side).listed();
                 ranges[rank - 1] = 0..self.keep;
-                sorted = compute(call.engine, &sliced(&Typed::read(&sorted), &ranges, &vec![1; ranges.len()])).await?;
+                sorted = call.compute(&sliced(&Typed::read(&sorted), &ranges, &vec![1; ranges.len()])).await?;
             }
             call.followed(sorted).await
         })
