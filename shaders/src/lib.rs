@@ -12,6 +12,9 @@ macro_rules! files {
     };
 }
 
+/// The sum over a workgroup of `LANES` invocations, which the kernel names: `lib/lanes.wgsl`.
+pub const LANES: &str = include_str!("../lib/lanes.wgsl");
+
 /// Functions for textures over buffers of texels: `lib/texture.wgsl`.
 pub const TEXTURE: &str = include_str!("../lib/texture.wgsl");
 

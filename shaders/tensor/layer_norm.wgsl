@@ -1,22 +1,10 @@
 // A workgroup normalises a row: (x - m) / sqrt(mean of (x - m)^2 + eps), m the mean of the row.
-// words[0] = (rows, length of a row, bits of eps). Given: element(row, place) -> f32, store(row, place, value).
+// words[0] = (rows, length of a row, bits of eps). Given: element(row, place) -> f32, lanes_sum, store(row, place, value).
 
 const LANES = 256u;
 
-var<workgroup> lanes: array<f32, LANES>;
-
 fn squared(x: f32) -> f32 {
     return x * x;
-}
-
-fn lanes_sum(lane: u32, value: f32) -> f32 {
-    lanes[lane] = value;
-    workgroupBarrier();
-    for (var stride = LANES / 2u; stride > 0u; stride /= 2u) {
-        if lane < stride { lanes[lane] += lanes[lane + stride]; }
-        workgroupBarrier();
-    }
-    return workgroupUniformLoad(&lanes[0]);
 }
 
 @compute @workgroup_size(LANES)

@@ -1,20 +1,8 @@
 // A workgroup normalises a row, as rms_norm.wgsl does, and reads it once: an invocation holds EACH of its elements, LANES apart. words[0] = (rows, length
 // of a row, bits of eps). A line with a hash sign stands for EACH lines, one for each element. Given: EACH, with LANES enough for the row;
-// element(row, place) -> f32, store(row, place, value).
+// element(row, place) -> f32, lanes_sum, store(row, place, value).
 
 const LANES = 256u;
-
-var<workgroup> lanes: array<f32, LANES>;
-
-fn lanes_sum(lane: u32, value: f32) -> f32 {
-    lanes[lane] = value;
-    workgroupBarrier();
-    for (var stride = LANES / 2u; stride > 0u; stride /= 2u) {
-        if lane < stride { lanes[lane] += lanes[lane + stride]; }
-        workgroupBarrier();
-    }
-    return workgroupUniformLoad(&lanes[0]);
-}
 
 @compute @workgroup_size(LANES)
 fn rms_norm(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {

@@ -1,10 +1,8 @@
 // A workgroup normalises a row: e^(x - m) over its sum, m the greatest x of the row. words[0] = (rows, length of a row).
-// Given: element(row, place) -> f32, float_exp, float_log, float_max, store(row, place, value).
+// Given: element(row, place) -> f32, float_exp, float_log, float_max, lanes, lanes_sum, store(row, place, value).
 
 const LANES = 256u;
 const LOGARITHM = false;
-
-var<workgroup> lanes: array<f32, LANES>;
 
 @compute @workgroup_size(LANES)
 fn softmax(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -39,13 +37,7 @@ fn softmax(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index)
         let place = base + lane;
         if place < length { sum += float_exp(element(row, place) - greatest); }
     }
-    lanes[lane] = sum;
-    workgroupBarrier();
-    for (var stride = LANES / 2u; stride > 0u; stride /= 2u) {
-        if lane < stride { lanes[lane] += lanes[lane + stride]; }
-        workgroupBarrier();
-    }
-    let total = workgroupUniformLoad(&lanes[0]);
+    let total = lanes_sum(lane, sum);
     if LOGARITHM {
         let shift = greatest + float_log(total);
         for (var base = 0u; base < length; base += LANES) {

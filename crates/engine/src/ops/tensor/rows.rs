@@ -29,8 +29,8 @@ use crate::tensor::DType;
 pub(super) struct Rows {
     /// The frame's name.
     pub(super) name: &'static str,
-    /// The frame's text, with that number of invocations for a row. Given: `element(row, place)`, `store(row, place, value)`, `words[0]` = (rows, length of a
-    /// row, bits of eps).
+    /// The frame's text, with that number of invocations for a row. Given: `element(row, place)`, `lanes_sum`, `store(row, place, value)`, `words[0]` = (rows,
+    /// length of a row, bits of eps).
     pub(super) frame: fn(lanes: Option<&str>) -> String,
     /// The same for a row that the registers of that number of invocations hold, with lines to be written out for each element of an invocation.
     pub(super) held: fn(lanes: Option<&str>) -> String,
@@ -106,7 +106,8 @@ impl Operation for RowsOf {
                 None => frame(lanes_for(length, machine)),
             };
             let body = format!(
-                "\nfn store(row: u32, place: u32, value: f32) {{ y[row * words[0].y + place] = {value}; }}\n\n{frame}"
+                "\nfn store(row: u32, place: u32, value: f32) {{ y[row * words[0].y + place] = {value}; }}\n\n{lanes}\n{frame}",
+                lanes = cantus_shaders::LANES,
             );
             let output = call.output(&writer, dtype, name).await?;
             let workgroups = [rows, 1, 1];
