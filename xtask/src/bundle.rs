@@ -164,7 +164,8 @@ esac
         assert_eq!(state("verify-opencl"), "ended with 139");
         assert_eq!(state("verify-cpu"), "right");
         assert_eq!(state("bench-cuda"), "wrong");
-        assert_eq!(state("verify-vulkan"), "missing");
+        assert_eq!(state("verify-vulkan"), "not run: no device");
+        assert_eq!(state("programs-cuda"), "not run: the bundle has no programs in Python");
         assert!(report["verify-cpu"]["devices"].is_array() && report["devices"]["backends"].is_array());
         let page = std::fs::read_to_string(folder.path().join("report/report.md")).unwrap();
         assert!(page.contains("| verify-cuda | stopped after 1 s |") && page.contains("a \"quoted\" line"), "{page}");

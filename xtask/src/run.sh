@@ -75,6 +75,13 @@ part() {
     echo "  $state, $((SECONDS - started)) s"
 }
 
+# without NAME REASON: a line of the report for a part that cannot run here.
+without() {
+    echo "$1" >>"$parts/names.new"
+    printf 'not run: %s\t0\n' "$2" >"$parts/$1.state"
+    echo "$1, not run: $2"
+}
+
 rm -f "$parts/names.new"
 part devices 20 cantus devices -v
 cantus devices --json >"$parts/devices.json" 2>/dev/null </dev/null || rm -f "$parts/devices.json"
@@ -85,8 +92,17 @@ hardware=0
 for backend in cuda hip vulkan wgpu opencl; do
     ! is_hardware $backend || hardware=1
 done
-# The devices that are worth a GPU's minutes.
-counts() { has "$1" && { [ $hardware = 0 ] || is_hardware "$1"; }; }
+# counts PART BACKEND: true for a device that is worth a GPU's minutes.
+counts() {
+    if ! has "$2"; then
+        without "$1-$2" "no device"
+    elif [ $hardware = 1 ] && ! is_hardware "$2"; then
+        without "$1-$2" "the device is software"
+    else
+        return 0
+    fi
+    return 1
+}
 if [ $hardware = 1 ] && [ -d /etc/OpenCL/vendors ]; then
     # The loader sees all drivers but PoCL's.
     mkdir -p "$parts/vendors"
@@ -100,7 +116,7 @@ fi
 recorded=$here/peers/operations-h100.json
 if [ -x "$here/operations" ]; then
     for backend in cuda hip vulkan wgpu opencl; do
-        counts $backend || continue
+        counts rows $backend || continue
         beside=(--beside="$recorded")
         if [ $backend = cuda ] && python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
             export CANTUS_BENCH_PYTHON=python3 CANTUS_BENCH_PEERS=$here/peers
@@ -113,24 +129,30 @@ if [ -x "$here/operations" ]; then
 fi
 [ ! -x "$here/backends" ] || part backends 50 "$here/backends" --json="$parts/backends.json" "" 5
 for backend in cuda hip vulkan wgpu opencl cpu; do
-    [ $backend = cpu ] || counts $backend || continue
-    has $backend || continue
+    [ $backend = cpu ] || counts verify $backend || continue
     part "verify-$backend" 110 cantus verify --backend "$backend" -o "$parts/verify-$backend.json"
 done
 # By the Python package: programs in NumPy's style, beside PyTorch where there is one, and every dtype and shape.
-if [ -d "$here/programs" ] && python3 -c 'import numpy, cantus' 2>>"$parts/packages.log"; then
-    for backend in cuda vulkan; do
-        counts $backend || continue
+reason=
+[ -d "$here/programs" ] || reason="the bundle has no programs in Python"
+[ -n "$reason" ] || reason=$(python3 -c 'import numpy, cantus' 2>&1 | tail -n 1)
+for backend in cuda vulkan; do
+    if [ -n "$reason" ]; then
+        without "programs-$backend" "$reason"
+        without "shapes-$backend" "$reason"
+        continue
+    fi
+    if counts programs $backend; then
         peers=(numpy)
         ! python3 -c 'import torch' 2>/dev/null || peers=(torch)
         peer=cpu
         ! is_hardware cuda || peer=cuda
         part "programs-$backend" 90 env CANTUS_DEVICE=$backend CANTUS_PEER_DEVICE=$peer python3 "$here/programs/run.py" --peers "${peers[@]}" --rounds 2 --runs 2 --json "$parts/programs-$backend.json"
-        part "shapes-$backend" 60 env CANTUS_DEVICE=$backend python3 "$here/programs/shapes.py" --rows 120 --seconds 0.05 --json "$parts/shapes-$backend.json"
-    done
-fi
+    fi
+    ! counts shapes $backend || part "shapes-$backend" 60 env CANTUS_DEVICE=$backend python3 "$here/programs/shapes.py" --rows 120 --seconds 0.05 --json "$parts/shapes-$backend.json"
+done
 for backend in vulkan wgpu; do
-    [ -x "$here/textures" ] && counts $backend || continue
+    [ -x "$here/textures" ] && counts textures $backend || continue
     part "textures-$backend" 40 "$here/textures" --backend=$backend 3
 done
 # The names of wgpu's adapters end with the API.
@@ -158,7 +180,7 @@ failed=0 count=0
         comma=,
         [ $count -lt ${#names[@]} ] || comma=
         IFS=$'\t' read -r state seconds <"$parts/$name.state"
-        [ "$state" = right ] || failed=1
+        [[ "$state" = right || "$state" = "not run: "* ]] || failed=1
         echo "    $(quoted "$name"): { \"state\": $(quoted "$state"), \"seconds\": $seconds }$comma"
     done
     printf '  }'
@@ -181,7 +203,7 @@ failed=0 count=0
     for name in "${names[@]}"; do
         printf '\n## %s\n\n```\n' "$name"
         tail -c 20000 "$parts/$name.log" 2>/dev/null
-        [ "$(cut -f1 "$parts/$name.state")" = right ] || tail -c 4000 "$parts/$name.err" 2>/dev/null
+        grep -q '^\(right\|not run\)' "$parts/$name.state" || tail -c 4000 "$parts/$name.err" 2>/dev/null
         printf '\n```\n'
     done
 } >"$out/report.md.tmp" && mv "$out/report.md.tmp" "$out/report.md"
