@@ -387,8 +387,14 @@ pub enum Op {
     MaskAndNot,
     /// `d &= !m`.
     MaskRemove,
+    /// `d &= !a`.
+    MaskDrop,
+    /// `d &= a`.
+    MaskKeep,
     /// Clears the mask.
     MaskNone,
+    /// What follows may leave out lanes before the first and behind the last one of `m`, until the next such instruction.
+    Narrow,
     Input(Input),
     /// `d = a + lane`.
     Iota,

@@ -56,6 +56,8 @@ impl Op {
             Op::MaskCopy => Shape { m: true, ..plain(Mask, No, No, No) },
             Op::MaskAnd | Op::MaskAndNot => Shape { m: true, ..plain(Mask, Word, No, No) },
             Op::MaskRemove => Shape { m: true, merges: true, effect: true, ..plain(Mask, No, No, No) },
+            Op::MaskDrop | Op::MaskKeep => Shape { merges: true, effect: true, ..plain(Mask, Word, No, No) },
+            Op::Narrow => Shape { m: true, effect: true, ..plain(No, No, No, No) },
             Op::Input(_) => plain(Word, No, No, No),
             Op::Iota => plain(Word, Word, No, No),
             Op::Select => plain(Word, Word, Word, Word),
@@ -161,6 +163,9 @@ impl Op {
             | Op::MaskAnd
             | Op::MaskAndNot
             | Op::MaskRemove
+            | Op::MaskDrop
+            | Op::MaskKeep
+            | Op::Narrow
             | Op::Subgroup(..)
             | Op::Gather(_)
             | Op::Ballot => form::PLAIN,

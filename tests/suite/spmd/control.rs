@@ -351,6 +351,89 @@ fn variables_that_a_loop_carries() {
     )
     .listing();
     assert_eq!(listing.matches("Blend").count(), 2, "{listing}");
+    // Who leaves is taken from the loop's mask at once, z is added up where it stays, and lanes around those that are left are left out.
+    let of_loops = |op: &str| listing.lines().filter(|line| line.split_whitespace().nth(1) == Some(op)).count();
+    assert_eq!(["MaskDrop", "MaskAnd", "MaskRemove", "Narrow"].map(of_loops), [2, 0, 0, 4], "{listing}");
+    // A value that is read elsewhere, too, is computed in its variable.
+    let listing = compile(
+        "@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+            var a = 0.0; var b = f32(id.x); var n = 0.0;
+            for (var k = 0; k < 100; k++) { a = b * b - 2.0; b = a * a; if a + b > 4.0 { break; } n += 1.0; }
+            y[id.x] = n;
+        }",
+    )
+    .listing();
+    assert_eq!(
+        listing.lines().filter(|line| line.contains(" Copy ") && line.contains("form 00000")).count(),
+        0,
+        "{listing}"
+    );
+}
+
+/// Neighbours make about as many rounds, so that whole runs of lanes on either side have left a loop, within which others begin and end.
+#[test]
+fn lanes_around_those_that_are_left() {
+    agree(
+        "loops in loops",
+        "fn least(side: u32, x: u32) -> u32 {
+            for (var k = 0u; k < side / 30u; k++) { if (x + k) % 11u == 3u { return k; } }
+            return side;
+        }
+        fn f(i: u32, x: u32) -> u32 {
+            let side = i % 512u;
+            var total = 1u; var wide = 1lu; var table: array<u32, 8>;
+            let most = select(side / 20u, (511u - side) / 10u, side > 170u);
+            for (var k = 0u; k < most; k++) {
+                total += x; wide = wide * 3lu + u64(k);
+                table[(k + x) % 8u] += total;
+                var inner = 0u;
+                for (var j = 0u; j < (side / 64u + k) % 5u; j++) { inner += j * total; if (inner & 1023u) > 900u { break; } }
+                total ^= inner + least(side, x);
+                if total % 7u == 3u { continue; }
+                if total % 61u == 5u { break; }
+                total += table[k % 8u];
+                loop { inner = inner / 2u + 1u; continuing { break if inner < 3u || inner == 4u; } }
+                total += inner;
+            }
+            return total + table[x % 8u] + u32(wide & 0xfffffffflu);
+        }",
+        |i, x| {
+            let side = i % 512;
+            let least = (0..side / 30).find(|k| (x + k) % 11 == 3).unwrap_or(side);
+            let (mut total, mut wide, mut table) = (1_u32, 1_u64, [0_u32; 8]);
+            let most = if side > 170 { (511 - side) / 10 } else { side / 20 };
+            for k in 0..most {
+                total = total.wrapping_add(x);
+                wide = wide.wrapping_mul(3).wrapping_add(k.into());
+                let place = &mut table[((k + x) % 8) as usize];
+                *place = place.wrapping_add(total);
+                let mut inner = 0_u32;
+                for j in 0..(side / 64 + k) % 5 {
+                    inner = inner.wrapping_add(j.wrapping_mul(total));
+                    if inner & 1023 > 900 {
+                        break;
+                    }
+                }
+                total ^= inner.wrapping_add(least);
+                if total % 7 == 3 {
+                    continue;
+                }
+                if total % 61 == 5 {
+                    break;
+                }
+                total = total.wrapping_add(table[(k % 8) as usize]);
+                loop {
+                    inner = inner / 2 + 1;
+                    if inner < 3 || inner == 4 {
+                        break;
+                    }
+                }
+                total = total.wrapping_add(inner);
+            }
+            total.wrapping_add(table[(x % 8) as usize]).wrapping_add(wide as u32)
+        },
+    );
 }
 
 #[test]

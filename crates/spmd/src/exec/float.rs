@@ -18,11 +18,11 @@ pub(crate) unsafe fn float<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     }
     macro_rules! lanes {
         ($f:path) => {{
-            let n = machine.count(i);
-            // SAFETY: both registers hold `n` lanes.
+            let [first, n] = machine.span(i);
+            // SAFETY: both registers hold `n` lanes, of which `first` is one or their end.
             unsafe {
                 let (d, a) = (machine.target::<f32>(i.d, n), machine.source::<f32>(i.a, n));
-                $f(d.as_mut_ptr(), a.as_ptr(), n)
+                $f(d.as_mut_ptr().add(first), a.as_ptr().add(first), n - first)
             }
         }};
     }

@@ -12,7 +12,7 @@ use super::isa;
 use super::machine::{Batch, Limits, Machine, Resolved, ResolvedRows, padded, run};
 use super::order::Order;
 use super::shared::Shared;
-use crate::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Ids, Rows, Space, Strided};
+use crate::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, FULL, Ids, Rows, Space, Strided};
 use crate::check::Corrupt;
 
 /// The bytes of one binding.
@@ -310,6 +310,8 @@ impl<'a> Plan<'a> {
                 beyond: limits.beyond,
                 n,
                 padded: padded(n),
+                span: Cell::new([0, padded(n)]),
+                narrowed: Cell::new((FULL, 0)),
                 lanes: self.code.lanes as usize,
                 accesses: &accesses,
                 rows: &rows,

@@ -10,6 +10,7 @@
 //! Memory of bindings is shared between threads, and with whoever lent it: it is only ever touched as `shared` says, within the bounds in
 //! [`Resolved`] and aligned for its elements, so that a race in the kernel gives some integer and nothing worse.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -164,6 +165,10 @@ pub(crate) struct Machine<'a> {
     pub n: usize,
     /// `n`, rounded up to the lane step.
     pub padded: usize,
+    /// Lanes from the first to behind the last that take part ([`Op::Narrow`]), multiples of the lane step: the others may keep what they have.
+    pub span: Cell<[usize; 2]>,
+    /// The mask of that, and its number of active lanes.
+    pub narrowed: Cell<(u32, u32)>,
     /// Lanes of a register.
     pub lanes: usize,
     pub accesses: &'a [Resolved],
@@ -181,10 +186,37 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Machine<'_> {
-    /// Lanes an instruction runs over.
+    /// Lanes that an instruction runs over: the first, and the one behind the last.
     #[inline(always)]
-    pub fn count(&self, i: &Instr) -> usize {
-        if i.form & D_UNIFORM != 0 { 1 } else { self.padded }
+    pub fn span(&self, i: &Instr) -> [usize; 2] {
+        if i.form & D_UNIFORM != 0 { [0, 1] } else { self.span.get() }
+    }
+
+    /// Lets what follows leave out lanes around those of `mask`.
+    ///
+    /// # Safety
+    /// `mask` is a mask operand of the checked program.
+    unsafe fn narrow(&self, mask: u32) {
+        const STEP: usize = LANE_STEP as usize;
+        // SAFETY: a mask operand (this function's contract).
+        let active = if mask == FULL { 0 } else { unsafe { self.active_count(mask) } };
+        // From round to round of a loop lanes only leave it.
+        if self.narrowed.replace((mask, active)) == (mask, active) {
+            return;
+        }
+        let mut span = [0, self.padded];
+        // SAFETY: a mask operand (this function's contract), which holds a word for each lane, zeros beyond those in use.
+        let steps = unsafe {
+            match self.active(mask) {
+                Active::Some(_) => self.source::<u32>(mask, self.padded).as_chunks::<STEP>().0,
+                Active::All | Active::None => &[],
+            }
+        };
+        let is_live = |words: &[u32; STEP]| words.iter().fold(0, |any, word| any | word) != 0;
+        if let (Some(first), Some(last)) = (steps.iter().position(is_live), steps.iter().rposition(is_live)) {
+            span = [first * STEP, (last + 1) * STEP];
+        }
+        self.span.set(span);
     }
 
     /// # Safety
@@ -242,11 +274,10 @@ impl Machine<'_> {
     /// `i` is of the checked program that the machine runs, and its operands have the widths of `A` and `D`.
     #[inline(always)]
     pub unsafe fn map<A: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A) -> D) {
-        let n = self.count(i);
+        let [mut lane, n] = self.span(i);
         // SAFETY: `i` is checked: both registers hold `n` elements of these widths (this function's contract).
         unsafe {
             let (d, a) = (self.target::<D>(i.d, n).as_mut_ptr(), self.source::<A>(i.a, n).as_ptr());
-            let mut lane = 0;
             while lane < n {
                 *d.add(lane) = f(*a.add(lane));
                 lane += 1;
@@ -260,12 +291,11 @@ impl Machine<'_> {
     /// `i` is of the checked program that the machine runs, and its operands have the widths of `A`, `B` and `D`.
     #[inline(always)]
     pub unsafe fn zip<A: Copy, B: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A, B) -> D) {
-        let n = self.count(i);
+        let [mut lane, n] = self.span(i);
         // SAFETY: `i` is checked: registers hold `n` elements of these widths, uniform ones 1 (this function's contract).
         unsafe {
             let d = self.target::<D>(i.d, n).as_mut_ptr();
             let (a, b) = (self.source::<A>(i.a, 1).as_ptr(), self.source::<B>(i.b, 1).as_ptr());
-            let mut lane = 0;
             // Plain loops: a third of what iterators are before the optimiser, in 200 copies.
             match i.form & (A_UNIFORM | B_UNIFORM | D_UNIFORM) {
                 A_UNIFORM => {
@@ -298,12 +328,11 @@ impl Machine<'_> {
     /// `i` is of the checked program that the machine runs, and its operands have one word.
     #[inline(always)]
     pub unsafe fn zip_spread(&self, i: &Instr, f: impl Fn(f32, f32, f32) -> f32) {
-        let n = self.count(i);
+        let [mut lane, n] = self.span(i);
         // SAFETY: `i` is checked: registers hold `n` words, uniform ones 1 (this function's contract).
         unsafe {
             let (d, a) = (self.target::<f32>(i.d, n).as_mut_ptr(), self.source::<f32>(i.a, n).as_ptr());
             let (b, c) = (self.source::<f32>(i.b, 1).as_ptr(), self.source::<f32>(i.c, 1).as_ptr());
-            let mut lane = 0;
             match i.form & (B_UNIFORM | C_UNIFORM) {
                 B_UNIFORM => {
                     let b = *b;
@@ -342,13 +371,15 @@ impl Machine<'_> {
     /// `i` is of the checked program that the machine runs, and its operands have the widths of `A`, `B`, `C` and `D`.
     #[inline(always)]
     pub unsafe fn zip3<A: Copy, B: Copy, C: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A, B, C) -> D) {
-        let n = self.count(i);
+        let [mut lane, n] = self.span(i);
         // SAFETY: `i` is checked: all registers hold `n` elements of these widths (this function's contract).
         unsafe {
-            let d = self.target::<D>(i.d, n);
-            let (a, b, c) = (self.source::<A>(i.a, n), self.source::<B>(i.b, n), self.source::<C>(i.c, n));
-            for (((d, a), b), c) in d.iter_mut().zip(a).zip(b).zip(c) {
-                *d = f(*a, *b, *c);
+            let d = self.target::<D>(i.d, n).as_mut_ptr();
+            let (a, b) = (self.source::<A>(i.a, n).as_ptr(), self.source::<B>(i.b, n).as_ptr());
+            let c = self.source::<C>(i.c, n).as_ptr();
+            while lane < n {
+                *d.add(lane) = f(*a.add(lane), *b.add(lane), *c.add(lane));
+                lane += 1;
             }
         }
     }
@@ -390,6 +421,11 @@ pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watc
                 }
                 continue;
             }
+            Op::Narrow => {
+                // SAFETY: a mask of a checked program.
+                unsafe { machine.narrow(i.m) };
+                continue;
+            }
             Op::Copy
             | Op::Copy64
             | Op::Blend
@@ -400,6 +436,8 @@ pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watc
             | Op::MaskAnd
             | Op::MaskAndNot
             | Op::MaskRemove
+            | Op::MaskDrop
+            | Op::MaskKeep
             | Op::Select
             | Op::Select64
             | Op::Iota => table.moves,

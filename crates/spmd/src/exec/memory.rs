@@ -146,27 +146,44 @@ unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
     access: &Resolved,
     convert: impl Fn(M) -> R,
 ) {
-    let n = machine.n;
     let linear = i.form & LINEAR != 0;
+    let [from, to] = machine.span(i);
+    let to = to.min(machine.n);
     // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
     unsafe {
         if !linear && i.form & A_UNIFORM != 0 {
             return load_one(machine, i, access, convert);
         }
-        let d = machine.target::<R>(i.d, n);
+        let d = &mut machine.target::<R>(i.d, to)[from..];
         if access.private {
-            return load_private(machine, i, access, d);
+            return load_private(machine, i, access, from, d);
         }
-        let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
-        match run.and_then(|first| Some((first, within(first, n, access.count)?))) {
+        let places = if linear {
+            Places::From(machine.scalar::<u32>(i.a).wrapping_add(from as u32))
+        } else {
+            Places::Each(&machine.source::<u32>(i.a, to)[from..])
+        };
+        let run = match places {
+            Places::From(first) => Some(first),
+            Places::Each(indices) => run_of(indices),
+        };
+        match run.and_then(|first| Some((first, within(first, d.len(), access.count)?))) {
             Some((first, within)) => {
                 let (d, beyond) = d.split_at_mut(within);
                 load_run::<I, SAME, M, R>(access, first, d, convert);
                 beyond.fill(R::default());
             }
-            None => load_apart::<I, SAME, M, R>(machine, i, access, d, convert),
+            None => load_apart::<I, SAME, M, R>(places, access, d, convert),
         }
     }
+}
+
+/// The elements that lanes load.
+#[derive(Clone, Copy)]
+enum Places<'a> {
+    /// One behind the other.
+    From(u32),
+    Each(&'a [u32]),
 }
 
 /// Loads the element of one index for all lanes.
@@ -197,7 +214,7 @@ unsafe fn load_one<M: Shared, R: Copy + Default>(
         }
         let value =
             if within { convert(M::get(pointer.add(index as usize * stride).cast::<M>())) } else { R::default() };
-        machine.target::<R>(i.d, machine.count(i)).fill(value);
+        machine.target::<R>(i.d, 1).fill(value);
     }
 }
 
@@ -206,12 +223,18 @@ unsafe fn load_one<M: Shared, R: Copy + Default>(
 /// # Safety
 /// As [`load_as`].
 #[inline(always)]
-unsafe fn load_private<R: Copy + Default>(machine: &Machine<'_>, i: &Instr, access: &Resolved, d: &mut [R]) {
+unsafe fn load_private<R: Copy + Default>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    from: usize,
+    d: &mut [R],
+) {
     let (pointer, stride) = (access.pointer, access.stride);
-    // SAFETY: as in `load_as`.
+    // SAFETY: as in `load_as`; `d` begins with the lane `from`.
     unsafe {
-        let indices = machine.source::<u32>(i.a, machine.n);
-        for (lane, (d, index)) in d.iter_mut().zip(indices).enumerate() {
+        let indices = &machine.source::<u32>(i.a, from + d.len())[from..];
+        for (lane, (d, index)) in (from..).zip(d.iter_mut().zip(indices)) {
             *d = if u64::from(*index) < access.count {
                 pointer.add(*index as usize * stride * machine.lanes * 4).cast::<R>().add(lane).read()
             } else {
@@ -254,8 +277,7 @@ unsafe fn load_run<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
 /// As [`load_as`].
 #[inline(always)]
 unsafe fn load_apart<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
-    machine: &Machine<'_>,
-    i: &Instr,
+    places: Places<'_>,
     access: &Resolved,
     d: &mut [R],
     convert: impl Fn(M) -> R,
@@ -270,14 +292,16 @@ unsafe fn load_apart<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
                 R::default()
             }
         };
-        if i.form & LINEAR != 0 {
-            let first = machine.scalar::<u32>(i.a);
-            for (lane, d) in d.iter_mut().enumerate() {
-                *d = element(first.wrapping_add(lane as u32));
+        let indices = match places {
+            Places::From(first) => {
+                for (lane, d) in d.iter_mut().enumerate() {
+                    *d = element(first.wrapping_add(lane as u32));
+                }
+                return;
             }
-            return;
-        }
-        let (blocks, rest) = machine.source::<u32>(i.a, machine.n).as_chunks::<BLOCK>();
+            Places::Each(indices) => indices,
+        };
+        let (blocks, rest) = indices.as_chunks::<BLOCK>();
         let (into, rest_into) = d.as_chunks_mut::<BLOCK>();
         for (d, indices) in into.iter_mut().zip(blocks) {
             let at = |index: u32| pointer.add(index as usize * stride).cast::<M>();

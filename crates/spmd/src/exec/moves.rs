@@ -1,6 +1,8 @@
 //! Lane loops that move values and make masks. `isa` has these loops once for each instruction set. A mask has a word for each lane, all ones or none, and
 //! behind them the number of active lanes, which every loop that makes a mask must keep right: jumps look at that number alone.
 
+use std::ops::{BitAnd, BitXor};
+
 use super::isa::Lanes;
 use super::machine::{Active, Machine};
 use crate::bytecode::{A_UNIFORM, B_UNIFORM, FULL, Instr, Op};
@@ -14,8 +16,8 @@ pub(crate) unsafe fn moves<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         match i.op {
             Op::Copy => copy::<u32>(machine, i),
             Op::Copy64 => copy::<u64>(machine, i),
-            Op::Blend => blend::<u32>(machine, i),
-            Op::Blend64 => blend::<u64>(machine, i),
+            Op::Blend => blend::<u32>(machine, i, |mask| mask),
+            Op::Blend64 => blend::<u64>(machine, i, |mask| u64::from(mask) << 32 | u64::from(mask)),
             Op::Select => select::<u32>(machine, i),
             Op::Select64 => select::<u64>(machine, i),
             Op::Iota => {
@@ -37,35 +39,44 @@ pub(crate) unsafe fn moves<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
 unsafe fn copy<T: Copy>(machine: &Machine<'_>, i: &Instr) {
     // SAFETY: `i` is checked, its operands have the width of `T` (this function's contract), and the form says which are uniform.
     unsafe {
-        let d = machine.target::<T>(i.d, machine.count(i));
+        let [first, n] = machine.span(i);
+        let d = &mut machine.target::<T>(i.d, n)[first..];
         if i.form & A_UNIFORM != 0 {
             d.fill(machine.scalar::<T>(i.a));
         } else {
-            d.copy_from_slice(machine.source::<T>(i.a, d.len()));
+            d.copy_from_slice(&machine.source::<T>(i.a, n)[first..]);
         }
     }
 }
 
+/// By bits: of `if` LLVM makes a choice between two addresses, one lane after the other.
+///
 /// # Safety
 /// `i` is of the checked program that the machine runs, its operands of the width of `T`.
 #[inline(always)]
-unsafe fn blend<T: Copy>(machine: &Machine<'_>, i: &Instr) {
+unsafe fn blend<T>(machine: &Machine<'_>, i: &Instr, wide: impl Fn(u32) -> T)
+where
+    T: Copy + BitAnd<Output = T> + BitXor<Output = T>,
+{
+    let chosen = |old: T, new: T, mask: u32| old ^ ((old ^ new) & wide(mask));
     // SAFETY: `i` is checked, its operands have the width of `T` (this function's contract), and the form says which are uniform.
     unsafe {
         match machine.active(i.m) {
             Active::None => {}
             Active::All => copy::<T>(machine, i),
             Active::Some(mask) => {
-                let d = machine.target::<T>(i.d, mask.len());
+                let [first, n] = machine.span(i);
+                let n = n.min(mask.len());
+                let (d, mask) = (&mut machine.target::<T>(i.d, n)[first..], &mask[first..n]);
                 if i.form & A_UNIFORM != 0 {
                     let a = machine.scalar::<T>(i.a);
                     for (d, m) in d.iter_mut().zip(mask) {
-                        *d = if *m != 0 { a } else { *d };
+                        *d = chosen(*d, a, *m);
                     }
                 } else {
-                    let a = machine.source::<T>(i.a, mask.len());
+                    let a = &machine.source::<T>(i.a, n)[first..];
                     for ((d, a), m) in d.iter_mut().zip(a).zip(mask) {
-                        *d = if *m != 0 { *a } else { *d };
+                        *d = chosen(*d, *a, *m);
                     }
                 }
             }
@@ -77,25 +88,25 @@ unsafe fn blend<T: Copy>(machine: &Machine<'_>, i: &Instr) {
 /// `i` is of the checked program that the machine runs, its operands of the width of `T`.
 #[inline(always)]
 unsafe fn select<T: Copy>(machine: &Machine<'_>, i: &Instr) {
-    let n = machine.count(i);
+    let [first, n] = machine.span(i);
     // SAFETY: `i` is checked, its operands have the width of `T` (this function's contract), and the form says which are uniform.
     unsafe {
-        let (d, c) = (machine.target::<T>(i.d, n), machine.source::<u32>(i.c, n));
+        let (d, c) = (&mut machine.target::<T>(i.d, n)[first..], &machine.source::<u32>(i.c, n)[first..]);
         match i.form & (A_UNIFORM | B_UNIFORM) {
             0 => {
-                let (a, b) = (machine.source::<T>(i.a, n), machine.source::<T>(i.b, n));
+                let (a, b) = (&machine.source::<T>(i.a, n)[first..], &machine.source::<T>(i.b, n)[first..]);
                 for (((d, a), b), c) in d.iter_mut().zip(a).zip(b).zip(c) {
                     *d = if *c != 0 { *a } else { *b };
                 }
             }
             A_UNIFORM => {
-                let (a, b) = (machine.scalar::<T>(i.a), machine.source::<T>(i.b, n));
+                let (a, b) = (machine.scalar::<T>(i.a), &machine.source::<T>(i.b, n)[first..]);
                 for ((d, b), c) in d.iter_mut().zip(b).zip(c) {
                     *d = if *c != 0 { a } else { *b };
                 }
             }
             B_UNIFORM => {
-                let (a, b) = (machine.source::<T>(i.a, n), machine.scalar::<T>(i.b));
+                let (a, b) = (&machine.source::<T>(i.a, n)[first..], machine.scalar::<T>(i.b));
                 for ((d, a), c) in d.iter_mut().zip(a).zip(c) {
                     *d = if *c != 0 { *a } else { b };
                 }
@@ -155,14 +166,21 @@ unsafe fn masks(machine: &Machine<'_>, i: &Instr) {
                 }
                 active
             }
-            Op::MaskRemove => {
-                let m = machine.source::<u32>(i.m, n);
-                let mut active = 0_u32;
-                for (d, m) in d.iter_mut().zip(m) {
-                    *d &= !*m;
-                    active = active.wrapping_add(*d & 1);
+            Op::MaskRemove | Op::MaskDrop | Op::MaskKeep => {
+                let (from, flip) = match i.op {
+                    Op::MaskRemove => (i.m, 0),
+                    Op::MaskDrop => (i.a, 0),
+                    _ => (i.a, u32::MAX),
+                };
+                let [first, behind] = machine.span(i);
+                let behind = behind.min(n);
+                let mut left = 0_u32;
+                for (d, a) in d[first..behind].iter_mut().zip(&machine.source::<u32>(from, behind)[first..]) {
+                    let leaves = *d & (*a ^ flip);
+                    *d ^= leaves;
+                    left = left.wrapping_add(leaves & 1);
                 }
-                active
+                count[0].wrapping_sub(left)
             }
             _ => 0,
         };

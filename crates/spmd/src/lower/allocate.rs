@@ -16,7 +16,7 @@ pub(crate) fn code(mut builder: Builder, bindings: &[BindingInfo], batching: Bat
     let mut pass = Pass::new(builder);
     pass.dead = dead;
     pass.drop_copies();
-    pass.write_through();
+    pass.write_through(true);
     pass.drop_dead();
     pass.place(batching, lanes)
 }
@@ -26,7 +26,7 @@ pub(crate) fn code(mut builder: Builder, bindings: &[BindingInfo], batching: Bat
 pub(crate) fn improve(builder: Builder) -> Builder {
     let mut pass = Pass::new(builder);
     pass.drop_copies();
-    pass.write_through();
+    pass.write_through(false);
     pass.drop_dead();
     let moved = pass.moved();
     let Pass { mut builder, dead, .. } = pass;
@@ -184,8 +184,8 @@ impl Pass {
         }
     }
 
-    /// Computes a value directly in a variable if it would only be moved there.
-    fn write_through(&mut self) {
+    /// Computes a value directly in a variable if it would only be moved there; with `reads` also one that is read elsewhere, while the variable keeps it.
+    fn write_through(&mut self, reads: bool) {
         let positions = self.positions();
         for position in 0..self.builder.instructions.len() {
             let i = self.builder.instructions[position];
@@ -195,11 +195,20 @@ impl Pass {
             let (variable, value) = (i.d, i.a);
             let info = |register: Register| self.builder.registers[register as usize];
             let same = info(variable).class == info(value).class && !info(value).variable;
-            let single = positions.uses[value as usize].len() == 1 && positions.definitions[value as usize].len() == 1;
-            if !same || !single || !info(variable).variable {
+            let uses = &positions.uses[value as usize];
+            let (1, [origin]) = (if reads { 1 } else { uses.len() }, positions.definitions[value as usize].as_slice())
+            else {
+                continue;
+            };
+            let origin = *origin as usize;
+            let last = uses.iter().copied().max().unwrap_or(0) as usize;
+            let is_kept = (position + 1..=last).all(|behind| {
+                let writes = !self.dead[behind] && self.target(&self.builder.instructions[behind]) == Some(variable);
+                !self.targets[behind] && !writes
+            });
+            if !same || !is_kept || origin >= position || !info(variable).variable {
                 continue;
             }
-            let origin = positions.definitions[value as usize][0] as usize;
             // Nothing in between may read or write the variable, or be jumped to or away from.
             let undisturbed = (origin..position).all(|between| {
                 if between > origin && self.targets[between] {
@@ -214,6 +223,15 @@ impl Pass {
             if undisturbed && !self.targets[position] {
                 self.builder.instructions[origin].d = variable;
                 self.dead[position] = true;
+                for place in uses.iter().map(|place| *place as usize).filter(|place| *place != position) {
+                    let i = &mut self.builder.instructions[place];
+                    let shape = i.op.shape(&self.builder.accesses, i.x);
+                    for (width, field) in [(shape.a, &mut i.a), (shape.b, &mut i.b), (shape.c, &mut i.c)] {
+                        if width != Width::None && *field == value {
+                            *field = variable;
+                        }
+                    }
+                }
             }
         }
     }

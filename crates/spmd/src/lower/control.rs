@@ -4,8 +4,10 @@
 //! from all masks between here and the construct they leave; where a mask runs empty, a jump skips to the end of the
 //! scope that owns it. Where no mask lies in between, leaving is a plain jump.
 
+use naga::Statement;
+
 use super::super::bytecode::{FULL, Op};
-use super::builder::{Class, Label, Register};
+use super::builder::{Class, Label, Operand, Register};
 use super::{Fact, Lowering};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +127,27 @@ impl Lowering<'_, '_> {
         }
         self.diverge(index);
         self.remove_lanes(index);
+    }
+
+    /// `if condition { break; }` and the like where one mask says who is left: takes lanes from it without a mask of the branch's own. False if it is
+    /// not so.
+    pub(super) fn leave_where(&mut self, statement: &Statement, op: Op, condition: Operand) -> bool {
+        let (kinds, behind): (&[ScopeKind], usize) = match statement {
+            Statement::Break => (&[ScopeKind::Loop, ScopeKind::Switch], 0),
+            Statement::Continue => (&[ScopeKind::Loop], 1),
+            Statement::Return { value: None } => (&[ScopeKind::Function], 0),
+            _ => return false,
+        };
+        let Some(index) = self.innermost(|kind| kinds.contains(&kind)) else { return false };
+        self.diverge(index);
+        let mut masked = self.scopes.iter_mut().skip(index + behind).filter(|scope| scope.mask.is_some());
+        let (Some(scope), None, false) = (masked.next(), masked.next(), self.is_ahead) else { return false };
+        scope.reduced = true;
+        if let Some(mask) = scope.mask {
+            self.builder.mask(op, mask, FULL, Some(condition));
+        }
+        self.skip_if_empty();
+        true
     }
 
     /// Lanes leave the construct at different times.

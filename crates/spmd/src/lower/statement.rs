@@ -3,8 +3,8 @@
 
 use naga::{AtomicFunction, Block, Expression, Handle, Statement, SwitchCase, SwitchValue};
 
-use super::super::bytecode::{Atomic, FULL, Op};
-use super::builder::{Label, Operand};
+use super::super::bytecode::{Atomic, FULL, NONE, Op};
+use super::builder::{Label, Operand, Register};
 use super::control::{Scope, ScopeKind};
 use super::{Fact, Lowering, Result, Value, survey};
 use cantus_base::listed::Listed;
@@ -77,9 +77,27 @@ impl<'m> Lowering<'m, '_> {
         Ok(false)
     }
 
+    /// Lets the executor leave out lanes around those of a mask: of a row of pixels, the last rounds of a loop keep few.
+    fn narrow_to(&mut self, mask: Register) {
+        if !self.is_ahead {
+            self.builder.mask(Op::Narrow, NONE, mask, None);
+        }
+    }
+
     fn lower_if(&mut self, condition: Handle<Expression>, accept: &'m Block, reject: &'m Block) -> Result<bool> {
         let condition = self.scalar(condition)?;
         if !self.builder.is_uniform(condition) && self.lower_choice(condition, accept, reject)? {
+            return Ok(false);
+        }
+        let left = match (&accept[..], &reject[..]) {
+            ([statement], []) => Some((statement, Op::MaskDrop)),
+            ([], [statement]) => Some((statement, Op::MaskKeep)),
+            _ => None,
+        };
+        if let Some((statement, op)) = left
+            && !self.builder.is_uniform(condition)
+            && self.leave_where(statement, op, condition)
+        {
             return Ok(false);
         }
         let end = self.builder.label();
@@ -183,6 +201,9 @@ impl<'m> Lowering<'m, '_> {
         });
         let carried = self.carry(body)?;
         self.builder.place(top);
+        if let Some(live) = live {
+            self.narrow_to(live);
+        }
         let rests = live.filter(|_| crate::flow::continues(body));
         if let Some(live) = rests {
             // Lanes that continue rest until the others come to the end of the body.
@@ -223,6 +244,11 @@ impl<'m> Lowering<'m, '_> {
         }
         self.builder.place(exit);
         self.scopes.pop();
+        if live.is_some() {
+            let around =
+                self.scopes.iter().rev().find_map(|scope| scope.mask.filter(|_| scope.kind == ScopeKind::Loop));
+            self.narrow_to(around.unwrap_or(FULL));
+        }
         for (variable, depth) in carried {
             self.variables[variable].depth = depth;
         }
