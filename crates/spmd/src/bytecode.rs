@@ -408,6 +408,8 @@ pub enum Op {
     Fma,
     /// `d = a * b + c`, rounded twice.
     MulAdd,
+    /// `d = a * b - c`, rounded twice.
+    MulSub,
     Fma64,
     Int(Int),
     Int2(Int2),

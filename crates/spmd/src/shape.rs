@@ -64,7 +64,9 @@ impl Op {
             Op::Select64 => plain(Wide, Wide, Wide, Word),
             Op::Float(_) | Op::Int(_) => plain(Word, Word, No, No),
             Op::Float2(_) | Op::FloatCompare(_) | Op::Int2(_) | Op::IntCompare(_) => plain(Word, Word, Word, No),
-            Op::Fma | Op::MulAdd | Op::ExtractSigned | Op::ExtractUnsigned => plain(Word, Word, Word, Word),
+            Op::Fma | Op::MulAdd | Op::MulSub | Op::ExtractSigned | Op::ExtractUnsigned => {
+                plain(Word, Word, Word, Word)
+            }
             Op::Fma64 => plain(Wide, Wide, Wide, Wide),
             Op::Wide(_) => plain(Wide, Wide, No, No),
             Op::Double(Float::Exponent) => plain(Word, Wide, No, No),
@@ -184,7 +186,7 @@ impl Op {
             | Op::Double2(_)
             | Op::DoubleCompare(_) => form::BINARY,
             Op::Fma | Op::Fma64 | Op::ExtractSigned | Op::ExtractUnsigned => form::TERNARY,
-            Op::MulAdd => form::MUL_ADD,
+            Op::MulAdd | Op::MulSub => form::MUL_ADD,
             Op::Texel => form::TEXEL,
             Op::Select | Op::Select64 => form::SELECT,
             Op::Load if private() => form::PRIVATE_LOAD,

@@ -116,23 +116,25 @@ fn a_sum_of_products_is_rounded_twice() {
     let text = "
         @group(0) @binding(0) var<storage> x: array<f32>;
         @group(0) @binding(1) var<uniform> k: vec4f;
-        @group(0) @binding(2) var<storage, read_write> result: array<vec4f>;
+        @group(0) @binding(2) var<storage, read_write> result: array<array<f32, 7>>;
         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
             let a = x[id.x];
             let b = x[id.x + 1u];
             let c = x[id.x + 2u];
-            result[id.x] = vec4f(a * b + c, c + k.x * a, b * a + k.y, k.z * b + k.w);
+            result[id.x] = array(a * b + c, c + k.x * a, b * a + k.y, k.z * b + k.w, a * c - b, k.w * a - c, b * k.y - k.z);
         }";
     let listing = compile(text).listing();
-    assert!(listing.contains("MulAdd"), "{listing}");
+    assert_eq!(["MulAdd", "MulSub"].map(|op| listing.matches(op).count()), [2 * 4, 2 * 3], "{listing}");
     let x: Vec<f32> = (0..258).map(|i| (i as f32 * 0.731).sin() * 1.37 + 1e-3).collect();
     let k = [0.3_f32, -1.7, 0.9, 2.1];
-    let found = Run::new(text).buffer(&x).buffer(&k).zeros(256 * 16).dispatch([4, 1, 1]).read::<f32>(2);
+    let found = Run::new(text).buffer(&x).buffer(&k).zeros(256 * 28).dispatch([4, 1, 1]).read::<f32>(2);
     for place in 0..256 {
         let (a, b, c) = (x[place], x[place + 1], x[place + 2]);
-        let expected = [a * b + c, c + k[0] * a, b * a + k[1], k[2] * b + k[3]];
-        for (part, expected) in expected.into_iter().enumerate() {
-            assert_eq!(found[place * 4 + part].to_bits(), expected.to_bits(), "{place}, {part}");
+        let sums = [a * b + c, c + k[0] * a, b * a + k[1], k[2] * b + k[3]];
+        let differences = [a * c - b, k[3] * a - c, b * k[1] - k[2]];
+        let expected = sums.into_iter().chain(differences);
+        for (part, expected) in expected.enumerate() {
+            assert_eq!(found[place * 7 + part].to_bits(), expected.to_bits(), "{place}, {part}");
         }
     }
 }

@@ -98,6 +98,8 @@ pub(crate) unsafe fn float2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Fma => unsafe { machine.zip3::<f32, f32, f32, f32>(i, lane::fma::<I>) },
         // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
         Op::MulAdd => unsafe { machine.zip_spread(i, |a, b, c| a * b + c) },
+        // SAFETY: `i` is checked (this function's contract), and all its operands have one word.
+        Op::MulSub => unsafe { machine.zip_spread(i, |a, b, c| a * b - c) },
         _ => {}
     }
 }

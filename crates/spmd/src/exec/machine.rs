@@ -442,7 +442,7 @@ pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watc
             | Op::Select64
             | Op::Iota => table.moves,
             Op::Float(_) => table.float,
-            Op::Float2(_) | Op::FloatCompare(_) | Op::Fma | Op::MulAdd => table.float2,
+            Op::Float2(_) | Op::FloatCompare(_) | Op::Fma | Op::MulAdd | Op::MulSub => table.float2,
             Op::Int(_) | Op::ExtractSigned | Op::ExtractUnsigned => table.int,
             Op::Int2(_) | Op::IntCompare(_) => table.int2,
             Op::Wide(_) => table.wide,

@@ -7,7 +7,7 @@
 //! - **Texels.** The library of textures (`shaders/lib/texture.wgsl`) compares coordinates with a size, multiplies and adds up an index, loads, and
 //!   selects zero outside; then it takes each channel from the word. A load of that shape is one instruction ([`Op::Texel`]), a channel of
 //!   8 bits another ([`Convert::Unorm8`]), and so is a channel to be stored. The shape is what counts, not the name of a function.
-//! - **Products** that are only added to something are rounded there ([`Op::MulAdd`]).
+//! - **Products** that are only added to something, or from which something is taken, are rounded there ([`Op::MulAdd`], [`Op::MulSub`]).
 
 use rustc_hash::FxHashMap;
 
@@ -185,6 +185,7 @@ impl<'a> Fuse<'a> {
             let i = self.builder.instructions[position];
             let new = match i.op {
                 Op::Float2(Float2::Add) => self.decoded(&i).or_else(|| self.mul_add(&i, &uses)),
+                Op::Float2(Float2::Sub) => self.multiplied(Op::MulSub, i.a, i.b, &i, &uses),
                 Op::Int2(Int2::ShiftLeft) => self.encoded(&i),
                 Op::Select => self.texel(position, &i),
                 _ => None,
@@ -273,25 +274,28 @@ impl<'a> Fuse<'a> {
     // Products.
 
     fn mul_add(&self, i: &Instr, uses: &[u32]) -> Option<Instr> {
-        for (product, addend) in [(i.b, i.a), (i.a, i.b)] {
-            let Some((mut a, mut b)) = self.operands(product, Op::Float2(Float2::Mul)) else { continue };
-            if self.class(a) == Class::Uniform {
-                (a, b) = (b, a);
-            }
-            let is_only_added = uses[product as usize] == 1 && product != addend;
-            let are_settled = [a, b, addend].iter().all(|&register| self.is_settled(register));
-            if self.class(a) != Class::Vector || !is_only_added || !are_settled {
-                continue;
-            }
-            let mut form = 0;
-            for (register, bit) in [(b, B_UNIFORM), (addend, C_UNIFORM)] {
-                if self.class(register) == Class::Uniform {
-                    form |= bit;
-                }
-            }
-            return Some(Instr { op: Op::MulAdd, form, a, b, c: addend, ..*i });
+        let sum = |product, addend| self.multiplied(Op::MulAdd, product, addend, i, uses);
+        sum(i.b, i.a).or_else(|| sum(i.a, i.b))
+    }
+
+    /// An operation on the factors of a product that nothing else reads, and on what is added to it.
+    fn multiplied(&self, op: Op, product: Register, addend: Register, i: &Instr, uses: &[u32]) -> Option<Instr> {
+        let (mut a, mut b) = self.operands(product, Op::Float2(Float2::Mul))?;
+        if self.class(a) == Class::Uniform {
+            (a, b) = (b, a);
         }
-        None
+        let is_only_added = uses[product as usize] == 1 && product != addend;
+        let are_settled = [a, b, addend].iter().all(|&register| self.is_settled(register));
+        if self.class(a) != Class::Vector || !is_only_added || !are_settled {
+            return None;
+        }
+        let mut form = 0;
+        for (register, bit) in [(b, B_UNIFORM), (addend, C_UNIFORM)] {
+            if self.class(register) == Class::Uniform {
+                form |= bit;
+            }
+        }
+        Some(Instr { op, form, a, b, c: addend, ..*i })
     }
 
     // Texels.
