@@ -27,6 +27,8 @@
 //! # What is surprising
 //! - Barriers do nothing here: every lane is past what comes before.
 //! - Masks exist only inside divergent control flow. The usual bounds check at the start of a kernel costs nothing on full batches.
+//! - In a divergent loop, lane loops run from the first lane that is left to the last (`Op::Narrow`, `Machine::span`), by steps of 32. Registers of the lanes
+//!   around keep what they have: only masked stores are seen behind the loop.
 //! - A subgroup is 32 consecutive invocations, whatever the processor.
 //! - Registers are limited to 256 MiB for a thread and 1 GiB for a launch: fewer threads run where that is not enough for all.
 //!

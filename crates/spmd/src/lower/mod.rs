@@ -41,7 +41,7 @@
 //! condition is not, because `id.x` differs between lanes, so lanes leave the loop at different times: `Divergent(loop)`. What follows in its body is
 //! under a mask, so the store to `s` finds `Varying`. `i` is read by the loop alone (`survey::carried`): lanes that have left it may get any `i`, so its
 //! store needs no mask, and it stays uniform. The second attempt starts with a mask for the loop and a vector register for `s`, finds nothing new, and is
-//! allocated. A jump leaves the loop when its mask is empty.
+//! allocated. A jump leaves the loop when its mask is empty. `break` in an `if` of its own takes lanes from that mask at once (`MaskDrop`).
 
 mod allocate;
 mod arithmetic;
