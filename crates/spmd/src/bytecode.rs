@@ -393,7 +393,7 @@ pub enum Op {
     MaskKeep,
     /// Clears the mask.
     MaskNone,
-    /// What follows may leave out lanes before the first and behind the last one of `m`, until the next such instruction.
+    /// Lets what follows leave out lanes before the first and behind the last one of `m`, until the next such instruction.
     Narrow,
     Input(Input),
     /// `d = a + lane`.

@@ -181,7 +181,7 @@ unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
 /// The elements that lanes load.
 #[derive(Clone, Copy)]
 enum Places<'a> {
-    /// One behind the other.
+    /// Neighbours, from this one on.
     From(u32),
     Each(&'a [u32]),
 }
