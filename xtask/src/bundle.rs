@@ -191,8 +191,9 @@ esac
             let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
             (output.status.code(), report["parts"]["verify-vulkan"]["state"].as_str().unwrap().to_owned())
         };
-        assert_eq!(state(), (Some(1), "stopped after 1 s".to_owned()));
-        assert_eq!(state(), (Some(0), "right".to_owned()));
+        let cache = folder.path().join("report/parts/cache");
+        assert_eq!((state(), cache.exists()), ((Some(1), "stopped after 1 s".to_owned()), true));
+        assert_eq!((state(), cache.exists()), ((Some(0), "right".to_owned()), false));
         let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
         let count = |call: &str| calls.lines().filter(|line| line.starts_with(call)).count();
         assert_eq!((count("verify --backend vulkan"), count("verify --backend cpu"), count("devices -v")), (2, 1, 1));
