@@ -63,12 +63,21 @@ impl Digest {
     }
 }
 
+/// Returns the halves of a product, folded.
+#[inline]
+fn folded(word: u64, factor: u64) -> u64 {
+    let product = u128::from(word) * u128::from(factor);
+    (product as u64) ^ (product >> 64) as u64
+}
+
 impl Hasher for Digest {
     fn write(&mut self, bytes: &[u8]) {
         self.write_usize(bytes.len());
-        for chunk in bytes.chunks(8) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.write_u64(u64::from_ne_bytes(*word)));
+        if !rest.is_empty() {
             let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
+            word[..rest.len()].copy_from_slice(rest);
             self.write_u64(u64::from_ne_bytes(word));
         }
     }
@@ -81,11 +90,10 @@ impl Hasher for Digest {
         self.write_u64(value.into());
     }
 
+    #[inline]
     fn write_u64(&mut self, word: u64) {
-        for (sum, factor) in self.sums.iter_mut().zip(self.factors) {
-            let product = u128::from(*sum ^ word) * u128::from(factor);
-            *sum = (product as u64) ^ (product >> 64) as u64;
-        }
+        let ([a, b], [x, y]) = (self.sums, self.factors);
+        self.sums = [folded(a ^ word, x), folded(b ^ word, y)];
         self.words += 1;
     }
 
