@@ -13,7 +13,7 @@ use crate::spmd;
 use cantus_base::fnv::fnv;
 
 /// Version of the format; another version is refused.
-pub const PREPARED_VERSION: u32 = 4;
+pub const PREPARED_VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"cantus\0k";
 

@@ -387,14 +387,8 @@ pub enum Op {
     MaskAndNot,
     /// `d &= !m`.
     MaskRemove,
-    /// `d &= !a`.
-    MaskDrop,
-    /// `d &= a`.
-    MaskKeep,
     /// Clears the mask.
     MaskNone,
-    /// Lets what follows leave out lanes before the first and behind the last one of `m`, until the next such instruction.
-    Narrow,
     Input(Input),
     /// `d = a + lane`.
     Iota,
@@ -408,8 +402,6 @@ pub enum Op {
     Fma,
     /// `d = a * b + c`, rounded twice.
     MulAdd,
-    /// `d = a * b - c`, rounded twice.
-    MulSub,
     Fma64,
     Int(Int),
     Int2(Int2),
@@ -438,6 +430,14 @@ pub enum Op {
     Gather(Gather),
     /// Votes of lanes: bits of the subgroup.
     Ballot,
+    /// `d &= !a`.
+    MaskDrop,
+    /// `d &= a`.
+    MaskKeep,
+    /// Lets what follows leave out lanes before the first and behind the last one of `m`, until the next such instruction.
+    Narrow,
+    /// `d = a * b - c`, rounded twice.
+    MulSub,
 }
 
 /// One operand, f32 or f64.
