@@ -570,6 +570,22 @@ fn nan_infinity_and_negative_zero_are_kept() {
     }
 }
 
+/// A rotation by nothing changes nothing.
+#[test]
+fn functions_are_exact_at_zero() {
+    for engine in by_turns() {
+        let values = [0.0_f32, -0.0, 3e-5, -3e-5];
+        let x = Expr::from(&engine.tensor(&values).unwrap());
+        let read = |expr: Expr| expr.eval().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(read(x.cos()), [1.0; 4], "cosine on {}", name(engine));
+        assert_eq!(read(x.sin()), values, "sine on {}", name(engine));
+        assert_eq!(read(x.tan()), values, "tangent on {}", name(engine));
+        for (what, expr, zero) in [("exp", x.exp(), 1.0), ("cosh", x.cosh(), 1.0), ("tanh", x.tanh(), 0.0)] {
+            assert_eq!(read(expr)[..2], [zero; 2], "{what} on {}", name(engine));
+        }
+    }
+}
+
 #[test]
 fn powers_follow_numpy() {
     let cases = [(-2.0_f32, 3.0_f32), (-2.0, 2.0), (2.0, 0.5), (0.0, 2.0), (9.0, -0.5), (-8.0, 0.5), (1.5, 20.0)];
