@@ -25,7 +25,7 @@ fn float_sin(x: f32) -> f32 {
 
 
 fn float_cos(x: f32) -> f32 {
-    if abs(x) <= 10000.0 { return accurate_cos(x); }
+    if abs(x) <= 10000.0 { return select(accurate_cos(x), 1.0, abs(x) < 1e-4); }
     return float_sin_far(abs(x), 0x40000000u);
 }
 
