@@ -242,6 +242,8 @@ const RMS_NORM: &str = concat!(
      @group(0) @binding(2) var<storage, read_write> y: array<f32>;
      fn element(row: u32, place: u32) -> f32 { return x0[row * words[0].y + place]; }
      fn store(row: u32, place: u32, value: f32) { y[row * words[0].y + place] = value; }\n",
+    include_str!("../../shaders/lib/lanes.wgsl"),
+    "\n",
     include_str!("../../shaders/tensor/rms_norm.wgsl")
 );
 
