@@ -434,6 +434,13 @@ fn lanes_around_those_that_are_left() {
             total.wrapping_add(table[(x % 8) as usize]).wrapping_add(wide as u32)
         },
     );
+    // The last lanes leave the loop and the function together; behind it all of them go on.
+    agree(
+        "all return from within a loop",
+        "fn inverse(v: u32) -> u32 { var n = 0u; loop { if (n * 7u) % 13u == v % 13u { return n; } n += 1u; } return 0u; }
+        fn f(i: u32, x: u32) -> u32 { return inverse(x) * 2u + i; }",
+        |i, x| (0..13).find(|n| n * 7 % 13 == x % 13).unwrap_or(0) * 2 + i,
+    );
 }
 
 #[test]
