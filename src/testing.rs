@@ -35,6 +35,12 @@ pub fn evaluate_twice(engine: &crate::Engine) {
     crate::ops::evaluate_twice(engine);
 }
 
+/// Plans the engine's evaluations as for a discrete GPU from now on.
+#[cfg(feature = "wgsl")]
+pub fn plan_as_gpu(engine: &crate::Engine) {
+    crate::ops::plan_as_gpu(engine);
+}
+
 /// Returns the values of overrides as a compiled form takes them.
 ///
 /// # Errors

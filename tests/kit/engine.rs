@@ -22,6 +22,12 @@ pub fn engines() -> &'static [Engine] {
         if crate::turn::turn().is_multiple_of(2) || crate::turn::everything() {
             engines.iter().for_each(cantus::testing::evaluate_twice);
         }
+        // One device, another one with each turn, computes what a discrete GPU would: fewer and larger kernels, which drivers compile for longer.
+        let others = engines.iter().filter(|engine| engine.selected().device.backend != "cpu");
+        let turn = usize::try_from(crate::turn::turn()).unwrap_or_default();
+        if let Some(one) = others.clone().nth(turn % others.count().max(1)).filter(|_| !crate::turn::quick()) {
+            cantus::testing::plan_as_gpu(one);
+        }
         let required = std::env::var("CANTUS_REQUIRE_ADAPTER").is_ok();
         assert!(
             !required || engines.len() > 1,

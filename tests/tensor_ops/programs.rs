@@ -363,6 +363,55 @@ fn rounds_of_choices_take_a_few_kernels() {
     }
 }
 
+/// What a discrete GPU computes: several steps of a loop in one kernel, whose reads are views of views. Both programs have whole numbers.
+#[test]
+fn a_gpus_kernels_take_several_steps() {
+    const PLACES: usize = 30;
+    for engine in by_turns() {
+        let device = &engine.selected().device;
+        let builder = Engine::builder().backend(&device.backend).device(device.index);
+        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        cantus::testing::plan_as_gpu(&engine);
+        let ran = || engine.metrics().iter().map(|row| row.count).sum::<u64>();
+        let mut numbers = Numbers::new(30);
+
+        // All shortest ways: by way of each place in turn.
+        let mut known: Vec<f32> = (0..PLACES * PLACES).map(|_| 1.0 + numbers.below(1000) as f32).collect();
+        let mut ways = engine.tensor_from(&known, &[PLACES, PLACES]).unwrap().expr();
+        for k in 0..PLACES {
+            ways = ways.minimum(&(ways.slice(&[0..PLACES, k..k + 1]) + ways.slice(&[k..k + 1, 0..PLACES])));
+            let before = known.clone();
+            for (place, way) in known.iter_mut().enumerate() {
+                let (from, to) = (place / PLACES, place % PLACES);
+                *way = way.min(before[from * PLACES + k] + before[k * PLACES + to]);
+            }
+        }
+        let before = ran();
+        assert_eq!(ways.eval().unwrap().to_vec::<f32>().unwrap(), known, "{}", name(&engine));
+        let kernels = ran() - before;
+        assert!(kernels <= PLACES as u64 / 2, "{}: {kernels} kernels for {PLACES} steps", name(&engine));
+
+        // Conway's game on a torus.
+        let (rows, columns) = (13, 18);
+        let mut known: Vec<u8> = (0..rows * columns).map(|_| u8::from(numbers.below(3) == 0)).collect();
+        let mut world = engine.tensor_from(&known, &[rows, columns]).unwrap().expr();
+        for _ in 0..12 {
+            let around = |of: &Expr, axis| of + of.roll(&[1], &[axis]) + of.roll(&[-1], &[axis]);
+            let count = around(&around(&world, 0), 1) - &world;
+            let stays = world.equal(1).logical_and(&count.equal(2));
+            world = count.equal(3).logical_or(&stays).cast(DType::U8);
+            let before = known.clone();
+            for (place, cell) in known.iter_mut().enumerate() {
+                let (row, column) = (place / columns + rows, place % columns + columns);
+                let beside = (0..9).filter(|&at| at != 4).map(|at| (row + at / 3 - 1, column + at % 3 - 1));
+                let count: u8 = beside.map(|(row, column)| before[row % rows * columns + column % columns]).sum();
+                *cell = u8::from(count == 3 || before[place] == 1 && count == 2);
+            }
+        }
+        assert_eq!(world.eval().unwrap().to_vec::<u8>().unwrap(), known, "{}", name(&engine));
+    }
+}
+
 /// An expression is of its tensors as they were when it was recorded, whatever overwrites them: the host, a kernel, the replay of a graph. What was
 /// computed of it stays so too when its own tensor is overwritten.
 #[test]

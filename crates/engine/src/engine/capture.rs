@@ -31,6 +31,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{self, Inside};
+use super::lives::{Life, homes};
 use super::memory_state::MemoryState;
 use super::slot::{Effect, Size};
 use super::tensor::{Inner, Tensor};
@@ -471,43 +472,37 @@ fn buffers(command: &mut Command) -> Vec<&mut Arc<dyn Buffer>> {
 /// nothing outside of the commands refers to it.
 fn share_memory(commands: &mut [Command], scratch: Vec<Arc<dyn Buffer>>) -> u64 {
     let address = |buffer: &Arc<dyn Buffer>| Arc::as_ptr(buffer).cast::<()>();
-    let mut lives: HashMap<*const (), (usize, usize, usize)> = HashMap::new();
+    let mut uses: HashMap<*const (), (Life, usize)> = HashMap::new();
     for (at, command) in commands.iter_mut().enumerate() {
         for buffer in buffers(command) {
-            let life = lives.entry(address(buffer)).or_insert((at, at, 0));
-            (life.1, life.2) = (at, life.2 + 1);
+            let life = Life { first: at, last: at, bytes: buffer.bytes() };
+            let (life, count) = uses.entry(address(buffer)).or_insert((life, 0));
+            (life.last, *count) = (at, *count + 1);
         }
     }
     // A tensor that is still alive holds its buffer once more than the commands and this list do.
-    let inner: Vec<Arc<dyn Buffer>> = scratch
-        .into_iter()
-        .filter(|buffer| lives.get(&address(buffer)).is_some_and(|life| Arc::strong_count(buffer) == life.2 + 1))
-        .listed();
-    let mut free: Vec<Arc<dyn Buffer>> = Vec::new();
-    let mut homes: HashMap<*const (), Arc<dyn Buffer>> = HashMap::new();
-    let mut kept: Vec<Arc<dyn Buffer>> = Vec::new();
-    for (at, command) in commands.iter_mut().enumerate() {
-        let mut ending = Vec::new();
+    let life = |buffer: Arc<dyn Buffer>| {
+        let &(life, count) = uses.get(&address(&buffer))?;
+        (Arc::strong_count(&buffer) == count + 1).then_some((life, buffer))
+    };
+    let mut inner: Vec<(Life, Arc<dyn Buffer>)> = scratch.into_iter().filter_map(life).listed();
+    inner.sort_by_key(|(life, _)| life.first);
+    let homes = homes(&inner.iter().map(|(life, _)| *life).listed());
+    // A home is the buffer of its largest result.
+    let mut largest: Vec<Option<&Arc<dyn Buffer>>> = vec![None; homes.bytes.len()];
+    for ((_, buffer), &home) in inner.iter().zip(&homes.of) {
+        if largest[home].is_none_or(|known| known.bytes() < buffer.bytes()) {
+            largest[home] = Some(buffer);
+        }
+    }
+    let moved: HashMap<*const (), &Arc<dyn Buffer>> =
+        inner.iter().zip(&homes.of).filter_map(|((_, own), &home)| Some((address(own), largest[home]?))).collect();
+    for command in commands {
         for buffer in buffers(command) {
-            let own = address(buffer);
-            let Some(known) = inner.iter().find(|known| address(known) == own) else { continue };
-            let home = homes.entry(own).or_insert_with(|| {
-                let fits =
-                    (0..free.len()).filter(|&i| free[i].bytes() >= known.bytes()).min_by_key(|&i| free[i].bytes());
-                match fits {
-                    Some(i) => free.swap_remove(i),
-                    None => {
-                        kept.push(known.clone());
-                        known.clone()
-                    }
-                }
-            });
-            *buffer = home.clone();
-            if lives.get(&own).is_some_and(|life| life.1 == at) && !ending.iter().any(|(ended, _)| *ended == own) {
-                ending.push((own, home.clone()));
+            if let Some(home) = moved.get(&address(buffer)) {
+                *buffer = Arc::clone(home);
             }
         }
-        free.extend(ending.into_iter().map(|(_, home)| home));
     }
-    kept.iter().map(|buffer| buffer.bytes()).sum()
+    homes.bytes.iter().sum()
 }

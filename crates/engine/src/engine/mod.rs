@@ -58,6 +58,7 @@ mod driver_view;
 mod event;
 mod host;
 pub(crate) mod index_checks;
+mod lives;
 mod memory_state;
 mod metrics;
 #[cfg(feature = "wgsl")]

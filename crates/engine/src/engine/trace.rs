@@ -20,6 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::{self, Inside};
 use super::index_checks::Axis;
+use super::lives::{Life, homes};
 use super::memory_state::MemoryState;
 use super::slot::{Effect, Size};
 use super::tensor::{Inner, Tensor};
@@ -254,9 +255,8 @@ impl Traced {
     }
 }
 
-/// The largest result that shares memory with others, and the bytes that they share at most.
+/// The largest result that shares memory with others.
 const MOST_OF_PART: u64 = 1 << 17;
-const MOST_SHARED: u64 = 1 << 21;
 /// Results begin at lines of the cache.
 const LINE: u64 = 64;
 
@@ -273,32 +273,27 @@ fn shared(steps: &mut [Step], inputs: usize, kept: &[usize]) -> u64 {
             Step::Output { .. } | Step::Part { .. } => {}
         }
     }
-    let (mut number, mut most) = (inputs, 0);
-    // Where those begin and end that are in use, in their order, and the step that uses them last.
-    let mut used: Vec<(u64, u64, usize)> = Vec::new();
-    for (place, step) in steps.iter_mut().enumerate() {
-        let Step::Output { dtype, shape, label } = step else { continue };
-        let own = number;
-        number += 1;
+    let made = steps.iter().enumerate().filter(|(_, step)| matches!(step, Step::Output { .. }));
+    let lives = made.zip(inputs..).filter_map(|((first, step), number)| {
+        let Step::Output { dtype, shape, .. } = step else { return None };
         let bytes = shape.iter().fold(dtype.bytes() as u64, |bytes, &side| bytes.saturating_mul(side as u64));
-        let last = lasts.get(&own).filter(|_| (1..=MOST_OF_PART).contains(&bytes) && !whole.contains(&own));
-        let Some(&last) = last else { continue };
-        used.retain(|&(.., last)| last >= place);
-        let mut offset = 0;
-        let at = used.iter().position(|&(begin, end, _)| {
-            let fits = offset + bytes <= begin;
-            offset = if fits { offset } else { end };
-            fits
-        });
-        let end = (offset + bytes).next_multiple_of(LINE);
-        if end > MOST_SHARED {
-            continue;
-        }
-        used.insert(at.unwrap_or(used.len()), (offset, end, last));
-        most = most.max(end);
-        *step = Step::Part { offset, label: label.clone() };
+        let last = lasts.get(&number).filter(|_| (1..=MOST_OF_PART).contains(&bytes) && !whole.contains(&number))?;
+        Some(Life { first, last: *last, bytes: bytes.next_multiple_of(LINE) })
+    });
+    let lives: Vec<Life> = lives.listed();
+    let homes = homes(&lives);
+    let mut end = 0;
+    let mut offsets = Vec::with_capacity(homes.bytes.len());
+    for bytes in &homes.bytes {
+        offsets.push(end);
+        end += bytes;
     }
-    most
+    for (life, &home) in lives.iter().zip(&homes.of) {
+        if let Step::Output { label, .. } = &steps[life.first] {
+            steps[life.first] = Step::Part { offset: offsets[home], label: label.clone() };
+        }
+    }
+    end
 }
 
 impl Slot {

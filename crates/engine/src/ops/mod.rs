@@ -26,7 +26,7 @@ pub use expr::taken_over;
 pub use expr::{Expr, Operand};
 #[cfg(all(feature = "_test", feature = "wgsl"))]
 #[doc(hidden)]
-pub use expr::{composed, evaluate_twice, forget_composed};
+pub use expr::{composed, evaluate_twice, forget_composed, plan_as_gpu};
 #[cfg(feature = "wgsl")]
 pub use fft::Overlap;
 #[cfg(feature = "wgsl")]

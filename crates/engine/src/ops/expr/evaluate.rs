@@ -442,6 +442,28 @@ pub(super) fn compute_in<'a>(
     })
 }
 
+/// The kind of the device that the engine uses first: plans are made for it.
+fn machine(engine: &Engine) -> Machine {
+    let slot = engine.shared().primary();
+    #[cfg(feature = "_test")]
+    if slot.beside::<AsGpu>().0.load(std::sync::atomic::Ordering::Relaxed) {
+        return Machine::Discrete;
+    }
+    Machine::of(slot.device().info())
+}
+
+/// Plans are those of a discrete GPU, whatever the device is.
+#[cfg(feature = "_test")]
+#[derive(Default)]
+struct AsGpu(std::sync::atomic::AtomicBool);
+
+/// See [`crate::testing::plan_as_gpu`].
+#[cfg(feature = "_test")]
+#[doc(hidden)]
+pub fn plan_as_gpu(engine: &Engine) {
+    engine.shared().primary().beside::<AsGpu>().0.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
 /// Computes an expression into a new tensor, and before it what [`plan`] finds.
 pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>, facts: Facts) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
@@ -455,7 +477,7 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>, facts: Fact
         let (mut under_way, mut passing) = (0, Vec::new());
         // A group is dropped once it is computed, with everything that nothing else reads. In captures and scopes all are dropped at the end.
         let grouped = engine.is_processors() && !engine.shared().is_passing();
-        let (groups, schedule) = plan(typed, &facts, grouped);
+        let (groups, schedule) = plan(typed, &facts, machine(engine), grouped);
         for group in groups {
             let tensor = replay::step(engine, &schedule, &group).await?;
             under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
@@ -635,7 +657,7 @@ impl Expr {
     pub fn wgsl(&self) -> Result<String> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         let typed = crate::engine::blocking::block_on(async {
-            let (groups, schedule) = plan(typed, &Facts::of_evaluation(typed), false);
+            let (groups, schedule) = plan(typed, &Facts::of_evaluation(typed), machine(&self.engine), false);
             for one in groups.into_iter().flatten() {
                 one.compute(&self.engine, &schedule).await?;
             }

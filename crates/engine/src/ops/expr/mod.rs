@@ -84,7 +84,7 @@ mod survey;
 pub(super) mod view;
 
 #[cfg(feature = "_test")]
-pub use evaluate::{composed, forget_composed};
+pub use evaluate::{composed, forget_composed, plan_as_gpu};
 pub use node::Expr;
 pub use operation::taken_over;
 pub use operators::Operand;

@@ -1,7 +1,7 @@
 //! The planner: which operations and values are computed before an expression, and in which order.
 //!
 //! # What comes in
-//! The root of an evaluation, the facts of its operations (`survey::Facts`: who else holds them, and whether they were fused before), and whether values may
+//! The root of an evaluation, the facts of its operations (`survey::Facts`: who else holds them, and whether they were fused before), the machine, and whether values may
 //! be grouped (on the CPU, outside captures and memory scopes). `plan` returns groups of `Deferred` in the order of computing, most of one member, and the
 //! `Schedule`: how everything else is computed. It writes nothing into nodes except their history, for later plans.
 //!
@@ -23,7 +23,7 @@
 //! # What holds
 //! - No kernel binds more than `MOST_TENSORS` tensors. `bind` keeps the child that reads the most until the rest fits.
 //! - A value is kept, whatever it costs, if a reader gathers from it or is an operation that does not take lowered inputs (`Operation::lowers`).
-//! - An expression of more than `cost::LARGEST` nodes is not repeated in several kernels. Pushing values into readers would otherwise build a kernel
+//! - An expression of more than `Prices::largest` nodes is not repeated in several kernels. Pushing values into readers would otherwise build a kernel
 //!   without end.
 //! - A group has at most `MOST_TOGETHER` values, and no operation is computed between them.
 //!
@@ -47,29 +47,109 @@ use super::node::{Node, Source, Typed, View};
 use super::schedule::{Left, Schedule, known_value};
 use super::shape::contiguous;
 use super::survey::{Fact, Facts};
+use crate::ops::tune::Machine;
 use cantus_base::listed::Listed;
 
-/// Costs are in the time of two bytes from memory: some 0.2 ns.
-mod cost {
+/// What a machine takes for the parts of a kernel, for each element, in the time of two bytes from its memory: some 0.2 ns on a processor, 5 ps on a
+/// discrete GPU.
+struct Prices {
     /// An element that is read from memory, one that the elements beside it read as well, and one that is written.
-    pub(super) const READ: f64 = 2.0;
-    pub(super) const SHARED: f64 = 0.25;
+    read: f64,
+    shared: f64,
+    written: f64,
     /// An element whose neighbours in memory are rows apart: the input is transposed first, or each element takes a cache line.
-    pub(super) const ACROSS: f64 = 8.0;
-    pub(super) const WRITTEN: f64 = 4.0;
-    /// One kernel more.
-    pub(super) const LAUNCH: f64 = 10_000.0;
-    /// An operation of one instruction, one of many, random numbers.
-    pub(super) const SIMPLE: f64 = 0.25;
-    pub(super) const FUNCTION: f64 = 6.0;
-    pub(super) const RANDOM: f64 = 8.0;
+    across: f64,
     /// A read at a computed place.
-    pub(super) const GATHERED: f64 = 4.0;
-    /// Beyond this, costs count no further.
-    pub(super) const MOST: f64 = 1e9;
+    gathered: f64,
+    /// The instruction that reads, beside what memory takes.
+    load: f64,
+    /// An operation of one instruction, one of many, random numbers.
+    simple: f64,
+    function: f64,
+    random: f64,
+    /// One kernel more, whole.
+    launch: f64,
+    /// An input that several elements read comes from caches after the first of them.
+    keeps_shared: bool,
     /// Nodes that are repeated in a kernel at most.
-    pub(super) const LARGEST: f64 = 48.0;
+    largest: f64,
 }
+
+/// A processor writes a line of memory after it has read it, and calls a kernel in 2 µs.
+const PROCESSOR: Prices = Prices {
+    read: 2.0,
+    shared: 0.25,
+    written: 4.0,
+    across: 8.0,
+    gathered: 4.0,
+    load: 0.0,
+    simple: 0.25,
+    function: 6.0,
+    random: 8.0,
+    launch: 10_000.0,
+    keeps_shared: false,
+    largest: 48.0,
+};
+
+/// A processor behind a driver for GPUs takes 20 µs to launch.
+const IMITATED: Prices = Prices { launch: 100_000.0, ..PROCESSOR };
+
+/// A discrete GPU computes twenty or more instructions while four bytes arrive, and a launch takes some 5 µs.
+const DISCRETE: Prices = Prices {
+    written: 2.0,
+    load: 0.2,
+    simple: 0.05,
+    function: 1.0,
+    random: 2.0,
+    launch: 1_000_000.0,
+    keeps_shared: true,
+    largest: 192.0,
+    ..PROCESSOR
+};
+
+/// A GPU that shares a processor's memory has a tenth of that bandwidth, and launches as fast.
+const SHARING: Prices = Prices { launch: 150_000.0, ..DISCRETE };
+
+impl Prices {
+    fn of(machine: Machine) -> &'static Self {
+        match machine {
+            Machine::Cpu => &PROCESSOR,
+            Machine::Compiler | Machine::Lanes => &IMITATED,
+            Machine::Discrete | Machine::Matrices => &DISCRETE,
+            Machine::Gpu => &SHARING,
+        }
+    }
+
+    /// Returns the cost of an input for each of its readers' elements, of which there are so many times as many.
+    fn repeated(&self, cost: Cost, times: f64) -> Cost {
+        match self.keeps_shared && times > 1.0 {
+            true => Cost { reads: cost.reads / times, ..cost },
+            false => cost,
+        }
+    }
+
+    /// Returns the price of a value that is read from memory.
+    fn kept(&self) -> Cost {
+        Cost { arithmetic: self.load, reads: self.read, nodes: 1.0 }
+    }
+
+    /// Returns whether keeping a value of so many elements costs less than computing it for each reader.
+    fn pays(&self, cost: Cost, count: usize, uses: &[Use]) -> bool {
+        let launch = self.launch / count.max(1) as f64;
+        let (mut again, mut once) = (0.0, cost.arithmetic + cost.reads + self.written + launch);
+        for &Use { part, from_memory } in uses {
+            again += part * cost.arithmetic + part.min(1.0) * cost.reads;
+            if from_memory {
+                again += part * (self.written + self.read) + launch;
+            }
+            once += part.min(1.0) * self.read + (part - 1.0).max(0.0) * self.shared;
+        }
+        uses.len() > 1 && cost.nodes > self.largest || again > once
+    }
+}
+
+/// Beyond this, costs count no further.
+const MOST: f64 = 1e9;
 
 /// The cost of computing an element where it is read.
 #[derive(Clone, Copy, Default)]
@@ -80,10 +160,8 @@ struct Cost {
 }
 
 impl Cost {
-    const KEPT: Self = Self { arithmetic: 0.0, reads: cost::READ, nodes: 1.0 };
-
     fn plus(self, other: Self) -> Self {
-        let sum = |a: f64, b: f64| (a + b).min(cost::MOST);
+        let sum = |a: f64, b: f64| (a + b).min(MOST);
         Self {
             arithmetic: sum(self.arithmetic, other.arithmetic),
             reads: sum(self.reads, other.reads),
@@ -99,20 +177,6 @@ struct Use {
     part: f64,
     /// It takes them from memory: they are written for it alone if they are not kept.
     from_memory: bool,
-}
-
-/// Returns whether keeping the value costs less than computing it for each reader.
-fn pays(cost: Cost, count: usize, uses: &[Use]) -> bool {
-    let launch = cost::LAUNCH / count.max(1) as f64;
-    let (mut again, mut once) = (0.0, cost.arithmetic + cost.reads + cost::WRITTEN + launch);
-    for &Use { part, from_memory } in uses {
-        again += part * cost.arithmetic + part.min(1.0) * cost.reads;
-        if from_memory {
-            again += part * (cost::WRITTEN + cost::READ) + launch;
-        }
-        once += part.min(1.0) * cost::READ + (part - 1.0).max(0.0) * cost::SHARED;
-    }
-    uses.len() > 1 && cost.nodes > cost::LARGEST || again > once
 }
 
 /// An expression that takes part.
@@ -216,14 +280,15 @@ struct Walk<'a> {
     steps: Vec<Step>,
     /// For the processor's own operations.
     for_processor: bool,
+    prices: &'static Prices,
 }
 
 /// The operations and values that are computed before an expression, in this order. Those of a group are values of one shape, of which no
 /// operation is computed between, and which read each other as they are: one kernel may compute several.
 pub(super) type Groups = Vec<Vec<Arc<Deferred>>>;
 
-/// Plans an evaluation: what is computed before it, and how the rest is computed.
-pub(super) fn plan(root: &Arc<Typed>, facts: &Facts, grouped: bool) -> (Groups, Schedule) {
+/// Plans an evaluation for a machine: what is computed before it, and how the rest is computed.
+pub(super) fn plan(root: &Arc<Typed>, facts: &Facts, machine: Machine, grouped: bool) -> (Groups, Schedule) {
     if root.depth == 0 && !matches!(&root.node, Node::Read(View { source: Source::Deferred(_), .. })) {
         return Default::default();
     }
@@ -237,6 +302,7 @@ pub(super) fn plan(root: &Arc<Typed>, facts: &Facts, grouped: bool) -> (Groups, 
         order: Vec::new(),
         steps: Vec::new(),
         for_processor: grouped,
+        prices: Prices::of(machine),
     };
     walk.meet_all(root);
     walk.decide();
@@ -403,7 +469,10 @@ impl Walk<'_> {
     /// Returns the cost of a node and of its inputs.
     fn cost_of(&self, typed: &Arc<Typed>) -> Cost {
         let children = typed.children().into_iter().filter_map(|child| self.part(child));
-        children.fold(self.own_cost(typed), |cost, child| cost.plus(self.read_cost(child)))
+        children.fold(self.own_cost(typed), |cost, child| {
+            let repeated = typed.count() as f64 / self.parts[child].typed.count().max(1) as f64;
+            cost.plus(self.prices.repeated(self.read_cost(child), repeated))
+        })
     }
 
     /// Decides which parts are computed on their own.
@@ -447,7 +516,7 @@ impl Walk<'_> {
             }
         }
         // Pushed into one reader after another, it would become a kernel without end.
-        let is_large = own.is_some() && cost.nodes > cost::LARGEST;
+        let is_large = own.is_some() && cost.nodes > self.prices.largest;
         let must = own.is_some_and(|own| {
             self.pending[own].readers.iter().any(|&(reader, kernel)| {
                 !matches!(self.parts[reader].typed.node, Node::Read(_))
@@ -455,7 +524,7 @@ impl Walk<'_> {
             })
         });
         let is_repeated = uses.len() > 1 || uses.iter().any(|of| of.part > 1.0);
-        if must || is_large || is_repeated && pays(cost, typed.count(), &uses) {
+        if must || is_large || is_repeated && self.prices.pays(cost, typed.count(), &uses) {
             self.parts[number].is_kept = true;
         } else if let Some(own) = own {
             self.pending[own].inlined = true;
@@ -464,15 +533,16 @@ impl Walk<'_> {
 
     /// Returns the cost of a node without its inputs.
     fn own_cost(&self, typed: &Arc<Typed>) -> Cost {
+        let prices = self.prices;
         let (arithmetic, reads) = match &typed.node {
             Node::Constant(_) => (0.0, 0.0),
-            Node::Cast(_) | Node::Select(..) => (cost::SIMPLE, 0.0),
-            Node::Unary(op, _) => (op.function().cost([cost::SIMPLE, cost::FUNCTION]), 0.0),
-            Node::Binary(op, ..) => (op.function().cost([cost::SIMPLE, cost::FUNCTION]), 0.0),
-            Node::Random { .. } => (cost::RANDOM, 0.0),
-            Node::Gather { .. } if self.for_processor && typed.rolled().is_some() => (0.0, cost::READ),
-            Node::Gather { .. } => (0.0, cost::GATHERED),
-            Node::Read(View { source: Source::Indices, .. }) => (cost::SIMPLE, 0.0),
+            Node::Cast(_) | Node::Select(..) => (prices.simple, 0.0),
+            Node::Unary(op, _) => (op.function().cost([prices.simple, prices.function]), 0.0),
+            Node::Binary(op, ..) => (op.function().cost([prices.simple, prices.function]), 0.0),
+            Node::Random { .. } => (prices.random, 0.0),
+            Node::Gather { .. } if self.for_processor && typed.rolled().is_some() => (prices.load, prices.read),
+            Node::Gather { .. } => (prices.load, prices.gathered),
+            Node::Read(View { source: Source::Indices, .. }) => (prices.simple, 0.0),
             Node::Read(view) => {
                 let inlined = self.pending_of(typed).map(|&pending| &self.pending[pending]);
                 if let Some(Pending { inlined: true, value_of: Some(of), .. }) = inlined {
@@ -480,11 +550,11 @@ impl Walk<'_> {
                 }
                 let repeats = view.strides.iter().zip(&typed.shape).any(|(&stride, &side)| stride == 0 && side > 1);
                 let reads = match repeats {
-                    true => cost::SHARED,
-                    false if view.lies_across(&typed.shape) => cost::ACROSS,
-                    false => cost::READ,
+                    true => prices.shared,
+                    false if view.lies_across(&typed.shape) => prices.across,
+                    false => prices.read,
                 };
-                (0.0, reads)
+                (prices.load, reads)
             }
         };
         Cost { arithmetic, reads, nodes: 1.0 }
@@ -496,7 +566,7 @@ impl Walk<'_> {
         let in_kernel = (part.holders as f64 / part.kernels.max(1) as f64).max(1.0);
         let share = |cost: f64| cost / in_kernel;
         if part.is_kept || part.is_known {
-            return Cost::KEPT;
+            return self.prices.kept();
         }
         Cost { arithmetic: share(part.cost.arithmetic), reads: share(part.cost.reads), nodes: share(part.cost.nodes) }
     }
@@ -635,3 +705,65 @@ const MOST_TOGETHER: usize = 24;
 
 /// Operations too expensive to compute twice only to save a pass over their result.
 const DEAR: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::ops::Expr;
+    use crate::tensor::DType;
+
+    /// Returns the kernels of an evaluation on a machine: one for each step, and its own.
+    fn kernels(expr: &Expr, machine: Machine) -> usize {
+        let typed = expr.state.as_ref().unwrap();
+        plan(typed, &Facts::of_evaluation(typed), machine, false).0.iter().map(Vec::len).sum::<usize>() + 1
+    }
+
+    fn zeros(engine: &Engine, dtype: DType, shape: &[usize]) -> Expr {
+        engine.zeros_of(dtype, shape).unwrap().expr()
+    }
+
+    /// The shortest ways between places, by way of each of 200.
+    fn ways(engine: &Engine, places: usize) -> Expr {
+        (0..200).fold(zeros(engine, DType::F32, &[places, places]), |ways, k| {
+            let (to, onward) = (ways.slice(&[0..places, k..k + 1]), ways.slice(&[k..k + 1, 0..places]));
+            ways.minimum(&(to + onward))
+        })
+    }
+
+    /// The Mandelbrot set, 50 rounds.
+    fn mandelbrot(engine: &Engine) -> Expr {
+        let zero = |dtype| zeros(engine, dtype, &[480, 600]);
+        let (x, y) = (zero(DType::F32), zero(DType::F32));
+        let (mut a, mut b, mut count) = (zero(DType::F32), zero(DType::F32), zero(DType::I32));
+        for _ in 0..50 {
+            let inside = (&a * &a + &b * &b).less_equal(4.0);
+            let next = [&a * &a - &b * &b + &x, &a * &b * 2.0 + &y];
+            count = count + inside.cast(DType::I32);
+            [a, b] = [inside.select(&next[0], &a), inside.select(&next[1], &b)];
+        }
+        count
+    }
+
+    /// Conway's game, 50 generations.
+    fn life(engine: &Engine) -> Expr {
+        (0..50).fold(zeros(engine, DType::U8, &[512, 512]), |world, _| {
+            let around = |of: &Expr, axis| of + of.roll(&[1], &[axis]) + of.roll(&[-1], &[axis]);
+            let around = around(&around(&world, 0), 1) - &world;
+            around.equal(3).logical_or(&world.equal(1).logical_and(&around.equal(2))).cast(DType::U8)
+        })
+    }
+
+    #[test]
+    fn machines_with_dear_launches_run_fewer_kernels() {
+        let engine = Engine::builder().backend("cpu").build().unwrap();
+        let machines = [Machine::Cpu, Machine::Lanes, Machine::Gpu, Machine::Discrete];
+        // A plan leaves a history in the nodes, so each machine gets its own.
+        let counts = |expr: &dyn Fn() -> Expr| machines.map(|machine| kernels(&expr(), machine));
+        assert_eq!(counts(&|| ways(&engine, 200)), [200, 200, 69, 50]);
+        assert_eq!(counts(&|| mandelbrot(&engine)), [55, 55, 39, 29]);
+        assert_eq!(counts(&|| life(&engine)), [107; 4]);
+        // Sixteen million elements take longer than any launch: two steps share a pass over memory, and no more.
+        assert_eq!(kernels(&ways(&engine, 4096), Machine::Discrete), 100);
+    }
+}

@@ -147,10 +147,11 @@ mod tests {
     use super::*;
     use crate::engine::Engine;
     use crate::ops::Expr;
+    use crate::ops::tune::Machine;
 
     fn planned(expr: &Expr) -> (usize, Schedule) {
         let typed = expr.state.as_ref().unwrap();
-        let (groups, schedule) = plan(typed, &Facts::of_evaluation(typed), false);
+        let (groups, schedule) = plan(typed, &Facts::of_evaluation(typed), Machine::Cpu, false);
         (groups.len(), schedule)
     }
 
