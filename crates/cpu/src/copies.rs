@@ -186,7 +186,20 @@ impl Part {
     unsafe fn copy<T: Copy>(&self, task: usize, y: Floats) {
         let Self { inner, pieces, along, .. } = *self;
         let run = RUN * 4 / size_of::<T>();
-        for row in task * self.together..self.rows.min((task + 1) * self.together) {
+        let rows = task * self.together..self.rows.min((task + 1) * self.together);
+        if let ([axis], true) = (&*self.outer, pieces == 1 && !self.is_run && self.across.is_none() && inner.side < FEW)
+        {
+            for row in rows {
+                // SAFETY: every element of the task's rows lies within both, and nothing else touches those of the copy (this function's contract).
+                unsafe {
+                    let x = self.x.start().cast::<T>().add(self.from + row * axis.from);
+                    let y = y.start().cast::<T>().add(self.to + row * axis.to);
+                    (0..inner.side).for_each(|at| y.add(at * inner.to).write(x.add(at * inner.from).read()));
+                }
+            }
+            return;
+        }
+        for row in rows {
             let (mut rest, piece) = if pieces == 1 { (row, 0) } else { (row / pieces, row % pieces) };
             let (mut from, mut to) = (self.from, self.to);
             let last = self.outer.len().saturating_sub(1);
