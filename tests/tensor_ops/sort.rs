@@ -217,7 +217,6 @@ fn places_in_sorted_rows() {
         for seed in few(engine, 0..16) {
             let mut numbers = Numbers::new(650 + seed);
             let (rows, length, count) = (1 + numbers.below(4), numbers.side(300), numbers.side(500));
-            let right = numbers.below(2) == 0;
             let whole = numbers.below(2) == 0;
             let make = |x: ArrayD<f32>| x.mapv(|x| if whole { (x * 8.0).round() } else { x });
             // One sorted row for all, or one for each.
@@ -228,17 +227,21 @@ fn places_in_sorted_rows() {
                 row.sort_by(f64::total_cmp);
                 row
             });
-            let values = make(numbers.array(&[rows, count]));
-            let what = format!("{count} in {length}, seed {seed}, on {}", name(engine));
-            let expected = ArrayD::from_shape_fn(IxDyn(&[rows, count]), |at| {
-                let row = if shared { 0 } else { at[0] };
-                let value = f64::from(values[&at]);
-                let before = |x: f64| if right { x <= value } else { x < value };
-                (0..length).filter(|&place| before(sorted[[row, place]])).count() as f64
-            });
+            let mut values = make(numbers.array(&[rows, count]));
+            // Both sides of equals differ, whatever the seed.
+            values[[0, 0]] = sorted[[0, length / 2]] as f32;
             let dtype = if whole { DType::I32 } else { DType::F32 };
             let s = tensor(engine, &sorted.mapv(|x| x as f32)).cast(dtype);
-            close(&s.searchsorted(tensor(engine, &values).cast(dtype), right), &expected, 0.0, &what);
+            for right in [false, true] {
+                let what = format!("{count} in {length}, right {right}, seed {seed}, on {}", name(engine));
+                let expected = ArrayD::from_shape_fn(IxDyn(&[rows, count]), |at| {
+                    let row = if shared { 0 } else { at[0] };
+                    let value = f64::from(values[&at]);
+                    let before = |x: f64| if right { x <= value } else { x < value };
+                    (0..length).filter(|&place| before(sorted[[row, place]])).count() as f64
+                });
+                close(&s.searchsorted(tensor(engine, &values).cast(dtype), right), &expected, 0.0, &what);
+            }
         }
     }
 }
