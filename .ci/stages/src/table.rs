@@ -69,13 +69,12 @@ fn tests(arguments: &str) -> String {
 }
 
 /// The libraries without unit tests, and their folders: they are not compiled a second time.
-const WITHOUT_UNIT_TESTS: [(&str, &str); 14] = [
+const WITHOUT_UNIT_TESTS: [(&str, &str); 13] = [
     ("cantus-build", "crates/build"),
     ("cantus-cpu-kernels", "native-fastpaths/cpu"),
     ("cantus-cudarc", "crates/cudarc"),
     ("cantus-field", "crates/field"),
     ("cantus-graph", "crates/graph"),
-    ("cantus-group", "crates/group"),
     ("cantus-monitor", "crates/monitor"),
     ("cantus-publish", "crates/publish"),
     ("cantus-shaders", "shaders"),

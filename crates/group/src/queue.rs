@@ -163,3 +163,29 @@ impl<'a, T> Queue<'a, T> {
         self.state().paces.iter().map(speed).listed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue in which `owner` has two strips of ten rows, and each member's pace is known: seconds that ten rows took.
+    fn queue(into: &mut [u8; 20], owner: usize, seconds: [f64; 2]) -> Queue<'_, u8> {
+        let (first, second) = into.split_at_mut(10);
+        let strips = [(0..10, first), (10..20, second)].map(|(rows, into)| Strip { rows, into, owner, failed: None });
+        let queue = Queue::new(strips.into(), 2);
+        let now = Instant::now();
+        for (pace, seconds) in queue.state().paces.iter_mut().zip(seconds) {
+            let began = now.checked_sub(Duration::from_secs_f64(seconds)).expect("the clock has run for so long");
+            *pace = Pace { began, last: now, rows: 10, lost: false };
+        }
+        queue
+    }
+
+    #[test]
+    fn who_is_sooner_takes_what_is_left() {
+        let mut into = [0; 20];
+        let from_slow = queue(&mut into, 1, [0.001, 1.0]).take(0, false).map(|strip| strip.rows);
+        assert_eq!(from_slow, Some(10..20));
+        assert!(queue(&mut into, 0, [0.001, 1.0]).take(1, false).is_none());
+    }
+}

@@ -13,6 +13,10 @@ fn bytes<T: Element>(values: &[T], row: &[usize]) -> Bytes<Vec<u8>> {
 
 /// Count, sum, mean, variance, least, greatest in float64, sums of whole numbers exactly.
 fn check<T: Element + Copy>(engine: &Engine, values: &[T], row: &[usize], to: impl Fn(T) -> f64, whole: Option<i128>) {
+    // A driver compiles a summary's kernels for seconds: it takes types by turns.
+    if !kit::turn::seeds(engine, 0..32).any(|number| number == T::DTYPE as u64) {
+        return;
+    }
     let x: Vec<f64> = values.iter().map(|&value| to(value)).collect();
     let summary = match Stream::new(engine, bytes(values, row))
         .chunk_rows(values.len() / 7 / row.iter().product::<usize>() + 1)

@@ -7,7 +7,7 @@
 //! 1. **Collect.** While the capture is open (`Inside::Capture`, see `context`), `Shared::record` puts commands into it and not into the batch of a device.
 //!    Dispatches are checked and compiled as ever. What would read a tensor that only a replay computes is refused (`check_computed`).
 //! 2. **Finish** (`finish_capture`). All commands must be on one device. `share_memory` lets intermediate results whose lives do not overlap use the same
-//!    buffer. The device records the commands (`Device::record`), after what was pending was submitted.
+//!    buffer (`lives`). The device records the commands (`Device::record`), after what was pending was submitted.
 //! 3. **Replay** (`Graph::replay_async`). Writes the inputs, sets uniforms, copies what is overwritten for expressions that still read it (`preserve`),
 //!    checks under `Moves` that no tensor was moved since, and starts the recording (`Slot::replay`).
 //!

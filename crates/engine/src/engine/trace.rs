@@ -5,10 +5,14 @@
 //!   (`trace_output`, `trace_dispatch`, `trace_watch`). Tensors are numbers: inputs first, then results. Anything else (a read, an upload, a move,
 //!   a fallback, a second device, a tensor that has no number) spoils the trace (`spoil_trace`), and the evaluation is not kept.
 //! - **Keeping.** `Traced::steps` turns it into `Steps`. With a list of tensors to keep, every other tensor is released after the dispatch that uses it last.
-//!   On a device that runs in order (the CPU), small results among these share one buffer (`shared`), each at an offset that is free while it is needed.
+//!   On a device that runs in order (the CPU), small results among these share one buffer (`shared`), each at the offset of a home that is free while it is
+//!   needed (`lives`).
 //! - **Repeating.** `Steps::replay` allocates the results and records the dispatches. Each dispatch checks under `Moves` that its tensors are still where
 //!   they were. It returns `None` if an input is elsewhere or there is no memory, and the caller plans as usual. Commands recorded until then
 //!   stay recorded: they write only memory of their own.
+//!
+//! A capture (`capture`) keeps commands with the buffers that they name, because the device records those once and a replay is one call. A trace keeps
+//! numbers, because each evaluation has tensors of its own. Both give memory to results by `lives`.
 //!
 //! A trace holds its tensors weakly, so that memory is reused while it is taken. `Steps` hold the device weakly, because they are stored beside it.
 
