@@ -363,7 +363,7 @@ fn rounds_of_choices_take_a_few_kernels() {
     }
 }
 
-/// What a discrete GPU computes: several steps of a loop in one kernel, whose reads are views of views. Both programs have whole numbers.
+/// A discrete GPU computes several steps of a loop in one kernel, whose reads are views of views. Both programs have whole numbers.
 #[test]
 fn a_gpus_kernels_take_several_steps() {
     const PLACES: usize = 30;
@@ -379,7 +379,7 @@ fn a_gpus_kernels_take_several_steps() {
         let mut known: Vec<f32> = (0..PLACES * PLACES).map(|_| 1.0 + numbers.below(1000) as f32).collect();
         let mut ways = engine.tensor_from(&known, &[PLACES, PLACES]).unwrap().expr();
         for k in 0..PLACES {
-            ways = ways.minimum(&(ways.slice(&[0..PLACES, k..k + 1]) + ways.slice(&[k..k + 1, 0..PLACES])));
+            ways = ways.minimum(ways.slice(&[0..PLACES, k..k + 1]) + ways.slice(&[k..k + 1, 0..PLACES]));
             let before = known.clone();
             for (place, way) in known.iter_mut().enumerate() {
                 let (from, to) = (place / PLACES, place % PLACES);
@@ -398,8 +398,8 @@ fn a_gpus_kernels_take_several_steps() {
         for _ in 0..12 {
             let around = |of: &Expr, axis| of + of.roll(&[1], &[axis]) + of.roll(&[-1], &[axis]);
             let count = around(&around(&world, 0), 1) - &world;
-            let stays = world.equal(1).logical_and(&count.equal(2));
-            world = count.equal(3).logical_or(&stays).cast(DType::U8);
+            let stays = world.equal(1).logical_and(count.equal(2));
+            world = count.equal(3).logical_or(stays).cast(DType::U8);
             let before = known.clone();
             for (place, cell) in known.iter_mut().enumerate() {
                 let (row, column) = (place / columns + rows, place % columns + columns);

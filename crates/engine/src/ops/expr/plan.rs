@@ -1,9 +1,9 @@
 //! The planner: which operations and values are computed before an expression, and in which order.
 //!
 //! # What comes in
-//! The root of an evaluation, the facts of its operations (`survey::Facts`: who else holds them, and whether they were fused before), the machine, and whether values may
-//! be grouped (on the CPU, outside captures and memory scopes). `plan` returns groups of `Deferred` in the order of computing, most of one member, and the
-//! `Schedule`: how everything else is computed. It writes nothing into nodes except their history, for later plans.
+//! The root of an evaluation, the facts of its operations (`survey::Facts`: who else holds them, and whether they were fused before), the machine, whose
+//! `Prices` decide, and whether values may be grouped (on the CPU, outside captures and memory scopes). `plan` returns groups of `Deferred` in the order of
+//! computing, most of one member, and the `Schedule`: how everything else is computed. It writes nothing into nodes except their history, for later plans.
 //!
 //! # Stages
 //! `Walk` holds the state of one plan: `Part`s (nodes), `Pending`s (operations without a result) and `order`, in which inputs come before readers.
@@ -50,7 +50,7 @@ use super::survey::{Fact, Facts};
 use crate::ops::tune::Machine;
 use cantus_base::listed::Listed;
 
-/// What a machine takes for the parts of a kernel, for each element, in the time of two bytes from its memory: some 0.2 ns on a processor, 5 ps on a
+/// The costs of a kernel's parts on a machine, for each element, in the time of two bytes from its memory: some 0.2 ns on a processor, 5 ps on a
 /// discrete GPU.
 struct Prices {
     /// An element that is read from memory, one that the elements beside it read as well, and one that is written.
@@ -120,7 +120,7 @@ impl Prices {
         }
     }
 
-    /// Returns the cost of an input for each of its readers' elements, of which there are so many times as many.
+    /// Returns the cost of an input for an element of its reader, which has `times` as many elements.
     fn repeated(&self, cost: Cost, times: f64) -> Cost {
         match self.keeps_shared && times > 1.0 {
             true => Cost { reads: cost.reads / times, ..cost },
@@ -133,7 +133,7 @@ impl Prices {
         Cost { arithmetic: self.load, reads: self.read, nodes: 1.0 }
     }
 
-    /// Returns whether keeping a value of so many elements costs less than computing it for each reader.
+    /// Returns whether keeping a value of `count` elements costs less than computing it for each reader.
     fn pays(&self, cost: Cost, count: usize, uses: &[Use]) -> bool {
         let launch = self.launch / count.max(1) as f64;
         let (mut again, mut once) = (0.0, cost.arithmetic + cost.reads + self.written + launch);
@@ -727,7 +727,7 @@ mod tests {
     fn ways(engine: &Engine, places: usize) -> Expr {
         (0..200).fold(zeros(engine, DType::F32, &[places, places]), |ways, k| {
             let (to, onward) = (ways.slice(&[0..places, k..k + 1]), ways.slice(&[k..k + 1, 0..places]));
-            ways.minimum(&(to + onward))
+            ways.minimum(to + onward)
         })
     }
 
@@ -750,7 +750,7 @@ mod tests {
         (0..50).fold(zeros(engine, DType::U8, &[512, 512]), |world, _| {
             let around = |of: &Expr, axis| of + of.roll(&[1], &[axis]) + of.roll(&[-1], &[axis]);
             let around = around(&around(&world, 0), 1) - &world;
-            around.equal(3).logical_or(&world.equal(1).logical_and(&around.equal(2))).cast(DType::U8)
+            around.equal(3).logical_or(world.equal(1).logical_and(around.equal(2))).cast(DType::U8)
         })
     }
 
