@@ -259,8 +259,9 @@ impl Traced {
     }
 }
 
-/// The largest result that shares memory with others.
+/// The largest result that shares memory with others, and the bytes that they share at most.
 const MOST_OF_PART: u64 = 1 << 17;
+const MOST_SHARED: u64 = 1 << 21;
 /// Results begin at lines of the cache.
 const LINE: u64 = 64;
 
@@ -286,15 +287,17 @@ fn shared(steps: &mut [Step], inputs: usize, kept: &[usize]) -> u64 {
     });
     let lives: Vec<Life> = lives.listed();
     let homes = homes(&lives);
+    // Homes lie side by side. Results of those beyond the bound are tensors of their own.
     let mut end = 0;
-    let mut offsets = Vec::with_capacity(homes.bytes.len());
+    let mut offsets: Vec<Option<u64>> = Vec::with_capacity(homes.bytes.len());
     for bytes in &homes.bytes {
-        offsets.push(end);
-        end += bytes;
+        let fits = end + bytes <= MOST_SHARED;
+        offsets.push(fits.then_some(end));
+        end += if fits { *bytes } else { 0 };
     }
     for (life, &home) in lives.iter().zip(&homes.of) {
-        if let Step::Output { label, .. } = &steps[life.first] {
-            steps[life.first] = Step::Part { offset: offsets[home], label: label.clone() };
+        if let (Step::Output { label, .. }, Some(offset)) = (&steps[life.first], offsets[home]) {
+            steps[life.first] = Step::Part { offset, label: label.clone() };
         }
     }
     end
