@@ -41,6 +41,13 @@ pub fn plan_as_gpu(engine: &crate::Engine) {
     crate::ops::plan_as_gpu(engine);
 }
 
+/// Returns how many kernels the engine's first device has compiled before a dispatch needed them, and how many when one did.
+#[cfg(feature = "wgsl")]
+#[must_use]
+pub fn compiled(engine: &crate::Engine) -> [usize; 2] {
+    crate::engine::compiled(engine)
+}
+
 /// Returns the values of overrides as a compiled form takes them.
 ///
 /// # Errors

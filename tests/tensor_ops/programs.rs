@@ -412,6 +412,69 @@ fn a_gpus_kernels_take_several_steps() {
     }
 }
 
+/// The kernels of an evaluation are compiled side by side, before the first of them runs. What is found out for that leaves nothing behind.
+#[test]
+fn drivers_compile_an_evaluations_kernels_side_by_side() {
+    for engine in by_turns() {
+        let device = &engine.selected().device;
+        let builder = Engine::builder().backend(&device.backend).device(device.index);
+        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        let mut numbers = Numbers::new(31);
+        let (x, w) = (numbers.array(&[24, 70]), numbers.array(&[70, 90]));
+        let (given, weights) = (tensor(&engine, &x).expr(), tensor(&engine, &w).expr());
+        let ran = || engine.metrics().iter().map(|row| row.count).sum::<u64>();
+        let program = || {
+            let product = given.matmul(&weights);
+            let hidden = product.maximum(0.0);
+            let sorted = hidden.sort(1, false);
+            let sums = sorted.cumsum(1);
+            let end = (&sums / (sums.sum(&[1], true) + 1.0)).matmul(weights.transpose()).softmax(1);
+            (product, end)
+        };
+        let before = ran();
+        let (product, end) = program();
+        let (first, rest) = (end.eval().unwrap().to_vec::<f32>().unwrap(), ran() - before);
+        let [ahead, needed] = cantus::testing::compiled(&engine);
+        if device.backend == "cpu" {
+            assert_eq!(ahead, 0);
+        } else {
+            assert!(ahead >= 5 && needed <= 1, "{}: {ahead} ahead, {needed} when needed", name(&engine));
+        }
+        let matrix = |array: &ArrayD<f32>| wide(array).into_dimensionality::<ndarray::Ix2>().unwrap();
+        let (x, w) = (matrix(&x), matrix(&w));
+        let known = x.dot(&w);
+        // A part that the rehearsal has met.
+        close(&product, &known.clone().into_dyn(), 1e-4, &name(&engine));
+        let mut shares = known.mapv(|value| value.max(0.0));
+        for mut row in shares.rows_mut() {
+            let mut sorted = row.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let mut sum = 0.0;
+            sorted.iter_mut().for_each(|value| {
+                sum += *value;
+                *value = sum;
+            });
+            let all = sorted.iter().sum::<f64>() + 1.0;
+            row.iter_mut().zip(sorted).for_each(|(at, value)| *at = value / all);
+        }
+        let mut known = shares.dot(&w.t());
+        for mut row in known.rows_mut() {
+            let most = row.iter().copied().fold(f64::MIN, f64::max);
+            row.mapv_inplace(|value| (value - most).exp());
+            let all = row.sum();
+            row.mapv_inplace(|value| value / all);
+        }
+        close(&end, &known.into_dyn(), 1e-4, &name(&engine));
+
+        // Once more, with everything compiled and new nodes: as many kernels, the same bits.
+        drop((product, end));
+        let before = ran();
+        let (_product, again) = program();
+        assert_eq!(again.eval().unwrap().to_vec::<f32>().unwrap(), first, "{}", name(&engine));
+        assert_eq!(ran() - before, rest, "{}", name(&engine));
+    }
+}
+
 /// An expression is of its tensors as they were when it was recorded, whatever overwrites them: the host, a kernel, the replay of a graph. What was
 /// computed of it stays so too when its own tensor is overwritten.
 #[test]

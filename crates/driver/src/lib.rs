@@ -11,4 +11,5 @@ pub mod wait;
 use cantus_base::error;
 #[cfg(not(target_arch = "wasm32"))]
 use cantus_base::{files, fnv, private_folder};
+#[cfg(not(target_arch = "wasm32"))]
 use cantus_device as backend;

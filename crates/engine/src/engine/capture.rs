@@ -45,7 +45,12 @@ use cantus_base::listed::Listed;
 
 /// A capture under way.
 #[derive(Default)]
-pub(crate) struct Captured(Mutex<Capture>);
+pub(crate) struct Captured {
+    taken: Mutex<Capture>,
+    /// What an evaluation would compile, if it is only rehearsed.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    rehearsal: Option<super::rehearsal::Rehearsal>,
+}
 
 /// The commands and tensors that a capture has taken so far.
 #[derive(Default)]
@@ -67,8 +72,27 @@ struct Used {
 }
 
 impl Captured {
+    /// A capture in which nothing is recorded.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(super) fn rehearsing() -> Self {
+        Self { rehearsal: Some(super::rehearsal::Rehearsal::default()), ..Self::default() }
+    }
+
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(crate) fn rehearsal(&self) -> Option<&super::rehearsal::Rehearsal> {
+        self.rehearsal.as_ref()
+    }
+
+    /// Returns whether nothing is recorded.
+    pub(crate) fn is_rehearsal(&self) -> bool {
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        return self.rehearsal.is_some();
+        #[cfg(not(all(feature = "wgsl", not(target_arch = "wasm32"))))]
+        return false;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Capture> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,6 +118,7 @@ impl Shared {
             self.add_cancel_flags(&mut dispatch.cancel);
         }
         match self.current_capture() {
+            Some(capture) if capture.is_rehearsal() => {}
             Some(capture) => capture.lock().steps.push((slot.clone(), command, effect)),
             None => slot.record(command, effect, size, &self.events),
         }
@@ -122,6 +147,9 @@ impl Shared {
     /// Refuses what needs the contents of a tensor that only a replay computes.
     pub(super) fn check_computed(&self, tensor: &Tensor) -> Result<()> {
         let Some(capture) = self.current_capture() else { return Ok(()) };
+        if capture.is_rehearsal() {
+            return Err(Error::state(format!("the tensor {}", tensor.label()), "a rehearsal computes nothing"));
+        }
         let state = tensor.inner.tracker.state();
         let pending = capture
             .lock()

@@ -83,6 +83,17 @@ impl Shared {
         })
     }
 
+    /// Returns whether this work is a rehearsal, which records nothing.
+    pub(crate) fn is_rehearsing(&self) -> bool {
+        self.current_capture().is_some_and(|capture| capture.is_rehearsal())
+    }
+
+    /// Returns whether replays compute what is made here.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn is_captured(&self) -> bool {
+        self.current_capture().is_some_and(|capture| !capture.is_rehearsal())
+    }
+
     /// Returns whether what is made here may be gone, or not be computed, where it is read later.
     pub(crate) fn is_passing(&self) -> bool {
         self.current_capture().is_some() || self.current_scope().is_some()
@@ -97,17 +108,21 @@ impl Shared {
     /// The innermost memory scope that this work belongs to.
     pub(super) fn current_scope(&self) -> Option<Arc<Scope>> {
         innermost(self, |inside| match inside {
-            Inside::Scope(scope) => Some(scope.clone()),
+            Inside::Scope(scope) => Some(Some(scope.clone())),
+            Inside::Capture(capture) if capture.is_rehearsal() => Some(None),
             _ => None,
         })
+        .flatten()
     }
 
     /// The trace that notes this work.
     pub(super) fn current_trace(&self) -> Option<Arc<Trace>> {
         innermost(self, |inside| match inside {
-            Inside::Trace(trace) => Some(trace.clone()),
+            Inside::Trace(trace) => Some(Some(trace.clone())),
+            Inside::Capture(capture) if capture.is_rehearsal() => Some(None),
             _ => None,
         })
+        .flatten()
     }
 
     /// Adds the flags that cancel this work to those of a dispatch.

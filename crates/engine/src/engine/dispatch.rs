@@ -35,6 +35,8 @@ use crate::backend::BoxFuture;
 use std::sync::Arc;
 
 use super::profile::Begun;
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+use super::rehearsal::Launch;
 use super::relocate::{ATTEMPTS, contended, relocate};
 use super::slot::{Effect, Size};
 use super::tensor::Tensor;
@@ -472,6 +474,19 @@ impl<'a> DispatchBuilder<'a> {
         #[cfg(feature = "wgsl")]
         let fresh = self.fresh;
         let mut plan = self.check()?;
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        if let Some(capture) = shared.current_capture()
+            && let Some(rehearsal) = capture.rehearsal()
+        {
+            rehearsal.note(Launch {
+                slot: plan.home(&shared),
+                kernel: plan.kernel.clone(),
+                label: plan.label,
+                workgroups: plan.workgroups,
+                rounds: plan.rounds,
+            });
+            return Ok(());
+        }
         #[cfg(feature = "wgsl")]
         for (tensor, binding) in plan.tensors() {
             if binding.access == Access::ReadWrite && !fresh {

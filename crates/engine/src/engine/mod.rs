@@ -72,6 +72,8 @@ mod publish;
 mod rank;
 #[cfg(feature = "wgsl")]
 pub(crate) mod recorded;
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+mod rehearsal;
 mod relocate;
 #[doc(hidden)]
 pub mod remembered;
@@ -102,6 +104,9 @@ pub use dispatch::{DispatchBuilder, Extent};
 pub use driver_view::{DriverStream, DriverView};
 pub use event::{Event, EventKind};
 pub use host::HostView;
+#[cfg(all(feature = "_test", not(target_arch = "wasm32")))]
+#[doc(hidden)]
+pub use rehearsal::compiled;
 
 #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
 #[doc(inline)]
@@ -522,7 +527,7 @@ impl Shared {
         label: &Arc<str>,
     ) -> Result<Place> {
         let state = MemoryState::new(label);
-        if bytes == 0 {
+        if bytes == 0 || self.is_rehearsing() {
             return Ok(Place { slot, buffer: None, state, released: None });
         }
         let mut tried = vec![slot];

@@ -41,6 +41,8 @@
 #[cfg(feature = "wgsl")]
 use std::any::Any;
 use std::collections::VecDeque;
+#[cfg(feature = "wgsl")]
+use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -101,6 +103,12 @@ pub(crate) struct Slot {
     limits: [Option<Duration>; 2],
     /// The compiled kernels, and the reason for each one that the device cannot run.
     programs: Mutex<FxHashMap<Kernel, Result<Arc<dyn Program>>>>,
+    /// The same for kernels that no dispatch has needed yet.
+    #[cfg(feature = "wgsl")]
+    ahead: Mutex<FxHashMap<Kernel, Result<Arc<dyn Program>>>>,
+    /// Rehearsals in a row that found nothing to compile.
+    #[cfg(feature = "wgsl")]
+    calm: AtomicU32,
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
     failure: Mutex<Option<Error>>,
@@ -204,6 +212,10 @@ impl Slot {
             device,
             limits: [options.timeout, options.stall_limit],
             programs: Mutex::default(),
+            #[cfg(feature = "wgsl")]
+            ahead: Mutex::default(),
+            #[cfg(feature = "wgsl")]
+            calm: AtomicU32::new(0),
             work: Mutex::default(),
             failure: Mutex::default(),
             unreported: Mutex::default(),
@@ -250,6 +262,45 @@ impl Slot {
         lock(&self.programs).get(kernel).is_some_and(Result::is_ok)
     }
 
+    /// Returns whether the kernel is compiled, or was refused.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(super) fn is_compiled(&self, kernel: &Kernel) -> bool {
+        lock(&self.programs).contains_key(kernel) || lock(&self.ahead).contains_key(kernel)
+    }
+
+    /// Returns the kernel compiled for this device before a dispatch needs it: that one proves it (`trust`) and takes it over.
+    #[cfg(feature = "wgsl")]
+    pub(super) async fn program_ahead(&self, kernel: &Kernel) -> Result<Arc<dyn Program>> {
+        if let Some(known) = lock(&self.programs).get(kernel) {
+            return known.clone();
+        }
+        if let Some(known) = lock(&self.ahead).get(kernel) {
+            return known.clone();
+        }
+        let compiled = self.compile(kernel).await;
+        // What fails for another reason than the kernel itself is compiled again.
+        if matches!(compiled, Ok(_) | Err(Error::Unsupported { .. })) {
+            lock(&self.ahead).insert(kernel.clone(), compiled.clone());
+        }
+        compiled
+    }
+
+    /// Returns whether rehearsals found nothing to compile for some time.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(super) fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Relaxed) >= super::rehearsal::CALM
+    }
+
+    /// Notes whether a rehearsal found something to compile.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(super) fn note_rehearsal(&self, found: bool) {
+        if found {
+            self.calm.store(0, Ordering::Relaxed);
+        } else {
+            self.calm.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Returns the reason why the device takes no new work, if it takes none.
     pub(crate) fn failure(&self) -> Option<Error> {
         lock(&self.failure).clone()
@@ -280,7 +331,18 @@ impl Slot {
         if let Some(known) = lock(&self.programs).get(kernel) {
             return known.clone().map(|program| (program, false));
         }
-        let compiled = self.compile(kernel).await;
+        #[cfg(feature = "wgsl")]
+        let ahead = lock(&self.ahead).remove(kernel);
+        #[cfg(not(feature = "wgsl"))]
+        let ahead = None;
+        #[cfg(feature = "_test")]
+        self.beside::<super::rehearsal::Counts>().count(ahead.is_some());
+        let compiled = match ahead {
+            Some(compiled) => compiled,
+            None => self.compile(kernel).await,
+        };
+        #[cfg(feature = "wgsl")]
+        self.calm.store(0, Ordering::Relaxed);
         if compiled.as_ref().is_err_and(|error| !matches!(error, Error::Unsupported { .. })) {
             return compiled.map(|program| (program, true));
         }

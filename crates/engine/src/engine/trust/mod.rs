@@ -320,7 +320,7 @@ async fn ask_all(slot: &Slot, answers: &[&'static Answer]) -> Result<Vec<(Need, 
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn cores() -> usize {
+pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

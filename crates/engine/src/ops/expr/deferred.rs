@@ -134,7 +134,22 @@ impl Deferred {
     }
 
     /// Notes that its own result was not written. Whoever asks for the result makes it be computed again.
-    pub(super) fn note_fused(&self) {
+    pub(super) fn note_fused(self: &Arc<Self>, engine: &Engine) {
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(capture) = engine.shared().current_capture()
+            && let Some(rehearsal) = capture.rehearsal()
+        {
+            let (of, was_part) = (Arc::downgrade(self), self.history.was_part());
+            let held = self.held.load(Ordering::Relaxed);
+            rehearsal.undo(move || {
+                if let Some(of) = of.upgrade() {
+                    of.history.restore(was_part);
+                    of.held.store(held, Ordering::Relaxed);
+                }
+            });
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = engine;
         self.history.note_part();
         let held = self.operation().map_or(0, |operation| would_hold(&*operation));
         self.held.store(held, Ordering::Relaxed);
@@ -176,6 +191,10 @@ impl Deferred {
         let operation = self.operation();
         let expression = operation.as_ref().and_then(|operation| operation.expression());
         let shared = &tensor.inner.engine;
+        #[cfg(not(target_arch = "wasm32"))]
+        if shared.is_rehearsing() {
+            return self.keep_rehearsed(tensor);
+        }
         let capture = shared.current_capture().map(|capture| Arc::downgrade(&capture));
         *self.kept() = Kept { recorded: Some(Recorded::of(tensor)), capture };
         *self.backlog.lock().unwrap_or_else(PoisonError::into_inner) = Backlog::of(tensor.byte_len());
@@ -192,6 +211,32 @@ impl Deferred {
         } else if held >= MOST_HELD {
             self.replace(None);
         }
+    }
+
+    /// Keeps a result until the end of the rehearsal that made it.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn keep_rehearsed(self: &Arc<Self>, tensor: &Tensor) {
+        let Some(capture) = tensor.inner.engine.current_capture() else { return };
+        let Some(rehearsal) = capture.rehearsal() else { return };
+        let own = Arc::downgrade(&capture);
+        let rehearsed = Kept { recorded: Some(Recorded::of(tensor)), capture: Some(own.clone()) };
+        let mut kept = self.kept();
+        // Another thread has computed it meanwhile.
+        if kept.tensor().is_some_and(|tensor| tensor.is_live()) {
+            return;
+        }
+        let before = std::mem::replace(&mut *kept, rehearsed);
+        drop(kept);
+        let of = Arc::downgrade(self);
+        rehearsal.undo(move || {
+            let Some(of) = of.upgrade() else { return };
+            let mut kept = of.kept();
+            if kept.capture.as_ref().is_some_and(|capture| capture.ptr_eq(&own)) {
+                let rehearsed = std::mem::replace(&mut *kept, before);
+                drop(kept);
+                drop(rehearsed);
+            }
+        });
     }
 
     /// Replaces the operation. The old one is dropped when nothing is locked.

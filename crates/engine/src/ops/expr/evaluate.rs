@@ -438,8 +438,20 @@ pub(super) fn compute_in<'a>(
         if missing(&ready).iter().all(|deferred| deferred.left(schedule).is_some()) {
             return computed(engine, schedule, &ready).await;
         }
-        planned(engine, typed, Facts::of_evaluation(typed)).await
+        planned(engine, typed, Facts::of_evaluation(typed), false).await
     })
+}
+
+/// Rehearses a plan ([`Engine::rehearse`]): does everything that computing it does, up to its commands.
+#[cfg(not(target_arch = "wasm32"))]
+async fn rehearse(engine: &Engine, schedule: &Schedule, typed: &Arc<Typed>, groups: &[Vec<Arc<Deferred>>]) {
+    let work = async {
+        for group in groups {
+            replay::step(engine, schedule, group).await?;
+        }
+        computed(engine, schedule, &schedule.lowered(typed)).await
+    };
+    engine.rehearse(work).await;
 }
 
 /// The kind of the device that the engine uses first: plans are made for it.
@@ -464,8 +476,13 @@ pub fn plan_as_gpu(engine: &Engine) {
     engine.shared().primary().beside::<AsGpu>().0.store(true, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Computes an expression into a new tensor, and before it what [`plan`] finds.
-pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>, facts: Facts) -> BoxFuture<'a, Result<Tensor>> {
+/// Computes an expression into a new tensor, and before it what [`plan`] finds. The first plan of an evaluation is rehearsed.
+pub(super) fn planned<'a>(
+    engine: &'a Engine,
+    typed: &'a Arc<Typed>,
+    facts: Facts,
+    first: bool,
+) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Some(tensor) = whole(typed) {
             return Ok(tensor);
@@ -478,6 +495,12 @@ pub(super) fn planned<'a>(engine: &'a Engine, typed: &'a Arc<Typed>, facts: Fact
         // A group is dropped once it is computed, with everything that nothing else reads. In captures and scopes all are dropped at the end.
         let grouped = engine.is_processors() && !engine.shared().is_passing();
         let (groups, schedule) = plan(typed, &facts, machine(engine), grouped);
+        #[cfg(not(target_arch = "wasm32"))]
+        if first {
+            rehearse(engine, &schedule, typed, &groups).await;
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _ = first;
         for group in groups {
             let tensor = replay::step(engine, &schedule, &group).await?;
             under_way += group.iter().map(|one| one.result().map_or(0, |tensor| tensor.byte_len())).sum::<u64>();
@@ -599,7 +622,7 @@ async fn fused(engine: &Engine, schedule: &Schedule, typed: &Arc<Typed>, of: &Ar
     if own.len() + computed > MOST_TENSORS {
         return Ok(None);
     }
-    of.note_fused();
+    of.note_fused(engine);
     let tensor = of.run(engine, schedule, Some(Epilogue { typed: &wide, of })).await?;
     if typed.dtype.is_packed() {
         return compute(engine, &Typed::read(&tensor).narrowed(typed.dtype)).await.map(Some);

@@ -140,10 +140,10 @@ async fn evaluated(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
     if !survey.is_sound() || !engine.may_trace() || typed.shape.contains(&0) {
         let facts = survey.facts();
         drop(survey);
-        return planned(engine, typed, facts).await;
+        return planned(engine, typed, facts, true).await;
     }
     let is_long = survey.is_long();
-    let (tensor, is_replayed) = replayed(engine, survey, |survey| planned(engine, typed, survey.facts())).await?;
+    let (tensor, is_replayed) = replayed(engine, survey, |survey| planned(engine, typed, survey.facts(), true)).await?;
     // No operation keeps what it would be computed again from.
     if is_replayed && is_long && typed.depth > 0 {
         typed.value().keep(&tensor);
@@ -217,7 +217,7 @@ async fn complete(
     if survey.is_long() {
         for value in values.iter().flatten().filter(|value| value.live_result().is_none()) {
             let read = Typed::of(Source::Deferred(value.clone()), &value.shape, value.dtype);
-            value.keep(&planned(engine, &read, Facts::of_evaluation(&read)).await?);
+            value.keep(&planned(engine, &read, Facts::of_evaluation(&read), false).await?);
         }
     }
     Ok((tensor, values))
@@ -254,7 +254,7 @@ impl Plan {
             }
         }
         let fused = self.fused.iter().filter_map(|&number| survey.operation(number));
-        fused.for_each(|operation| operation.note_fused());
+        fused.for_each(|operation| operation.note_fused(engine));
         tensors.get(self.result).cloned().flatten()
     }
 }

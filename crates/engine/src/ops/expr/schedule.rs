@@ -23,6 +23,11 @@ impl History {
         self.0.load(Ordering::Relaxed)
     }
 
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn restore(&self, was_part: bool) {
+        self.0.store(was_part, Ordering::Relaxed);
+    }
+
     pub(super) fn note_part(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
