@@ -47,7 +47,7 @@ use cantus_base::listed::Listed;
 #[derive(Default)]
 pub(crate) struct Captured {
     taken: Mutex<Capture>,
-    /// What an evaluation would compile, if it is only rehearsed.
+    /// The kernels that an evaluation would compile, if it is only rehearsed.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     rehearsal: Option<super::rehearsal::Rehearsal>,
 }

@@ -22,7 +22,7 @@ use crate::kernel::Kernel;
 /// Rehearsals in a row without anything to compile after which a device has no more of them.
 pub(super) const CALM: u32 = 16;
 
-/// What a rehearsal has found so far.
+/// The findings of a rehearsal so far.
 #[derive(Default)]
 pub(crate) struct Rehearsal(Mutex<Found>);
 
@@ -42,8 +42,8 @@ pub(super) struct Launch {
 }
 
 impl Rehearsal {
-    fn take(&self) -> Found {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn launches(&self) -> Vec<Launch> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).launches)
     }
 
     /// Notes a dispatch.
@@ -61,6 +61,14 @@ impl Rehearsal {
     /// Does something at the end; the last is done first.
     pub(crate) fn undo(&self, work: impl FnOnce() + Send + 'static) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).undo.push(Box::new(work));
+    }
+}
+
+/// Also where the evaluation is dropped before its end.
+impl Drop for Rehearsal {
+    fn drop(&mut self) {
+        let found = std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner));
+        found.undo.into_iter().rev().for_each(|work| work());
     }
 }
 
@@ -94,9 +102,8 @@ impl Engine {
         }
         let captured = Arc::new(Captured::rehearsing());
         drop(context::within(shared, Inside::Capture(captured.clone()), evaluation).await);
-        let Some(rehearsal) = captured.rehearsal() else { return };
-        let Found { launches, undo } = rehearsal.take();
-        undo.into_iter().rev().for_each(|work| work());
+        let launches = captured.rehearsal().map_or_else(Vec::new, |rehearsal| rehearsal.launches());
+        drop(captured);
         slot.note_rehearsal(!launches.is_empty());
         // One is compiled when it is needed.
         if launches.len() > 1 {
