@@ -18,10 +18,9 @@ const LANE_BYTES: usize = 64;
 const SHORT: usize = 256;
 
 const MANY: usize = 4;
-/// Bytes of a row up to which blocks of lanes that are merged beat digits: a pass over the row for each doubling, and one for each byte that varies. Few
-/// exponents are frequent, so digits of floats wait for one another's counts.
-const BLOCKS_PAY: usize = 1 << 16;
-const BLOCKS_PAY_FLOATS: usize = 1 << 19;
+/// Elements of a row, for each byte of a key, up to which blocks of lanes that are merged beat digits: a pass over the row for each doubling, and two for
+/// each byte that varies.
+const BLOCKS_PAY: usize = 128;
 /// Rows of fewer elements are sorted by comparisons.
 const LEAST: usize = 24;
 /// Elements of a lane, at most: a network compares n log² n pairs, a merge looks at each element once.
@@ -83,6 +82,8 @@ trait Bits: Copy + Ord + Default + Send + Sync + 'static {
     /// The key of an element's bits: unsigned numbers of the elements' order. Both zeros have one key, and every NaN.
     fn key(self, rule: &Rule<Self>) -> Self;
     fn digit(self, at: usize) -> usize;
+    /// Those bits, and the ones in which it differs from another.
+    fn differing(self, other: Self, bits: Self) -> Self;
     /// Makes keys of bits, of which each can be told from its key. Returns false if there are equal ones that differ: -0 or NaN.
     fn keyed(all: &mut [Self], rule: &Rule<Self>) -> bool;
     /// Makes bits of such keys.
@@ -124,6 +125,11 @@ macro_rules! bits {
             #[inline(always)]
             fn digit(self, at: usize) -> usize {
                 (self >> (8 * at)) as usize & 0xff
+            }
+
+            #[inline(always)]
+            fn differing(self, other: Self, bits: Self) -> Self {
+                bits | (self ^ other)
             }
 
             fn keyed(all: &mut [Self], rule: &Rule<Self>) -> bool {
@@ -228,35 +234,60 @@ fn merged<K: Bits, I: Isa>(all: &mut [K], count: usize) {
     }
 }
 
+/// Parts of a row whose digits are counted in turn: where one digit is frequent, the next count of it would have to wait for the one before.
+const STREAMS: usize = 4;
+
 /// Sorts by the bytes of keys, from the last to the first. Bytes that are alike everywhere cost no pass.
-fn by_digits<K: Bits>(row: &mut [K], spare: &mut [K], rule: &Rule<K>) {
-    let mut counts = [[0_u32; 256]; 8];
-    let counts = &mut counts[..size_of::<K>()];
-    for value in row.iter() {
-        let key = value.key(rule);
-        for (at, counts) in counts.iter_mut().enumerate() {
-            counts[key.digit(at)] += 1;
-        }
-    }
+fn by_digits<K: Bits>(row: &mut [K], spare: &mut [K], key: impl Fn(K) -> K) {
+    let Some(first) = row.first().map(|&value| key(value)) else { return };
+    let differ = row.iter().fold(K::default(), |differ, &value| key(value).differing(first, differ));
     let (mut from, mut to, mut is_moved) = (&mut *row, spare, false);
-    for (at, counts) in counts.iter_mut().enumerate() {
-        if counts.iter().any(|&count| count as usize == from.len()) {
-            continue;
-        }
+    for at in (0..size_of::<K>()).filter(|&at| differ.digit(at) != 0) {
+        let mut counts = [[0_u32; 256]; STREAMS];
+        in_turn(from, |stream, value| counts[stream][key(value).digit(at)] += 1);
         let mut start = 0;
-        for count in counts.iter_mut() {
-            start += std::mem::replace(count, start);
+        for digit in 0..256 {
+            for counts in &mut counts {
+                start += std::mem::replace(&mut counts[digit], start);
+            }
         }
-        for &value in from.iter() {
-            let next = &mut counts[value.key(rule).digit(at)];
+        in_turn(from, |stream, value| {
+            let next = &mut counts[stream][key(value).digit(at)];
             to[*next as usize] = value;
             *next += 1;
-        }
+        });
         (from, to, is_moved) = (to, from, !is_moved);
     }
     if is_moved {
         to.copy_from_slice(from);
     }
+}
+
+/// Sorts by digits, which are those of whole keys where equal elements are alike.
+fn in_digits<K: Bits>(row: &mut [K], spare: &mut [K], rule: &Rule<K>) {
+    let alike = K::keyed(row, rule);
+    if alike {
+        by_digits(row, spare, |key| key);
+    }
+    K::unkeyed(row, rule);
+    if !alike {
+        by_digits(row, spare, |value| value.key(rule));
+    }
+}
+
+/// Takes an element of each part of a row, then the next ones. A part's elements come in their order.
+#[inline(always)]
+fn in_turn<K: Copy>(row: &[K], mut take: impl FnMut(usize, K)) {
+    let part = row.len() / STREAMS;
+    let (whole, rest) = row.split_at(part * STREAMS);
+    let parts: [&[K]; STREAMS] = std::array::from_fn(|stream| &whole[stream * part..(stream + 1) * part]);
+    for place in 0..part {
+        for (stream, part) in parts.iter().enumerate() {
+            take(stream, part[place]);
+        }
+    }
+    // They are behind the last part, and so are their digits.
+    rest.iter().for_each(|&value| take(STREAMS - 1, value));
 }
 
 /// Sorts bytes by how often each occurs.
@@ -280,9 +311,9 @@ fn sorted<K: Bits>(row: &mut [K], spare: &mut Vec<K>, rule: &Rule<K>) {
     if size_of::<K>() == 1 && row.len() >= LEAST {
         return by_counts(row, rule);
     }
-    if size_of_val(row) > if rule.float { BLOCKS_PAY_FLOATS } else { BLOCKS_PAY } {
+    if row.len() > BLOCKS_PAY * size_of::<K>() {
         spare.resize(row.len(), K::default());
-        return by_digits(row, spare, rule);
+        return in_digits(row, spare, rule);
     }
     let differ = K::keyed(row, rule);
     match row.len() {
@@ -428,7 +459,7 @@ fn long<K: Bits>(row: &mut [K], rule: &Rule<K>, limits: &Limits<'_>) -> Result<(
         if size_of::<K>() == 1 {
             by_counts(row, rule)
         } else {
-            by_digits(row, spare, rule)
+            in_digits(row, spare, rule)
         }
         Ok::<_, Stopped>(())
     })?;
@@ -509,7 +540,10 @@ fn order<K: Bits>(shape: &OrderShape, x: Floats, y: Floats, limits: &Limits<'_>)
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
+    use cantus_base::listed::Listed;
 
     fn is_sorted_as_std_sorts<K: Bits + std::fmt::Debug>(dtype: DType, bits: impl Fn(u64) -> K) {
         let mut state = 11_u64;
@@ -524,7 +558,8 @@ mod tests {
             K::LANES * LANE,
             K::LANES * LANE + 1,
             3 * K::LANES * LANE + 5,
-            BLOCKS_PAY / size_of::<K>() + 1,
+            BLOCKS_PAY * size_of::<K>(),
+            BLOCKS_PAY * size_of::<K>() + 1,
         ]);
         for length in lengths {
             for most in [u64::MAX, 7] {
@@ -552,5 +587,56 @@ mod tests {
         is_sorted_as_std_sorts(DType::F16, |x| x as u16);
         is_sorted_as_std_sorts(DType::U16, |x| x as u16);
         is_sorted_as_std_sorts(DType::I8, |x| x as u8);
+    }
+
+    /// Rows on both sides of each way's bounds, with equal elements that differ in their bits, beside the standard library's stable sort.
+    #[test]
+    fn every_way_sorts_alike() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for length in [1, 2, 23, 24, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 4097, 66_001] {
+            for special in [0, 7, 1000] {
+                let row: Vec<f64> = (0..length)
+                    .map(|_| {
+                        let value = next();
+                        match value % 1000 {
+                            at if at < special => [0.0, -0.0, f64::NAN, -f64::NAN][(value >> 20) as usize % 4],
+                            _ => ((value >> 11) as f64 / (1_u64 << 53) as f64 - 0.5) * 1000.0,
+                        }
+                    })
+                    .collect();
+                for descending in [false, true] {
+                    let order = |a: f64, b: f64| {
+                        let order = a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()));
+                        if descending { order.reverse() } else { order }
+                    };
+                    let doubles = row.iter().map(|value| value.to_bits()).listed();
+                    check(&doubles, DType::F64, descending, |a, b| order(f64::from_bits(a), f64::from_bits(b)));
+                    let floats = row.iter().map(|value| (*value as f32).to_bits()).listed();
+                    let of = |bits| f64::from(f32::from_bits(bits));
+                    check(&floats, DType::F32, descending, |a, b| order(of(a), of(b)));
+                    let turn = |order: Ordering| if descending { order.reverse() } else { order };
+                    let words = row.iter().map(|value| (*value * 1e4) as i32 as u32).listed();
+                    check(&words, DType::I32, descending, |a, b| turn(a.cast_signed().cmp(&b.cast_signed())));
+                    let halves = row.iter().map(|value| value.to_bits() as u16).listed();
+                    check(&halves, DType::U16, descending, |a, b| turn(a.cmp(&b)));
+                }
+            }
+        }
+    }
+
+    fn check<K: Bits + std::fmt::Debug>(row: &[K], dtype: DType, descending: bool, order: impl Fn(K, K) -> Ordering) {
+        let rule = K::rule(dtype, descending);
+        let mut known = row.to_vec();
+        known.sort_by(|&a, &b| order(a, b));
+        let (mut by_way, mut by_digit) = (row.to_vec(), row.to_vec());
+        sorted(&mut by_way, &mut Vec::new(), &rule);
+        in_digits(&mut by_digit, &mut vec![K::default(); row.len()], &rule);
+        assert!(by_way == known && by_digit == known, "{dtype}, {}, descending: {descending}", row.len());
     }
 }
