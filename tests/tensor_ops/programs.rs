@@ -10,6 +10,13 @@ use ndarray::{ArrayD, Axis, IxDyn, Slice, concatenate};
 
 use crate::{Numbers, by_turns, close, engines, name, seeds, tensor, wide};
 
+/// An engine of its own on a device: nothing is compiled, counted or planned there.
+fn fresh(on: &Engine) -> Engine {
+    let device = &on.selected().device;
+    let builder = Engine::builder().backend(&device.backend).device(device.index);
+    builder.fallback(Fallback::Never).build().unwrap()
+}
+
 /// A value, and what it is.
 #[derive(Clone)]
 struct Value {
@@ -298,9 +305,7 @@ fn a_regression_is_that_of_float64() {
 #[test]
 fn what_a_loop_carries_is_not_computed_from_the_start_at_each_step() {
     for engine in by_turns() {
-        let device = &engine.selected().device;
-        let builder = Engine::builder().backend(&device.backend).device(device.index);
-        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        let engine = fresh(engine);
         let mut numbers = Numbers::new(5);
         let (rows, labels) = (numbers.array(&[96, 24]), numbers.array(&[96, 1]).mapv(|y| f32::from(y > 0.0)));
         let (rows, labels) = (tensor(&engine, &rows).expr(), tensor(&engine, &labels).expr());
@@ -324,9 +329,7 @@ fn what_a_loop_carries_is_not_computed_from_the_start_at_each_step() {
 #[test]
 fn rounds_of_choices_take_a_few_kernels() {
     for engine in by_turns() {
-        let device = &engine.selected().device;
-        let builder = Engine::builder().backend(&device.backend).device(device.index);
-        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        let engine = fresh(engine);
         let at = |row: usize, column: usize| [column as f32 / 12.0 - 2.0, row as f32 / 8.0 - 1.0];
         let places: Vec<[f32; 2]> = (0..16).flat_map(|row| (0..36).map(move |column| at(row, column))).collect();
         let [x, y] = [0, 1].map(|axis| {
@@ -368,9 +371,7 @@ fn rounds_of_choices_take_a_few_kernels() {
 fn a_gpus_kernels_take_several_steps() {
     const PLACES: usize = 30;
     for engine in by_turns() {
-        let device = &engine.selected().device;
-        let builder = Engine::builder().backend(&device.backend).device(device.index);
-        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        let engine = fresh(engine);
         cantus::testing::plan_as_gpu(&engine);
         let ran = || engine.metrics().iter().map(|row| row.count).sum::<u64>();
         let mut numbers = Numbers::new(30);
@@ -416,9 +417,7 @@ fn a_gpus_kernels_take_several_steps() {
 #[test]
 fn drivers_compile_an_evaluations_kernels_side_by_side() {
     for engine in by_turns() {
-        let device = &engine.selected().device;
-        let builder = Engine::builder().backend(&device.backend).device(device.index);
-        let engine = builder.fallback(Fallback::Never).build().unwrap();
+        let engine = fresh(engine);
         let mut numbers = Numbers::new(31);
         let (x, w) = (numbers.array(&[24, 70]), numbers.array(&[70, 90]));
         let (given, weights) = (tensor(&engine, &x).expr(), tensor(&engine, &w).expr());
@@ -435,7 +434,7 @@ fn drivers_compile_an_evaluations_kernels_side_by_side() {
         let (product, end) = program();
         let (first, rest) = (end.eval().unwrap().to_vec::<f32>().unwrap(), ran() - before);
         let [ahead, needed] = cantus::testing::compiled(&engine);
-        if device.backend == "cpu" {
+        if engine.selected().device.backend == "cpu" {
             assert_eq!(ahead, 0);
         } else {
             assert!(ahead >= 5 && needed <= 1, "{}: {ahead} ahead, {needed} when needed", name(&engine));
