@@ -9,12 +9,18 @@ from conftest import ADD, DOUBLE, LIMIT, eventually, run
 from test_answers import kernel
 from test_hostile import ENDLESS, RAW, points
 
-# Some seconds of work on two processors.
-LONG = {
-    "kind": "expression",
-    "inputs": {"x": {"dtype": "f32", "data": [1]}},
-    "expression": ["sum", ["matmul"] + [["broadcast_to", ["reshape", "x", {"shape": [1, 1]}], {"shape": [4000, 4000]}]] * 2],
-}
+
+def products(count):
+    """Products of matrices in turn: each about a second of work on two processors, 0.5 on fast ones."""
+    square = ["broadcast_to", ["reshape", "x", {"shape": [1, 1]}], {"shape": [4000, 4000]}]
+    product = square
+    for _ in range(count):
+        product = ["matmul", product, square]
+    return {"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1]}}, "expression": ["sum", product]}
+
+
+# Longer than any limit that a test sets, whatever the machine: who takes it cancels it.
+LONG = products(12)
 PICTURE = {"kind": "picture", "picture": "phi_pattern", "width": 100, "height": 50}
 
 

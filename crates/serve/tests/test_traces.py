@@ -133,10 +133,10 @@ def test_spans_of_requests_and_jobs(begin, receiver):
 
 
 def test_a_job_that_is_taken_up_again_keeps_its_trace(begin, receiver):
-    from test_jobs import LONG
+    from test_jobs import products
 
     service = begin("--traces", f"{receiver.address}/v1/traces")
-    job = service.submit(LONG, headers={"traceparent": PARENT}).json["id"]
+    job = service.submit(products(3), headers={"traceparent": PARENT}).json["id"]
     service.wait(job, ("running",))
     service.kill()
     service.start()
