@@ -99,12 +99,14 @@ pub struct BindingInfo {
 /// The way in which workgroups become batches; a batch runs in lock-step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Batching {
-    /// One workgroup: for kernels with barriers, workgroup memory or subgroup operations.
+    /// One workgroup: for kernels with workgroup memory or subgroup operations.
     Single,
     /// Consecutive workgroups along x: y and z of the workgroup are uniform.
     Row,
     /// Consecutive workgroups in linear order: for grids narrow in x.
     Linear,
+    /// Consecutive small workgroups in linear order, each with workgroup memory of its own ([`Space::Groups`]).
+    Groups,
 }
 
 /// Straight bytecode for one way of batching.
@@ -257,6 +259,8 @@ pub enum Space {
         base: u32,
         slots: u32,
     },
+    /// Workgroup memory of each workgroup of a batch: a lane's index counts in that of its own workgroup. Never in kernels compiled ahead.
+    Groups,
 }
 
 /// The layout of one element in memory.

@@ -11,8 +11,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::bytecode::{
-    A_UNIFORM, Atomic, B_UNIFORM, Bytecode, C_UNIFORM, Code, Count, D_UNIFORM, Element, FULL, Instr, LANE_STEP,
-    MAX_LANES, MAX_WORKGROUP_BYTES, Op, Rows, Space, Strided,
+    A_UNIFORM, Atomic, B_UNIFORM, Batching, Bytecode, C_UNIFORM, Code, Count, D_UNIFORM, Element, FULL, Instr,
+    LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op, Rows, Space, Strided,
 };
 use super::shape::Width;
 
@@ -58,6 +58,10 @@ pub(crate) fn check(program: &Bytecode) -> Result<(), Corrupt> {
         if !lanes.contains(&code.lanes) || code.lanes % LANE_STEP != 0 || code.words > MAX_WORDS {
             return corrupt("lanes");
         }
+        let memory = u64::from(code.lanes / invocations) * u64::from(program.workgroup_bytes);
+        if code.batching == Batching::Groups && memory > u64::from(MAX_WORKGROUP_BYTES) {
+            return corrupt("workgroup memory of a batch");
+        }
         if code.constants.iter().any(|(word, _)| *word >= code.words) {
             return corrupt("constants");
         }
@@ -87,7 +91,10 @@ fn corrupt<T>(what: &str) -> Result<T, Corrupt> {
 fn check_access(program: &Bytecode, code: &Code, access: &Strided) -> Result<(), Corrupt> {
     match access.space {
         Space::Binding(binding) if binding as usize >= program.bindings.len() => return corrupt("binding"),
-        Space::Binding(_) | Space::Workgroup | Space::Table => {}
+        Space::Workgroup | Space::Groups if (access.space == Space::Groups) != (code.batching == Batching::Groups) => {
+            return corrupt("workgroup memory of another batching");
+        }
+        Space::Binding(_) | Space::Workgroup | Space::Groups | Space::Table => {}
         Space::Private { base, slots } => {
             let end = u64::from(base) + u64::from(slots) * u64::from(code.lanes);
             if end > u64::from(code.words) || base % LANE_STEP != 0 {
@@ -103,7 +110,7 @@ fn check_access(program: &Bytecode, code: &Code, access: &Strided) -> Result<(),
     }
     let align = match access.space {
         Space::Binding(binding) => program.bindings.get(binding as usize).map_or(0, |binding| binding.align),
-        Space::Workgroup | Space::Table => 8,
+        Space::Workgroup | Space::Groups | Space::Table => 8,
         // Slots of lanes are aligned for any element.
         Space::Private { .. } => return Ok(()),
     };
@@ -215,11 +222,11 @@ fn check_memory(program: &Bytecode, access: &Strided, op: Op) -> Option<()> {
             binding.align
         }
         Space::Table if writes => return None,
-        Space::Workgroup | Space::Table | Space::Private { .. } => 8,
+        Space::Workgroup | Space::Groups | Space::Table | Space::Private { .. } => 8,
     };
     if let Op::Atomic(_, number) | Op::CompareExchange(number) = op {
         let size = if number.is_wide() { 8 } else { 4 };
-        let shared = matches!(access.space, Space::Binding(_) | Space::Workgroup);
+        let shared = matches!(access.space, Space::Binding(_) | Space::Workgroup | Space::Groups);
         let aligned = align >= size && access.offset.is_multiple_of(size) && access.stride.is_multiple_of(size);
         if !shared || !aligned || access.element.bytes() != size {
             return None;

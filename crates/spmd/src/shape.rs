@@ -144,6 +144,8 @@ mod form {
     pub const ATOMIC_LOAD: &[u8] = &[0, A, A | L];
     /// Memory of the lanes: a value for each, and no run of elements.
     pub const PRIVATE_LOAD: &[u8] = &[0, A];
+    /// A value for each workgroup.
+    pub const GROUPS_LOAD: &[u8] = &[0, A, A | L];
     pub const PRIVATE_STORE: &[u8] = &[0, A, B, A | B];
     pub const COMPARE_EXCHANGE: &[u8] =
         &[0, A, A | L, B, A | B, A | B | L, C, A | C, A | C | L, B | C, A | B | C, A | B | C | L];
@@ -154,6 +156,7 @@ impl Op {
     /// lowering asks here whether an index may be linear and a result uniform.
     pub fn forms(self, accesses: &[Strided], x: u32) -> &'static [u8] {
         let private = || matches!(accesses.get(x as usize), Some(Strided { space: Space::Private { .. }, .. }));
+        let groups = || matches!(accesses.get(x as usize), Some(Strided { space: Space::Groups, .. }));
         match self {
             Op::End
             | Op::Jump
@@ -190,6 +193,7 @@ impl Op {
             Op::Texel => form::TEXEL,
             Op::Select | Op::Select64 => form::SELECT,
             Op::Load if private() => form::PRIVATE_LOAD,
+            Op::Load if groups() => form::GROUPS_LOAD,
             Op::Load => form::LOAD,
             Op::Atomic(Atomic::Load, _) => form::ATOMIC_LOAD,
             Op::Store if private() => form::PRIVATE_STORE,

@@ -1,7 +1,7 @@
 //! WGSL text to bytes: parse, validate, compile, serialise and back, run.
 
 use bytemuck::{AnyBitPattern, NoUninit};
-use cantus::spmd::{self, Bytecode, Launch, Memory, Stopped};
+use cantus::spmd::{self, Bytecode, Launch, Memory, Order, Stopped};
 
 /// Compiles the only entry point of the text.
 pub fn compile(wgsl: &str) -> Bytecode {
@@ -49,14 +49,27 @@ impl Run {
         self.dispatch_with(workgroups, true)
     }
 
-    pub fn dispatch_with(mut self, workgroups: [u32; 3], parallel: bool) -> Self {
+    pub fn dispatch_with(self, workgroups: [u32; 3], parallel: bool) -> Self {
+        self.launch(workgroups, |launch| launch.parallel(parallel))
+    }
+
+    /// One workgroup after the other, in this order.
+    pub fn in_order(self, workgroups: [u32; 3], order: Order) -> Self {
+        self.launch(workgroups, |launch| launch.order(order))
+    }
+
+    pub fn listing(&self) -> String {
+        self.program.listing()
+    }
+
+    fn launch(mut self, workgroups: [u32; 3], with: impl FnOnce(Launch<'_>) -> Launch<'_>) -> Self {
         let bindings: Vec<Memory<'_>> = self
             .buffers
             .iter_mut()
             .zip(&self.sizes)
             .map(|(words, size)| Memory::new(&mut bytemuck::cast_slice_mut::<u64, u8>(words)[..*size]))
             .collect();
-        let launch = Launch::new(workgroups, &bindings).parallel(parallel);
+        let launch = with(Launch::new(workgroups, &bindings));
         let result: Result<(), Stopped> = spmd::execute(&self.program, &launch);
         result.unwrap_or_else(|stopped| panic!("{stopped}\n{}", self.program.listing()));
         self

@@ -1,5 +1,7 @@
 //! Workgroup memory, barriers, atomics and subgroups.
 
+use cantus::spmd::Order;
+
 use super::harness::Run;
 
 #[test]
@@ -175,4 +177,103 @@ fn shuffles_from_inactive_lanes_give_zero() {
     );
     let got = run.buffer(&(0..64).map(|i| i + 1000).collect::<Vec<u32>>()).dispatch([1; 3]).read::<u32>(0);
     assert_eq!(got, vec![1; 64]);
+}
+
+/// Workgroup memory by all kinds of indices, barriers in loops that end by workgroup, and workgroups that return at once. `SIZE` and `TOTAL` are the invocations of a
+/// workgroup.
+const TOGETHER: &str = "diagnostic(off, derivative_uniformity);
+    struct Mixed { head: u32, wide: array<u64, 5>, cells: array<vec3f, TOTAL>, counts: array<atomic<i32>, 7> }
+    var<workgroup> line: array<u32, TOTAL>;
+    var<workgroup> mixed: Mixed;
+    @group(0) @binding(0) var<storage, read> x: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> out: array<array<u32, 8>>;
+    @compute @workgroup_size(SIZE)
+    fn main(@builtin(local_invocation_index) i: u32, @builtin(local_invocation_id) local: vec3u,
+            @builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) n: vec3u, @builtin(global_invocation_id) id: vec3u) {
+        let number = group.x + n.x * (group.y + n.y * group.z);
+        let place = number * TOTAL + i;
+        // Nothing of another workgroup is there.
+        let before = line[i] + mixed.head + u32(mixed.wide[i % 5u]) + u32(atomicLoad(&mixed.counts[i % 7u]));
+        if x[number] % 5u == 0u { out[place] = array(before, 1u, 2u, 3u, 4u, 5u, 6u, 7u); return; }
+        line[i] = x[place % 97u];
+        mixed.cells[TOTAL - 1u - i] = vec3f(f32(i), f32(number), 0.5);
+        if i == TOTAL / 2u { mixed.head = number * 3u; mixed.wide[2] = u64(number) << 33u; }
+        workgroupBarrier();
+        var sum = 0u;
+        for (var round = 0u; round < number % 4u + 1u; round++) {
+            let next = line[(i + round + 1u) % TOTAL];
+            workgroupBarrier();
+            line[i] = next * 3u + round;
+            workgroupBarrier();
+            sum += line[(i * 7u + x[i % 97u]) % TOTAL] + line[round];
+            atomicAdd(&mixed.counts[(sum + i) % 7u], i32(i + round));
+            if sum % 3u == 1u { mixed.wide[0] = u64(7); continue; }
+            sum ^= line[min(i, TOTAL - 1u)];
+        }
+        // Beyond the end: nothing is stored, and zero is loaded.
+        line[i + x[number % 97u] * 1000u + TOTAL] = 99u;
+        sum += line[TOTAL + i * 2u];
+        let head = workgroupUniformLoad(&mixed.head);
+        let cell = mixed.cells[(i + head) % TOTAL];
+        let all = atomicMax(&mixed.counts[6], -1);
+        out[place] = array(before, sum, head, u32(cell.x) + u32(cell.y) * 1000u, u32(mixed.wide[2] >> 33u) + u32(mixed.wide[0]),
+            u32(atomicLoad(&mixed.counts[i % 6u])), line[i], id.x + id.y * 3u + local.x + local.y + u32(min(all, 0)));
+    }";
+
+#[test]
+fn small_workgroups_compute_together_what_they_compute_alone() {
+    let x: Vec<u32> = (0..97_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 7).collect();
+    for (size, total) in [
+        ("1", 1),
+        ("3", 3),
+        ("8, 2", 16),
+        ("5, 5", 25),
+        ("32", 32),
+        ("4, 4, 3", 48),
+        ("64", 64),
+        ("100", 100),
+        ("16, 8", 128),
+    ] {
+        let text = TOGETHER.replace("SIZE", size).replace("TOTAL", &format!("{total}u"));
+        for grid in [[1, 1, 1], [2, 1, 1], [61, 1, 1], [7, 5, 3], [1, 1, 29]] {
+            let places = (grid.iter().product::<u32>() * total) as usize;
+            let run = || Run::new(&text).buffer(&x).zeros(places * 32);
+            assert!(run().listing().contains("Groups: "), "{size}");
+            let expected = run().in_order(grid, Order::Forward).read::<[u32; 8]>(1);
+            let places = expected.iter().filter(|out| out[..] != [0; 8]).count();
+            assert!(places * 2 > expected.len(), "{size}: {places} of {}", expected.len());
+            for (way, run) in [
+                ("reversed", run().in_order(grid, Order::Reversed)),
+                ("threads", run().dispatch(grid)),
+                ("one thread", run().dispatch_with(grid, false)),
+            ] {
+                let got = run.read::<[u32; 8]>(1);
+                let wrong = got.iter().zip(&expected).position(|(got, expected)| got != expected);
+                assert_eq!(wrong, None, "{size} on {grid:?}, {way}: {:?}", wrong.map(|at| (got[at], expected[at])));
+            }
+        }
+    }
+}
+
+/// One workgroup may wait there for what an earlier one does: they run one after the other.
+#[test]
+fn workgroups_with_atomics_in_buffers_run_alone() {
+    let text = "var<workgroup> base: u32;
+        @group(0) @binding(0) var<storage, read_write> sums: array<atomic<u32>>;
+        @compute @workgroup_size(32)
+        fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) group: vec3u) {
+            if i == 0u {
+                var before = 1u;
+                if group.x > 0u {
+                    loop { before = atomicLoad(&sums[group.x - 1u]); if before != 0u { break; } }
+                }
+                base = before;
+            }
+            workgroupBarrier();
+            if i == 31u { atomicStore(&sums[group.x], base + 1u); }
+        }";
+    let run = Run::new(text);
+    assert!(!run.listing().contains("Groups: "), "they would wait for each other");
+    let sums = run.zeros(200 * 4).dispatch_with([200, 1, 1], false).read::<u32>(0);
+    assert_eq!(sums, (2..202).collect::<Vec<u32>>());
 }

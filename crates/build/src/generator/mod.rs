@@ -264,7 +264,7 @@ impl<'a> Writer<'a> {
             }
             let memory = match access.space {
                 Space::Binding(binding) => format!("job.memory({binding})"),
-                Space::Workgroup => "rt::Memory { pointer: shared, bytes: SHARED }".to_owned(),
+                Space::Workgroup | Space::Groups => "rt::Memory { pointer: shared, bytes: SHARED }".to_owned(),
                 Space::Table => {
                     "rt::Memory { pointer: (&raw const TABLE.0).cast_mut().cast(), bytes: TABLE.0.len() }".to_owned()
                 }

@@ -34,7 +34,7 @@ pub(super) fn place_names(flat: &Flat) -> Vec<String> {
     for (index, access) in flat.accesses.iter().enumerate() {
         let base = match access.space {
             Space::Binding(binding) => word(&flat.bindings[binding as usize].name),
-            Space::Workgroup => "shared".to_owned(),
+            Space::Workgroup | Space::Groups => "shared".to_owned(),
             Space::Table => "table".to_owned(),
             Space::Private { .. } => "private".to_owned(),
         };

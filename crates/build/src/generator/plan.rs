@@ -151,7 +151,7 @@ impl Planner<'_> {
         let harmless = match loaded {
             Space::Binding(binding) => !flat.bindings[binding as usize].writable,
             Space::Private { .. } | Space::Table => true,
-            Space::Workgroup => !self.stores.iter().any(|store| space(*store) == Space::Workgroup),
+            Space::Workgroup | Space::Groups => !self.stores.iter().any(|store| space(*store) == Space::Workgroup),
         };
         !self.stores.is_empty() && !harmless
     }

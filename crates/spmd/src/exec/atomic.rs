@@ -72,7 +72,8 @@ unsafe fn each<T: Copy + Default>(
             let value = if has_value { operand(i.b, i.form & B_UNIFORM != 0, lane) } else { T::default() };
             let other = if has_other { operand(i.c, i.form & C_UNIFORM != 0, lane) } else { T::default() };
             let inside = u64::from(index) < access.count;
-            let old = f(inside.then(|| access.pointer.add(index as usize * access.stride)), value, other);
+            let memory = if access.apart == 0 { 0 } else { lane / machine.group * access.apart };
+            let old = f(inside.then(|| access.pointer.add(memory + index as usize * access.stride)), value, other);
             if has_result {
                 machine.file.add(i.d as usize).cast::<T>().add(lane).write(old);
             }

@@ -197,7 +197,7 @@ pub fn execute(program: &Bytecode, launch: &Launch<'_>) -> Result<(), Stopped> {
         return Ok(());
     }
     let group_size = program.workgroup_size.iter().product::<u32>().max(1);
-    let Some(code) = choose(program, launch.workgroups, group_size) else { return Ok(()) };
+    let Some(code) = choose(program, launch, group_size) else { return Ok(()) };
     let plan = Plan::new(program, code, launch, group_size);
     launch.limits.begin().check()?;
     let threads = crate::threads::count() as u64;
@@ -205,7 +205,7 @@ pub fn execute(program: &Bytecode, launch: &Launch<'_>) -> Result<(), Stopped> {
     let worthwhile = work > WORTHWHILE && plan.batches > 1;
     if launch.parallel && launch.order.is_none() && threads > 1 && worthwhile {
         // Each task that runs has registers of its own.
-        let each = u64::from(code.words) * 4 + u64::from(program.workgroup_bytes);
+        let each = u64::from(code.words) * 4 + plan.workgroup_bytes() as u64;
         let room = (ALL_THREADS_BYTES / each.max(1)).max(1);
         let tasks = plan.batches.min(threads * 16).min(if room < threads { room } else { u64::MAX }) as usize;
         return crate::threads::try_each(tasks, |task| {
@@ -236,11 +236,17 @@ pub(crate) fn check_bindings(bindings: &[BindingInfo], launch: &Launch<'_>) -> R
     Ok(())
 }
 
-/// Rows where they fill the lanes well enough, linear order where the grid is narrow.
-fn choose(program: &Bytecode, workgroups: [u32; 3], group_size: u32) -> Option<&Code> {
+/// Rows where they fill the lanes well enough, linear order where the grid is narrow; several workgroups with memory of their own where there are enough.
+fn choose<'p>(program: &'p Bytecode, launch: &Launch<'_>, group_size: u32) -> Option<&'p Code> {
     let find = |batching| program.codes.iter().find(|code| code.batching == batching);
     let row = find(Batching::Row);
     let linear = find(Batching::Linear);
+    let workgroups = launch.workgroups;
+    if let Some(groups) = find(Batching::Groups)
+        && groups_at_once(groups, launch, group_size) > 1
+    {
+        return Some(groups);
+    }
     if let (Some(row), Some(linear)) = (row, linear) {
         let [x, y, z] = workgroups.map(u64::from);
         let per_batch = u64::from(row.lanes / group_size).max(1);
@@ -249,6 +255,20 @@ fn choose(program: &Bytecode, workgroups: [u32; 3], group_size: u32) -> Option<&
         return Some(if narrow { linear } else { row });
     }
     row.or(linear).or(program.codes.first())
+}
+
+/// Workgroups of a batch: where threads share the launch, no more than leaves a batch for each.
+fn groups_at_once(code: &Code, launch: &Launch<'_>, group_size: u32) -> u64 {
+    if code.batching == Batching::Single || launch.order.is_some() {
+        return 1;
+    }
+    let most = u64::from(code.lanes / group_size).max(1);
+    if code.batching != Batching::Groups {
+        return most;
+    }
+    let threads = if launch.parallel { crate::threads::count() as u64 } else { 1 };
+    let all = launch.workgroups.iter().fold(1_u64, |all, side| all.saturating_mul(u64::from(*side)));
+    most.min((all / threads.max(1)).max(1))
 }
 
 /// The state that all batches of a launch share.
@@ -268,10 +288,9 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(program: &'a Bytecode, code: &'a Code, launch: &'a Launch<'a>, group_size: u32) -> Self {
         let [x, y, z] = launch.workgroups.map(u64::from);
-        let is_alone = code.batching == Batching::Single || launch.order.is_some();
-        let groups_per_batch = if is_alone { 1 } else { u64::from(code.lanes / group_size).max(1) };
+        let groups_per_batch = groups_at_once(code, launch, group_size);
         let batches = match code.batching {
-            Batching::Linear => x.saturating_mul(y).saturating_mul(z).div_ceil(groups_per_batch),
+            Batching::Linear | Batching::Groups => x.saturating_mul(y).saturating_mul(z).div_ceil(groups_per_batch),
             Batching::Row | Batching::Single => x.div_ceil(groups_per_batch).saturating_mul(y).saturating_mul(z),
         };
         let last = if x.is_multiple_of(groups_per_batch) { groups_per_batch } else { x % groups_per_batch };
@@ -280,9 +299,23 @@ impl<'a> Plan<'a> {
         Plan { program, code, launch, group_size, groups_per_batch, batches, ids, constants, table: isa::best() }
     }
 
+    /// Bytes from one workgroup's memory to the next one's in a batch: by a cache line more than a power of 2, so that not all begin in the same lines.
+    fn apart(&self) -> usize {
+        if self.code.batching == Batching::Groups {
+            (self.program.workgroup_bytes as usize).next_multiple_of(64) + 64
+        } else {
+            0
+        }
+    }
+
+    /// Bytes of workgroup memory of a batch.
+    fn workgroup_bytes(&self) -> usize {
+        (self.apart() * self.groups_per_batch as usize).max(self.program.workgroup_bytes as usize)
+    }
+
     /// Runs consecutive batches on this thread.
     fn run(&self, batches: std::ops::Range<u64>) -> Result<(), Stopped> {
-        let mut scratch = Scratch::take(self.code.words as usize, self.program.workgroup_bytes as usize)?;
+        let mut scratch = Scratch::take(self.code.words as usize, self.workgroup_bytes())?;
         for (word, value) in &self.code.constants {
             scratch.file_words()[*word as usize] = *value;
         }
@@ -313,6 +346,7 @@ impl<'a> Plan<'a> {
                 span: Cell::new([0, padded(n)]),
                 narrowed: Cell::new((FULL, 0)),
                 lanes: self.code.lanes as usize,
+                group: self.group_size as usize,
                 accesses: &accesses,
                 rows: &rows,
                 batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: ids },
@@ -328,7 +362,7 @@ impl<'a> Plan<'a> {
     fn place(&self, batch: u64) -> ([u32; 3], u64) {
         let [x, y, z] = self.launch.workgroups.map(u64::from);
         let per_batch = self.groups_per_batch;
-        if self.code.batching == Batching::Linear {
+        if matches!(self.code.batching, Batching::Linear | Batching::Groups) {
             let first = batch * per_batch;
             let total = x.saturating_mul(y).saturating_mul(z);
             let id = [first % x, first / x % y, first / x / y].map(|id| id as u32);
@@ -371,6 +405,8 @@ impl<'a> Plan<'a> {
                 let bytes = scratch.workgroup_bytes();
                 (bytes.as_mut_ptr(), bytes.len() as u64, false)
             }
+            // Each lane counts in the memory of its own workgroup.
+            Space::Groups => (scratch.workgroup_bytes().as_mut_ptr(), u64::from(self.program.workgroup_bytes), false),
             // Never written: `check` sees to it.
             Space::Table => (self.constants.as_ptr().cast_mut().cast(), self.code.table.len() as u64, false),
             Space::Private { base, slots } => {
@@ -402,6 +438,7 @@ impl<'a> Plan<'a> {
             stride: access.stride as usize,
             count,
             private,
+            apart: if access.space == Space::Groups { self.apart() } else { 0 },
             shared: matches!(access.space, Space::Binding(_)),
             space: access.space,
             element: access.element,

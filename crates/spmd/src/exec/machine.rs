@@ -30,6 +30,8 @@ pub struct Resolved {
     pub count: u64,
     /// Per-lane memory: the stride counts slots of `lanes` words.
     pub private: bool,
+    /// Bytes from one workgroup's memory to that of the next in the batch; 0 where all lanes share one.
+    pub apart: usize,
     /// Other threads may touch it at the same time.
     pub shared: bool,
     pub space: Space,
@@ -91,7 +93,7 @@ impl Beyond {
         self.stores.fetch_add(1, Ordering::Relaxed);
         let binding = match access.space {
             Space::Binding(binding) => Some(binding as usize),
-            Space::Workgroup | Space::Table | Space::Private { .. } => None,
+            Space::Workgroup | Space::Groups | Space::Table | Space::Private { .. } => None,
         };
         let _ = self.first.set(OutOfRange { binding, place: index.into(), length: access.count });
     }
@@ -171,6 +173,8 @@ pub(crate) struct Machine<'a> {
     pub narrowed: Cell<(u32, u32)>,
     /// Lanes of a register.
     pub lanes: usize,
+    /// Lanes of a workgroup.
+    pub group: usize,
     pub accesses: &'a [Resolved],
     pub rows: &'a [ResolvedRows],
     pub batch: Batch<'a>,

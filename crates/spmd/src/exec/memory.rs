@@ -4,6 +4,8 @@
 //! Runs of consecutive elements are checked once. They are known when the program is made (`LINEAR`) or found by
 //! looking at the indices: of all lanes, then of 16 at a time, which are often a run, or one element, where a workgroup has several rows.
 //! The rest goes lane by lane.
+//!
+//! Where the workgroups of a batch have memory of their own, the lanes of each are a part of their own ([`Parts`]).
 
 use super::isa::Lanes;
 use super::machine::{Active, Beyond, Machine, Resolved};
@@ -151,30 +153,104 @@ unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
     let to = to.min(machine.n);
     // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
     unsafe {
-        if !linear && i.form & A_UNIFORM != 0 {
+        let one = !linear && i.form & A_UNIFORM != 0;
+        if one && access.apart == 0 {
             return load_one(machine, i, access, convert);
         }
-        let d = &mut machine.target::<R>(i.d, to)[from..];
         if access.private {
+            let d = &mut machine.target::<R>(i.d, to)[from..];
             return load_private(machine, i, access, from, d);
         }
-        let places = if linear {
-            Places::From(machine.scalar::<u32>(i.a).wrapping_add(from as u32))
-        } else {
-            Places::Each(&machine.source::<u32>(i.a, to)[from..])
-        };
-        let run = match places {
-            Places::From(first) => Some(first),
-            Places::Each(indices) => run_of(indices),
-        };
-        match run.and_then(|first| Some((first, within(first, d.len(), access.count)?))) {
-            Some((first, within)) => {
-                let (d, beyond) = d.split_at_mut(within);
-                load_run::<I, SAME, M, R>(access, first, d, convert);
-                beyond.fill(R::default());
+        for (from, to, elements) in Parts::new(machine, access, from, to) {
+            let d = &mut machine.target::<R>(i.d, to)[from..];
+            if one {
+                d.fill(elements.value(machine.scalar::<u32>(i.a), &convert));
+                continue;
             }
-            None => load_apart::<I, SAME, M, R>(places, access, d, convert),
+            let places = if linear {
+                Places::From(machine.scalar::<u32>(i.a).wrapping_add(from as u32))
+            } else {
+                Places::Each(&machine.source::<u32>(i.a, to)[from..])
+            };
+            let run = match places {
+                Places::From(first) => Some(first),
+                Places::Each(indices) => run_of(indices),
+            };
+            match run.and_then(|first| Some((first, within(first, d.len(), elements.count)?))) {
+                Some((first, within)) => {
+                    let (d, beyond) = d.split_at_mut(within);
+                    load_run::<I, SAME, M, R>(&elements, first, d, &convert);
+                    beyond.fill(R::default());
+                }
+                None => load_apart::<I, SAME, M, R>(places, &elements, d, &convert),
+            }
         }
+    }
+}
+
+/// The elements of an access that some lanes touch: of all, or of those of one workgroup.
+#[derive(Clone, Copy)]
+struct Elements {
+    pointer: *mut u8,
+    stride: usize,
+    count: u64,
+}
+
+impl Elements {
+    /// # Safety
+    /// As [`load_as`].
+    #[inline(always)]
+    unsafe fn value<M: Shared, R: Default>(&self, index: u32, convert: impl Fn(M) -> R) -> R {
+        if u64::from(index) >= self.count {
+            return R::default();
+        }
+        // SAFETY: below the count (`Resolved`).
+        convert(unsafe { M::get(self.pointer.add(index as usize * self.stride).cast::<M>()) })
+    }
+}
+
+/// Consecutive lanes that share memory, the first and the one behind the last, with its elements: all lanes, or those of one workgroup after the other.
+struct Parts {
+    next: usize,
+    to: usize,
+    /// Lanes of a part, the end of the next one, and the bytes from its memory to that of the one behind.
+    size: usize,
+    end: usize,
+    apart: usize,
+    elements: Elements,
+}
+
+impl Parts {
+    /// The lanes from `from` to before `to`; at least one.
+    #[inline(always)]
+    fn new(machine: &Machine<'_>, access: &Resolved, from: usize, to: usize) -> Self {
+        let mut elements = Elements { pointer: access.pointer, stride: access.stride, count: access.count };
+        let (mut size, mut end) = (to, to);
+        if access.apart != 0 {
+            let first = from / machine.group;
+            size = machine.group;
+            end = (first + 1) * size;
+            elements.pointer = elements.pointer.wrapping_add(first * access.apart);
+        }
+        Parts { next: from, to, size, end, apart: access.apart, elements }
+    }
+}
+
+impl Iterator for Parts {
+    type Item = (usize, usize, Elements);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let from = self.next;
+        if from >= self.to {
+            return None;
+        }
+        let to = self.end.min(self.to);
+        let elements = self.elements;
+        self.next = to;
+        self.end += self.size;
+        self.elements.pointer = self.elements.pointer.wrapping_add(self.apart);
+        Some((from, to, elements))
     }
 }
 
@@ -250,12 +326,12 @@ unsafe fn load_private<R: Copy + Default>(
 /// As [`load_as`]; all are below the count.
 #[inline(always)]
 unsafe fn load_run<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
-    access: &Resolved,
+    elements: &Elements,
     first: u32,
     d: &mut [R],
     convert: impl Fn(M) -> R,
 ) {
-    let (pointer, stride) = (access.pointer, access.stride);
+    let (pointer, stride) = (elements.pointer, elements.stride);
     // SAFETY: as in `load_as`.
     unsafe {
         let start = pointer.add(if d.is_empty() { 0 } else { first as usize * stride });
@@ -278,20 +354,14 @@ unsafe fn load_run<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
 #[inline(always)]
 unsafe fn load_apart<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
     places: Places<'_>,
-    access: &Resolved,
+    elements: &Elements,
     d: &mut [R],
     convert: impl Fn(M) -> R,
 ) {
-    let (pointer, stride) = (access.pointer, access.stride);
+    let (pointer, stride) = (elements.pointer, elements.stride);
     // SAFETY: as in `load_as`.
     unsafe {
-        let element = |index: u32| {
-            if u64::from(index) < access.count {
-                convert(M::get(pointer.add(index as usize * stride).cast::<M>()))
-            } else {
-                R::default()
-            }
-        };
+        let element = |index: u32| elements.value(index, &convert);
         let indices = match places {
             Places::From(first) => {
                 for (lane, d) in d.iter_mut().enumerate() {
@@ -305,7 +375,7 @@ unsafe fn load_apart<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
         let (into, rest_into) = d.as_chunks_mut::<BLOCK>();
         for (d, indices) in into.iter_mut().zip(blocks) {
             let at = |index: u32| pointer.add(index as usize * stride).cast::<M>();
-            match block(indices, access.count) {
+            match block(indices, elements.count) {
                 Block::Run(first) if SAME && size_of::<M>() == 4 && stride == 4 => {
                     copy_block::<I, M>(at(first), d.as_mut_ptr().cast::<M>());
                 }
@@ -361,35 +431,38 @@ unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
         if access.private {
             return store_private::<R>(machine, i, access, active);
         }
-        if !linear && i.form & A_UNIFORM != 0 {
-            let index = machine.scalar::<u32>(i.a);
-            // All lanes write the same place: the last active one is kept.
-            let last = (0..n).rev().find(|lane| active.has(*lane));
-            if let (true, Some(lane)) = (u64::from(index) < access.count, last) {
-                let place = access.pointer.add(index as usize * access.stride);
-                M::set(place.cast::<M>(), convert(values::<R>(machine, i)(lane)));
-            }
-            return;
-        }
-        let lanes = match active {
-            Active::All => Some((0, n)),
-            Active::Some(mask) => active_run(mask),
-            Active::None => None,
-        };
-        if let Some((lane, lanes)) = lanes {
-            let run = if linear {
-                Some(machine.scalar::<u32>(i.a).wrapping_add(lane as u32))
-            } else {
-                run_of(&machine.source::<u32>(i.a, n)[lane..lane + lanes])
-            };
-            if let Some((first, within)) = run.and_then(|first| Some((first, within(first, lanes, access.count)?))) {
-                if within > 0 {
-                    store_run::<I, SAME, M, R>(machine, i, access, (lane, first, within), convert);
+        for (from, to, elements) in Parts::new(machine, access, 0, n) {
+            if !linear && i.form & A_UNIFORM != 0 {
+                let index = machine.scalar::<u32>(i.a);
+                // All lanes write the same place: the last active one is kept.
+                let last = (from..to).rev().find(|lane| active.has(*lane));
+                if let (true, Some(lane)) = (u64::from(index) < elements.count, last) {
+                    let place = elements.pointer.add(index as usize * elements.stride);
+                    M::set(place.cast::<M>(), convert(values::<R>(machine, i)(lane)));
                 }
-                return;
+                continue;
             }
+            let lanes = match active {
+                Active::All => Some((from, to - from)),
+                Active::Some(mask) => active_run(&mask[from..to]).map(|(first, lanes)| (from + first, lanes)),
+                Active::None => None,
+            };
+            if let Some((lane, lanes)) = lanes {
+                let run = if linear {
+                    Some(machine.scalar::<u32>(i.a).wrapping_add(lane as u32))
+                } else {
+                    run_of(&machine.source::<u32>(i.a, n)[lane..lane + lanes])
+                };
+                let run = run.and_then(|first| Some((first, within(first, lanes, elements.count)?)));
+                if let Some((first, within)) = run {
+                    if within > 0 {
+                        store_run::<I, SAME, M, R>(machine, i, &elements, (lane, first, within), &convert);
+                    }
+                    continue;
+                }
+            }
+            store_apart::<I, SAME, M, R>(machine, i, &elements, (from, to), active, &convert);
         }
-        store_apart::<I, SAME, M, R>(machine, i, access, active, convert);
     }
 }
 
@@ -444,15 +517,15 @@ unsafe fn store_private<R: Copy>(machine: &Machine<'_>, i: &Instr, access: &Reso
 unsafe fn store_run<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
     machine: &Machine<'_>,
     i: &Instr,
-    access: &Resolved,
+    elements: &Elements,
     (lane, first, count): (usize, u32, usize),
     convert: impl Fn(R) -> M,
 ) {
-    let stride = access.stride;
+    let stride = elements.stride;
     // SAFETY: as in `load_as`.
     unsafe {
         let value = values::<R>(machine, i);
-        let start = access.pointer.add(first as usize * stride);
+        let start = elements.pointer.add(first as usize * stride);
         match (i.form & B_UNIFORM != 0, stride == size_of::<M>()) {
             (true, true) => fill_run::<I, M>(convert(value(0)), start.cast::<M>(), count),
             (false, true) => {
@@ -480,38 +553,39 @@ unsafe fn store_run<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
 unsafe fn store_apart<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
     machine: &Machine<'_>,
     i: &Instr,
-    access: &Resolved,
+    elements: &Elements,
+    (from, to): (usize, usize),
     active: Active<'_>,
     convert: impl Fn(R) -> M,
 ) {
-    let (n, pointer, stride) = (machine.n, access.pointer, access.stride);
+    let (n, pointer, stride) = (machine.n, elements.pointer, elements.stride);
     let (linear, uniform_value) = (i.form & LINEAR != 0, i.form & B_UNIFORM != 0);
     // SAFETY: as in `load_as`.
     unsafe {
         let value = values::<R>(machine, i);
-        let mut lane = 0;
-        while lane < n {
+        let mut lane = from;
+        while lane < to {
             // Rows of a workgroup, each a run.
-            if SAME && size_of::<M>() == 4 && stride == 4 && !linear && !uniform_value && lane + BLOCK <= n {
+            if SAME && size_of::<M>() == 4 && stride == 4 && !linear && !uniform_value && lane + BLOCK <= to {
                 let whole = match active {
                     Active::Some(mask) => mask[lane..lane + BLOCK].iter().all(|active| *active != 0),
                     _ => true,
                 };
                 let indices = &*machine.source::<u32>(i.a, n)[lane..].as_ptr().cast::<[u32; BLOCK]>();
-                if whole && let Block::Run(first) = block(indices, access.count) {
+                if whole && let Block::Run(first) = block(indices, elements.count) {
                     let values = machine.source::<R>(i.b, n)[lane..].as_ptr().cast::<M>();
                     copy_block::<I, M>(values, pointer.add(first as usize * 4).cast::<M>());
                     lane += BLOCK;
                     continue;
                 }
             }
-            for lane in lane..(lane + BLOCK).min(n) {
+            for lane in lane..(lane + BLOCK).min(to) {
                 let index = if linear {
                     machine.scalar::<u32>(i.a).wrapping_add(lane as u32)
                 } else {
                     machine.scalar::<u32>(i.a + lane as u32)
                 };
-                if u64::from(index) < access.count && active.has(lane) {
+                if u64::from(index) < elements.count && active.has(lane) {
                     M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
                 }
             }

@@ -159,7 +159,7 @@ impl<'a> Fuse<'a> {
             || match self.builder.accesses.get(i.x as usize)?.space {
                 Space::Binding(binding) => self.is_only_read(binding),
                 Space::Table => true,
-                Space::Workgroup | Space::Private { .. } => false,
+                Space::Workgroup | Space::Groups | Space::Private { .. } => false,
             };
         Some((i.op, i.form, [i.a, i.b, i.c, i.x], if is_constant { 0 } else { stores }))
     }

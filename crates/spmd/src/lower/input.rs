@@ -71,7 +71,7 @@ impl Lowering<'_, '_> {
                 let place = self.builder.input(Input::GroupInBatch);
                 self.builder.add(place, first)
             }
-            Batching::Linear => self.builder.input(Input::Workgroup(axis)),
+            Batching::Linear | Batching::Groups => self.builder.input(Input::Workgroup(axis)),
         }
     }
 
@@ -124,7 +124,7 @@ impl Lowering<'_, '_> {
             return self.builder.iota(start);
         }
         let only = size.iter().product::<u32>() == along;
-        if only && axis == 0 && self.batching != Batching::Linear {
+        if only && axis == 0 && !matches!(self.batching, Batching::Linear | Batching::Groups) {
             // The lanes of a batch follow each other along x.
             let first = self.builder.input(Input::FirstWorkgroup(0));
             let base = self.builder.mul(first, Operand::word(along));

@@ -6,7 +6,8 @@
 //!
 //! # Stages
 //! 1. **Survey** (`survey`, `Globals`). Finds the bindings, the workgroup memory and whether there are subgroup operations. A kernel with workgroup
-//!    memory or these runs one workgroup at a time (`Batching::Single`). Any other gets a code for rows and one for linear order.
+//!    memory or these gets a code for one workgroup at a time (`Batching::Single`) and, if its workgroups are small, one for several (`Batching::Groups`).
+//!    Any other gets a code for rows and one for linear order.
 //! 2. **Lower** (`Lowering`). Walks the statements once. Calls are inlined (`call`), composite values become scalars (`types`), and local variables
 //!    become registers (`variable`), or memory of each lane where they are indexed at run time. `control` turns divergent control flow into masks.
 //!    `Builder` collects instructions over virtual registers and folds constants.
@@ -68,6 +69,7 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module, ShaderStage, StorageAccess};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::SUBGROUP_SIZE;
 use super::bytecode::{Batching, BindingInfo, Bytecode, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op};
 use super::check::MAX_WORDS;
 use builder::{Builder, Operand};
@@ -96,6 +98,10 @@ type Result<T> = std::result::Result<T, Unsupported>;
 /// Lanes of a batch, where workgroups may share one: enough to drown the interpreter's cost, few enough for the
 /// registers to stay in the first-level cache.
 const BATCH_LANES: u32 = 512;
+/// Lanes of a batch of workgroups with memory of their own, and the bytes that their memory may take together: what they touch stays in the second-level
+/// cache.
+const GROUPS_LANES: u32 = 256;
+const GROUPS_BYTES: u32 = 1 << 18;
 /// A kernel that grows beyond this when its calls are inlined is refused.
 const MAX_INSTRUCTIONS: usize = 400_000;
 /// Statements lowered and scalars computed in one attempt: calls may multiply both without adding an instruction.
@@ -128,10 +134,15 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
     let globals = Globals::new(module, info.get_entry_point(entry_point), &[])?;
     let survey = Survey::entry(module, &entry.function);
     let single = globals.workgroup_bytes > 0 || survey.subgroups;
-    let batchings: &[Batching] = if single { &[Batching::Single] } else { &[Batching::Row, Batching::Linear] };
+    let together = globals.together(invocations, survey.subgroups);
+    let batchings: &[Batching] = match (single, together) {
+        (true, 1) => &[Batching::Single],
+        (true, _) => &[Batching::Single, Batching::Groups],
+        (false, _) => &[Batching::Row, Batching::Linear],
+    };
     let mut codes = Vec::new();
     for batching in batchings {
-        let code = lower_until_stable(module, info, entry_point, &globals, *batching, invocations)?;
+        let code = lower_until_stable(module, info, entry_point, &globals, *batching, [invocations, together])?;
         if code.words > MAX_WORDS {
             return Err(refuse(
                 "kernels whose variables and values take more than 256 MiB for one batch of invocations",
@@ -157,11 +168,12 @@ fn lower_until_stable(
     entry_point: usize,
     globals: &Globals,
     batching: Batching,
-    invocations: u32,
+    [invocations, together]: [u32; 2],
 ) -> Result<Code> {
     let lanes = match batching {
         Batching::Single => invocations,
         Batching::Row | Batching::Linear => invocations.max(BATCH_LANES / invocations * invocations),
+        Batching::Groups => together * invocations,
     };
     let lanes = lanes.next_multiple_of(LANE_STEP);
     let mut facts = Facts::default();
@@ -217,6 +229,8 @@ struct Globals {
     bindings: Vec<BindingInfo>,
     places: FxHashMap<Handle<GlobalVariable>, Place>,
     workgroup_bytes: u32,
+    /// A binding that the kernel writes holds atomics.
+    atomics: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -236,7 +250,8 @@ impl Globals {
     /// `arguments` are the names of variables that stand for overrides, which come with the launch.
     fn new(module: &Module, info: &FunctionInfo, arguments: &[String]) -> Result<Self> {
         let types = Types::new(module);
-        let mut globals = Globals { bindings: Vec::new(), places: FxHashMap::default(), workgroup_bytes: 0 };
+        let mut globals =
+            Globals { bindings: Vec::new(), places: FxHashMap::default(), workgroup_bytes: 0, atomics: false };
         let mut bound = Vec::new();
         for (handle, variable) in module.global_variables.iter() {
             if info[handle].is_empty() {
@@ -284,6 +299,7 @@ impl Globals {
                 AddressSpace::Storage { access } => access.intersects(StorageAccess::STORE | StorageAccess::ATOMIC),
                 _ => false,
             };
+            globals.atomics |= writable && has_atomics(module, variable.ty);
             globals.bindings.push(BindingInfo {
                 group,
                 binding,
@@ -295,6 +311,25 @@ impl Globals {
             globals.places.insert(handle, Place::Binding(place as u32));
         }
         Ok(globals)
+    }
+
+    /// Returns how many workgroups with memory of their own run in one batch. Those that have atomics in a buffer run one after the other: one may wait
+    /// there for what an earlier one does.
+    fn together(&self, invocations: u32, subgroups: bool) -> u32 {
+        let straddles = subgroups && !invocations.is_multiple_of(SUBGROUP_SIZE);
+        if self.atomics || straddles {
+            return 1;
+        }
+        (GROUPS_LANES / invocations).min(GROUPS_BYTES / self.workgroup_bytes.max(1)).max(1)
+    }
+}
+
+fn has_atomics(module: &Module, ty: Handle<naga::Type>) -> bool {
+    match &module.types[ty].inner {
+        naga::TypeInner::Atomic(_) => true,
+        naga::TypeInner::Array { base, .. } => has_atomics(module, *base),
+        naga::TypeInner::Struct { members, .. } => members.iter().any(|member| has_atomics(module, member.ty)),
+        _ => false,
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use naga::{Expression, Handle};
 
-use super::super::bytecode::{Atomic, Count, Element, FULL, Number, Op, Space, Strided};
+use super::super::bytecode::{Atomic, Batching, Count, Element, FULL, Number, Op, Space, Strided};
 use super::builder::Operand;
 use super::types::{Ty, Units};
 use super::variable::{Storage, inner_element, private};
@@ -178,7 +178,11 @@ impl Lowering<'_, '_> {
                 Strided { space, element, offset, stride: folded.stride, count: folded.count }
             }
             Root::Workgroup { base, unit } | Root::Table { base, unit } => {
-                let space = if matches!(pointer.root, Root::Table { .. }) { Space::Table } else { Space::Workgroup };
+                let space = match pointer.root {
+                    Root::Table { .. } => Space::Table,
+                    _ if self.batching == Batching::Groups => Space::Groups,
+                    _ => Space::Workgroup,
+                };
                 let offset = base + offset * unit * 4;
                 Strided { space, element: inner_element(kind), offset, stride: folded.stride, count: folded.count }
             }
