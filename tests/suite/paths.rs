@@ -6,16 +6,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Folders without text of the project, and texts that are generated or describe the past.
+/// Folders of no text of the project, wherever they lie: what is fetched, and the page, packages and libraries once they are built, whole or in part.
+const NO_TEXT: &[&str] = &["target", "node_modules", ".git", ".venv", "dist", "npm", "out", "pkg"];
+
+/// Texts that are generated or describe the past.
 const UNREAD: &[&str] = &[
-    "target",
-    "node_modules",
-    ".git",
-    // The page and packages, once they are built.
-    "dist",
-    "web/dist",
-    "web/npm",
-    "web/pkg",
     "benches/notes",
     "CHANGELOG.md",
     "shaders/src/prepared",
@@ -59,7 +54,7 @@ fn entries() -> Vec<String> {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-            if ["target", "node_modules", ".git", ".venv"].contains(&&*name) {
+            if NO_TEXT.contains(&&*name) {
                 continue;
             }
             if entry.file_type().unwrap().is_dir() {

@@ -29,7 +29,8 @@ mkdir -p "$work/.cargo"
 {
     printf '[patch.crates-io]\nwgpu-core = { path = "%s" }\n' "$work/wgpu-core"
     printf '[profile.dev]\ndebug = false\n'
-    printf '[profile.dev.package.%s]\nopt-level = 3\ncodegen-units = 1\n' cantus-base cantus-hal cantus-kernel cantus-spmd
+    printf '[profile.dev.package.%s]\nopt-level = 3\ncodegen-units = 1\ndebug-assertions = false\noverflow-checks = false\n' \
+        cantus-base cantus-hal cantus-kernel cantus-spmd
     printf '[profile.dev.package.%s]\nopt-level = 2\n' naga wgpu-core
 } >"$work/.cargo/config.toml"
 

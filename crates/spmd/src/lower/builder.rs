@@ -200,8 +200,8 @@ impl Builder {
     fn fold(&self, op: Op, a: Operand, b: Operand) -> Option<Operand> {
         let (x, y) = (a.constant(), b.constant());
         match (op, x, y) {
-            (Op::Int2(Int2::Add), Some(x), Some(y)) => Some(Operand::word((x as u32).wrapping_add(y as u32))),
-            (Op::Int2(Int2::Mul), Some(x), Some(y)) => Some(Operand::word((x as u32).wrapping_mul(y as u32))),
+            (Op::Int2(op), Some(x), Some(y)) => word_of(op, x as u32, y as u32).map(Operand::word),
+            (Op::IntCompare(op), Some(x), Some(y)) => truth_of(op, x as u32, y as u32).map(Operand::truth),
             (Op::Int2(Int2::Add), Some(0), None) => Some(b),
             (Op::Int2(Int2::Add | Int2::Sub), None, Some(0)) => Some(a),
             (Op::Int2(Int2::Mul), Some(1), None) => Some(b),
@@ -444,4 +444,34 @@ impl Builder {
     pub fn convert(&mut self, op: Convert, a: Operand) -> Operand {
         self.unary(Op::Convert(op), a)
     }
+}
+
+/// Operations on constants, as the counters of unrolled loops are; `None` for those that are left to the executor.
+fn word_of(op: Int2, x: u32, y: u32) -> Option<u32> {
+    Some(match op {
+        Int2::Add => x.wrapping_add(y),
+        Int2::Sub => x.wrapping_sub(y),
+        Int2::Mul => x.wrapping_mul(y),
+        Int2::And => x & y,
+        Int2::Or => x | y,
+        Int2::Xor => x ^ y,
+        Int2::ShiftLeft if y < 32 => x << y,
+        Int2::ShiftRightUnsigned if y < 32 => x >> y,
+        Int2::DivUnsigned => return x.checked_div(y),
+        Int2::RemUnsigned => return x.checked_rem(y),
+        Int2::MinUnsigned => x.min(y),
+        Int2::MaxUnsigned => x.max(y),
+        _ => return None,
+    })
+}
+
+fn truth_of(op: IntCompare, x: u32, y: u32) -> Option<bool> {
+    Some(match op {
+        IntCompare::Equal => x == y,
+        IntCompare::NotEqual => x != y,
+        IntCompare::LessUnsigned => x < y,
+        IntCompare::LessEqualUnsigned => x <= y,
+        IntCompare::LessSigned => (x as i32) < y as i32,
+        IntCompare::LessEqualSigned => x as i32 <= y as i32,
+    })
 }

@@ -59,8 +59,11 @@ impl<'m> Lowering<'m, '_> {
             reduced: false,
         });
         let address = std::ptr::from_ref(function) as usize;
-        let survey = || (Rc::new(survey::homes(function)), Rc::new(survey::carried(function)));
-        let (homes, carried) = self.homes.entry(address).or_insert_with(survey).clone();
+        let survey = || {
+            let (homes, carried) = (survey::homes(function), survey::carried(function));
+            (Rc::new(homes), Rc::new(carried), Rc::new(survey::counted(function)))
+        };
+        let (homes, carried, counted) = self.surveyed.entry(address).or_insert_with(survey).clone();
         self.frames.push(Frame {
             function,
             info,
@@ -71,6 +74,7 @@ impl<'m> Lowering<'m, '_> {
             direct: None,
             homes,
             carried,
+            counted,
             tail: true,
         });
         if let (Some(variable), Some(result)) = (result, &function.result) {
@@ -124,6 +128,11 @@ impl<'m> Lowering<'m, '_> {
 
     /// Lowers a block; true if nothing after it is reached.
     pub(super) fn block(&mut self, block: &'m Block) -> Result<bool> {
+        self.block_without(block, None)
+    }
+
+    /// Lowers a block without one of its statements; true if nothing after it is reached.
+    pub(super) fn block_without(&mut self, block: &'m Block, left_out: Option<usize>) -> Result<bool> {
         let depth = self.scopes.len();
         let homes = self.frame()?.homes.clone();
         for local in homes.get(&(std::ptr::from_ref(block) as usize)).into_iter().flatten() {
@@ -133,6 +142,9 @@ impl<'m> Lowering<'m, '_> {
         }
         let tail = self.frame()?.tail;
         for (place, (statement, span)) in block.span_iter().enumerate() {
+            if left_out == Some(place) {
+                continue;
+            }
             self.span = *span;
             let last = place + 1 == block.len();
             let passes = matches!(statement, Statement::Block(_) | Statement::If { .. } | Statement::Return { .. });

@@ -61,6 +61,7 @@ mod pointer;
 mod statement;
 mod survey;
 mod types;
+mod unroll;
 mod variable;
 
 use std::rc::Rc;
@@ -108,7 +109,7 @@ const MAX_INSTRUCTIONS: usize = 400_000;
 const MAX_WORK: usize = 1 << 23;
 /// The search for what is uniform may take this many attempts, or this much work where each takes long.
 const MAX_ATTEMPTS: usize = 24;
-const MAX_SEARCH: usize = 1 << 18;
+const MAX_SEARCH: usize = 1 << 20;
 
 /// Compiles one compute entry point of a validated module.
 ///
@@ -340,6 +341,9 @@ enum Value {
     Pointer(Rc<Pointer>),
 }
 
+/// What is known of a function before it is lowered.
+type Surveyed = (Rc<survey::Homes>, Rc<survey::Carried>, Rc<survey::CountedLoops>);
+
 /// One function being inlined.
 struct Frame<'m> {
     function: &'m Function,
@@ -352,6 +356,7 @@ struct Frame<'m> {
     direct: Option<Value>,
     homes: Rc<survey::Homes>,
     carried: Rc<survey::Carried>,
+    counted: Rc<survey::CountedLoops>,
     /// Nothing follows the block being lowered: returning is falling off its end.
     tail: bool,
 }
@@ -382,7 +387,7 @@ struct Lowering<'m, 'f> {
     privates: FxHashMap<Handle<GlobalVariable>, usize>,
     /// Private memory is shared by all inlined copies of a function: none of them run at once.
     private_homes: FxHashMap<(usize, Handle<LocalVariable>), u32>,
-    homes: FxHashMap<usize, (Rc<survey::Homes>, Rc<survey::Carried>)>,
+    surveyed: FxHashMap<usize, Surveyed>,
     workgroup_size: [u32; 3],
     span: naga::Span,
 }
@@ -415,7 +420,7 @@ impl<'m, 'f> Lowering<'m, 'f> {
             variables: Vec::new(),
             privates: FxHashMap::default(),
             private_homes: FxHashMap::default(),
-            homes: FxHashMap::default(),
+            surveyed: FxHashMap::default(),
             workgroup_size: [1; 3],
             span: naga::Span::UNDEFINED,
         }

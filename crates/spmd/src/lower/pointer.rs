@@ -247,12 +247,15 @@ impl Lowering<'_, '_> {
         if let Root::Variable(variable) = pointer.root
             && let Storage::Registers(registers) = self.variables[variable].storage.clone()
         {
+            if let Some(constant) = self.variables[variable].constant {
+                return Ok(Value::Scalars([Operand::word(constant)].into()));
+            }
             let mut values = Vec::with_capacity(leaves.len());
             for (leaf, kind) in leaves {
                 let zero = Operand::Constant { bits: 0, wide: kind.is_wide() };
                 values.push(match registers.get((pointer.offset + leaf) as usize) {
-                    // Indexed at run time: this attempt is void, and the next one has the variable in memory.
-                    _ if !pointer.path.is_empty() => zero,
+                    // Indexed at run time: this attempt is void, and the next one has the variable in memory. No constant, which would unroll loops.
+                    _ if !pointer.path.is_empty() => self.builder.copy(zero),
                     Some(register) => self.builder.copy(Operand::Register(*register)),
                     None => zero,
                 });

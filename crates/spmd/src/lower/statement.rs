@@ -86,6 +86,9 @@ impl<'m> Lowering<'m, '_> {
 
     fn lower_if(&mut self, condition: Handle<Expression>, accept: &'m Block, reject: &'m Block) -> Result<bool> {
         let condition = self.scalar(condition)?;
+        if let Some(known) = condition.constant() {
+            return self.block(if known != 0 { accept } else { reject });
+        }
         if !self.builder.is_uniform(condition) && self.lower_choice(condition, accept, reject)? {
             return Ok(false);
         }
@@ -179,6 +182,9 @@ impl<'m> Lowering<'m, '_> {
         continuing: &'m Block,
         break_if: Option<Handle<Expression>>,
     ) -> Result<()> {
+        if self.unroll(body)? {
+            return Ok(());
+        }
         let (id, divergent) = self.construct();
         let (top, next, exit) = (self.builder.label(), self.builder.label(), self.builder.label());
         let live = if divergent {

@@ -1,8 +1,8 @@
 //! The survey of functions before they are lowered. `lower` runs it first: whether there are barriers or subgroup operations decides how workgroups become
 //! batches. `homes` finds the block that each variable belongs to: lanes that are inactive there need not keep its value. `carried` finds variables that
-//! only a loop reads: lanes that have left it need not keep them either.
+//! only a loop reads: lanes that have left it need not keep them either. `counted` finds loops that do nothing but count.
 
-use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
+use naga::{BinaryOperator, Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::flow::blocks;
@@ -270,6 +270,156 @@ impl Search<'_> {
             }
         }
         all
+    }
+}
+
+/// A loop as `for (var i = start; i < bound; i += step)` makes it, which ends by its condition alone, and in which nothing else changes the counter.
+pub(crate) struct Counted {
+    pub counter: Handle<LocalVariable>,
+    pub start: Handle<Expression>,
+    /// The counter is its left operand, the bound its right one.
+    pub condition: BinaryOperator,
+    pub bound: Handle<Expression>,
+    pub step: Handle<Expression>,
+    /// The step is subtracted.
+    pub down: bool,
+    /// The place in the body of the branch that leaves the loop.
+    pub exit: usize,
+    /// The expressions that the body computes: anew in each round.
+    pub computed: Vec<Handle<Expression>>,
+}
+
+/// The counted loops of a function, by the addresses of their bodies.
+pub(crate) type CountedLoops = FxHashMap<usize, Counted>;
+
+pub(crate) fn counted(function: &Function) -> CountedLoops {
+    let mut stores = FxHashMap::default();
+    each_statement(&function.body, &mut |statement| {
+        if let Some(variable) = changed(function, statement) {
+            *stores.entry(variable).or_insert(0) += 1;
+        }
+    });
+    let mut found = CountedLoops::default();
+    counted_in(function, &function.body, &stores, false, &mut found);
+    found
+}
+
+fn each_statement(block: &Block, see: &mut impl FnMut(&Statement)) {
+    for statement in block {
+        see(statement);
+        for inner in blocks(statement) {
+            each_statement(inner, see);
+        }
+    }
+}
+
+/// The variable whose pointer the expression is.
+fn variable(function: &Function, handle: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+    match function.expressions[handle] {
+        Expression::LocalVariable(variable) => Some(variable),
+        _ => None,
+    }
+}
+
+/// The variable that a statement stores into as a whole.
+fn changed(function: &Function, statement: &Statement) -> Option<Handle<LocalVariable>> {
+    match statement {
+        Statement::Store { pointer, .. } => variable(function, *pointer),
+        _ => None,
+    }
+}
+
+/// `repeats`: the block is in a loop.
+fn counted_in(
+    function: &Function,
+    block: &Block,
+    stores: &FxHashMap<Handle<LocalVariable>, usize>,
+    repeats: bool,
+    found: &mut CountedLoops,
+) {
+    for (place, statement) in block.iter().enumerate() {
+        let is_loop = matches!(statement, Statement::Loop { .. });
+        for inner in blocks(statement) {
+            counted_in(function, inner, stores, repeats || is_loop, found);
+        }
+        let Statement::Loop { body, continuing, break_if: None } = statement else { continue };
+        let Some((counter, step, down)) = stepped(function, continuing) else { continue };
+        let mut before = block[..place].iter().rev().skip_while(|statement| matches!(statement, Statement::Emit(_)));
+        let start = match before.next() {
+            Some(Statement::Store { pointer, value }) if variable(function, *pointer) == Some(counter) => Some(*value),
+            // Its first value is that of its declaration.
+            _ if !repeats && stores.get(&counter) == Some(&1) => function.local_variables[counter].init,
+            _ => None,
+        };
+        let header = body.iter().take_while(|statement| matches!(statement, Statement::Emit(_))).count();
+        let (Some(start), Some(Statement::If { condition, accept, reject })) = (start, body.get(header)) else {
+            continue;
+        };
+        let Expression::Binary { op, left, right } = function.expressions[*condition] else { continue };
+        let is_exit = accept.is_empty() && matches!(reject[..], [Statement::Break]);
+        if is_exit && loaded(function, left) == Some(counter) && only_counts(function, body, header, counter) {
+            let mut computed = Vec::new();
+            each_statement(body, &mut |statement| {
+                if let Statement::Emit(range) = statement {
+                    computed.extend(range.clone());
+                }
+                computed.extend(crate::flow::result(statement));
+            });
+            let counted = Counted { counter, start, condition: op, bound: right, step, down, exit: header, computed };
+            found.insert(std::ptr::from_ref(body) as usize, counted);
+        }
+    }
+}
+
+/// The variable that the expression loads.
+fn loaded(function: &Function, handle: Handle<Expression>) -> Option<Handle<LocalVariable>> {
+    match function.expressions[handle] {
+        Expression::Load { pointer } => variable(function, pointer),
+        _ => None,
+    }
+}
+
+/// The variable that a block does nothing with but add a step to it, or subtract one.
+fn stepped(function: &Function, block: &Block) -> Option<(Handle<LocalVariable>, Handle<Expression>, bool)> {
+    let mut statements = block.iter().filter(|statement| !matches!(statement, Statement::Emit(_)));
+    let (Some(Statement::Store { pointer, value }), None) = (statements.next(), statements.next()) else { return None };
+    let counter = variable(function, *pointer)?;
+    let Expression::Binary { op, left, right } = function.expressions[*value] else { return None };
+    let down = match op {
+        BinaryOperator::Add => false,
+        BinaryOperator::Subtract => true,
+        _ => return None,
+    };
+    (loaded(function, left) == Some(counter)).then_some((counter, right, down))
+}
+
+/// Returns whether the body of a loop leaves it by its header alone, and changes its counter nowhere.
+fn only_counts(function: &Function, body: &Block, header: usize, counter: Handle<LocalVariable>) -> bool {
+    body.iter().enumerate().all(|(place, statement)| place == header || keeps(function, statement, counter, true, true))
+}
+
+/// Returns whether a statement neither changes the variable nor leaves the loop that it is in. `breaks`, `continues`: such statements would leave that loop.
+fn keeps(
+    function: &Function,
+    statement: &Statement,
+    counter: Handle<LocalVariable>,
+    breaks: bool,
+    continues: bool,
+) -> bool {
+    let is_counter = |handle: &Handle<Expression>| variable(function, *handle) == Some(counter);
+    match statement {
+        Statement::Break => !breaks,
+        Statement::Continue => !continues,
+        Statement::Return { .. } | Statement::Kill => false,
+        Statement::Store { pointer, .. } => !is_counter(pointer),
+        Statement::Call { arguments, .. } => !arguments.iter().any(is_counter),
+        other => {
+            let is_loop = matches!(other, Statement::Loop { .. });
+            let is_switch = matches!(other, Statement::Switch { .. });
+            let (breaks, continues) = (breaks && !is_loop && !is_switch, continues && !is_loop);
+            let mut inner = blocks(other).into_iter().flatten();
+            inner.all(|statement| keeps(function, statement, counter, breaks, continues))
+        }
     }
 }
 

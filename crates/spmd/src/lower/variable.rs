@@ -24,6 +24,8 @@ pub(crate) struct Variable {
     pub storage: Storage,
     /// Scopes around the variable: lanes inactive there never observe it.
     pub depth: usize,
+    /// The value that it has here in each lane: the counter of a loop that is being unrolled.
+    pub constant: Option<u32>,
 }
 
 #[derive(Clone)]
@@ -76,7 +78,7 @@ impl Lowering<'_, '_> {
             });
             Storage::Registers(registers.collect())
         };
-        self.variables.push(Variable { id, storage, depth });
+        self.variables.push(Variable { id, storage, depth, constant: None });
         Ok(id)
     }
 
