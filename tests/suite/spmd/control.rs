@@ -585,3 +585,72 @@ fn pointers_and_functions() {
         },
     );
 }
+
+/// Loops whose rounds are known, of every form: `BOUND(n)` is the number itself, or one that is read when the kernel runs.
+const COUNTED: &str = "@group(0) @binding(0) var<storage, read> n: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> out: array<array<u32, 12>>;
+    fn bump(p: ptr<function, u32>) { *p += 1u; }
+    fn within(x: u32) -> u32 {
+        var sum = x;
+        for (var i = 0u; i < BOUND(3); i++) { sum = sum * 5u + i; if sum % 7u == 0u { sum += 1u; } }
+        return sum;
+    }
+    @compute @workgroup_size(32)
+    fn main(@builtin(global_invocation_id) id: vec3u) {
+        var r: array<u32, 12>;
+        var cells: array<u32, 16>;
+        for (var i = 0u; i < BOUND(16); i += 1u) { cells[i] = i * id.x + 1u; }
+        for (var i = i32(BOUND(5)); i >= -i32(BOUND(4)); i -= 3) { r[0] = r[0] * 3u + u32(i + 9); }
+        for (var i = BOUND(12); i != BOUND(2); i = i - 2u) { r[1] += cells[i] * i; }
+        for (var i = BOUND(7); i < BOUND(7); i++) { r[2] = 99u; }
+        for (var i = 0u; i <= BOUND(3); i++) {
+            for (var k = i; k < BOUND(4); k++) {
+                cells[i * 4u + k % 4u] ^= cells[k] << (i & 3u);
+                if cells[k] % 3u == id.x % 3u { r[3] += k; } else { r[3] ^= cells[15u - k]; }
+            }
+        }
+        for (var i = 0u; i < BOUND(6); i++) { if i == id.x % 8u { continue; } r[4] += i * i; }
+        for (var i = 0u; i < BOUND(6); i++) { if i == id.x % 8u { break; } r[5] += i + 1u; }
+        for (var i = 0u; i < BOUND(9); i++) { r[6] += i; if r[6] % 4u == 2u { i += 1u; } }
+        for (var i = 0u; i < BOUND(9); i++) { r[7] += i; if r[7] % 4u == 2u { bump(&i); } }
+        var last = 0u;
+        for (; last < BOUND(5); last++) { r[8] += last * last; }
+        r[8] = r[8] * 100u + last;
+        if id.x % 3u != 1u {
+            for (var i = 0u; i < BOUND(4); i++) {
+                var own = i + id.x;
+                for (var k = 0u; k < id.x % 5u; k++) { own = own * 3u + k; if own > 500u { break; } }
+                switch own % 4u { case 0u: { r[9] += own; } case 1u: { break; } default: { r[9] ^= own; } }
+            }
+        }
+        for (var i = 4294967294u; i > BOUND(3); i += 1u) { r[10] = r[10] * 2u + 1u; }
+        for (var i = 0u; i < BOUND(2); i++) { r[11] = within(r[11] + within(id.x)) + cells[i * 5u]; }
+        for (var i = 0u; i < BOUND(12); i++) { out[id.x][i] = r[i]; }
+    }";
+
+#[test]
+fn counted_loops_do_the_same_unrolled() {
+    let bounded = |with: &dyn Fn(&str) -> String| {
+        let mut parts = COUNTED.split("BOUND(");
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (number, rest) = part.split_once(')').unwrap();
+            text += &with(number);
+            text += rest;
+        }
+        text
+    };
+    let (known, read) = (bounded(&|number| format!("{number}u")), bounded(&|number| format!("n[{number}]")));
+    let numbers: Vec<u32> = (0..20).collect();
+    let run = |text: &str| Run::new(text).buffer(&numbers).zeros(20 * 32 * 48);
+    let jumps = |text: &str| run(text).listing().lines().filter(|line| line.contains("Jump")).count();
+    let (few, many) = (jumps(&known), jumps(&read));
+    assert!(few * 3 < many * 2, "{few} jumps where the rounds are known, {many} where they are not");
+    let [known, read] = [known, read].map(|text| run(&text).dispatch([20, 1, 1]).read::<[u32; 12]>(1));
+    for (id, (known, read)) in known.iter().zip(&read).enumerate() {
+        assert_eq!(known, read, "invocation {id}");
+    }
+    // By hand: 5, 2, -1 and -4 and nine, then the squares of 0 to 4 and the counter.
+    let first = [14, 11, 8, 5].into_iter().fold(0, |sum, next| sum * 3 + next);
+    assert_eq!((known[7][0], known[7][2], known[7][8]), (first, 0, 30 * 100 + 5));
+}

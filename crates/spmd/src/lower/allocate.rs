@@ -2,7 +2,7 @@
 //! more. Until here every value has a register of its own; now copies and dead instructions go and registers are shared by last use, where a value that is
 //! alive in a loop lives to its end. `improve` is the same without places, for kernels compiled ahead.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::bytecode::{Batching, BindingInfo, Code, FULL, Instr, LANE_STEP, NONE, OnceTables, Op, Space};
 use super::super::shape::Width;
@@ -16,6 +16,7 @@ pub(crate) fn code(mut builder: Builder, bindings: &[BindingInfo], batching: Bat
     let mut pass = Pass::new(builder);
     pass.dead = dead;
     pass.drop_copies();
+    pass.drop_overwritten();
     pass.write_through(true);
     pass.drop_dead();
     pass.place(batching, lanes)
@@ -181,6 +182,33 @@ impl Pass {
             }
             positions.uses[source].extend(moved);
             self.dead[position] = true;
+        }
+    }
+
+    /// Drops what sets a variable that is set again before anything reads it: in unrolled loops the rounds hand their values on in other registers.
+    fn drop_overwritten(&mut self) {
+        // Variables that are set behind a position, in its block, before they are read.
+        let mut set: FxHashSet<Register> = FxHashSet::default();
+        for position in (0..self.builder.instructions.len()).rev() {
+            // What is jumped to, or away from, may read any; and other lanes may take part.
+            let i = self.builder.instructions[position];
+            if self.targets[position + 1] || i.op == Op::Narrow || i.op.shape(&self.builder.accesses, i.x).jumps {
+                set.clear();
+            }
+            if self.dead[position] {
+                continue;
+            }
+            if matches!(i.op, Op::Copy | Op::Copy64)
+                && self.builder.registers[i.d as usize].variable
+                && !set.insert(i.d)
+            {
+                self.dead[position] = true;
+                continue;
+            }
+            self.sources(&i, |register| _ = set.remove(&register));
+            if i.op.shape(&self.builder.accesses, i.x).merges {
+                set.remove(&i.d);
+            }
         }
     }
 
@@ -359,6 +387,7 @@ impl Pass {
             }
             instructions.push(i);
         }
+        invert_jumps(&mut instructions);
         let mut words = Vec::new();
         for ((bits, wide), register) in constants {
             if positions.uses[*register as usize].is_empty() {
