@@ -263,12 +263,14 @@ fn groups_at_once(code: &Code, launch: &Launch<'_>, group_size: u32) -> u64 {
         return 1;
     }
     let most = u64::from(code.lanes / group_size).max(1);
-    if code.batching != Batching::Groups {
-        return most;
-    }
     let threads = if launch.parallel { crate::threads::count() as u64 } else { 1 };
     let all = launch.workgroups.iter().fold(1_u64, |all, side| all.saturating_mul(u64::from(*side)));
-    most.min((all / threads.max(1)).max(1))
+    let work = all.saturating_mul(u64::from(group_size)).saturating_mul(code.instructions.len() as u64);
+    if code.batching != Batching::Groups && (work <= WORTHWHILE || all >= most.saturating_mul(threads)) {
+        return most;
+    }
+    let shared = if code.batching == Batching::Row { u64::from(launch.workgroups[0]) } else { all };
+    most.min((shared / threads.max(1)).max(1))
 }
 
 /// The state that all batches of a launch share.
