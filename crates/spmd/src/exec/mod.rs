@@ -5,8 +5,9 @@
 //!
 //! # Stages
 //! 1. **Choose** (`launch`). Batches are consecutive workgroups along x, or in linear order where the grid is narrow. In a batch along x the lanes follow
-//!    each other through all its workgroups before the next y begins, so that eight workgroups of 8 x 8 read rows of 64 neighbours. A kernel with barriers,
-//!    workgroup memory or subgroup operations runs one workgroup at a time. Where another order is asked for, `order` says which workgroup comes when.
+//!    each other through all its workgroups before the next y begins, so that eight workgroups of 8 x 8 read rows of 64 neighbours. Of a kernel with workgroup
+//!    memory or subgroup operations several small workgroups run in one batch, each with memory of its own; large ones run one at a time, and so do those
+//!    that have atomics in buffers, where one may wait for an earlier one. Where another order is asked for, `order` says which workgroup comes when.
 //! 2. **Spread** the batches over threads, as far as the instructions times lanes are worth it (`WORTHWHILE`). Each task has registers of its own
 //!    (`Scratch`).
 //! 3. **Resolve** (`Plan::resolve`). A contiguous index was recognised while lowering; here its address and the elements that exist are found once for the
@@ -25,7 +26,8 @@
 //! - Each access to a buffer's element is one relaxed atomic access (`shared`), because other threads may write it.
 //!
 //! # What is surprising
-//! - Barriers do nothing here: every lane is past what comes before.
+//! - Barriers do nothing here: every lane is past what comes before. That holds for several workgroups in a batch too, which keep step with each other.
+//! - Workgroup memory of several workgroups lies one after the other, and a lane's index counts in that of its own (`Resolved::apart`, `memory`'s parts).
 //! - Masks exist only inside divergent control flow. The usual bounds check at the start of a kernel costs nothing on full batches.
 //! - In a divergent loop, lane loops run from the first lane that is left to the last (`Op::Narrow`, `Machine::span`), by steps of 32. Registers of the lanes
 //!   around keep what they have: only masked stores are seen behind the loop.

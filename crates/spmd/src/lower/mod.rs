@@ -10,11 +10,11 @@
 //!    Any other gets a code for rows and one for linear order.
 //! 2. **Lower** (`Lowering`). Walks the statements once. Calls are inlined (`call`), composite values become scalars (`types`), and local variables
 //!    become registers (`variable`), or memory of each lane where they are indexed at run time. `control` turns divergent control flow into masks.
-//!    `Builder` collects instructions over virtual registers and folds constants.
+//!    `Builder` collects instructions over virtual registers and folds constants. Loops of few, known rounds are lowered round by round (`unroll`).
 //! 3. **Repeat until stable** (`lower_until_stable`). The first attempt assumes that every variable is uniform (the same in all lanes of the batch) and
 //!    that every construct is left by all lanes together. A violation is a `Fact`. With new facts the entry point is lowered again from the beginning.
-//! 4. **Allocate** (`allocate::code`). `fuse` drops values that are known and joins instructions that often follow each other. Then copies and dead
-//!    instructions are dropped, and registers are assigned by last use.
+//! 4. **Allocate** (`allocate::code`). `fuse` drops values that are known and joins instructions that often follow each other. Then copies, values that are
+//!    set again before they are read, and dead instructions are dropped, and registers are assigned by last use.
 //! 5. **Check** (`Bytecode::check`). The lowering's own result passes the same check as bytes from a file.
 //!
 //! For kernels compiled ahead, `flat` gives the instructions to the generator of Rust without `fuse` and before registers are assigned.
