@@ -13,7 +13,7 @@ use crate::reflection::Scalar;
 /// The most rounds that are unrolled, the expressions and statements that they may have together, inner loops' rounds included, and the instructions
 /// of a kernel beyond which no loop is.
 const MAX_ROUNDS: usize = 32;
-const MAX_UNROLLED: usize = 16384;
+const MAX_UNROLLED: usize = 4096;
 const MAX_GROWN: usize = 60_000;
 
 impl<'m> Lowering<'m, '_> {
