@@ -7,19 +7,16 @@
     allow(dead_code, reason = "only the processor's own operations keep what they make")
 )]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::any::TypeId;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::backend::{Buffer, Contents, HostMemory, MemoryFigures, Pool, Request, Taken};
 use crate::error::{Error, Result};
+use cantus_base::memory::Zeroed;
 
 /// A cache line, and the widest vector there is.
 const ALIGNMENT: usize = 64;
-/// A huge page of x86-64, and of Arm with pages of 4 KiB.
-#[cfg(target_os = "linux")]
-const HUGE_PAGE: usize = 2 << 20;
 
 /// A block of memory from the system.
 pub(super) struct Block {
@@ -29,10 +26,7 @@ pub(super) struct Block {
 
 /// The origin of a block.
 enum Source {
-    Heap(Layout),
-    /// A mapping, whose start and length this is.
-    #[cfg(target_os = "linux")]
-    Mapped(NonNull<u8>, usize),
+    Own(#[expect(dead_code, reason = "freed with the block")] Zeroed),
     /// Somebody else's: never pooled.
     Adopted(#[expect(dead_code, reason = "kept for its owner")] HostMemory),
 }
@@ -43,55 +37,10 @@ unsafe impl Send for Block {}
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Zeroed memory, or `None` when the system has none. Large blocks are mapped, not touched: the first kernel to write a page
-    /// brings it in, on its own thread.
+    /// Zeroed memory, or `None` when the system has none.
     fn new(bytes: usize) -> Option<Self> {
-        #[cfg(target_os = "linux")]
-        if bytes >= 2 * HUGE_PAGE {
-            return Self::mapped(bytes);
-        }
-        let layout = Layout::from_size_align(bytes.max(ALIGNMENT), ALIGNMENT).ok()?;
-        // SAFETY: the layout's size is not zero.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { start, source: Source::Heap(layout) })
-    }
-
-    /// Memory in huge pages, where the system gives them to those who ask: a pass over 64 MiB then needs 32 of the processor's address
-    /// translations instead of 16,384 (a sum takes half of the time on a virtual machine).
-    #[cfg(target_os = "linux")]
-    fn mapped(bytes: usize) -> Option<Self> {
-        let length = bytes.checked_next_multiple_of(HUGE_PAGE)?.checked_add(HUGE_PAGE)?;
-        // SAFETY: a new private mapping at an address of the system's choice.
-        let mapping = unsafe {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            libc::mmap(std::ptr::null_mut(), length, access, flags, -1, 0)
-        };
-        if mapping == libc::MAP_FAILED {
-            return None;
-        }
-        let mapping = NonNull::new(mapping.cast::<u8>())?;
-        let shift = mapping.as_ptr().align_offset(HUGE_PAGE);
-        // SAFETY: the shift is less than a huge page, by which the mapping is longer than the block.
-        let start = unsafe { mapping.add(shift) };
-        // SAFETY: the range lies within the mapping. A system that refuses gives small pages, which do as well.
-        let _ = unsafe { libc::madvise(start.as_ptr().cast(), length - HUGE_PAGE, libc::MADV_HUGEPAGE) };
-        Some(Self { start, source: Source::Mapped(mapping, length) })
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        match self.source {
-            // SAFETY: allocated in `new` with this layout, freed once.
-            Source::Heap(layout) => unsafe { dealloc(self.start.as_ptr(), layout) },
-            #[cfg(target_os = "linux")]
-            // SAFETY: mapped in `mapped` with this length, unmapped once.
-            Source::Mapped(mapping, length) => unsafe {
-                libc::munmap(mapping.as_ptr().cast(), length);
-            },
-            Source::Adopted(_) => {}
-        }
+        let memory = Zeroed::new(bytes, ALIGNMENT)?;
+        Some(Self { start: memory.start(), source: Source::Own(memory) })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Memory of buffers and textures: addresses that the host maps and kernels read and write.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cantus_base::memory::Zeroed;
 use cantus_spmd::Memory as Lent;
 use wgpu_hal::DeviceError;
 
@@ -28,30 +28,21 @@ fn take(bytes: u64) -> Result<(), DeviceError> {
 /// dispatch the executor accesses them by relaxed atomics.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    start: NonNull<u8>,
-    layout: Layout,
+    memory: Zeroed,
     bytes: usize,
 }
-
-// SAFETY: the memory belongs to no thread; the type's description says who keeps accesses apart.
-unsafe impl Send for Memory {}
-// SAFETY: the methods access the bytes by raw addresses, and the type's description says who keeps accesses apart.
-unsafe impl Sync for Memory {}
 
 impl Memory {
     /// Allocates that many bytes; none are one word.
     pub(crate) fn new(bytes: u64) -> Result<Self, DeviceError> {
         cantus_base::memory::fits("a buffer", bytes).map_err(|_| DeviceError::OutOfMemory)?;
-        let bytes = usize::try_from(bytes).map_err(|_| DeviceError::OutOfMemory)?;
-        let whole = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or(DeviceError::OutOfMemory)?;
-        let layout = Layout::from_size_align(whole, ALIGN).map_err(|_| DeviceError::OutOfMemory)?;
-        take(bytes as u64)?;
-        // SAFETY: the layout has at least `ALIGN` bytes.
-        let Some(start) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-            GIVEN.fetch_sub(bytes as u64, Ordering::Relaxed);
+        let size = usize::try_from(bytes).map_err(|_| DeviceError::OutOfMemory)?;
+        take(bytes)?;
+        let Some(memory) = size.checked_next_multiple_of(ALIGN).and_then(|whole| Zeroed::new(whole, ALIGN)) else {
+            GIVEN.fetch_sub(bytes, Ordering::Relaxed);
             return Err(DeviceError::OutOfMemory);
         };
-        Ok(Self { start, layout, bytes })
+        Ok(Self { memory, bytes: size })
     }
 
     /// Returns the number of bytes.
@@ -64,7 +55,7 @@ impl Memory {
         let length = range.end.checked_sub(range.start).filter(|_| range.end <= self.bytes as u64)?;
         let (offset, length) = (usize::try_from(range.start).ok()?, usize::try_from(length).ok()?);
         // SAFETY: the range lies within the memory.
-        Some((unsafe { self.start.add(offset) }, length))
+        Some((unsafe { self.memory.start().add(offset) }, length))
     }
 
     /// Lends a range to a kernel.
@@ -109,8 +100,6 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
         GIVEN.fetch_sub(self.bytes as u64, Ordering::Relaxed);
     }
 }
