@@ -60,24 +60,50 @@ unsafe impl Send for Zeroed {}
 // SAFETY: `&Zeroed` gives out only an address.
 unsafe impl Sync for Zeroed {}
 
+/// The pages of large memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Huge ones, where the system gives them to those who ask: a pass over 64 MiB then needs 32 of the processor's address translations instead of
+    /// 16,384 (a sum takes half of the time on a virtual machine). Where memory is in pieces, the system moves others' pages to make them.
+    Huge,
+    /// Huge ones if enough are free: for memory that may be used once, for which moving others' pages takes longer than it saves.
+    HugeIfFree,
+}
+
+impl Pages {
+    #[cfg(target_os = "linux")]
+    fn are_huge(self, bytes: usize) -> bool {
+        let free = || std::fs::read_to_string("/proc/buddyinfo").map_or(0, |text| huge_pages_free(&text));
+        self == Self::Huge || free() > 2 * (bytes / HUGE_PAGE)
+    }
+}
+
+/// The number of huge pages of 2 MiB in Linux's list of free blocks: in each zone the number of blocks of 4 KiB, 8 KiB and so on.
+#[cfg(target_os = "linux")]
+fn huge_pages_free(text: &str) -> usize {
+    const ORDER: usize = 9;
+    let zones = text.lines().filter_map(|line| line.split_once("zone"));
+    let blocks = zones.flat_map(|(_, zone)| zone.split_whitespace().skip(1).enumerate().skip(ORDER));
+    blocks.filter_map(|(order, count)| count.parse::<usize>().ok().map(|count| count << (order - ORDER).min(8))).sum()
+}
+
 impl Zeroed {
     /// Takes memory from the system; `None` when it has none. `alignment` is a power of 2, at most 2 MiB; no bytes are one.
     #[must_use]
-    pub fn new(bytes: usize, alignment: usize) -> Option<Self> {
+    pub fn new(bytes: usize, alignment: usize, pages: Pages) -> Option<Self> {
         #[cfg(target_os = "linux")]
         if bytes >= 2 * HUGE_PAGE {
-            return Self::mapped(bytes);
+            return Self::mapped(bytes, pages.are_huge(bytes));
         }
+        let _ = pages;
         let layout = Layout::from_size_align(bytes.max(1), alignment).ok()?;
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         Some(Self { start, source: Source::Heap(layout) })
     }
 
-    /// Memory in huge pages, where the system gives them to those who ask: a pass over 64 MiB then needs 32 of the processor's address
-    /// translations instead of 16,384 (a sum takes half of the time on a virtual machine).
     #[cfg(target_os = "linux")]
-    fn mapped(bytes: usize) -> Option<Self> {
+    fn mapped(bytes: usize, huge: bool) -> Option<Self> {
         let length = bytes.checked_next_multiple_of(HUGE_PAGE)?.checked_add(HUGE_PAGE)?;
         // SAFETY: a new private mapping at an address of the system's choice.
         let mapping = unsafe {
@@ -92,8 +118,10 @@ impl Zeroed {
         let shift = mapping.as_ptr().align_offset(HUGE_PAGE);
         // SAFETY: the shift is less than a huge page, by which the mapping is longer than the memory.
         let start = unsafe { mapping.add(shift) };
-        // SAFETY: the range lies within the mapping. A system that refuses gives small pages, which do as well.
-        let _ = unsafe { libc::madvise(start.as_ptr().cast(), length - HUGE_PAGE, libc::MADV_HUGEPAGE) };
+        if huge {
+            // SAFETY: the range lies within the mapping. A system that refuses gives small pages, which do as well.
+            let _ = unsafe { libc::madvise(start.as_ptr().cast(), length - HUGE_PAGE, libc::MADV_HUGEPAGE) };
+        }
         Some(Self { start, source: Source::Mapped(mapping, length) })
     }
 
@@ -208,6 +236,21 @@ fn too_large(what: &str, bytes: u64, free: Option<u64>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn free_huge_pages_are_counted() {
+        let text = "Node 0, zone      DMA      0      0      0      0      0      0      0      0      1      1      3 \n\
+            Node 0, zone   Normal   2433      2   1086    907   1255   5625   3421   1151    467    221    804 \n";
+        assert_eq!(huge_pages_free(text), 1 + 2 * 3 + 221 + 2 * 804);
+        assert_eq!(huge_pages_free("no list\nNode 0, zone Normal"), 0);
+        for (bytes, pages) in
+            [(0, Pages::Huge), (100, Pages::HugeIfFree), (5 << 20, Pages::HugeIfFree), (9 << 20, Pages::Huge)]
+        {
+            let memory = Zeroed::new(bytes, 64, pages).unwrap();
+            assert!(memory.start().as_ptr().addr().is_multiple_of(64));
+        }
+    }
 
     #[test]
     fn elements_are_copied_wherever_they_lie() {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::backend::{Buffer, Contents, HostMemory, MemoryFigures, Pool, Request, Taken};
 use crate::error::{Error, Result};
-use cantus_base::memory::Zeroed;
+use cantus_base::memory::{Pages, Zeroed};
 
 /// A cache line, and the widest vector there is.
 const ALIGNMENT: usize = 64;
@@ -39,7 +39,7 @@ unsafe impl Sync for Block {}
 impl Block {
     /// Zeroed memory, or `None` when the system has none.
     fn new(bytes: usize) -> Option<Self> {
-        let memory = Zeroed::new(bytes, ALIGNMENT)?;
+        let memory = Zeroed::new(bytes, ALIGNMENT, Pages::Huge)?;
         Some(Self { start: memory.start(), source: Source::Own(memory) })
     }
 }

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cantus_base::memory::Zeroed;
+use cantus_base::memory::{Pages, Zeroed};
 use cantus_spmd::Memory as Lent;
 use wgpu_hal::DeviceError;
 
@@ -38,7 +38,8 @@ impl Memory {
         cantus_base::memory::fits("a buffer", bytes).map_err(|_| DeviceError::OutOfMemory)?;
         let size = usize::try_from(bytes).map_err(|_| DeviceError::OutOfMemory)?;
         take(bytes)?;
-        let Some(memory) = size.checked_next_multiple_of(ALIGN).and_then(|whole| Zeroed::new(whole, ALIGN)) else {
+        let whole = size.checked_next_multiple_of(ALIGN);
+        let Some(memory) = whole.and_then(|whole| Zeroed::new(whole, ALIGN, Pages::HugeIfFree)) else {
             GIVEN.fetch_sub(bytes, Ordering::Relaxed);
             return Err(DeviceError::OutOfMemory);
         };
