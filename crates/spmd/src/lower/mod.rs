@@ -341,7 +341,7 @@ enum Value {
     Pointer(Rc<Pointer>),
 }
 
-/// What is known of a function before it is lowered.
+/// The findings about a function, made before it is lowered.
 type Surveyed = (Rc<survey::Homes>, Rc<survey::Carried>, Rc<survey::CountedLoops>);
 
 /// One function being inlined.
