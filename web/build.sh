@@ -39,8 +39,9 @@ others() {
         module "playground proofs" ../target/cross "$simd" --features "$features"
     else
         module playground ../target/cross "$simd" --features "$features" || return
-        # Sums of points run by the executor: the operations on tensors are only to be small.
-        module proofs ../target/cross "$simd" --config 'profile.release.package.cantus-cpu.opt-level="z"' --features zk
+        # Sums of points run by the executor: the operations on tensors, and what plans them, are only to be small.
+        module proofs ../target/cross "$simd" --config 'profile.release.package.cantus-cpu.opt-level="z"' \
+            --config 'profile.release.package.cantus-engine.opt-level="z"' --features zk
     fi
 }
 # With SIMD, which every browser has had for years: the CPU's kernels run two to three times as fast.
